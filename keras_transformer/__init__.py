@@ -1,0 +1,59 @@
+"""The Transformer of "Attention Is All You Need" (2017) for Keras."""
+
+import importlib
+
+from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.decoder import Decoder
+from keras_transformer.decoder import DecoderLayer
+from keras_transformer.embedding import PositionEmbedding
+from keras_transformer.embedding import SinePositionEncoding
+from keras_transformer.embedding import TokenEmbedding
+from keras_transformer.encoder import Encoder
+from keras_transformer.encoder import EncoderLayer
+from keras_transformer.feed_forward import FeedForward
+from keras_transformer.losses import SmoothedCrossentropy
+from keras_transformer.masks import causal_mask
+from keras_transformer.masks import padding_mask
+from keras_transformer.metrics import Perplexity
+from keras_transformer.metrics import TokenAccuracy
+from keras_transformer.presets import PRESETS
+from keras_transformer.presets import Preset
+from keras_transformer.schedules import TransformerSchedule
+from keras_transformer.transformer import Transformer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "PRESETS",
+    "Decoder",
+    "DecoderLayer",
+    "Encoder",
+    "EncoderLayer",
+    "FeedForward",
+    "MultiHeadAttention",
+    "Perplexity",
+    "PositionEmbedding",
+    "Preset",
+    "SinePositionEncoding",
+    "SmoothedCrossentropy",
+    "SubwordTokenizer",
+    "TokenAccuracy",
+    "TokenEmbedding",
+    "Transformer",
+    "TransformerSchedule",
+    "beam_search",
+    "causal_mask",
+    "padding_mask",
+]
+
+# These two need TensorFlow, which the layers do without.
+_LAZY = {
+    "SubwordTokenizer": "keras_transformer.tokenizer",
+    "beam_search": "keras_transformer.decoding",
+}
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

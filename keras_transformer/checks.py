@@ -1,0 +1,35 @@
+"""Checks of constructor arguments, shared by the layers."""
+
+
+def check_positive_int(name, value):
+    """Raises `ValueError` unless `value` is an int above zero."""
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise ValueError(
+            f"`{name}` must be a positive int. Received: {name}={value!r}"
+        )
+
+
+def check_fraction(name, value):
+    """Raises `ValueError` unless `value` lies in [0, 1)."""
+    if not isinstance(value, (int, float)) or not 0 <= value < 1:
+        raise ValueError(
+            f"`{name}` must be a number in [0, 1). Received: {name}={value!r}"
+        )
+
+
+def check_choice(name, value, choices):
+    """Raises `ValueError` unless `value` is one of `choices`."""
+    if value not in choices:
+        wanted = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(
+            f"`{name}` must be one of {wanted}. Received: {name}={value!r}"
+        )
+
+
+def check_known_width(name, shape):
+    """Raises `ValueError` if the last dimension of `shape` is unknown."""
+    if shape[-1] is None:
+        raise ValueError(
+            f"The last dimension of `{name}` must be known. "
+            f"Received: {name}_shape={tuple(shape)}"
+        )

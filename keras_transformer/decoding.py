@@ -1,0 +1,281 @@
+"""Beam search (Vaswani et al., 2017, Section 6.1), as a TensorFlow graph.
+
+Axes: `B` sentences, `K` beams, `V` vocabulary, `L` the longest limit.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_transformer.masks import PADDING_ID
+
+END_ID = 1
+BEGIN_ID = 3
+
+
+class Hypotheses(NamedTuple):
+    """The best translations of each sentence, best first.
+
+    A slot that no hypothesis fills has score -inf and length 0.
+    """
+
+    ids: tf.Tensor
+    """Int32 `(B, N, L)`, the end symbol included, then padding."""
+    scores: tf.Tensor
+    """Float32 `(B, N)`: log-probability over length penalty."""
+    lengths: tf.Tensor
+    """Int32 `(B, N)`, tokens, the end symbol counted."""
+    truncated: tf.Tensor
+    """Bool `(B, N)`: ended by the limit, not by the model's first choice."""
+
+
+class _Live(NamedTuple):
+    """Hypotheses that go on; a dead slot has log-probability -inf."""
+
+    ids: tf.Tensor  # (B, K, L)
+    log_probabilities: tf.Tensor  # (B, K)
+
+
+def beam_search(
+    next_step,
+    initial_state,
+    beam_size,
+    length_penalty,
+    max_lengths,
+    num_hypotheses=None,
+    forbidden_ids=(PADDING_ID, BEGIN_ID),
+):
+    """Finds the target sequences of the highest normalized log-probability.
+
+    A hypothesis of `n` tokens, the end symbol counted, scores
+    `log p / ((5 + n) / 6) ** length_penalty` (Wu et al., 2016, equation 14).
+    Each step keeps the `K` best continuations of the live hypotheses of a
+    sentence. Those that end leave the beam for the list of finished ones, and
+    change no more. A sentence is done when no live hypothesis can enter its
+    list, whatever might follow: log-probabilities only fall, so one of `l` now
+    scores at most `l` over the largest penalty still ahead, the first if
+    `length_penalty` is negative and the last otherwise. No sentence looks at
+    another, so a result does not depend on the batch.
+
+    With `beam_size=1` this is greedy search; with a beam that holds every
+    sequence it is exhaustive.
+
+    Args:
+        next_step: Function `(ids, index, state) -> (logits, state)`. `ids` is
+            int32 `(B * K,)`, the last token of each hypothesis, `BEGIN_ID` at
+            `index` 0; `index` is an int32 scalar, its position. `logits` are
+            float `(B * K, V)`. Row `b * K + k` is beam `k` of sentence `b`.
+        initial_state: What the first step gets as `state`: a nested structure
+            of tensors, each with `B * K` rows. It is opaque here; the rows are
+            reordered with the hypotheses.
+        beam_size: Int or int32 scalar tensor, at least 1: `K`, beams a
+            sentence (4 in the paper).
+        length_penalty: Float or float32 scalar tensor, `α` (0.6).
+        max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
+            sentence, in tokens with the end symbol (source length + 50 in the
+            paper). Hypotheses still live at the limit end there: their last
+            token is the end symbol, at its price.
+        num_hypotheses: Int, `N`: how many hypotheses to return; the search
+            stops as soon as these are certain. `None` means `beam_size`.
+        forbidden_ids: Ids that are never chosen. Their probability is not
+            given to others.
+
+    Returns:
+        `Hypotheses(ids, scores, lengths, truncated)`, best first.
+
+    Raises:
+        ValueError: If `beam_size` is an int below 1, or `num_hypotheses` is
+            not between 1 and it.
+
+    Example:
+        >>> table = tf.math.log([[0.1, 0.6, 0.1, 0.1, 0.1]])
+        >>> hypotheses = beam_search(
+        ...     next_step=lambda ids, index, state: (
+        ...         tf.repeat(table, len(ids), axis=0),
+        ...         state,
+        ...     ),
+        ...     initial_state=(),
+        ...     beam_size=4,
+        ...     length_penalty=0.6,
+        ...     max_lengths=tf.constant([3]),
+        ... )
+        >>> hypotheses.ids[0, 0]
+        [1, 0, 0]
+    """
+    num_hypotheses = _check_sizes(beam_size, num_hypotheses)
+    max_lengths = tf.cast(max_lengths, tf.int32)
+    batch = tf.shape(max_lengths)[0]
+    longest = tf.reduce_max(max_lengths, initial=1)
+    live = _first_live(batch, beam_size, longest)
+    finished = _none_finished(batch, num_hypotheses, longest)
+
+    def condition(index, live, finished, state):
+        return tf.reduce_any(live.log_probabilities > -tf.float32.max)
+
+    def body(index, live, finished, state):
+        last = tf.gather(live.ids, tf.maximum(index - 1, 0), axis=2)
+        last = tf.where(index == 0, BEGIN_ID, last)
+        logits, state = next_step(tf.reshape(last, [-1]), index, state)
+        at_limit = index + 1 >= max_lengths
+        scores, tokens, wants_end = _best_tokens(
+            logits, at_limit, beam_size, forbidden_ids
+        )
+        total = live.log_probabilities[:, :, None] + scores  # (B, K, k)
+        live, parents = _continue(live, total, tokens, index)
+        ended = tf.gather(live.ids, index, axis=2) == END_ID
+        cut = at_limit[:, None] & ~tf.gather(wants_end, parents, batch_dims=1)
+        ended_now = Hypotheses(
+            live.ids,
+            tf.where(
+                ended,
+                live.log_probabilities / _penalty(index + 1, length_penalty),
+                -float("inf"),
+            ),
+            tf.fill(tf.shape(ended), index + 1),
+            cut,
+        )
+        finished = _merge(finished, ended_now)
+        alive = tf.where(ended, -float("inf"), live.log_probabilities)
+        best = tf.reduce_max(alive, axis=1) / tf.maximum(
+            _penalty(index + 2, length_penalty),
+            _penalty(max_lengths, length_penalty),
+        )
+        # A tie cannot enter either: of equals, the earlier stays.
+        done = best <= finished.scores[:, -1]
+        alive = tf.where(done[:, None], -float("inf"), alive)
+        return (
+            index + 1,
+            live._replace(log_probabilities=alive),
+            finished,
+            _gather_rows(state, parents),
+        )
+
+    state_shapes = tf.nest.map_structure(
+        lambda x: tf.TensorShape([None, *x.shape[1:]]), initial_state
+    )
+    _, _, finished, _ = tf.while_loop(
+        condition,
+        body,
+        (tf.constant(0), live, finished, initial_state),
+        shape_invariants=(
+            tf.TensorShape([]),
+            _Live(*[x.shape for x in live]),
+            Hypotheses(*[x.shape for x in finished]),
+            state_shapes,
+        ),
+        parallel_iterations=1,
+        maximum_iterations=longest,
+    )
+    found = finished.scores > -float("inf")
+    return finished._replace(
+        ids=tf.where(found[:, :, None], finished.ids, PADDING_ID),
+        lengths=tf.where(found, finished.lengths, 0),
+        truncated=found & finished.truncated,
+    )
+
+
+def _check_sizes(beam_size, num_hypotheses):
+    if isinstance(beam_size, int) and beam_size < 1:
+        raise ValueError(
+            f"`beam_size` must be at least 1. Received: beam_size={beam_size}"
+        )
+    if num_hypotheses is None:
+        return beam_size
+    if isinstance(beam_size, int) and not 1 <= num_hypotheses <= beam_size:
+        raise ValueError(
+            "`num_hypotheses` must be between 1 and `beam_size`. Received: "
+            f"num_hypotheses={num_hypotheses}, beam_size={beam_size}"
+        )
+    return num_hypotheses
+
+
+def _penalty(length, length_penalty):
+    return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** length_penalty
+
+
+def _first_live(batch, beam_size, longest):
+    # Only one beam starts alive, else all would walk the same path.
+    first = tf.concat([[0.0], tf.fill([beam_size - 1], -float("inf"))], axis=0)
+    return _Live(
+        tf.zeros([batch, beam_size, longest], tf.int32),
+        tf.tile(first[None], [batch, 1]),
+    )
+
+
+def _none_finished(batch, num_hypotheses, longest):
+    return Hypotheses(
+        tf.zeros([batch, num_hypotheses, longest], tf.int32),
+        tf.fill([batch, num_hypotheses], -float("inf")),
+        tf.zeros([batch, num_hypotheses], tf.int32),
+        tf.zeros([batch, num_hypotheses], tf.bool),
+    )
+
+
+def _best_tokens(logits, at_limit, beam_size, forbidden_ids):
+    """Returns the best next tokens of each beam and their log-probabilities.
+
+    At a sentence's limit the end symbol is the only choice.
+
+    Returns:
+        Log-probabilities and ids, `(B, K, k)`, with `k = min(K, V)`, and
+        whether the end symbol was the first choice, `(B, K)`.
+    """
+    logits = tf.cast(logits, tf.float32)
+    size = tf.shape(logits)[1]
+    normalizer = tf.reduce_logsumexp(logits, axis=1, keepdims=True)
+    forbidden = tf.reduce_any(
+        tf.range(size)[:, None] == tf.constant(forbidden_ids, tf.int32), axis=1
+    )
+    logits += tf.where(forbidden, -float("inf"), 0.0)
+    end = logits[:, END_ID, None]
+    values, tokens = tf.math.top_k(logits, tf.minimum(beam_size, size))
+    wants_end = tokens[:, 0] == END_ID
+    # The end symbol alone: its own value once, and no other choice.
+    only_end = tf.concat([end, tf.fill(tf.shape(values[:, 1:]), -float("inf"))], 1)
+    closing = tf.repeat(at_limit, beam_size)[:, None]
+    values = tf.where(closing, only_end, values)
+    tokens = tf.where(closing, END_ID, tokens)
+    shape = [tf.shape(at_limit)[0], beam_size, -1]
+    return (
+        tf.reshape(values - normalizer, shape),
+        tf.reshape(tokens, shape),
+        tf.reshape(wants_end, shape[:2]),
+    )
+
+
+def _continue(live, total, tokens, index):
+    """Takes the K best of the continuations of all beams of a sentence.
+
+    Returns:
+        The hypotheses with their new tokens, and the beams, `(B, K)`, from
+        which they come.
+    """
+    shape = tf.shape(total)
+    choices = tf.reshape(total, [shape[0], shape[1] * shape[2]])
+    log_probabilities, chosen = tf.math.top_k(choices, shape[1])
+    parents = chosen // shape[2]
+    tokens = tf.gather(
+        tf.reshape(tokens, tf.shape(choices)), chosen, batch_dims=1
+    )
+    ids = tf.gather(live.ids, parents, batch_dims=1)
+    here = tf.range(tf.shape(ids)[2]) == index
+    ids = tf.where(here, tokens[:, :, None], ids)
+    return _Live(ids, log_probabilities), parents
+
+
+def _merge(finished, ended_now):
+    """Keeps the best of the finished hypotheses; of equals, the earlier."""
+    size = tf.shape(finished.scores)[1]
+    both = [
+        tf.concat([old, new], axis=1)
+        for old, new in zip(finished, ended_now, strict=True)
+    ]
+    _, best = tf.math.top_k(both[1], size)
+    return Hypotheses(*[tf.gather(x, best, batch_dims=1) for x in both])
+
+
+def _gather_rows(state, parents):
+    """Reorders the rows of the state as the hypotheses were."""
+    batch, beams = tf.unstack(tf.shape(parents))
+    rows = tf.reshape(parents + tf.range(batch)[:, None] * beams, [-1])
+    return tf.nest.map_structure(lambda x: tf.gather(x, rows), state)

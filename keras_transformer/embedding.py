@@ -1,0 +1,224 @@
+"""Embeddings and positions (Vaswani et al., 2017, Sections 3.4 and 3.5)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.checks import check_known_width
+from keras_transformer.checks import check_positive_int
+from keras_transformer.masks import padding_mask
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class TokenEmbedding(keras.layers.Layer):
+    """One matrix for token embeddings and for the logits before the softmax.
+
+    Computes `E[ids] * sqrt(d_model)` (Section 3.4) and, with `reverse`, the
+    logits `h E^T`. Sharing one layer between both stacks and the output is
+    the three-way weight tying of Section 3.4. The matrix starts from a normal
+    distribution of standard deviation `d_model ** -0.5`, so that embeddings
+    and logits both start with about unit variance.
+
+    Args:
+        vocabulary_size: Positive int, number of token ids. Id 0 is padding.
+        hidden_dim: Positive int, features of an embedding, `d_model`.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Int tensor `(B, T)` of ids in `[0, vocabulary_size)`; with
+            `reverse`, float tensor of shape `(..., hidden_dim)`.
+        reverse: Bool, whether to compute logits instead of embeddings.
+
+    Returns:
+        Float tensor `(B, T, hidden_dim)`, or logits of shape
+        `(..., vocabulary_size)`, in the compute dtype.
+
+    Masking:
+        The mask of embeddings marks the ids that are not 0; logits have that
+        of their inputs.
+
+    Raises:
+        ValueError: If `vocabulary_size` or `hidden_dim` is no positive int.
+
+    Example:
+        >>> layer = keras_transformer.TokenEmbedding(1000, 512)
+        >>> embeddings = layer(np.array([[7, 5, 0]]))
+        >>> keras.ops.shape(layer(embeddings, reverse=True))
+        (1, 3, 1000)
+    """
+
+    def __init__(self, vocabulary_size, hidden_dim, **kwargs):
+        super().__init__(**kwargs)
+        check_positive_int("vocabulary_size", vocabulary_size)
+        check_positive_int("hidden_dim", hidden_dim)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.supports_masking = True
+
+    def build(self, input_shape=None):
+        self.embeddings = self.add_weight(
+            shape=(self.vocabulary_size, self.hidden_dim),
+            initializer=keras.initializers.RandomNormal(
+                stddev=self.hidden_dim**-0.5
+            ),
+            name="embeddings",
+        )
+
+    def call(self, inputs, reverse=False):
+        table = ops.convert_to_tensor(self.embeddings)
+        if reverse:
+            return ops.matmul(inputs, ops.transpose(table))
+        scale = ops.cast(self.hidden_dim**0.5, table.dtype)
+        return ops.take(table, inputs, axis=0) * scale
+
+    def compute_mask(self, inputs, mask=None):
+        if keras.backend.is_float_dtype(inputs.dtype):
+            return mask
+        return padding_mask(inputs)
+
+    def compute_output_shape(self, input_shape, reverse=False):
+        if reverse:
+            return (*input_shape[:-1], self.vocabulary_size)
+        return (*input_shape, self.hidden_dim)
+
+    def compute_output_spec(self, inputs, reverse=False):
+        shape = self.compute_output_shape(inputs.shape, reverse)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class SinePositionEncoding(keras.layers.Layer):
+    """Sines and cosines of many wavelengths, one vector a position.
+
+    Computes `PE[pos, 2i] = sin(pos / w^(2i / d_model))` and
+    `PE[pos, 2i + 1] = cos(pos / w^(2i / d_model))` with `w = max_wavelength`
+    (Section 3.5), in float32. The caller adds the result to the embeddings.
+
+    Args:
+        max_wavelength: Positive number, `w` above (10,000 in the paper): the
+            wavelengths run from 2π to 2π times this.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`. Only its shape matters.
+        start_index: Int or int scalar tensor, position of the first vector.
+
+    Returns:
+        Float tensor `(B, T, D)` in the compute dtype.
+
+    Masking:
+        A mask passes through unchanged.
+
+    Raises:
+        ValueError: If `max_wavelength` is not positive.
+
+    Example:
+        >>> layer = keras_transformer.SinePositionEncoding()
+        >>> embeddings = keras.ops.zeros((2, 7, 512))
+        >>> outputs = embeddings + layer(embeddings)
+    """
+
+    def __init__(self, max_wavelength=10_000, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(max_wavelength, (int, float)) or max_wavelength <= 0:
+            raise ValueError(
+                "`max_wavelength` must be a positive number. "
+                f"Received: max_wavelength={max_wavelength!r}"
+            )
+        self.max_wavelength = max_wavelength
+        self.supports_masking = True
+
+    def call(self, inputs, start_index=0):
+        length, hidden_dim = ops.shape(inputs)[1], inputs.shape[-1]
+        positions = ops.cast(ops.arange(length) + start_index, "float32")
+        exponents = ops.arange((hidden_dim + 1) // 2, dtype="float32")
+        exponents = exponents * (2 / hidden_dim)
+        rates = ops.power(float(self.max_wavelength), -exponents)
+        angles = positions[:, None] * rates[None, :]  # (T, ⌈D/2⌉)
+        pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
+        table = ops.reshape(pairs, (length, -1))[:, :hidden_dim]
+        table = ops.cast(table, self.compute_dtype)
+        return ops.broadcast_to(table[None], ops.shape(inputs))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "max_wavelength": self.max_wavelength}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class PositionEmbedding(keras.layers.Layer):
+    """A learned vector a position (Section 3.5; Table 3, row E).
+
+    The caller adds the result to the embeddings. The vectors start like those
+    of `TokenEmbedding`, normal with standard deviation `d_model ** -0.5`.
+
+    Args:
+        sequence_length: Positive int, number of positions there are.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`. Only its shape matters.
+        start_index: Int or int scalar tensor, position of the first vector.
+            `start_index + T` may not exceed `sequence_length`.
+
+    Returns:
+        Float tensor `(B, T, D)` in the compute dtype.
+
+    Masking:
+        A mask passes through unchanged.
+
+    Raises:
+        ValueError: If `sequence_length` is no positive int, if the last
+            dimension of `inputs` is unknown when the layer is built, or if
+            `T` is known and exceeds `sequence_length`.
+
+    Example:
+        >>> layer = keras_transformer.PositionEmbedding(sequence_length=256)
+        >>> embeddings = keras.ops.zeros((2, 7, 512))
+        >>> outputs = embeddings + layer(embeddings)
+    """
+
+    def __init__(self, sequence_length, **kwargs):
+        super().__init__(**kwargs)
+        check_positive_int("sequence_length", sequence_length)
+        self.sequence_length = sequence_length
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        check_known_width("input", input_shape)
+        self.embeddings = self.add_weight(
+            shape=(self.sequence_length, input_shape[-1]),
+            initializer=keras.initializers.RandomNormal(
+                stddev=input_shape[-1] ** -0.5
+            ),
+            name="embeddings",
+        )
+
+    def call(self, inputs, start_index=0):
+        length = inputs.shape[1]
+        if length is not None and length > self.sequence_length:
+            raise ValueError(
+                f"`inputs` may have {self.sequence_length} positions at most "
+                f"(`sequence_length`). Received: inputs.shape={inputs.shape}"
+            )
+        table = ops.convert_to_tensor(self.embeddings)
+        size = (ops.shape(inputs)[1], inputs.shape[-1])
+        table = ops.slice(table, (start_index, 0), size)
+        return ops.broadcast_to(table[None], ops.shape(inputs))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "sequence_length": self.sequence_length,
+        }

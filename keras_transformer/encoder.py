@@ -1,0 +1,208 @@
+"""The encoder (Vaswani et al., 2017, Section 3.1, left of Figure 1)."""
+
+import keras
+
+from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.checks import check_known_width
+from keras_transformer.checks import check_positive_int
+from keras_transformer.feed_forward import FeedForward
+from keras_transformer.residual import Residual
+from keras_transformer.residual import make_normalization
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class EncoderLayer(keras.layers.Layer):
+    """Self-attention and a feed-forward network, each with "Add & Norm".
+
+    Args:
+        num_heads: Positive int, `h` in the paper (8 in the base model).
+        key_dim: Positive int, features of a head's queries and keys, `d_k`.
+        value_dim: Positive int, features of a head's values, `d_v`.
+        intermediate_dim: Positive int, inner features of the feed-forward
+            network, `d_ff` (2048).
+        dropout: Float in [0, 1), `P_drop` (0.1), applied to the output of
+            each sub-layer (Section 5.4).
+        norm: `"post"`, as published, or `"pre"`; see `Residual`.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Float tensor `(B, S, D)`.
+        mask: Bool tensor `(B, S)`, False where a position is padding.
+        training: Bool, whether dropout is on.
+
+    Returns:
+        Float tensor `(B, S, D)` in the compute dtype.
+
+    Masking:
+        No position looks at one that `mask` leaves out. The mask passes on.
+
+    Raises:
+        ValueError: If an argument is out of its range, or the last dimension
+            of `inputs` is unknown when the layer is built.
+
+    Example:
+        >>> layer = keras_transformer.EncoderLayer(8, 64, 64, 2048, 0.1)
+        >>> keras.ops.shape(layer(keras.ops.ones((2, 7, 512))))
+        (2, 7, 512)
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        value_dim,
+        intermediate_dim,
+        dropout,
+        norm="post",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.norm = norm
+        self.supports_masking = True
+        common = {"dtype": self.dtype_policy}
+        self.attention = MultiHeadAttention(
+            num_heads, key_dim, value_dim, name="attention", **common
+        )
+        self.attention_residual = Residual(
+            dropout, norm, name="attention_residual", **common
+        )
+        self.feed_forward = FeedForward(
+            intermediate_dim, name="feed_forward", **common
+        )
+        self.feed_forward_residual = Residual(
+            dropout, norm, name="feed_forward_residual", **common
+        )
+
+    def build(self, input_shape):
+        check_known_width("input", input_shape)
+        self.attention.build(input_shape, input_shape)
+        self.attention_residual.build(input_shape)
+        self.feed_forward.build(input_shape)
+        self.feed_forward_residual.build(input_shape)
+
+    def call(self, inputs, mask=None, training=None):
+        x = inputs
+        y = self.attention_residual.enter(x)
+        y = self.attention(y, y, value_mask=mask, training=training)
+        x = self.attention_residual(x, y, training=training)
+        y = self.feed_forward(self.feed_forward_residual.enter(x))
+        return self.feed_forward_residual(x, y, training=training)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "norm": self.norm,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Encoder(keras.layers.Layer):
+    """A stack of equal encoder layers (Section 3.1).
+
+    With `norm="pre"` the stack ends in one more layer normalization.
+
+    Args:
+        num_layers: Positive int, `N` in the paper (6).
+        num_heads: Positive int, `h` (8 in the base model).
+        key_dim: Positive int, features of a head's queries and keys, `d_k`.
+        value_dim: Positive int, features of a head's values, `d_v`.
+        intermediate_dim: Positive int, `d_ff` (2048).
+        dropout: Float in [0, 1), `P_drop` (0.1).
+        norm: `"post"`, as published, or `"pre"`; see `Residual`.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Float tensor `(B, S, D)`: embeddings with their positions.
+        mask: Bool tensor `(B, S)`, False where a position is padding.
+        training: Bool, whether dropout is on.
+
+    Returns:
+        Float tensor `(B, S, D)` in the compute dtype, `z` in the paper.
+
+    Masking:
+        No position looks at one that `mask` leaves out. The mask passes on.
+
+    Raises:
+        ValueError: If an argument is out of its range, or the last dimension
+            of `inputs` is unknown when the layer is built.
+
+    Example:
+        >>> encoder = keras_transformer.Encoder(6, 8, 64, 64, 2048, 0.1)
+        >>> keras.ops.shape(encoder(keras.ops.ones((2, 7, 512))))
+        (2, 7, 512)
+    """
+
+    def __init__(
+        self,
+        num_layers,
+        num_heads,
+        key_dim,
+        value_dim,
+        intermediate_dim,
+        dropout,
+        norm="post",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_int("num_layers", num_layers)
+        self.num_layers = num_layers
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.norm = norm
+        self.supports_masking = True
+        self.layers = [
+            EncoderLayer(
+                num_heads,
+                key_dim,
+                value_dim,
+                intermediate_dim,
+                dropout,
+                norm,
+                dtype=self.dtype_policy,
+                name=f"layer_{index}",
+            )
+            for index in range(num_layers)
+        ]
+
+    def build(self, input_shape):
+        for layer in self.layers:
+            layer.build(input_shape)
+        if self.norm == "pre":
+            self.normalization = make_normalization(self, input_shape)
+
+    def call(self, inputs, mask=None, training=None):
+        x = inputs
+        for layer in self.layers:
+            x = layer(x, mask=mask, training=training)
+        return self.normalization(x) if self.norm == "pre" else x
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "norm": self.norm,
+        }

@@ -1,0 +1,72 @@
+"""Position-wise feed-forward network (Vaswani et al., 2017, Section 3.3)."""
+
+import keras
+
+from keras_transformer.checks import check_known_width
+from keras_transformer.checks import check_positive_int
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class FeedForward(keras.layers.Layer):
+    """Two linear maps with a ReLU between, the same at every position.
+
+    Computes `max(0, x W1 + b1) W2 + b2` (Section 3.3, equation 2). It has no
+    dropout of its own: Section 5.4 drops out the output of each sub-layer,
+    which `EncoderLayer` and `DecoderLayer` do.
+
+    Args:
+        intermediate_dim: Positive int. Features between the two maps, `d_ff`
+            in the paper (2048 in the base model).
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Float tensor of shape `(B, T, D)`: batch, length, features.
+
+    Returns:
+        Float tensor of the shape of `inputs`, in the compute dtype.
+
+    Masking:
+        Positions do not see each other, so a mask passes through unchanged.
+
+    Raises:
+        ValueError: If `intermediate_dim` is not a positive int, or if the
+            last dimension of `inputs` is unknown when the layer is built.
+
+    Example:
+        >>> layer = keras_transformer.FeedForward(intermediate_dim=2048)
+        >>> outputs = layer(keras.ops.ones((2, 7, 512)))
+        >>> keras.ops.shape(outputs)
+        (2, 7, 512)
+    """
+
+    def __init__(self, intermediate_dim, **kwargs):
+        super().__init__(**kwargs)
+        check_positive_int("intermediate_dim", intermediate_dim)
+        self.intermediate_dim = intermediate_dim
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        check_known_width("input", input_shape)
+        self.expand = keras.layers.Dense(
+            self.intermediate_dim,
+            activation="relu",
+            dtype=self.dtype_policy,
+            name="expand",
+        )
+        self.expand.build(input_shape)
+        self.contract = keras.layers.Dense(
+            input_shape[-1], dtype=self.dtype_policy, name="contract"
+        )
+        self.contract.build((*input_shape[:-1], self.intermediate_dim))
+
+    def call(self, inputs):
+        return self.contract(self.expand(inputs))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "intermediate_dim": self.intermediate_dim,
+        }

@@ -1,0 +1,75 @@
+"""Cross-entropy with label smoothing (Vaswani et al., 2017, Section 5.4)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.checks import check_fraction
+from keras_transformer.masks import padding_mask
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class SmoothedCrossentropy(keras.losses.Loss):
+    """Cross-entropy against labels that are a little uncertain.
+
+    Computes `-sum_v q(v) log p(v)` with `q = 1 - ε` for the label and
+    `q = ε / (V - 1)` for each other token, as the authors' code does. (Keras's
+    own `label_smoothing` spreads `ε / V` over all tokens, the label too.)
+    Positions whose label is 0, padding, weigh nothing, and the mean runs over
+    the others. The softmax runs in float32.
+
+    Args:
+        label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
+        reduction: `"mean_with_sample_weight"`, the mean over the real tokens
+            of what a call sees; or `"sum"` or `"none"`. Under a
+            `tf.distribute` strategy a mean is that of one replica, so sum and
+            weigh with 1 / (tokens of the whole batch) there.
+        **kwargs: Arguments of `keras.losses.Loss`, such as `name` or `dtype`.
+
+    Call arguments:
+        y_true: Int tensor of ids, of any shape, such as `(B, T)`.
+        y_pred: Float tensor of logits, of that shape and a last axis `V`.
+        sample_weight: Float tensor of the shape of `y_true`, or `None`.
+
+    Returns:
+        Float32 scalar; with `reduction="none"`, of the shape of `y_true`.
+
+    Raises:
+        ValueError: If `label_smoothing` is not in [0, 1).
+
+    Example:
+        >>> loss = keras_transformer.SmoothedCrossentropy()
+        >>> value = loss(np.array([[7, 5, 0]]), np.zeros((1, 3, 1000)))
+        >>> float(value)  # log(1000)
+        6.907755374908447
+    """
+
+    def __init__(
+        self,
+        label_smoothing=0.1,
+        reduction="mean_with_sample_weight",
+        name="smoothed_crossentropy",
+        **kwargs,
+    ):
+        super().__init__(name=name, reduction=reduction, **kwargs)
+        check_fraction("label_smoothing", label_smoothing)
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        real = ops.cast(padding_mask(y_true), "float32")
+        if sample_weight is not None:
+            real = real * ops.cast(sample_weight, "float32")
+        return super().__call__(y_true, y_pred, real)
+
+    def call(self, y_true, y_pred):
+        logits = ops.cast(y_pred, "float32")
+        labels = ops.cast(y_true, "int32")
+        others = self.label_smoothing / (logits.shape[-1] - 1)
+        label = 1.0 - self.label_smoothing - others
+        smoothed = ops.one_hot(labels, logits.shape[-1]) * label + others
+        return ops.categorical_crossentropy(smoothed, logits, from_logits=True)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "label_smoothing": self.label_smoothing,
+        }

@@ -1,0 +1,113 @@
+"""The models of the paper, row by row (Table 3), and two small ones of ours.
+
+A preset named after the paper never changes.
+"""
+
+import dataclasses
+import difflib
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """The numbers of one model and of its training.
+
+    Attributes:
+        description: Where the numbers come from.
+        num_layers: Layers of each stack, `N`.
+        hidden_dim: Features of a position, `d_model`.
+        intermediate_dim: Inner features of the feed-forward network, `d_ff`.
+        num_heads: Attention heads, `h`.
+        key_dim: Features of a head's queries and keys, `d_k`.
+        value_dim: Features of a head's values, `d_v`.
+        dropout: `P_drop`, the share dropped in training.
+        label_smoothing: `ε_ls`, the probability given to the wrong tokens.
+        steps: Updates of the weights in a training.
+        warmup_steps: Updates in which the learning rate rises.
+        positions: `"sine"` or `"learned"` position vectors.
+        norm: `"post"` or `"pre"`, where layer normalization stands.
+    """
+
+    description: str
+    num_layers: int = 6
+    hidden_dim: int = 512
+    intermediate_dim: int = 2048
+    num_heads: int = 8
+    key_dim: int = 64
+    value_dim: int = 64
+    dropout: float = 0.1
+    label_smoothing: float = 0.1
+    steps: int = 100_000
+    warmup_steps: int = 4_000
+    positions: str = "sine"
+    norm: str = "post"
+
+
+def table_3(row: str, **changes) -> Preset:
+    return Preset(f"Table 3, row {row}", **changes)
+
+
+PRESETS = {
+    "base": table_3("base"),
+    "big": table_3(
+        "big",
+        hidden_dim=1024,
+        intermediate_dim=4096,
+        num_heads=16,
+        dropout=0.3,
+        steps=300_000,
+    ),
+    "a-h1": table_3("A", num_heads=1, key_dim=512, value_dim=512),
+    "a-h4": table_3("A", num_heads=4, key_dim=128, value_dim=128),
+    "a-h16": table_3("A", num_heads=16, key_dim=32, value_dim=32),
+    "a-h32": table_3("A", num_heads=32, key_dim=16, value_dim=16),
+    "b-dk16": table_3("B", key_dim=16),
+    "b-dk32": table_3("B", key_dim=32),
+    "c-n2": table_3("C", num_layers=2),
+    "c-n4": table_3("C", num_layers=4),
+    "c-n8": table_3("C", num_layers=8),
+    "c-d256": table_3("C", hidden_dim=256, key_dim=32, value_dim=32),
+    "c-d1024": table_3("C", hidden_dim=1024, key_dim=128, value_dim=128),
+    "c-ff1024": table_3("C", intermediate_dim=1024),
+    "c-ff4096": table_3("C", intermediate_dim=4096),
+    "d-drop0.0": table_3("D", dropout=0.0),
+    "d-drop0.2": table_3("D", dropout=0.2),
+    "d-ls0.0": table_3("D", label_smoothing=0.0),
+    "d-ls0.2": table_3("D", label_smoothing=0.2),
+    "e-learned": table_3("E", positions="learned"),
+    "tiny": Preset(
+        "not of the paper: for corpora of some ten thousand pairs",
+        num_layers=4,
+        hidden_dim=128,
+        intermediate_dim=256,
+        num_heads=4,
+        key_dim=32,
+        value_dim=32,
+        dropout=0.3,
+        steps=8_000,
+        warmup_steps=500,
+    ),
+    "small": Preset(
+        "not of the paper: for corpora of some hundred thousand pairs",
+        hidden_dim=256,
+        intermediate_dim=1024,
+        num_heads=4,
+        dropout=0.2,
+        steps=30_000,
+        warmup_steps=2_000,
+    ),
+}
+
+
+def find_preset(name: str) -> Preset:
+    """Returns the preset called `name`.
+
+    Raises:
+        ValueError: If there is none; the message names the nearest.
+    """
+    if name not in PRESETS:
+        near = difflib.get_close_matches(str(name), PRESETS, n=1, cutoff=0.0)
+        raise ValueError(
+            f"`name` must be one of {', '.join(PRESETS)}. "
+            f"Received: name={name!r}. The nearest is {near[0]!r}."
+        )
+    return PRESETS[name]

@@ -1,0 +1,263 @@
+"""The whole model (Vaswani et al., 2017, Figure 1)."""
+
+import dataclasses
+
+import keras
+
+from keras_transformer.checks import check_choice
+from keras_transformer.checks import check_fraction
+from keras_transformer.decoder import Decoder
+from keras_transformer.embedding import PositionEmbedding
+from keras_transformer.embedding import SinePositionEncoding
+from keras_transformer.embedding import TokenEmbedding
+from keras_transformer.encoder import Encoder
+from keras_transformer.masks import padding_mask
+from keras_transformer.presets import find_preset
+
+POSITIONS = ("sine", "learned")
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Transformer(keras.Model):
+    """The encoder-decoder Transformer: pairs of id sequences to logits.
+
+    `decode(target_ids, encode(source_ids))`, with one embedding matrix for
+    sources, targets and logits (Section 3.4), and dropout on the sums of
+    embeddings and positions (Section 5.4). Position `t` of the logits predicts
+    the token that follows `target_ids[:, t]`, so train with targets that
+    begin with the begin symbol and labels that end with the end symbol.
+
+    Args:
+        vocabulary_size: Positive int, ids of the shared vocabulary, padding
+            (id 0) included.
+        num_layers: Positive int, layers of each stack, `N` (6 in the base
+            model).
+        hidden_dim: Positive int, features of a position, `d_model` (512).
+        intermediate_dim: Positive int, `d_ff` (2048).
+        num_heads: Positive int, `h` (8).
+        key_dim: Positive int, `d_k` (64).
+        value_dim: Positive int, `d_v` (64).
+        dropout: Float in [0, 1), `P_drop` (0.1).
+        norm: `"post"`, as published, or `"pre"`; see `Residual`.
+        positions: `"sine"`, or `"learned"` (Table 3, row E).
+        sequence_length: Positive int, positions that are learned; sines need
+            no limit and ignore it.
+        **kwargs: Arguments of `keras.Model`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Dict of int tensors `"source_ids"`, of shape `(B, S)`, and
+            `"target_ids"`, of shape `(B, T)`, padded with 0 at the end.
+        training: Bool, whether dropout is on.
+
+    Returns:
+        Float tensor of logits `(B, T, V)` in the compute dtype.
+
+    Masking:
+        Padding is found from the ids; no mask needs to be given. The logits
+        carry the mask of `target_ids`.
+
+    Raises:
+        ValueError: If an argument is out of its range.
+
+    Example:
+        >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
+        >>> ids = np.array([[7, 5, 1]])
+        >>> keras.ops.shape(model({"source_ids": ids, "target_ids": ids}))
+        (1, 3, 1000)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers=6,
+        hidden_dim=512,
+        intermediate_dim=2048,
+        num_heads=8,
+        key_dim=64,
+        value_dim=64,
+        dropout=0.1,
+        norm="post",
+        positions="sine",
+        sequence_length=512,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_choice("positions", positions, POSITIONS)
+        check_fraction("dropout", dropout)
+        self.vocabulary_size = vocabulary_size
+        self.num_layers = num_layers
+        self.hidden_dim = hidden_dim
+        self.intermediate_dim = intermediate_dim
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.dropout = dropout
+        self.norm = norm
+        self.positions = positions
+        self.sequence_length = sequence_length
+        common = {"dtype": self.dtype_policy}
+        stack = {
+            "num_layers": num_layers,
+            "num_heads": num_heads,
+            "key_dim": key_dim,
+            "value_dim": value_dim,
+            "intermediate_dim": intermediate_dim,
+            "dropout": dropout,
+            "norm": norm,
+        }
+        self.embedding = TokenEmbedding(
+            vocabulary_size, hidden_dim, name="embedding", **common
+        )
+        self.position_encoding = (
+            SinePositionEncoding(name="position_encoding", **common)
+            if positions == "sine"
+            else PositionEmbedding(
+                sequence_length, name="position_encoding", **common
+            )
+        )
+        self.source_dropout = keras.layers.Dropout(
+            dropout, name="source_dropout", **common
+        )
+        self.target_dropout = keras.layers.Dropout(
+            dropout, name="target_dropout", **common
+        )
+        self.encoder = Encoder(**stack, name="encoder", **common)
+        self.decoder = Decoder(**stack, name="decoder", **common)
+
+    @classmethod
+    def from_preset(cls, name, vocabulary_size, **kwargs):
+        """Makes the model of a row of Table 3, or one of ours.
+
+        Args:
+            name: A key of `PRESETS`, such as `"base"`.
+            vocabulary_size: Positive int, ids of the shared vocabulary.
+            **kwargs: Arguments of `Transformer` that replace the preset's.
+
+        Returns:
+            A `Transformer` with random weights.
+
+        Raises:
+            ValueError: If no preset has that name; the nearest is named.
+
+        Example:
+            >>> model = keras_transformer.Transformer.from_preset("base", 37000)
+        """
+        fields = dataclasses.asdict(find_preset(name))
+        for field in ("description", "label_smoothing", "steps", "warmup_steps"):
+            del fields[field]
+        return cls(vocabulary_size, **{**fields, **kwargs})
+
+    def build(self, input_shape=None):
+        # No weight depends on the shape of the inputs.
+        states = (None, None, self.hidden_dim)
+        self.embedding.build((None, None))
+        self.position_encoding.build(states)
+        self.encoder.build(states)
+        self.decoder.build(states, states)
+        self.built = True
+
+    def call(self, inputs, training=None):
+        source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
+        memory = self.encode(source_ids, training=training)
+        return self.decode(
+            target_ids, memory, padding_mask(source_ids), training=training
+        )
+
+    def encode(self, source_ids, training=None):
+        """Runs the encoder (left of Figure 1).
+
+        Args:
+            source_ids: Int tensor `(B, S)`, padded with 0.
+            training: Bool, whether dropout is on.
+
+        Returns:
+            Float tensor `(B, S, D)`, the memory, `z` in the paper.
+        """
+        x = self._embed(source_ids, self.source_dropout, 0, training)
+        mask = padding_mask(source_ids)
+        return self.encoder(x, mask=mask, training=training)
+
+    def decode(
+        self,
+        target_ids,
+        memory,
+        memory_mask=None,
+        cache=None,
+        cache_update_index=None,
+        training=None,
+    ):
+        """Runs the decoder and the softmax's linear map (right of Figure 1).
+
+        Args:
+            target_ids: Int tensor `(B, T)`, padded with 0. With a cache, the
+                tokens at positions from `cache_update_index` on.
+            memory: Float tensor `(B, S, D)`, the output of `encode`.
+            memory_mask: Bool tensor `(B, S)`, False where the source is
+                padding.
+            cache: What `decoder.make_cache` or the call before returned.
+            cache_update_index: Int or int scalar tensor, the position of the
+                first of `target_ids`.
+            training: Bool, whether dropout is on.
+
+        Returns:
+            Logits `(B, T, V)`; with a cache, a tuple of them and the updated
+            cache.
+        """
+        states = self.decode_states(
+            target_ids, memory, memory_mask, cache, cache_update_index, training
+        )
+        if cache is None:
+            return self.embedding(states, reverse=True)
+        states, cache = states
+        return self.embedding(states, reverse=True), cache
+
+    def decode_states(
+        self,
+        target_ids,
+        memory,
+        memory_mask=None,
+        cache=None,
+        cache_update_index=None,
+        training=None,
+    ):
+        """Does what `decode` does, short of the logits.
+
+        Returns:
+            Float tensor `(B, T, D)`; with a cache, a tuple of it and the
+            updated cache. `embedding(states, reverse=True)` are the logits.
+        """
+        start_index = 0 if cache_update_index is None else cache_update_index
+        x = self._embed(target_ids, self.target_dropout, start_index, training)
+        return self.decoder(
+            x,
+            memory,
+            target_mask=padding_mask(target_ids),
+            memory_mask=memory_mask,
+            cache=cache,
+            cache_update_index=cache_update_index,
+            training=training,
+        )
+
+    def _embed(self, ids, dropout, start_index, training):
+        x = self.embedding(ids)
+        x = x + self.position_encoding(x, start_index=start_index)
+        return dropout(x, training=training)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape["target_ids"], self.vocabulary_size)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "num_layers": self.num_layers,
+            "hidden_dim": self.hidden_dim,
+            "intermediate_dim": self.intermediate_dim,
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+            "norm": self.norm,
+            "positions": self.positions,
+            "sequence_length": self.sequence_length,
+        }
