@@ -83,6 +83,8 @@ class MultiHeadAttention(keras.layers.Layer):
             padded query computes is never looked at.
         value_mask: Bool tensor `(B, S)`, False where a key is padding.
         key_mask: Bool tensor `(B, S)`, likewise; both hold where both come.
+            With `cache_update_index` neither is looked at: what Keras fills
+            in speaks of the new keys alone.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`.
         use_causal_mask: Bool, whether query `i` sees only keys up to `i`,
             counted from `cache_update_index` where there is a cache.
@@ -103,8 +105,9 @@ class MultiHeadAttention(keras.layers.Layer):
     Returns:
         The output, of shape `(B, T, D)`, in the compute dtype. With
         `return_attention_scores`, a tuple with the attention weights, of
-        shape `(B, H, T, S)`, after it; with `cache_update_index`, a tuple
-        with the updated cache as its last item.
+        shape `(B, H, T, S)`, after it (with a cache alone, `(B / K, H, K * T,
+        S)`: the cache's batch); with `cache_update_index`, a tuple with the
+        updated cache as its last item.
 
     Masking:
         Keras fills `query_mask`, `value_mask` and `key_mask` from the layers
@@ -117,8 +120,13 @@ class MultiHeadAttention(keras.layers.Layer):
             `cache`.
 
     Example:
-        >>> layer = keras_transformer.MultiHeadAttention(num_heads=8, key_dim=64)
-        >>> query, value = keras.ops.ones((2, 7, 512)), keras.ops.ones((2, 9, 512))
+        >>> layer = keras_transformer.MultiHeadAttention(
+        ...     num_heads=8, key_dim=64
+        ... )
+        >>> query, value = (
+        ...     keras.ops.ones((2, 7, 512)),
+        ...     keras.ops.ones((2, 9, 512)),
+        ... )
         >>> keras.ops.shape(layer(query, value))
         (2, 7, 512)
     """
@@ -250,7 +258,11 @@ class MultiHeadAttention(keras.layers.Layer):
         return self._split_heads(keys), self._split_heads(values)
 
     def _split_heads(self, x):
-        shape = (*ops.shape(x)[:2], self.num_heads, x.shape[-1] // self.num_heads)
+        shape = (
+            *ops.shape(x)[:2],
+            self.num_heads,
+            x.shape[-1] // self.num_heads,
+        )
         return ops.transpose(ops.reshape(x, shape), (0, 2, 1, 3))
 
     def _combine_masks(
@@ -264,21 +276,32 @@ class MultiHeadAttention(keras.layers.Layer):
         cache_update_index,
     ):
         """Returns one mask that broadcasts to `(B, H, T, S)`, or `None`."""
-        masks = [m[:, None, None, :] for m in (value_mask, key_mask) if m is not None]
+        masks = []
+        if cache_update_index is None:
+            padding = (value_mask, key_mask)
+            masks = [m[:, None, None, :] for m in padding if m is not None]
         if attention_mask is not None:
             masks.append(attention_mask[:, None, :, :])
         if use_causal_mask:
-            start_index = 0 if cache_update_index is None else cache_update_index
+            start_index = (
+                0 if cache_update_index is None else cache_update_index
+            )
             mask = causal_mask(length, key_length, start_index)
             masks.append(mask[None, None, :, :])
         combined = None
         for mask in masks:
             mask = ops.cast(mask, "bool")
-            combined = mask if combined is None else ops.logical_and(combined, mask)
+            combined = (
+                mask if combined is None else ops.logical_and(combined, mask)
+            )
         return combined
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return query_shape
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`, for what it returns depends on its arguments.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
         return {
@@ -297,7 +320,7 @@ def write(cache, update, index):
     Selects instead of slicing: it compiles on every backend and, unlike the
     op behind `ops.slice_update`, is one that every TensorFlow server has.
     """
-    offset = ops.arange(ops.shape(cache)[2]) - index  # (L,)
+    offset = ops.subtract(ops.arange(ops.shape(cache)[2]), index)  # (L,)
     length = ops.shape(update)[2]
     spread = ops.take(update, ops.clip(offset, 0, length - 1), axis=2)
     inside = ops.logical_and(offset >= 0, offset < length)

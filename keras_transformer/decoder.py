@@ -55,12 +55,16 @@ class DecoderLayer(keras.layers.Layer):
         `target` passes on.
 
     Raises:
-        ValueError: If an argument is out of its range, or a last dimension is
-            unknown when the layer is built.
+        ValueError: If an argument is out of its range, if a last dimension is
+            unknown when the layer is built, or if only one of `cache` and
+            `cache_update_index` is given.
 
     Example:
         >>> layer = keras_transformer.DecoderLayer(8, 64, 64, 2048, 0.1)
-        >>> target, memory = keras.ops.ones((2, 7, 512)), keras.ops.ones((2, 9, 512))
+        >>> target, memory = (
+        ...     keras.ops.ones((2, 7, 512)),
+        ...     keras.ops.ones((2, 9, 512)),
+        ... )
         >>> keras.ops.shape(layer(target, memory))
         (2, 7, 512)
     """
@@ -124,13 +128,14 @@ class DecoderLayer(keras.layers.Layer):
         cache_update_index=None,
         training=None,
     ):
+        check_cache(cache, cache_update_index)
         self_cache, memory_cache = (None, None) if cache is None else cache
         x = target
         y = self.self_attention_residual.enter(x)
         y = self.self_attention(
             y,
             y,
-            value_mask=None if cache else target_mask,
+            value_mask=target_mask,
             use_causal_mask=True,
             cache=self_cache,
             cache_update_index=cache_update_index,
@@ -153,6 +158,10 @@ class DecoderLayer(keras.layers.Layer):
 
     def compute_output_shape(self, target_shape, memory_shape):
         return target_shape
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`, which returns a tuple when it has a cache.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
         return {
@@ -208,7 +217,10 @@ class Decoder(keras.layers.Layer):
 
     Example:
         >>> decoder = keras_transformer.Decoder(6, 8, 64, 64, 2048, 0.1)
-        >>> target, memory = keras.ops.ones((2, 7, 512)), keras.ops.ones((2, 9, 512))
+        >>> target, memory = (
+        ...     keras.ops.ones((2, 7, 512)),
+        ...     keras.ops.ones((2, 9, 512)),
+        ... )
         >>> keras.ops.shape(decoder(target, memory))
         (2, 7, 512)
     """
@@ -264,11 +276,7 @@ class Decoder(keras.layers.Layer):
         cache_update_index=None,
         training=None,
     ):
-        if (cache is None) != (cache_update_index is None):
-            raise ValueError(
-                "`cache` and `cache_update_index` come together. Received: "
-                f"cache={cache}, cache_update_index={cache_update_index}"
-            )
+        check_cache(cache, cache_update_index)
         x = target
         masks = {"target_mask": target_mask, "memory_mask": memory_mask}
         if cache is None:
@@ -328,6 +336,10 @@ class Decoder(keras.layers.Layer):
     def compute_output_shape(self, target_shape, memory_shape):
         return target_shape
 
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`, which returns a tuple when it has a cache.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -339,3 +351,12 @@ class Decoder(keras.layers.Layer):
             "dropout": self.dropout,
             "norm": self.norm,
         }
+
+
+def check_cache(cache, cache_update_index):
+    """Raises `ValueError` if only one of the two is given."""
+    if (cache is None) != (cache_update_index is None):
+        raise ValueError(
+            "`cache` and `cache_update_index` come together. Received: "
+            f"cache={cache}, cache_update_index={cache_update_index}"
+        )

@@ -105,7 +105,7 @@ def beam_search(
     num_hypotheses = _check_sizes(beam_size, num_hypotheses)
     max_lengths = tf.cast(max_lengths, tf.int32)
     batch = tf.shape(max_lengths)[0]
-    longest = tf.reduce_max(max_lengths, initial=1)
+    longest = tf.reduce_max(tf.pad(max_lengths, [[0, 1]], constant_values=1))
     live = _first_live(batch, beam_size, longest)
     finished = _none_finished(batch, num_hypotheses, longest)
 
@@ -181,7 +181,8 @@ def _check_sizes(beam_size, num_hypotheses):
         )
     if num_hypotheses is None:
         return beam_size
-    if isinstance(beam_size, int) and not 1 <= num_hypotheses <= beam_size:
+    too_many = isinstance(beam_size, int) and num_hypotheses > beam_size
+    if num_hypotheses < 1 or too_many:
         raise ValueError(
             "`num_hypotheses` must be between 1 and `beam_size`. Received: "
             f"num_hypotheses={num_hypotheses}, beam_size={beam_size}"
@@ -231,7 +232,9 @@ def _best_tokens(logits, at_limit, beam_size, forbidden_ids):
     values, tokens = tf.math.top_k(logits, tf.minimum(beam_size, size))
     wants_end = tokens[:, 0] == END_ID
     # The end symbol alone: its own value once, and no other choice.
-    only_end = tf.concat([end, tf.fill(tf.shape(values[:, 1:]), -float("inf"))], 1)
+    only_end = tf.concat(
+        [end, tf.fill(tf.shape(values[:, 1:]), -float("inf"))], 1
+    )
     closing = tf.repeat(at_limit, beam_size)[:, None]
     values = tf.where(closing, only_end, values)
     tokens = tf.where(closing, END_ID, tokens)

@@ -136,7 +136,8 @@ class SinePositionEncoding(keras.layers.Layer):
 
     def call(self, inputs, start_index=0):
         length, hidden_dim = ops.shape(inputs)[1], inputs.shape[-1]
-        positions = ops.cast(ops.arange(length) + start_index, "float32")
+        positions = ops.add(ops.arange(length), start_index)
+        positions = ops.cast(positions, "float32")
         exponents = ops.arange((hidden_dim + 1) // 2, dtype="float32")
         exponents = exponents * (2 / hidden_dim)
         rates = ops.power(float(self.max_wavelength), -exponents)

@@ -45,5 +45,5 @@ def causal_mask(length: Any, key_length: Any = None, start_index: Any = 0):
         [[True, False, False], [True, True, False], [True, True, True]]
     """
     key_length = length if key_length is None else key_length
-    queries = ops.arange(length)[:, None] + start_index
+    queries = ops.add(ops.arange(length)[:, None], start_index)
     return ops.less_equal(ops.arange(key_length)[None, :], queries)

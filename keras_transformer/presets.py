@@ -107,7 +107,7 @@ def find_preset(name: str) -> Preset:
     if name not in PRESETS:
         near = difflib.get_close_matches(str(name), PRESETS, n=1, cutoff=0.0)
         raise ValueError(
-            f"`name` must be one of {', '.join(PRESETS)}. "
-            f"Received: name={name!r}. The nearest is {near[0]!r}."
+            f"`preset` must be one of {', '.join(PRESETS)}. "
+            f"Received: preset={name!r}. The nearest is {near[0]!r}."
         )
     return PRESETS[name]

@@ -10,7 +10,7 @@ NORM_ORDERS = ("post", "pre")
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Residual(keras.layers.Layer):
-    """"Add & Norm": a residual connection, dropout and layer normalization.
+    """ "Add & Norm": a residual connection, dropout and layer normalization.
 
     The caller runs the sub-layer between the two calls of this layer:
 

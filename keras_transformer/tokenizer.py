@@ -25,7 +25,9 @@ class SubwordTokenizer(tf.Module):
         ValueError: If `model_proto` is no such model.
 
     Example:
-        >>> tokenizer = SubwordTokenizer(pathlib.Path("tokenizer.model").read_bytes())
+        >>> tokenizer = SubwordTokenizer(
+        ...     pathlib.Path("tokenizer.model").read_bytes()
+        ... )
         >>> ids = tokenizer.tokenize(["A cat.", ""])  # Ragged; each ends in 1.
         >>> tokenizer.detokenize(ids)
         [b"A cat.", b""]

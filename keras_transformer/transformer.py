@@ -12,6 +12,7 @@ from keras_transformer.embedding import SinePositionEncoding
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
 from keras_transformer.masks import padding_mask
+from keras_transformer.presets import Preset
 from keras_transformer.presets import find_preset
 
 POSITIONS = ("sine", "learned")
@@ -54,7 +55,7 @@ class Transformer(keras.Model):
 
     Masking:
         Padding is found from the ids; no mask needs to be given. The logits
-        carry the mask of `target_ids`.
+        carry none: `SmoothedCrossentropy` finds padding from the labels.
 
     Raises:
         ValueError: If an argument is out of its range.
@@ -125,11 +126,11 @@ class Transformer(keras.Model):
         self.decoder = Decoder(**stack, name="decoder", **common)
 
     @classmethod
-    def from_preset(cls, name, vocabulary_size, **kwargs):
+    def from_preset(cls, preset, vocabulary_size, **kwargs):
         """Makes the model of a row of Table 3, or one of ours.
 
         Args:
-            name: A key of `PRESETS`, such as `"base"`.
+            preset: A key of `PRESETS`, such as `"base"`, or a `Preset`.
             vocabulary_size: Positive int, ids of the shared vocabulary.
             **kwargs: Arguments of `Transformer` that replace the preset's.
 
@@ -142,8 +143,15 @@ class Transformer(keras.Model):
         Example:
             >>> model = keras_transformer.Transformer.from_preset("base", 37000)
         """
-        fields = dataclasses.asdict(find_preset(name))
-        for field in ("description", "label_smoothing", "steps", "warmup_steps"):
+        if not isinstance(preset, Preset):
+            preset = find_preset(preset)
+        fields = dataclasses.asdict(preset)
+        for field in (
+            "description",
+            "label_smoothing",
+            "steps",
+            "warmup_steps",
+        ):
             del fields[field]
         return cls(vocabulary_size, **{**fields, **kwargs})
 

@@ -1,0 +1,1 @@
+"""Trains a Transformer (Vaswani et al., 2017, Section 5)."""

@@ -1,0 +1,298 @@
+"""Trains a Transformer on sentence pairs.
+
+The pairs are two text files, one sentence a line, or the embedded corpus
+(--dataset demo). The same command continues a run that was interrupted.
+"""
+
+import argparse
+import dataclasses
+import importlib.metadata
+import json
+import os
+import pathlib
+
+from keras_transformer import PRESETS
+from keras_transformer import Preset
+from keras_transformer.errors import UserError
+from keras_transformer.errors import exit_on_user_error
+from keras_transformer.presets import find_preset
+
+FILES = (
+    "train_source",
+    "train_target",
+    "validation_source",
+    "validation_target",
+)
+DEMO_VOCABULARY_SIZE = 2_000
+VOCABULARY_SIZE = 8_000
+ROUNDS = 40
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m train",
+        description=__doc__,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    path = {"type": pathlib.Path, "metavar": "FILE"}
+    corpus = parser.add_argument_group("corpus")
+    corpus.add_argument(
+        "--dataset", choices=["demo"], help="the embedded English-Spanish one"
+    )
+    for name in FILES:
+        corpus.add_argument(
+            option(name), **path, help="UTF-8, one sentence a line, may be gzip"
+        )
+    corpus.add_argument(
+        "--vocabulary-size",
+        type=int,
+        help="subword pieces of both languages together (default: "
+        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo)",
+    )
+    corpus.add_argument(
+        "--max-length",
+        type=positive(int),
+        default=256,
+        help="longest side of a pair, in tokens; longer pairs are dropped",
+    )
+    add_training_arguments(parser.add_argument_group("training"))
+    model = parser.add_argument_group(
+        "model", "each replaces a number of the preset"
+    )
+    for field in dataclasses.fields(Preset):
+        if field.name != "description":
+            model.add_argument(option(field.name), type=field.type)
+    return parser.parse_args(argv)
+
+
+def add_training_arguments(group) -> None:
+    group.add_argument(
+        "--run-dir",
+        type=pathlib.Path,
+        required=True,
+        help="folder for everything that is written",
+    )
+    group.add_argument(
+        "--preset",
+        default="base",
+        metavar="NAME",
+        help=f"one of {', '.join(PRESETS)} (Table 3, and two of ours)",
+    )
+    group.add_argument(
+        "--batch-tokens",
+        type=positive(int),
+        default=25_000,
+        help="positions of a side in an update, over all devices (Section 5.1)",
+    )
+    group.add_argument(
+        "--round-steps",
+        type=positive(int),
+        help="updates between validations and checkpoints (default: a "
+        f"{ROUNDS}th of all, 100 at least)",
+    )
+    group.add_argument(
+        "--average",
+        type=positive(int),
+        default=5,
+        metavar="N",
+        help="checkpoints whose mean is the final model (Section 6.1)",
+    )
+    group.add_argument(
+        "--learning-rate-scale",
+        type=positive(float),
+        default=1.0,
+        help="factor of the paper's learning rate (Section 5.3)",
+    )
+    group.add_argument(
+        "--precision",
+        choices=["float32", "bfloat16"],
+        default="float32",
+        help="of matrix products; weights, softmax and loss stay float32",
+    )
+    group.add_argument(
+        "--devices",
+        nargs="+",
+        metavar="DEVICE",
+        help="such as GPU:0 GPU:1 (default: all GPUs, else the CPU)",
+    )
+    group.add_argument(
+        "--seed", type=int, default=0, help="of weights, dropout and order"
+    )
+
+
+def option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def positive(kind):
+    """Returns a parser of numbers above zero, for argparse."""
+
+    def parse(text: str):
+        value = kind(text)
+        if not value > 0:
+            raise ValueError
+        return value
+
+    parse.__name__ = f"positive {kind.__name__}"  # argparse shows it.
+    return parse
+
+
+def resolve(args: argparse.Namespace) -> Preset:
+    """Fills in defaults that hang on other arguments; returns the preset."""
+    given = [option(name) for name in FILES if getattr(args, name)]
+    if args.dataset is None and len(given) != len(FILES):
+        wanted = ", ".join(option(name) for name in FILES)
+        raise UserError(
+            f"the corpus must be --dataset demo, or all of {wanted}. "
+            f"Received: {', '.join(given) or 'neither'}"
+        )
+    if args.dataset and given:
+        raise UserError(
+            "the corpus must be --dataset or files, not both. "
+            f"Received: --dataset {args.dataset} and {', '.join(given)}"
+        )
+    try:
+        preset = find_preset(args.preset)
+    except ValueError as error:
+        message = str(error).replace("`preset`", "--preset")
+        raise UserError(message.replace("preset=", "--preset ")) from None
+    changes = {
+        field.name: getattr(args, field.name)
+        for field in dataclasses.fields(Preset)
+        if getattr(args, field.name, None) is not None
+    }
+    preset = dataclasses.replace(preset, **changes)
+    if args.vocabulary_size is None:
+        args.vocabulary_size = (
+            DEMO_VOCABULARY_SIZE if args.dataset else VOCABULARY_SIZE
+        )
+    if args.round_steps is None:
+        args.round_steps = max(100, preset.steps // ROUNDS)
+    return preset
+
+
+def load_corpus(args: argparse.Namespace):
+    """Returns the training and the validation pairs."""
+    from train import corpus
+
+    if args.dataset == "demo":
+        return corpus.demo_pairs("train"), corpus.demo_pairs("validation")
+    return (
+        corpus.read_pairs(args.train_source, args.train_target),
+        corpus.read_pairs(args.validation_source, args.validation_target),
+    )
+
+
+def describe(args, preset, train_pairs, validation_pairs) -> dict:
+    """Returns what `arguments.json` says of a run."""
+    packages = ("keras", "numpy", "sentencepiece", "tensorflow")
+    return {
+        "arguments": {
+            name: str(value) if isinstance(value, pathlib.Path) else value
+            for name, value in vars(args).items()
+            if name not in ("run_dir", "devices")
+        },
+        "preset": dataclasses.asdict(preset),
+        "corpus": {
+            "train": train_pairs.digest(),
+            "validation": validation_pairs.digest(),
+        },
+        "packages": {
+            name: importlib.metadata.version(name) for name in packages
+        },
+    }
+
+
+def claim_run_dir(run_dir: pathlib.Path, description: dict) -> None:
+    """Makes the run folder, or checks that it is a folder of this run.
+
+    Raises:
+        UserError: If the folder holds a run of other arguments, or of text
+            that has changed since; the message says what differs.
+    """
+    path = run_dir / "arguments.json"
+    if path.exists():
+        there = json.loads(path.read_text())
+        differences = [
+            f"{name}: {there[part].get(name)} there, {value} here"
+            for part in ("arguments", "corpus")
+            for name, value in description[part].items()
+            if there[part].get(name) != value
+        ]
+        if differences:
+            raise UserError(
+                f"{run_dir} holds a run of other arguments; take them, or "
+                f"another --run-dir. {'; '.join(differences)}"
+            )
+        return
+    from train.vocabulary import write_atomically
+
+    run_dir.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(description, indent=2, ensure_ascii=False)
+    write_atomically(path, f"{text}\n".encode())
+
+
+def run(args: argparse.Namespace) -> None:
+    preset = resolve(args)
+    train_pairs, validation_pairs = load_corpus(args)
+    claim_run_dir(
+        args.run_dir, describe(args, preset, train_pairs, validation_pairs)
+    )
+
+    # Only now: importing TensorFlow takes seconds, and mistakes come early.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    from train import checkpoints
+    from train import fit
+    from train import vocabulary
+
+    proto_path = args.run_dir / "tokenizer.model"
+    if not proto_path.exists():
+        vocabulary.write_atomically(
+            proto_path,
+            vocabulary.learn_vocabulary(train_pairs, args.vocabulary_size),
+        )
+    proto = proto_path.read_bytes()
+    encoded = []
+    for name, pairs in (
+        ("training", train_pairs),
+        ("validation", validation_pairs),
+    ):
+        ids, selection = vocabulary.select(pairs, proto, args.max_length)
+        print(selection.report(name))
+        encoded.append(ids)
+    settings = fit.FitSettings(
+        batch_tokens=args.batch_tokens,
+        round_steps=args.round_steps,
+        learning_rate_scale=args.learning_rate_scale,
+        precision=args.precision,
+        seed=args.seed,
+        keep=args.average,
+    )
+    strategy = fit.make_strategy(args.devices)
+    task = fit.make_task(
+        preset, args.vocabulary_size, args.max_length, settings, strategy
+    )
+    parameters = task.transformer.count_params()
+    print(f"model: {args.preset}, {parameters:,} parameters")
+    state = fit.fit(
+        task, *encoded, preset.steps, settings, strategy, args.run_dir
+    )
+    averaged = checkpoints.average_checkpoints(task.transformer, state)
+    beside = args.run_dir / "model.part.keras"
+    averaged.save(beside)
+    beside.replace(args.run_dir / "model.keras")
+    print(
+        f"{args.run_dir / 'model.keras'} is the mean of "
+        f"{len(state.checkpoints)} checkpoints. Next:\n"
+        f"  python -m export --run-dir {args.run_dir} --export-dir EXPORT_DIR"
+    )
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    with exit_on_user_error():
+        run(args)
+
+
+if __name__ == "__main__":
+    main()

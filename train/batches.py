@@ -1,0 +1,221 @@
+"""Batches of sentences of about equal length, counted in tokens (Section 5.1).
+
+Batch `j` is a pure function of the seed and `j`, whatever the number of
+devices: training can start at any batch, at once.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding import BEGIN_ID
+from keras_transformer.masks import PADDING_ID
+from train.vocabulary import EncodedPairs
+
+MAX_SHAPES = 16
+ROW_MULTIPLE = 8
+
+
+class BatchPlan:
+    """Says which sentence pairs make batch `j`.
+
+    Each pair goes into the shortest of at most 16 lengths that holds it, and
+    each length has a fixed number of rows, so that there are at most 16 shapes
+    of batches. Pairs that fill no batch of their length move on to the next
+    longer one: every pair comes once an epoch, and only the last batch of the
+    longest is filled up with padding.
+
+    Args:
+        pairs: The encoded corpus.
+        batch_tokens: Positive int, positions of a side in a batch, padding
+            included: a batch of sentences padded to `length` has
+            `batch_tokens // length` rows, rounded down to a multiple of
+            `row_multiple`, and that many at least.
+        seed: Int, seed of the order.
+        row_multiple: Positive int, what rows are a multiple of: 8, so that
+            2, 4 and 8 devices see the same batches, or what else the number
+            of devices divides.
+
+    Attributes:
+        shapes: Tuple of pairs `(rows, length)`, shortest first.
+        steps_per_epoch: Int, batches until every pair has come once.
+        fill: Float in (0, 1], real tokens over positions, of both sides.
+    """
+
+    def __init__(
+        self,
+        pairs: EncodedPairs,
+        batch_tokens: int,
+        seed: int,
+        row_multiple: int = ROW_MULTIPLE,
+    ):
+        self._pairs = pairs
+        self._seed = seed
+        lengths = np.maximum(pairs.sources.lengths, pairs.targets.lengths)
+        boundaries = choose_boundaries(lengths, MAX_SHAPES)
+        self._bucket = np.searchsorted(boundaries, lengths)
+        self.shapes = tuple(
+            (rows_of(batch_tokens, length, row_multiple), length)
+            for length in boundaries
+        )
+        counts = np.bincount(self._bucket, minlength=len(boundaries))
+        self.steps_per_epoch = 0
+        positions = carried = 0
+        for count, (rows, length) in zip(counts, self.shapes, strict=True):
+            batches, carried = divmod(count + carried, rows)
+            if length == boundaries[-1] and carried:
+                batches += 1
+            self.steps_per_epoch += int(batches)
+            positions += 2 * batches * rows * length
+        tokens = pairs.sources.flat.size + pairs.targets.flat.size
+        self.fill = float(tokens / positions)
+        self._epoch = None
+
+    def batch(
+        self, j: int, replica: int = 0, num_replicas: int = 1
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Returns batch `j`, or the part of it that falls to a replica.
+
+        Args:
+            j: Int, number of the batch, from 0.
+            replica: Int, takes the rows `replica`, `replica + num_replicas`, …
+            num_replicas: Int, a divisor of `row_multiple`.
+
+        Returns:
+            Int32 arrays `(n, length)` of source ids, target ids (which begin
+            with the begin symbol) and labels (which end with the end symbol),
+            and a float32 scalar, the number of target tokens in the whole
+            batch.
+        """
+        epoch, place = divmod(j, self.steps_per_epoch)
+        (rows, length), indices = self._order(epoch)[place]
+        tokens = self._pairs.targets.lengths[indices].sum()
+        mine = indices[replica::num_replicas]
+        sources = self._pairs.sources.pad(mine, length)
+        labels = self._pairs.targets.pad(mine, length)
+        missing = rows // num_replicas - len(mine)
+        sources, labels = (
+            np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels)
+        )
+        return sources, shift_right(labels), labels, np.float32(tokens)
+
+    def _order(self, epoch: int) -> list:
+        """Returns the batches of an epoch, as `((rows, length), indices)`."""
+        cached = self._epoch
+        if cached is None or cached[0] != epoch:
+            # One assignment: several threads of tf.data may be here.
+            self._epoch = cached = (epoch, self._draw(epoch))
+        return cached[1]
+
+    def _draw(self, epoch: int) -> list:
+        random = np.random.default_rng((self._seed, epoch))
+        batches = []
+        left = np.zeros(0, np.int64)
+        for bucket, shape in enumerate(self.shapes):
+            own = random.permutation(np.flatnonzero(self._bucket == bucket))
+            pool = np.concatenate([left, own])
+            whole = len(pool) // shape[0] * shape[0]
+            left = pool[whole:]
+            batches += [
+                (shape, part) for part in pool[:whole].reshape(-1, shape[0])
+            ]
+        if len(left):
+            batches.append((self.shapes[-1], left))
+        return [batches[i] for i in random.permutation(len(batches))]
+
+
+def rows_of(batch_tokens: int, length: int, row_multiple: int) -> int:
+    rows = batch_tokens // length // row_multiple * row_multiple
+    return max(row_multiple, rows)
+
+
+def shift_right(labels: np.ndarray) -> np.ndarray:
+    """Returns what the decoder sees when it is to predict `labels`."""
+    shifted = np.zeros_like(labels)
+    shifted[:, 1:] = labels[:, :-1]
+    shifted[:, 0] = BEGIN_ID
+    return np.where(labels != PADDING_ID, shifted, PADDING_ID)
+
+
+def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
+    """Chooses the lengths to pad to, so that the padding is least.
+
+    Args:
+        lengths: Int array of sequence lengths, each at least 1.
+        count: Int, number of boundaries at most.
+
+    Returns:
+        Ascending list of ints; the last is the greatest length.
+    """
+    histogram = np.bincount(lengths)
+    sequences = np.cumsum(histogram)
+    longest = len(histogram) - 1
+    # cost[i]: fewest positions that hold all sequences of length <= i, and
+    # chosen[k][i]: the boundary before i when k boundaries were used.
+    cost = np.where(np.arange(longest + 1) > 0, np.inf, 0.0)
+    chosen = []
+    ends = np.arange(longest + 1)
+    for _ in range(count):
+        # candidates[i, j]: boundary j < i, everything in (j, i] padded to i.
+        between = sequences[:, None] - sequences[None, :]
+        candidates = cost[None, :] + between * ends[:, None]
+        candidates[ends[:, None] < ends[None, :]] = np.inf
+        chosen.append(np.argmin(candidates, axis=1))
+        cost = np.min(candidates, axis=1)
+    boundaries, end = [], longest
+    for previous in reversed(chosen):
+        if end > previous[end]:
+            boundaries.append(int(end))
+        end = previous[end]
+    return boundaries[::-1]
+
+
+def make_dataset(
+    plan: BatchPlan,
+    strategy: tf.distribute.Strategy,
+    first: int = 0,
+    last: int | None = None,
+):
+    """Makes the dataset that `fit` reads: batches `first` to `last - 1`.
+
+    Args:
+        plan: The plan of the batches.
+        strategy: The strategy; each of its replicas gets its own rows.
+        first: Int, number of the first batch.
+        last: Int, number after the last batch, or `None` for no end.
+
+    Returns:
+        Dataset of dicts: int32 `"source_ids"`, `"target_ids"` and `"labels"`,
+        of shape `(n, length)`, and float32 `"num_tokens"`, a scalar: target
+        tokens in the batch of all replicas.
+    """
+    names = ("source_ids", "target_ids", "labels", "num_tokens")
+    dtypes = (tf.int32, tf.int32, tf.int32, tf.float32)
+    shapes = ((None, None),) * 3 + ((),)
+    last = np.iinfo(np.int64).max if last is None else last
+
+    def for_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        replicas = context.num_replicas_in_sync
+        here = replicas // context.num_input_pipelines
+        offset = context.input_pipeline_id * here
+
+        def load(i):
+            values = tf.numpy_function(
+                lambda i: plan.batch(
+                    int(i) // here, offset + int(i) % here, replicas
+                ),
+                [i],
+                dtypes,
+                stateful=False,
+            )
+            for value, shape in zip(values, shapes, strict=True):
+                value.set_shape(shape)
+            return dict(zip(names, values, strict=True))
+
+        end = last * here if last < 2**60 else last
+        numbers = tf.data.Dataset.range(first * here, end)
+        dataset = numbers.map(load, num_parallel_calls=2, deterministic=True)
+        return dataset.prefetch(4)
+
+    if strategy.num_replicas_in_sync == 1:
+        return for_pipeline(tf.distribute.InputContext())
+    return strategy.distribute_datasets_from_function(for_pipeline)
