@@ -5,27 +5,45 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
     $$python -c 'import ensurepip, sys, venv; \
 sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
     && { echo $$python; break; }; done)
-BIN := .venv/bin
+PY := .venv/bin/python
 RUN_DIR ?= runs/demo
 EXPORT_DIR ?= exports/demo
+DEMO = $(RUN_DIR)/demo
 
 .PHONY: demo test check format clean
 
-demo: .venv/train.stamp
-	$(BIN)/python -m train --dataset demo --preset tiny --run-dir $(RUN_DIR)
-	$(BIN)/python -m export --run-dir $(RUN_DIR) --export-dir $(EXPORT_DIR)
-	$(BIN)/python -m export.demo --export-dir $(EXPORT_DIR)
+# Trains on the embedded corpus, exports, scores and translates: about ten
+# minutes on two cores, seconds the second time.
+demo: $(EXPORT_DIR)/1/saved_model.pb
+	@for split in test unseen; do \
+	    echo "== $$split: 500 sentences through the SavedModel"; \
+	    $(PY) -m export.evaluate --export-dir $(EXPORT_DIR) \
+	        --source $(DEMO)/$$split.en --reference $(DEMO)/$$split.es \
+	        || exit 1; \
+	done
+	@echo "== five sentences of the test, and what the SavedModel says"
+	@head -n 5 $(DEMO)/test.en > $(RUN_DIR)/five.en
+	@$(PY) -m export.translate --export-dir $(EXPORT_DIR) \
+	    --input $(RUN_DIR)/five.en --output $(RUN_DIR)/five.es
+	@paste -d '\n' $(RUN_DIR)/five.en $(RUN_DIR)/five.es
+
+$(EXPORT_DIR)/1/saved_model.pb: | $(RUN_DIR)/model.keras
+	$(PY) -m export --run-dir $(RUN_DIR) --export-dir $(EXPORT_DIR)
+
+$(RUN_DIR)/model.keras: | .venv/train.stamp
+	$(PY) -m train --dataset demo --preset tiny --dropout 0.1 --steps 1000 \
+	    --batch-tokens 2048 --warmup-steps 300 --run-dir $(RUN_DIR)
 
 test: .venv/test.stamp
-	$(BIN)/python -m pytest
+	$(PY) -m pytest
 
 check: .venv/test.stamp
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
 
 format: .venv/test.stamp
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "keras_transformer needs Python 3.11, 3.12\
@@ -34,11 +52,11 @@ format: .venv/test.stamp
 	$(PYTHON) -m venv .venv
 
 .venv/train.stamp: setup.cfg pyproject.toml .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[train]'
+	$(PY) -m pip install --quiet --editable '.[train]'
 	touch $@
 
 .venv/test.stamp: setup.cfg pyproject.toml .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[train,test,dev]'
+	$(PY) -m pip install --quiet --editable '.[train,test,dev]'
 	touch $@
 
 clean:

@@ -15,7 +15,8 @@ class SmoothedCrossentropy(keras.losses.Loss):
     `q = ε / (V - 1)` for each other token, as the authors' code does. (Keras's
     own `label_smoothing` spreads `ε / V` over all tokens, the label too.)
     Positions whose label is 0, padding, weigh nothing, and the mean runs over
-    the others. The softmax runs in float32.
+    the others. All runs in float32, whatever `keras.config.floatx()` is: half
+    precision would round the ids, which Keras casts like the logits.
 
     Args:
         label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
@@ -23,7 +24,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
             of what a call sees; or `"sum"` or `"none"`. Under a
             `tf.distribute` strategy a mean is that of one replica, so sum and
             weigh with 1 / (tokens of the whole batch) there.
-        **kwargs: Arguments of `keras.losses.Loss`, such as `name` or `dtype`.
+        name: String, the name of the loss.
 
     Call arguments:
         y_true: Int tensor of ids, of any shape, such as `(B, T)`.
@@ -48,9 +49,8 @@ class SmoothedCrossentropy(keras.losses.Loss):
         label_smoothing=0.1,
         reduction="mean_with_sample_weight",
         name="smoothed_crossentropy",
-        **kwargs,
     ):
-        super().__init__(name=name, reduction=reduction, **kwargs)
+        super().__init__(name=name, reduction=reduction, dtype="float32")
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
 
@@ -65,7 +65,8 @@ class SmoothedCrossentropy(keras.losses.Loss):
         labels = ops.cast(y_true, "int32")
         others = self.label_smoothing / (logits.shape[-1] - 1)
         label = 1.0 - self.label_smoothing - others
-        smoothed = ops.one_hot(labels, logits.shape[-1]) * label + others
+        chosen = ops.one_hot(labels, logits.shape[-1], dtype="float32")
+        smoothed = chosen * label + others
         return ops.categorical_crossentropy(smoothed, logits, from_logits=True)
 
     def get_config(self):

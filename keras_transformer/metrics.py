@@ -11,7 +11,8 @@ class TokenMean(keras.metrics.Metric):
 
     def __init__(self, name, **kwargs):
         super().__init__(name=name, **kwargs)
-        zero = {"shape": (), "initializer": "zeros"}
+        # A sum in half precision would stand still after a few hundred tokens.
+        zero = {"shape": (), "initializer": "zeros", "dtype": "float32"}
         self.total = self.add_variable(**zero, name="total")
         self.count = self.add_variable(**zero, name="count")
 

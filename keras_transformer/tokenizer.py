@@ -61,8 +61,8 @@ class SubwordTokenizer(tf.Module):
         """Turns text into ids.
 
         Args:
-            strings: String tensor `(B,)`, UTF-8. Other bytes become the
-                unknown token.
+            strings: String tensor `(B,)`, UTF-8. Other bytes are read as
+                U+FFFD, the replacement character.
 
         Returns:
             Int32 ragged tensor `(B, None)`; each row ends in the end symbol.

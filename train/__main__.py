@@ -183,6 +183,18 @@ def load_corpus(args: argparse.Namespace):
     )
 
 
+def write_demo_tests(folder: pathlib.Path) -> None:
+    """Writes the test sets of the embedded corpus, for `export.evaluate`."""
+    from train.corpus import demo_pairs
+
+    folder.mkdir(exist_ok=True)
+    for split in ("test", "unseen"):
+        pairs = demo_pairs(split)
+        for suffix, lines in (("en", pairs.sources), ("es", pairs.targets)):
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / f"{split}.{suffix}").write_text(text, encoding="utf-8")
+
+
 def describe(args, preset, train_pairs, validation_pairs) -> dict:
     """Returns what `arguments.json` says of a run."""
     packages = ("keras", "numpy", "sentencepiece", "tensorflow")
@@ -245,6 +257,8 @@ def run(args: argparse.Namespace) -> None:
     from train import fit
     from train import vocabulary
 
+    if args.dataset == "demo":
+        write_demo_tests(args.run_dir / "demo")
     proto_path = args.run_dir / "tokenizer.model"
     if not proto_path.exists():
         vocabulary.write_atomically(

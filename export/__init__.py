@@ -1,0 +1,1 @@
+"""Turns a trained model into a SavedModel that serves (Section 6.1)."""

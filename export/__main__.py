@@ -1,0 +1,87 @@
+"""Exports a trained model as a SavedModel: strings in, strings out."""
+
+import argparse
+import math
+import os
+import pathlib
+
+from keras_transformer.errors import UserError
+from keras_transformer.errors import exit_on_user_error
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m export",
+        description=__doc__,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    path = {"type": pathlib.Path, "required": True}
+    parser.add_argument("--run-dir", **path, help="folder of a finished run")
+    parser.add_argument(
+        "--export-dir", **path, help="folder for the SavedModel's versions"
+    )
+    parser.add_argument(
+        "--beam-size", type=int, default=4, help="beams a sentence"
+    )
+    parser.add_argument(
+        "--length-penalty",
+        type=float,
+        default=0.6,
+        help="0 prefers short translations, more prefers longer ones",
+    )
+    parser.add_argument(
+        "--max-extra-length",
+        type=int,
+        default=50,
+        help="tokens by which a translation may exceed its source",
+    )
+    parser.add_argument(
+        "--version", type=int, default=1, help="folder in --export-dir"
+    )
+    return parser.parse_args(argv)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuses settings with which nothing could be found."""
+    for name, wanted, good in (
+        ("beam_size", "between 1 and 100", 1 <= args.beam_size <= 100),
+        ("length_penalty", "finite", math.isfinite(args.length_penalty)),
+        ("max_extra_length", "0 or more", args.max_extra_length >= 0),
+        ("version", "0 or more", args.version >= 0),
+    ):
+        if not good:
+            raise UserError(
+                f"--{name.replace('_', '-')} must be {wanted}. "
+                f"Received: {getattr(args, name)}"
+            )
+
+
+def run(args: argparse.Namespace) -> None:
+    check(args)
+
+    # Only now: importing TensorFlow takes seconds, and mistakes come early.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    from export import saved_model
+    from export.translator import SearchSettings
+
+    settings = SearchSettings(
+        args.beam_size, args.length_penalty, args.max_extra_length
+    )
+    translator = saved_model.load_run(args.run_dir, settings)
+    folder = saved_model.write_saved_model(
+        translator, args.export_dir, args.version
+    )
+    print(
+        f"{folder} serves. Next:\n"
+        f"  python -m export.translate --export-dir {args.export_dir}"
+    )
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    with exit_on_user_error():
+        run(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Scores an exported model on a test set: sacreBLEU, chrF and speed."""
+
+import argparse
+import json
+import pathlib
+import time
+
+import sacrebleu
+
+from export.translate import add_export_arguments
+from export.translate import load
+from export.translate import translate_lines
+from keras_transformer.errors import UserError
+from keras_transformer.errors import exit_on_user_error
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m export.evaluate",
+        description=__doc__,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add_export_arguments(parser)
+    path = {"type": pathlib.Path, "required": True, "metavar": "FILE"}
+    parser.add_argument("--source", **path, help="sentences, one a line")
+    parser.add_argument("--reference", **path, help="their translations")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON instead of text"
+    )
+    return parser.parse_args(argv)
+
+
+def score(translations: list[str], references: list[str]) -> dict:
+    """Returns the scores of a corpus, each with its sacreBLEU signature."""
+    metrics = {
+        "bleu": sacrebleu.BLEU(),
+        "bleu_lowercase": sacrebleu.BLEU(lowercase=True),
+        "chrf": sacrebleu.CHRF(),
+    }
+    results = {}
+    for name, metric in metrics.items():
+        value = metric.corpus_score(translations, [references]).score
+        results[name] = {
+            "score": value,
+            "signature": str(metric.get_signature()),
+        }
+    return results
+
+
+def read_lines(path: pathlib.Path) -> list[str]:
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"text must be UTF-8. Received: {path}, {error}"
+        ) from None
+    return [
+        line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")
+    ]
+
+
+def run(args: argparse.Namespace) -> None:
+    sources, references = read_lines(args.source), read_lines(args.reference)
+    if len(sources) != len(references):
+        raise UserError(
+            "--source and --reference must have as many lines. Received: "
+            f"{len(sources)} lines in {args.source}, {len(references)} lines "
+            f"in {args.reference}"
+        )
+    translate = load(args)
+    translate(sources[:1])  # The first call prepares the graph.
+    started = time.monotonic()
+    lines = [line.encode() for line in sources]
+    translations = [
+        line.decode("utf-8", errors="replace")
+        for line in translate_lines(translate, lines, args.batch_size)
+    ]
+    seconds = time.monotonic() - started
+    results = score(translations, references)
+    speed = len(sources) / seconds
+    if args.json:
+        print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
+        return
+    for title, name in (
+        ("BLEU", "bleu"),
+        ("BLEU, lower-cased", "bleu_lowercase"),
+        ("chrF", "chrf"),
+    ):
+        result = results[name]
+        print(f"{title:18}{result['score']:6.2f}  {result['signature']}")
+    print(
+        f"{'speed':18}{speed:6.1f}  sentences a second "
+        f"({len(sources):,} in {seconds:.1f} s)"
+    )
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    with exit_on_user_error():
+        run(args)
+
+
+if __name__ == "__main__":
+    main()

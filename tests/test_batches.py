@@ -1,0 +1,150 @@
+"""Tests of `train.batches`."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from train.batches import BatchPlan
+from train.batches import choose_boundaries
+from train.batches import make_dataset
+from train.vocabulary import EncodedPairs
+from train.vocabulary import Ids
+
+
+def make_ids(lengths, first):
+    """Makes sequences whose tokens tell which sequence they are of."""
+    flat = np.concatenate([[first + i] * (n - 1) + [1] for i, n in lengths])
+    offsets = np.cumsum([0] + [n for _, n in lengths])
+    return Ids(flat.astype(np.int32), offsets)
+
+
+def make_pairs(count=300, seed=0):
+    random = np.random.default_rng(seed)
+    sides = random.integers(2, 30, (2, count))
+    return EncodedPairs(
+        make_ids(list(enumerate(sides[0])), 1000),
+        make_ids(list(enumerate(sides[1])), 5000),
+    )
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return make_pairs()
+
+
+@pytest.fixture(scope="module")
+def plan(pairs):
+    return BatchPlan(pairs, batch_tokens=400, seed=7)
+
+
+def test_every_pair_comes_once_an_epoch(plan, pairs):
+    for epoch in range(2):
+        seen = []
+        for j in range(plan.steps_per_epoch):
+            sources, _, labels, _ = plan.batch(epoch * plan.steps_per_epoch + j)
+            real = sources[:, 0] != 0
+            # The pair stays a pair: both sides name the same sequence.
+            first = np.where(labels[real, 0] == 1, 0, labels[real, 0] - 4000)
+            np.testing.assert_array_equal(first, sources[real, 0])
+            seen += list(sources[real, 0])
+        assert sorted(seen) == [1000 + i for i in range(len(pairs))]
+
+
+def test_epochs_and_seeds_differ_and_a_batch_is_a_function_of_both(pairs, plan):
+    def sources(seed, j):
+        return BatchPlan(pairs, 400, seed).batch(j)[0].tolist()
+
+    assert sources(7, 3) == plan.batch(3)[0].tolist()
+    assert sources(7, 3) != sources(8, 3)
+    assert sources(7, 3) != sources(7, 3 + plan.steps_per_epoch)
+
+
+def test_shapes_are_few_and_rows_a_multiple_of_eight(plan):
+    shapes = {plan.batch(j)[0].shape for j in range(2 * plan.steps_per_epoch)}
+
+    assert shapes <= set(plan.shapes)
+    assert len(plan.shapes) <= 16
+    assert all(rows % 8 == 0 for rows, _ in plan.shapes)
+    assert all(
+        rows * length <= 400 or rows == 8 for rows, length in plan.shapes
+    )
+
+
+def test_targets_are_labels_shifted_by_the_begin_symbol(plan):
+    _, targets, labels, tokens = plan.batch(0)
+
+    assert tokens == (labels != 0).sum()
+    for target, label in zip(targets, labels, strict=True):
+        length = (label != 0).sum()
+        assert target[:length].tolist() == [3, *label[: length - 1]][:length]
+        assert not target[length:].any()
+        assert length == 0 or label[length - 1] == 1
+
+
+@pytest.mark.parametrize("num_replicas", [2, 4])
+def test_replicas_share_out_the_rows_of_a_batch(plan, num_replicas):
+    for j in range(plan.steps_per_epoch):
+        whole = plan.batch(j)
+        parts = [
+            plan.batch(j, replica, num_replicas)
+            for replica in range(num_replicas)
+        ]
+        for k in range(3):
+            rows = whole[k].shape[0] // num_replicas
+            assert {part[k].shape[0] for part in parts} == {rows}
+            for replica, part in enumerate(parts):
+                np.testing.assert_array_equal(
+                    part[k], whole[k][replica::num_replicas]
+                )
+        assert {float(part[3]) for part in parts} == {float(whole[3])}
+
+
+def test_fill_counts_real_tokens_over_positions(plan, pairs):
+    positions = tokens = 0
+    for j in range(plan.steps_per_epoch):
+        sources, _, labels, _ = plan.batch(j)
+        positions += sources.size + labels.size
+        tokens += (sources != 0).sum() + (labels != 0).sum()
+
+    assert plan.fill == pytest.approx(tokens / positions)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 4))
+def test_boundaries_leave_the_least_padding(lengths, count):
+    lengths = np.array(lengths)
+
+    def positions(boundaries):
+        boundaries = np.array(sorted(boundaries))
+        return boundaries[np.searchsorted(boundaries, lengths)].sum()
+
+    chosen = choose_boundaries(lengths, count)
+    others = [
+        (*rest, lengths.max())
+        for n in range(count)
+        for rest in itertools.combinations(range(1, lengths.max()), n)
+    ]
+
+    assert chosen == sorted(set(chosen))
+    assert chosen[-1] == lengths.max()
+    assert len(chosen) <= count
+    assert positions(chosen) == min(positions(other) for other in others)
+
+
+def test_the_dataset_starts_anywhere_and_ends_where_told(plan):
+    dataset = make_dataset(plan, tf.distribute.get_strategy(), 5, 8)
+
+    batches = list(dataset.as_numpy_iterator())
+
+    assert len(batches) == 3
+    for j, batch in zip((5, 6, 7), batches, strict=True):
+        sources, targets, labels, tokens = plan.batch(j)
+        np.testing.assert_array_equal(batch["source_ids"], sources)
+        np.testing.assert_array_equal(batch["target_ids"], targets)
+        np.testing.assert_array_equal(batch["labels"], labels)
+        assert batch["num_tokens"] == tokens

@@ -1,0 +1,159 @@
+"""Every public name is documented, and the examples do what they say."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import io
+import pathlib
+import pkgutil
+
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+import keras_transformer
+
+MODULES = [
+    importlib.import_module(f"keras_transformer.{module.name}")
+    for module in pkgutil.iter_modules(keras_transformer.__path__)
+]
+
+
+def documented(module):
+    """Yields the name and docstring of a module and all it defines."""
+    yield module.__name__, module.__doc__
+    for name, value in vars(module).items():
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(value) or inspect.isfunction(value):
+            yield f"{module.__name__}.{name}", value.__doc__
+        if inspect.isclass(value):
+            for method, function in vars(value).items():
+                function = getattr(function, "__func__", function)
+                if inspect.isfunction(function):
+                    yield (
+                        f"{module.__name__}.{name}.{method}",
+                        function.__doc__,
+                    )
+
+
+EXAMPLES = [
+    pytest.param(module, examples, id=name)
+    for module in MODULES
+    for name, docstring in documented(module)
+    for examples in [doctest.DocTestParser().get_examples(docstring or "")]
+    if examples
+]
+
+
+def evaluate(source, names):
+    """Runs one statement; returns its value if it is an expression."""
+    try:
+        expression = compile(source, "<example>", "eval")
+    except SyntaxError:
+        exec(compile(source, "<example>", "exec"), names)
+        return None
+    return eval(expression, names)
+
+
+def check_value(value, want):
+    """Compares a value with what the docstring shows, as arrays.
+
+    An array may be shown as a list and a scalar tensor as a number.
+    """
+    wanted = np.asarray(ast.literal_eval(want))
+    actual = keras.tree.map_structure(np.asarray, value)
+    actual = np.asarray(actual)
+    assert actual.shape == wanted.shape
+    if wanted.dtype.kind == "f":
+        np.testing.assert_allclose(actual, wanted, rtol=1e-5)
+    else:
+        np.testing.assert_array_equal(actual, wanted)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Holds the `tokenizer.model` that the tokenizer's example reads."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["A cat.", "A cat sat.", "That is a mat."]),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=300,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=3,
+        minloglevel=2,
+    )
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "tokenizer.model").write_bytes(model.getvalue())
+    return folder
+
+
+@pytest.mark.parametrize(("module", "examples"), EXAMPLES)
+def test_examples_do_what_they_say(module, examples, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    names = {
+        **vars(module),
+        "keras": keras,
+        "keras_transformer": keras_transformer,
+        "np": np,
+        "pathlib": pathlib,
+        "tf": tf,
+    }
+    for example in examples:
+        value = evaluate(example.source, names)
+        if example.want:
+            check_value(value, example.want)
+        else:  # Python would print any other value.
+            assert value is None, example.source
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        (7.0, "7.1"),
+        ((2, 3), "(3, 2)"),
+        (np.array([True, False]), "[True, True]"),
+        (tf.constant([b"cat", b""]), '[b"cat"]'),
+        (tf.constant([b"cat"]), '[b"dog"]'),
+        (None, "1"),
+    ],
+)
+def test_an_example_that_says_something_else_is_found(value, want):
+    with pytest.raises(AssertionError):
+        check_value(value, want)
+
+
+def test_examples_are_found():
+    names = " ".join(example.id for example in EXAMPLES)
+    for name in ["FeedForward", "beam_search", "padding_mask", "from_preset"]:
+        assert name in names
+
+
+@pytest.mark.parametrize("name", keras_transformer.__all__)
+def test_public_names_exist_and_are_documented(name):
+    value = getattr(keras_transformer, name)
+    if name == "PRESETS":  # A dict: each of its values says what it is.
+        assert all(preset.description for preset in value.values())
+    else:
+        assert inspect.cleandoc(value.__doc__).splitlines()[0].endswith(".")
+        assert value.__doc__ not in {
+            base.__doc__ for base in getattr(value, "__mro__", [value])[1:]
+        }
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_modules_say_what_they_hold(module):
+    assert inspect.cleandoc(module.__doc__).splitlines()[0].endswith(".")
+
+
+def test_other_names_do_not_exist():
+    with pytest.raises(AttributeError, match=r"keras_transformer.*'beam'"):
+        _ = keras_transformer.beam

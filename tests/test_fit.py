@@ -1,0 +1,218 @@
+"""Tests of `train.fit`, `train.callbacks` and `train.checkpoints`."""
+
+import csv
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import PRESETS
+from keras_transformer import SmoothedCrossentropy
+from keras_transformer.errors import UserError
+from tests.test_batches import make_ids
+from train.batches import BatchPlan
+from train.checkpoints import average_checkpoints
+from train.fit import FitSettings
+from train.fit import fit
+from train.fit import make_strategy
+from train.fit import make_task
+from train.vocabulary import EncodedPairs
+
+VOCABULARY_SIZE = 61
+SETTINGS = FitSettings(batch_tokens=120, round_steps=3)
+
+
+def preset(**changes):
+    sizes = {
+        "num_layers": 1,
+        "hidden_dim": 16,
+        "intermediate_dim": 24,
+        "num_heads": 2,
+        "key_dim": 8,
+        "value_dim": 8,
+        "warmup_steps": 5,
+        "dropout": 0.0,
+    }
+    return dataclasses.replace(PRESETS["tiny"], **{**sizes, **changes})
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """37 pairs whose lengths differ much, so that replicas' tokens do."""
+    random = np.random.default_rng(3)
+    lengths = random.integers(2, 14, (2, 37))
+    return EncodedPairs(
+        *[
+            make_ids([(i % 50, n) for i, n in enumerate(side)], 4)
+            for side in lengths
+        ]
+    )
+
+
+def train(pairs, run_dir, strategy=None, steps=6, **changes):
+    strategy = strategy or tf.distribute.get_strategy()
+    task = make_task(preset(**changes), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    state = fit(task, pairs, pairs, steps, SETTINGS, strategy, run_dir)
+    return task, state
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(pairs, tmp_path_factory):
+    run_dir = tmp_path_factory.mktemp("uninterrupted")
+    return *train(pairs, run_dir, dropout=0.3), run_dir
+
+
+def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs):
+    changes = {"label_smoothing": 0.2}
+    strategy = tf.distribute.get_strategy()
+    task = make_task(preset(**changes), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    batch = BatchPlan(pairs, 120, 0).batch(0)
+    names = ("source_ids", "target_ids", "labels", "num_tokens")
+    batch = dict(zip(names, batch, strict=True))
+    variables = task.transformer.trainable_variables
+
+    with tf.GradientTape(persistent=True) as tape:
+        own = tf.reduce_sum(task.token_losses(batch, training=False))
+        logits = task.transformer(batch)
+        expected = SmoothedCrossentropy(0.2, reduction="sum")(
+            batch["labels"], logits
+        )
+
+    np.testing.assert_allclose(own, expected, rtol=1e-5)
+    for variable, gradient, other in zip(
+        variables,
+        tape.gradient(own, variables),
+        tape.gradient(expected, variables),
+        strict=True,
+    ):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(gradient),
+            tf.convert_to_tensor(other),
+            rtol=1e-4,
+            atol=1e-4,  # Sums of some hundred terms near 1.
+            err_msg=variable.path,
+        )
+    nll = -tf.nn.log_softmax(logits)
+    gold = tf.gather(nll, batch["labels"], batch_dims=2)[batch["labels"] != 0]
+    np.testing.assert_allclose(
+        task.get_metrics_result()["perplexity"],
+        np.exp(np.mean(gold)),
+        rtol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("num_devices", [2, 4])
+def test_replicas_take_the_steps_of_one_device(pairs, num_devices):
+    def weights_after_five_steps(strategy):
+        task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+        plan = BatchPlan(pairs, 120, seed=0)
+        from train.batches import make_dataset
+
+        with strategy.scope():
+            # Adam's epsilon of 1e-9 would amplify the noise of the sums.
+            task.compile(keras.optimizers.SGD(0.5), jit_compile=False)
+            task.optimizer.build(task.trainable_variables)
+            history = task.fit(
+                make_dataset(plan, strategy),
+                steps_per_epoch=5,
+                shuffle=False,
+                verbose=0,
+            )
+        return task.transformer.get_weights(), history.history
+
+    one, one_history = weights_after_five_steps(tf.distribute.get_strategy())
+    devices = [f"CPU:{i}" for i in range(num_devices)]
+    many, many_history = weights_after_five_steps(make_strategy(devices))
+
+    for a, b in zip(one, many, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    for name, value in one_history.items():
+        np.testing.assert_allclose(value, many_history[name], rtol=1e-5)
+
+
+def test_a_run_that_stopped_ends_as_the_one_that_did_not(
+    pairs, tmp_path, uninterrupted
+):
+    train(pairs, tmp_path, steps=3, dropout=0.3)
+    task, _ = train(pairs, tmp_path, steps=6, dropout=0.3)
+
+    expected, _, run_dir = uninterrupted
+    for a, b in zip(
+        task.transformer.get_weights(),
+        expected.transformer.get_weights(),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+    columns = []
+    for folder in (tmp_path, run_dir):
+        with (folder / "history.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        columns.append([(r["step"], r["loss"], r["val_loss"]) for r in rows])
+    assert columns[0] == columns[1]
+    assert [step for step, *_ in columns[0]] == ["3", "6"]
+
+
+def test_history_tells_what_the_progress_bar_shows(uninterrupted):
+    *_, run_dir = uninterrupted
+    with (run_dir / "history.csv").open() as file:
+        row = list(csv.DictReader(file))[-1]
+
+    assert {
+        "loss",
+        "perplexity",
+        "accuracy",
+        "val_perplexity",
+        "learning_rate",
+        "tokens_per_second",
+    } <= set(row)
+    assert float(row["tokens_per_second"]) > 0
+    assert float(row["val_perplexity"]) > 1
+    assert list((run_dir / "logs").rglob("events.out.*"))
+
+
+def test_training_stops_at_the_last_update_within_a_round(pairs, tmp_path):
+    task, _ = train(pairs, tmp_path, steps=4)
+
+    assert int(task.optimizer.iterations) == 4
+
+
+def test_the_average_is_the_mean_of_the_checkpoints(uninterrupted):
+    task, state, _ = uninterrupted
+    kept = []
+    for path in state.checkpoints:
+        state.restore(path)
+        kept.append(task.transformer.get_weights())
+
+    averaged = average_checkpoints(task.transformer, state)
+
+    assert len(kept) == 2
+    for mean, *weights in zip(averaged.get_weights(), *kept, strict=True):
+        np.testing.assert_allclose(mean, np.mean(weights, axis=0), atol=1e-7)
+
+
+def test_bfloat16_keeps_weights_in_float32(pairs):
+    settings = dataclasses.replace(SETTINGS, precision="bfloat16")
+    strategy = tf.distribute.get_strategy()
+    task = make_task(preset(), VOCABULARY_SIZE, 16, settings, strategy)
+
+    assert task.transformer.compute_dtype == "bfloat16"
+    assert {w.dtype for w in task.transformer.trainable_weights} == {"float32"}
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_without_a_checkpoint(
+    uninterrupted,
+):
+    _, state, _ = uninterrupted
+    before = state.checkpoints
+
+    with pytest.raises(UserError, match="the loss is nan at update 6"):
+        state.on_epoch_end(2, {"loss": float("nan")})
+
+    assert state.checkpoints == before
+
+
+def test_refuses_a_device_that_is_not_there():
+    with pytest.raises(UserError, match="CPU:0, CPU:1.*Received: GPU:7"):
+        make_strategy(["GPU:7"])

@@ -1,0 +1,60 @@
+"""Tests of `keras_transformer.masks`."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import causal_mask
+from keras_transformer import padding_mask
+
+
+def matrix(*rows):
+    """Reads a mask as it is printed: `1` may be used, `.` may not."""
+    return np.array([[sign == "1" for sign in row] for row in rows])
+
+
+def test_padding_is_id_0_and_nothing_else():
+    ids = np.array([[7, 5, 3, 0], [1, 0, 0, 0], [0, -1, 2, 9]])
+
+    mask = padding_mask(ids)
+
+    assert mask.dtype == "bool"
+    np.testing.assert_array_equal(mask, matrix("111.", "1...", ".111"))
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (2, 3, 4)])
+def test_padding_may_have_any_shape(shape):
+    ids = np.random.default_rng(1).integers(0, 2, size=shape)
+
+    np.testing.assert_array_equal(padding_mask(ids), ids == 1)
+
+
+def test_a_position_sees_itself_and_earlier_ones():
+    mask = causal_mask(4)
+
+    assert mask.dtype == "bool"
+    np.testing.assert_array_equal(mask, matrix("1...", "11..", "111.", "1111"))
+
+
+def test_keys_may_be_more_or_fewer_than_queries():
+    np.testing.assert_array_equal(
+        causal_mask(2, key_length=5), matrix("1....", "11...")
+    )
+    np.testing.assert_array_equal(
+        causal_mask(4, key_length=2), matrix("1.", "11", "11", "11")
+    )
+
+
+def test_queries_may_start_behind_a_cache():
+    np.testing.assert_array_equal(
+        causal_mask(2, key_length=6, start_index=3), matrix("1111..", "11111.")
+    )
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_sizes_may_be_tensors_of_a_graph(dtype):
+    traced = tf.function(causal_mask)
+
+    mask = traced(*(tf.constant(size, dtype) for size in (2, 6, 3)))
+
+    np.testing.assert_array_equal(mask, matrix("1111..", "11111."))

@@ -1,0 +1,206 @@
+"""Tests of `keras_transformer.metrics`."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import Perplexity
+from keras_transformer import SmoothedCrossentropy
+from keras_transformer import TokenAccuracy
+
+VOCABULARY = 11
+
+
+def batches():
+    """Labels, logits and weights of batches of unequal size and padding."""
+    rng = np.random.default_rng(seed=2017)
+    for shape, real in [((2, 5), 0.9), ((4, 3), 0.3), ((1, 7), 0.6)]:
+        labels = rng.integers(1, VOCABULARY, size=shape)
+        labels *= rng.random(shape) < real
+        logits = 2 * rng.normal(size=(*shape, VOCABULARY))
+        logits += 8 * real * np.eye(VOCABULARY)[labels]
+        weights = rng.uniform(0.5, 2.0, size=shape)
+        yield labels, logits.astype("float32"), weights.astype("float32")
+
+
+def log_likelihood(labels, logits):
+    logits = np.asarray(logits, "float64")
+    norm = np.log(np.exp(logits).sum(axis=-1))
+    return np.take_along_axis(logits, labels[..., None], -1)[..., 0] - norm
+
+
+def hits(labels, logits):
+    return (logits.argmax(axis=-1) == labels).astype("float64")
+
+
+def token_mean(values, weighted):
+    """The mean over all tokens of all batches; padding is no token."""
+    total = count = 0.0
+    for labels, logits, weights in batches():
+        weights = (labels != 0) * (weights if weighted else 1.0)
+        total += np.sum(values(labels, logits) * weights)
+        count += np.sum(weights)
+    return total / count
+
+
+EXPECTED = {
+    TokenAccuracy: lambda weighted: token_mean(hits, weighted),
+    Perplexity: lambda weighted: np.exp(-token_mean(log_likelihood, weighted)),
+}
+both = pytest.mark.parametrize("cls", EXPECTED)
+
+
+@both
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_token_of_all_batches_counts_once(cls, weighted):
+    metric = cls()
+    of_batches = []
+    for labels, logits, weights in batches():
+        weights = weights if weighted else None
+        metric.update_state(labels, logits, sample_weight=weights)
+        alone = cls()
+        alone.update_state(labels, logits, sample_weight=weights)
+        of_batches.append(float(alone.result()))
+
+    result = metric.result()
+
+    assert result.dtype == "float32"
+    assert result.shape == ()
+    np.testing.assert_allclose(result, EXPECTED[cls](weighted), rtol=1e-5)
+    # The batches are so uneven that the mean of their results is another.
+    assert abs(float(result) - np.mean(of_batches)) > 1e-2
+
+
+@both
+def test_padding_does_not_count(cls):
+    labels, logits, _ = next(batches())
+    changed = np.where((labels != 0)[..., None], logits, -9 * logits)
+    assert not np.array_equal(changed, logits)
+    expected, metric = cls(), cls()
+    expected.update_state(labels, logits)
+
+    metric.update_state(
+        np.pad(labels, [(0, 0), (0, 2)]),
+        np.pad(changed, [(0, 0), (0, 2), (0, 0)]),
+    )
+    metric.update_state(np.zeros((3, 2), int), np.ones((3, 2, VOCABULARY)))
+
+    np.testing.assert_allclose(metric.result(), expected.result(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("cls", "nothing"), [(TokenAccuracy, 0), (Perplexity, 1)]
+)
+def test_before_any_token_and_after_a_reset(cls, nothing):
+    metric = cls()
+    assert float(metric.result()) == nothing
+    metric.update_state(np.zeros((1, 2), int), np.ones((1, 2, VOCABULARY)))
+    assert float(metric.result()) == nothing
+
+    for labels, logits, _ in batches():
+        metric.reset_state()
+        assert float(metric.result()) == nothing
+        metric.update_state(labels, logits)
+    once = cls()
+    once.update_state(labels, logits)
+
+    assert float(metric.result()) == float(once.result()) != nothing
+
+
+def test_perplexity_of_uniform_and_of_certain_predictions():
+    metric = Perplexity()
+    metric.update_state([[5, 2, 0]], np.zeros((1, 3, 7)))
+    np.testing.assert_allclose(metric.result(), 7.0, rtol=1e-5)
+
+    metric.reset_state()
+    metric.update_state([[5, 2, 0]], 100 * np.eye(7)[None, [5, 2, 2]])
+    np.testing.assert_allclose(metric.result(), 1.0, rtol=1e-5)
+
+
+def test_accuracy_counts_the_first_choice():
+    metric = TokenAccuracy()
+    # Right, wrong, right where it does not count.
+    metric.update_state([[5, 2, 0]], np.eye(7)[None, [5, 3, 0]])
+    assert float(metric.result()) == 0.5
+
+
+@both
+def test_labels_of_rank_1(cls):
+    flat, metric = cls(), cls()
+    for labels, logits, _ in batches():
+        metric.update_state(labels, logits)
+        flat.update_state(labels.reshape(-1), logits.reshape(-1, VOCABULARY))
+    np.testing.assert_allclose(flat.result(), metric.result(), rtol=1e-6)
+
+
+def test_perplexity_of_half_precision_logits_is_computed_in_float32():
+    labels = np.array([[257, 999, 4, 0]])
+    logits = np.random.default_rng(5).normal(size=(1, 4, 1000))
+    logits = tf.cast(logits, "bfloat16")
+    metric = Perplexity()
+
+    metric.update_state(labels, logits)
+
+    exact = tf.cast(logits, "float64").numpy()
+    values = log_likelihood(labels, exact)[0, :3]
+    np.testing.assert_allclose(metric.result(), np.exp(-values.mean()), 1e-5)
+
+
+@both
+def test_counts_more_tokens_than_half_precision_can(cls):
+    expected = cls()
+    keras.config.set_floatx("bfloat16")
+    try:
+        metric = cls()
+    finally:
+        keras.config.set_floatx("float32")
+    for labels, logits, _ in list(batches()) * 20:
+        metric.update_state(labels, logits)
+        expected.update_state(labels, logits)
+
+    assert metric.result().dtype == "float32"
+    np.testing.assert_allclose(metric.result(), expected.result(), rtol=1e-5)
+
+
+@both
+def test_comes_back_from_its_config(cls):
+    metric = cls(name="other")
+
+    config = keras.saving.serialize_keras_object(metric)
+    twin = keras.saving.deserialize_keras_object(json.loads(json.dumps(config)))
+
+    assert type(twin) is cls
+    assert twin.name == "other"
+    assert twin.get_config() == metric.get_config()
+
+
+def test_their_names_are_those_of_the_logs():
+    assert TokenAccuracy().name == "accuracy"
+    assert Perplexity().name == "perplexity"
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_in_compile_they_ignore_smoothing_and_batches(smoothing):
+    rng = np.random.default_rng(seed=17)
+    ids = rng.integers(0, VOCABULARY, size=(7, 5))
+    ids[2:4, 1:] = 0  # The second batch of two is nearly empty.
+    inputs = keras.Input((None,), dtype="int32")
+    hidden = keras.layers.Embedding(VOCABULARY, 4, mask_zero=True)(inputs)
+    model = keras.Model(inputs, keras.layers.Dense(VOCABULARY)(hidden))
+    model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
+    model.compile(
+        loss=SmoothedCrossentropy(smoothing),
+        metrics=[TokenAccuracy(), Perplexity()],
+    )
+
+    logs = model.evaluate(ids, ids, batch_size=2, verbose=0, return_dict=True)
+
+    logits = model(ids).numpy()
+    real = ids != 0
+    perplexity = np.exp(-log_likelihood(ids, logits)[real].mean())
+    np.testing.assert_allclose(logs["perplexity"], perplexity, rtol=1e-5)
+    accuracy = hits(ids, logits)[real].mean()
+    np.testing.assert_allclose(logs["accuracy"], accuracy, rtol=1e-5)

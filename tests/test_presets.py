@@ -1,0 +1,205 @@
+"""Tests of `keras_transformer.presets`."""
+
+import collections
+import dataclasses
+
+import pytest
+
+from keras_transformer import PRESETS
+from keras_transformer import Preset
+from keras_transformer import Transformer
+from keras_transformer.presets import find_preset
+
+
+def count_parameters(preset, vocabulary_size, sequence_length):
+    """The closed form, so that no test needs to make 168 million numbers."""
+    d = preset.hidden_dim
+    head = 2 * preset.key_dim + 2 * preset.value_dim  # Q, K, V and its output.
+    attention = d * preset.num_heads * head
+    feed_forward = (2 * d + 1) * preset.intermediate_dim + d
+    norm = 2 * d
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    stacks = preset.num_layers * (encoder_layer + decoder_layer)
+    stacks += 2 * norm if preset.norm == "pre" else 0
+    positions = sequence_length * d if preset.positions == "learned" else 0
+    return vocabulary_size * d + positions + stacks
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("positions", ["sine", "learned"])
+def test_the_closed_form_counts_what_is_built(norm, positions):
+    sizes = {
+        "num_layers": 3,
+        "hidden_dim": 10,
+        "intermediate_dim": 17,
+        "num_heads": 2,
+        "key_dim": 7,
+        "value_dim": 4,
+        "norm": norm,
+        "positions": positions,
+    }
+    model = Transformer(19, sequence_length=23, **sizes)
+    model.build()
+
+    expected = count_parameters(Preset("of this test", **sizes), 19, 23)
+    assert model.count_params() == expected
+
+
+def test_the_closed_form_counts_the_base_model():
+    model = Transformer.from_preset("base", vocabulary_size=41_100)
+    model.build()
+
+    assert model.count_params() == count_parameters(PRESETS["base"], 41_100, 0)
+
+
+# Table 3 prints millions. The vocabulary is not in the paper: one of 41,100
+# gives all of its numbers but that of the big model, which needs 36,000.
+@pytest.mark.parametrize(
+    ("name", "vocabulary_size", "millions"),
+    [
+        ("base", 41_100, 65),
+        ("b-dk16", 41_100, 58),
+        ("b-dk32", 41_100, 60),
+        ("c-n2", 41_100, 36),
+        ("c-n4", 41_100, 50),
+        ("c-n8", 41_100, 80),
+        ("c-d256", 41_100, 28),
+        ("c-d1024", 41_100, 168),
+        ("c-ff1024", 41_100, 53),
+        ("c-ff4096", 41_100, 90),
+        ("big", 36_000, 213),
+    ],
+)
+def test_presets_have_the_parameters_of_table_3(
+    name, vocabulary_size, millions
+):
+    count = count_parameters(PRESETS[name], vocabulary_size, 0)
+
+    assert round(count / 1e6) == millions
+
+
+@pytest.mark.parametrize("name", ["a-h1", "a-h4", "a-h16", "a-h32"])
+def test_row_a_costs_what_base_does(name):
+    preset, base = PRESETS[name], PRESETS["base"]
+
+    assert preset.num_heads == int(name.removeprefix("a-h"))
+    assert preset.num_heads * preset.key_dim == base.hidden_dim
+    assert count_parameters(preset, 37_000, 0) == count_parameters(
+        base, 37_000, 0
+    )
+
+
+# The rest of Table 3: what a row changes of base, and nothing else.
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("a-h1", {"num_heads": 1, "key_dim": 512, "value_dim": 512}),
+        ("a-h4", {"num_heads": 4, "key_dim": 128, "value_dim": 128}),
+        ("a-h16", {"num_heads": 16, "key_dim": 32, "value_dim": 32}),
+        ("a-h32", {"num_heads": 32, "key_dim": 16, "value_dim": 16}),
+        ("b-dk16", {"key_dim": 16}),
+        ("b-dk32", {"key_dim": 32}),
+        ("c-n2", {"num_layers": 2}),
+        ("c-n4", {"num_layers": 4}),
+        ("c-n8", {"num_layers": 8}),
+        ("c-d256", {"hidden_dim": 256, "key_dim": 32, "value_dim": 32}),
+        ("c-d1024", {"hidden_dim": 1024, "key_dim": 128, "value_dim": 128}),
+        ("c-ff1024", {"intermediate_dim": 1024}),
+        ("c-ff4096", {"intermediate_dim": 4096}),
+        ("d-drop0.0", {"dropout": 0.0}),
+        ("d-drop0.2", {"dropout": 0.2}),
+        ("d-ls0.0", {"label_smoothing": 0.0}),
+        ("d-ls0.2", {"label_smoothing": 0.2}),
+        ("e-learned", {"positions": "learned"}),
+        (
+            "big",
+            {
+                "hidden_dim": 1024,
+                "intermediate_dim": 4096,
+                "num_heads": 16,
+                "dropout": 0.3,
+                "steps": 300_000,
+            },
+        ),
+    ],
+)
+def test_a_row_changes_of_base_what_table_3_says(name, changes):
+    base = dataclasses.asdict(PRESETS["base"])
+    row = dataclasses.asdict(PRESETS[name])
+
+    letter = name if name == "big" else name[0].upper()
+    changes = {**changes, "description": f"Table 3, row {letter}"}
+    assert {k: v for k, v in row.items() if v != base[k]} == changes
+
+
+def test_base_is_that_of_the_paper():
+    assert dataclasses.asdict(PRESETS["base"]) == {
+        "description": "Table 3, row base",
+        "num_layers": 6,
+        "hidden_dim": 512,
+        "intermediate_dim": 2048,
+        "num_heads": 8,
+        "key_dim": 64,
+        "value_dim": 64,
+        "dropout": 0.1,
+        "label_smoothing": 0.1,
+        "steps": 100_000,
+        "warmup_steps": 4_000,
+        "positions": "sine",
+        "norm": "post",
+    }
+
+
+def test_there_is_a_preset_for_every_row():
+    groups = collections.Counter(
+        name[0].upper() if name[1] == "-" else name for name in PRESETS
+    )
+
+    assert groups == {
+        **{"base": 1, "big": 1},
+        **{"A": 4, "B": 2, "C": 7, "D": 4, "E": 1},
+        **{"tiny": 1, "small": 1},
+    }
+
+
+@pytest.mark.parametrize("name", ["tiny", "small"])
+def test_presets_of_ours_say_so(name):
+    preset = PRESETS[name]
+
+    assert preset.description.startswith("not of the paper")
+    assert count_parameters(preset, 8_000, 0) < count_parameters(
+        PRESETS["c-n2"], 8_000, 0
+    )
+
+
+def test_a_preset_never_changes():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        PRESETS["base"].dropout = 0.0
+
+
+def test_finds_a_preset_by_its_name():
+    for name, preset in PRESETS.items():
+        assert find_preset(name) is preset
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("Base", "base"),
+        ("bigg", "big"),
+        ("d-drop0.1", "d-drop0.0"),
+        ("c-n3", "c-n2"),
+    ],
+)
+def test_refuses_an_unknown_name_and_offers_the_nearest(name, nearest):
+    with pytest.raises(
+        ValueError,
+        match=f"must be one of base, big, .*={name!r}.*nearest is {nearest!r}",
+    ):
+        find_preset(name)
+
+
+def test_refuses_what_is_no_name():
+    with pytest.raises(ValueError, match="Received: preset=None"):
+        find_preset(None)
