@@ -1,6 +1,8 @@
-"""Eight logical CPU devices, and warnings as errors."""
+"""Eight logical CPU devices, and one small export that the tests share."""
 
 import os
+
+import pytest
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -15,3 +17,57 @@ def pytest_configure(config):
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * 8
     )
+
+
+SENTENCES = [
+    "A brown dog runs over the green grass.",
+    "Two cats sleep.",
+    "The woman reads a long letter to her old friend in the garden.",
+    "Is it raining?",
+    "Don't open the blue door!",
+    "My brother has three small birds and a horse.",
+]
+
+
+@pytest.fixture(scope="session")
+def run_dir(tmp_path_factory):
+    """The run folder of a model with random weights."""
+    import keras
+
+    from keras_transformer import Transformer
+    from train.corpus import Pairs
+    from train.vocabulary import learn_vocabulary
+
+    folder = tmp_path_factory.mktemp("run")
+    reversed_words = [" ".join(s.split()[::-1]) for s in SENTENCES]
+    proto = learn_vocabulary(Pairs(SENTENCES * 3, reversed_words * 3), 330)
+    (folder / "tokenizer.model").write_bytes(proto)
+    keras.utils.set_random_seed(5)
+    model = Transformer(
+        vocabulary_size=330,
+        num_layers=2,
+        hidden_dim=16,
+        intermediate_dim=24,
+        num_heads=2,
+        key_dim=8,
+        value_dim=4,
+        sequence_length=40,
+    )
+    model.build()
+    # Logits far enough apart that no rounding decides.
+    model.embedding.embeddings.assign(3 * model.embedding.embeddings)
+    model.save(folder / "model.keras")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def export_dir(run_dir, tmp_path_factory):
+    """The folder of that model's SavedModel, version 1."""
+    from export.saved_model import load_run
+    from export.saved_model import write_saved_model
+    from export.translator import SearchSettings
+
+    folder = tmp_path_factory.mktemp("export")
+    settings = SearchSettings(beam_size=3, max_extra_length=8)
+    write_saved_model(load_run(run_dir, settings), folder, 1)
+    return folder

@@ -1,5 +1,7 @@
 """Tests of `train.vocabulary`."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,7 @@ def test_encodes_as_the_exported_tokenizer_does(model_proto):
 
 def test_pads_and_takes_sequences(model_proto):
     ids = encode(PAIRS.sources[:3], model_proto)
-    rows = [ids.flat[a:b] for a, b in zip(ids.offsets, ids.offsets[1:])]
+    rows = [ids.flat[a:b] for a, b in itertools.pairwise(ids.offsets)]
 
     padded = ids.pad(np.array([2, 0]), ids.lengths.max() + 1)
     taken = take(ids, np.array([2, 0]))

@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
-from dataclasses import replace
 from functools import cache
+from typing import Protocol
 
 from train import demo_words
 
 Pair = tuple[str, str]
+# The forms of a verb by name: one, or one for each person.
+Forms = dict[str, str | tuple[str, ...]]
 
 SIZES = {"train": 20_000, "validation": 500, "test": 500, "unseen": 500}
 # The share of the combinations of any one word that training never sees.
@@ -28,7 +30,7 @@ HELD_OUT_SHARE = 0.1
 MAX_DRAWS = 100
 
 # The persons, as indices of every conjugation; there is no "vosotros".
-I, YOU, HE, WE, THEY = range(5)
+ME, YOU, HE, WE, THEY = range(5)
 
 
 def demo_corpus(seed: int = 0) -> dict[str, list[Pair]]:
@@ -97,11 +99,13 @@ def held_out_combinations(seed: int = 0) -> set[Pair]:
         `(verb, object noun)`. Most combinations of each word are kept.
     """
     words = lexicon()
+    # "They have broken cups" shows "broken cups" without the adjective.
+    participles = {verb.forms["english"]["participle"] for verb in words.verbs}
     combinations = [
         (word.english, noun.english)
         for word in words.adjectives + words.verbs
         for noun in words.nouns
-        if noun.kind in word.kinds
+        if noun.kind in word.kinds and word.english not in participles
     ]
     total = Counter(word for pair in combinations for word in pair)
     random.Random(seed).shuffle(combinations)
@@ -154,15 +158,14 @@ def _tokens(sentence: Sentence) -> set[Pair]:
 # Sentences and their slots.
 
 SLOT = re.compile(r"\{(\w+)(?::(\w+))?(?:@(\w+))?\}")
-# Spanish contractions, vowel rules and the traces of unspoken subjects.
+# Spanish contractions, and the traces of unspoken subjects.
 SPANISH_RULES = (
-    (r"\bla agua\b", "el agua"),
-    (r"\ba el\b", "al"),
-    (r"\bde el\b", "del"),
-    (r"\by (?=h?i[^aeo])", "e "),
-    (r" +", " "),
-    (r"(?<=[¿¡]) | (?=[.,?!])|^ ", ""),
+    (re.compile(r"\bla agua\b"), "el agua"),
+    (re.compile(r"\b(a|de) el\b"), r"\1l"),
+    (re.compile(r"  +"), " "),
+    (re.compile(r"(?<=[¿¡]) | (?=[.,?!])|^ "), ""),
 )
+CAPITAL = re.compile(r"(?:^|(?<=[.?!] ))[¿¡]?\w")
 
 
 @cache
@@ -173,20 +176,37 @@ def patterns() -> tuple[Pair, ...]:
     return tuple((row[0], row[-1]) for row in rows)
 
 
-def draw_sentence(pattern: Pair, rng: random.Random) -> Sentence:
+@cache
+def slots(template: str) -> list[tuple[str, str, str, str]]:
+    """Split a template into the text before, name, form and target of slots.
+
+    Text after the last slot comes with an empty name.
+    """
+    parts, end = [], 0
+    for match in SLOT.finditer(template):
+        parts.append((template[end : match.start()], *match.groups(default="")))
+        end = match.end()
+    return [*parts, (template[end:], "", "", "")]
+
+
+def draw_sentence(
+    pattern: Pair, rng: random.Random, words: dict[str, "Word"] | None = None
+) -> Sentence:
     """Fill the slots of a pattern.
 
     Args:
         pattern: One of `patterns()`, or another pair of templates.
         rng: Source of the choices.
+        words: What fills some of the slots, by slot; the rest is drawn.
 
     Returns:
         A `Sentence` with its words in both languages.
     """
     scene = Scene(pattern, rng)
+    scene.drawn.update(words or {})
     english, spanish = scene.fill("english"), scene.fill("spanish")
     for rule, replacement in SPANISH_RULES:
-        spanish = re.sub(rule, replacement, spanish)
+        spanish = rule.sub(replacement, spanish)
     return Sentence(
         _capitalize(english),
         _capitalize(spanish),
@@ -196,9 +216,7 @@ def draw_sentence(pattern: Pair, rng: random.Random) -> Sentence:
 
 def _capitalize(text: str) -> str:
     """Raise the first letter of each sentence in a text."""
-    return re.sub(
-        r"(?:^|(?<=[.?!] ))([¿¡]?\w)", lambda match: match[1].upper(), text
-    )
+    return CAPITAL.sub(lambda match: match[0].upper(), text)
 
 
 class Scene:
@@ -215,36 +233,35 @@ class Scene:
     def __init__(self, pattern: Pair, rng: random.Random):
         self.templates = dict(zip(("english", "spanish"), pattern, strict=True))
         self.rng = rng
-        self.drawn = {}
-        self.combinations = set()
+        self.drawn: dict[str, Word] = {}
+        self.combinations: set[Pair] = set()
 
     def fill(self, language: str) -> str:
         """Write the template of a language."""
+        text = ""
+        for literal, slot, form, target in slots(self.templates[language]):
+            text += literal
+            if slot:
+                word = self.get(slot, target or "subject")
+                subject = self.drawn.get("subject", THIRD_PERSON)
+                agreeing = self.get(target) if target else subject
+                text += word.write(language, form, agreeing)
+        return text
 
-        def write(match: re.Match) -> str:
-            slot, form, target = match.groups(default="")
-            word = self.get(slot, target or "subject")
-            subject = self.drawn.get("subject", THIRD_PERSON)
-            return word.write(
-                language, form, self.get(target) if target else subject
-            )
-
-        return SLOT.sub(write, self.templates[language])
-
-    def get(self, slot: str, target: str = "subject"):
+    def get(self, slot: str, target: str = "subject") -> "Word":
         """Look up what fills a slot; draw it when it is first met."""
         if slot not in self.drawn:
             self.drawn[slot] = self._draw(slot.rstrip("12"), target)
         return self.drawn[slot]
 
-    def _draw(self, name: str, target: str):
+    def _draw(self, name: str, target: str) -> "Word":
         words = lexicon()
         if name in words.named_verbs:
             return words.named_verbs[name]
         if name in words.verbs_by_role:
             return self.rng.choice(words.verbs_by_role[name])
         if name in words.phrases:
-            return self.rng.choice(words.phrases[name])
+            return self._choose_new(words.phrases[name])
         if name in words.noun_slots:
             return self._draw_noun_phrase(words.noun_slots[name], name)
         if name in ADJECTIVE_SLOTS:
@@ -252,39 +269,52 @@ class Scene:
         return getattr(self, f"_draw_{name}")()
 
     def _draw_noun_phrase(self, slot: "NounSlot", name: str) -> "Phrase":
-        words = lexicon()
-        if slot.kinds == {"="}:
-            role = ROLE_OF_OBJECT.search(self.templates["english"])[1]
-            verb = self.get(role)
-            noun = self._choose_noun(verb.kinds)
-            self.combinations.add((verb.english, noun.english))
-        else:
-            noun = self._choose_noun(slot.kinds)
-        if name == "beverage":
-            self.combinations.add(("drink", noun.english))
-        mass = noun.kind in demo_words.MASS
-        plural = bool(slot.plural) and not mass and self.rng.random() < 0.4
-        plural = plural or not slot.singular
-        groups = slot.plural if plural else slot.singular
-        if mass:
-            groups = [g for g in groups if g != "a"] or ["bare"]
-        table = words.determiners[plural]
-        determiner = self.rng.choice(table[self.rng.choice(groups)])
+        noun = self._draw_noun(slot)
+        plural = self._choose_number(slot, noun)
         adjective = None
         if name == "ordered":
-            adjective = self.rng.choice(words.ordinals)
+            adjective = self.rng.choice(lexicon().ordinals)
         elif self.rng.random() < slot.adjective_chance:
-            adjective = self._choose_adjective(noun)
+            adjective = self._choose_adjective(noun, "attribute")
+        determiner = self._choose_determiner(slot, noun, plural)
         return noun_phrase(determiner, noun, plural, adjective)
+
+    def _draw_noun(self, slot: "NounSlot") -> "Noun":
+        """Draw a noun that suits the slot and, if it is an object, the verb."""
+        if slot.kinds != {"="}:
+            return self._choose_noun(slot.kinds)
+        verb = self.get(VERB_OF_OBJECT.search(self.templates["english"])[1])
+        noun = self._choose_noun(verb.kinds)
+        self.combinations.add((verb.english, noun.english))
+        return noun
+
+    def _choose_number(self, slot: "NounSlot", noun: "Noun") -> bool:
+        """Choose whether a phrase is plural, as far as it can be."""
+        if noun.kind in demo_words.MASS or not slot.plural:
+            return False
+        return not slot.singular or self.rng.random() < 0.4
+
+    def _choose_determiner(
+        self, slot: "NounSlot", noun: "Noun", plural: bool
+    ) -> tuple[str, ...]:
+        groups = slot.plural if plural else slot.singular
+        if noun.kind in demo_words.MASS:
+            groups = [g for g in slot.singular if g != "a"] or slot.plural
+        table = lexicon().determiners[plural]
+        return self.rng.choice(table[self.rng.choice(groups)])
+
+    def _choose_new(self, phrases: list["Word"]) -> "Word":
+        """Choose a phrase that is not in the scene yet."""
+        while (phrase := self.rng.choice(phrases)) in self.drawn.values():
+            pass
+        return phrase
 
     def _choose_noun(self, kinds: frozenset[str]) -> "Noun":
         return self.rng.choice(lexicon().nouns_of_kinds(kinds))
 
-    def _choose_adjective(self, noun: "Noun", trait: str = "") -> "Adjective":
-        """Choose an adjective that suits a noun and has a trait, if any."""
+    def _choose_adjective(self, noun: "Noun", trait: str) -> "Adjective":
+        """Choose an adjective that suits a noun and has a trait."""
         adjectives = lexicon().adjectives_for(noun.kind, trait)
-        if not adjectives:
-            return None
         adjective = self.rng.choice(adjectives)
         if noun.english:
             self.combinations.add((adjective.english, noun.english))
@@ -295,7 +325,7 @@ class Scene:
         return self._choose_adjective(noun, trait)
 
     def _draw_subject(self) -> "Phrase":
-        if self.rng.random() < 0.4:
+        if self.rng.random() < 0.5:
             return self.rng.choice(PRONOUNS)
         if self.rng.random() < 0.1:
             name = self.rng.choice(lexicon().names)
@@ -307,56 +337,59 @@ class Scene:
     def _draw_asked(self) -> "Phrase":
         if self.rng.random() < 0.4:
             return self.rng.choice(
-                [p for p in PRONOUNS if p.person not in (I, WE)]
+                [p for p in PRONOUNS if p.person not in (ME, WE)]
             )
         return self._draw_human()
 
-    def _draw_human(self) -> "Phrase":
+    def _draw_human(self, singular: bool = False) -> "Phrase":
         """A name, a couple of names, a relative or someone with a job."""
-        while True:
-            chance = self.rng.random()
-            if chance < 0.35:
-                human = self.rng.choice(lexicon().names)
-            elif chance < 0.4:
-                human = join(*self.rng.sample(lexicon().names, 2))
-            elif chance < 0.75:
-                human = self._draw_relative()
-            else:
-                human = self._draw_noun_phrase(
-                    lexicon().noun_slots["person"], "person"
-                )
-            if not self._is_named(human):
-                return human
+        chance = self.rng.random()
+        if chance < 0.4:
+            return self._draw_named(couple=chance < 0.05 and not singular)
+        if chance < 0.75:
+            return self._draw_relative(singular)
+        return self._draw("someone" if singular else "person", "")
+
+    def _draw_named(self, couple: bool) -> "Phrase":
+        """One or two names that are not in the scene yet."""
+        drawn = " ".join(
+            word.english
+            for word in self.drawn.values()
+            if isinstance(word, Phrase)
+        )
+        names = [name for name in lexicon().names if name.english not in drawn]
+        if couple:
+            return join(*self.rng.sample(names, 2))
+        return self.rng.choice(names)
 
     _draw_company = _draw_human
 
-    def _draw_relative(self) -> "Phrase":
-        noun = self._choose_noun(frozenset(RELATIVES))
-        plural = noun.kind == "couple" or (
-            noun.kind == "relative" and self.rng.random() < 0.25
-        )
-        determiner = self.rng.choice(
-            lexicon().determiners[plural]["possessive"]
-        )
-        return noun_phrase(determiner, noun, plural)
+    def _draw_name(self) -> "Phrase":
+        return self._draw_named(couple=False)
 
-    def _is_named(self, human: "Phrase") -> bool:
-        """Whether one of the proper names in a phrase is in the scene."""
-        drawn = " ".join(
-            phrase.english
-            for phrase in self.drawn.values()
-            if isinstance(phrase, Phrase)
+    def _draw_kin(self) -> "Phrase":
+        """Someone whose job is not named yet."""
+        chance = self.rng.random()
+        if chance < 0.3:
+            return self.rng.choice(PRONOUNS)
+        if chance < 0.6:
+            return self.rng.choice(lexicon().names)
+        return self._draw_relative()
+
+    def _draw_relative(self, singular: bool = False) -> "Phrase":
+        kinds = RELATIVES - {"couple"} if singular else RELATIVES
+        noun = self._choose_noun(kinds)
+        can_be_plural = noun.kind == "relative" and not singular
+        plural = noun.kind == "couple" or (
+            can_be_plural and self.rng.random() < 0.25
         )
-        return bool(
-            set(re.findall(r"[A-Z]\w+", human.english))
-            & set(re.findall(r"[A-Z]\w+", drawn))
-        )
+        group = "partner" if noun.kind == "spouse" else "possessive"
+        determiner = self.rng.choice(lexicon().determiners[plural][group])
+        return noun_phrase(determiner, noun, plural)
 
     def _draw_holder(self) -> "Phrase":
         """Someone who can own: a human in the singular."""
-        while (human := self._draw_human()).person != HE:
-            pass
-        return human
+        return self._draw_human(singular=True)
 
     def _draw_sufferer(self) -> "Phrase":
         """Someone whose body hurts: a pronoun or a human in the singular."""
@@ -367,7 +400,7 @@ class Scene:
     def _draw_whom(self) -> "Phrase":
         """A personal pronoun other than the subject."""
         subject = self.get("subject")
-        group = next((g for g in ((I, WE), (YOU,)) if subject.person in g), ())
+        group = next((g for g in ((ME, WE), (YOU,)) if subject.person in g), ())
         return self.rng.choice([p for p in PRONOUNS if p.person not in group])
 
     def _draw_profession(self) -> "Profession":
@@ -414,6 +447,13 @@ class Scene:
 # Words and phrases: each writes itself in either language and any form.
 
 
+class Word(Protocol):
+    """What can fill a slot."""
+
+    def write(self, language: str, form: str, target: "Phrase") -> str:
+        """Write in a form, "" by default, agreeing with `target`."""
+
+
 @dataclass(frozen=True)
 class Invariable:
     """A phrase that is the same in every sentence."""
@@ -444,7 +484,7 @@ class Phrase:
     Args:
         english: The phrase, in the case of a subject.
         spanish: The phrase, empty for a pronoun that goes without saying.
-        person: Int from `I` to `THEY`.
+        person: Int from `ME` to `THEY`.
         feminine: Bool, the Spanish gender.
         noun: Its noun; none for pronouns and names.
         is_pronoun: Bool, whether it is a pronoun.
@@ -488,7 +528,7 @@ class Phrase:
 
     def _write_spanish(self, form: str) -> str:
         if form == "to":
-            return self.spanish and f"a {self.spanish}"
+            return _as_object(self.spanish)
         if form == "the":
             return f"{DEFINITE[self.agreement]} {self.spanish}"
         if form == "this":
@@ -500,6 +540,12 @@ class Phrase:
             feminine = self.feminine and form == "lo" and clitic != "nos"
             return clitic.replace("o", "a") if feminine else clitic
         return "" if form == "again" else self.spanish
+
+
+def _as_object(spanish: str) -> str:
+    """Put the personal "a" before each name: "a Luis y a mí"."""
+    spanish = re.sub(" y yo$", " y mí", spanish)
+    return spanish and f"a {spanish}".replace(" y ", " y a ")
 
 
 @dataclass(frozen=True)
@@ -561,7 +607,7 @@ class Verb:
     english: str
     roles: str
     kinds: frozenset[str]
-    forms: dict[str, dict[str, str | tuple[str, ...]]]
+    forms: dict[str, Forms]
 
     def write(self, language: str, form: str, target: Phrase) -> str:
         """Write in a form (`present` by default) for the person `target`."""
@@ -570,7 +616,7 @@ class Verb:
 
 
 PRONOUNS = (
-    Phrase("I", "", I, is_pronoun=True),
+    Phrase("I", "", ME, is_pronoun=True),
     Phrase("you", "", YOU, is_pronoun=True),
     Phrase("he", "él", HE, is_pronoun=True),
     Phrase("she", "ella", HE, feminine=True, is_pronoun=True),
@@ -580,7 +626,7 @@ PRONOUNS = (
 THIRD_PERSON = Phrase("it", "", HE)
 # Stands for the noun that pronouns and names do not have.
 SOMEONE = Noun("", "", "", "", False, "person")
-RELATIVES = frozenset({"relative", "spouse", "couple"})
+RELATIVES = frozenset(demo_words.PEOPLE) - {"person", "job"}
 OBJECT_PRONOUNS = {
     "I": "me",
     "you": "you",
@@ -651,7 +697,7 @@ def join(first: Phrase, second: Phrase) -> Phrase:
 
 def with_article(english: str) -> str:
     """Put "a" or "an" before a word of the lexicon."""
-    vowel = english[0] in "aeiou" or english.startswith("honest")
+    vowel = english[0] in "aeiouAEIO" or english.startswith("honest")
     return f"{'an' if vowel else 'a'} {english}"
 
 
@@ -698,12 +744,13 @@ def agreeing_forms(masculine: str) -> tuple[str, ...]:
     )
 
 
-def english_verb(row: str) -> dict[str, str | tuple[str, ...]]:
+def english_verb(row: str, auxiliary: bool = False) -> Forms:
     """Conjugate an English verb.
 
     Args:
         row: The base and, unless regular, past, participle and gerund; an
             underscore joins a particle, as in "look_for".
+        auxiliary: Bool, whether it is negated without "do".
 
     Returns:
         Forms by name, with a tuple for those that have persons: "present",
@@ -729,12 +776,10 @@ def english_verb(row: str) -> dict[str, str | tuple[str, ...]]:
         "not": _third(f"do not {base}", f"does not {base}"),
         "not_past": f"did not {base}",
     }
-    if base == "have" :
-        # As an auxiliary; "tener" gets "does not have" by its own row.
-        pass
     if base == "be":
         forms["present"] = ("am", "are", "is", "are", "are")
         forms["past"] = ("was", "were", "was", "were", "were")
+    if auxiliary:
         forms["not"] = tuple(f"{form} not" for form in forms["present"])
     tail = f" {rest.replace('_', ' ')}" if rest else ""
     return {
@@ -752,7 +797,7 @@ def _third(form: str, third: str) -> tuple[str, ...]:
 
 def spanish_verb(
     infinitive: str, change: str = "", irregular: str = ""
-) -> dict[str, str | tuple[str, ...]]:
+) -> Forms:
     """Conjugate a Spanish verb.
 
     Args:
@@ -778,7 +823,8 @@ def spanish_verb(
     yo = forms.pop("yo", f"{strong_stem}o")
     past = forms.get("past")
     if isinstance(past, str):
-        endings = ("e", "iste", "o", "imos", "eron")
+        they = "eron" if past.endswith("j") else "ieron"
+        endings = ("e", "iste", "o", "imos", they)
         forms["past"] = tuple(past + end for end in endings)
     present = (yo, *_regular_present(stem, strong_stem, ending))
     regular = {
@@ -828,7 +874,7 @@ def _regular_past(stem: str, weak: str, ending: str) -> tuple[str, ...]:
     if ending == "ar":
         yo = f"{_spell_before_e(stem)}é"
         return yo, *(stem + end for end in ("aste", "ó", "amos", "aron"))
-    if stem[-1] in "aeo":
+    if stem.endswith(("a", "e", "o")):
         return tuple(stem + end for end in ("í", "íste", "yó", "ímos", "yeron"))
     return f"{stem}í", f"{stem}iste", f"{weak}ió", f"{stem}imos", f"{weak}ieron"
 
@@ -836,7 +882,7 @@ def _regular_past(stem: str, weak: str, ending: str) -> tuple[str, ...]:
 def _non_finite(stem: str, weak: str, ending: str) -> dict[str, str]:
     if ending == "ar":
         return {"participle": f"{stem}ado", "gerund": f"{stem}ando"}
-    if stem[-1:] in tuple("aeo"):
+    if stem.endswith(("a", "e", "o")):
         return {"participle": f"{stem}ído", "gerund": f"{stem}yendo"}
     return {"participle": f"{stem}ido", "gerund": f"{weak}iendo"}
 
@@ -845,22 +891,24 @@ def _non_finite(stem: str, weak: str, ending: str) -> dict[str, str]:
 
 # Slots of verbs, by the letter of their role.
 VERB_SLOTS = {
-    "deed": "d",
-    "event": "de",
-    "verb": "ds",
+    "doing": "d",
+    "deed": "dw",
+    "event": "dew",
+    "verb": "dsw",
     "contact": "h",
     "gift": "g",
     "act": "i",
     "leisure": "l",
     "routine": "r",
 }
-ROLE_OF_OBJECT = re.compile(r"\{(verb|deed|event|gift)\b")
+VERB_OF_OBJECT = re.compile(r"\{(verb|deed|doing|event|gift|beber)\b")
 # Slots of adjectives, by the trait that they must have.
 ADJECTIVE_SLOTS = {
     "trait": "ser",
     "grade": "more",
     "mood": "estar",
     "condition": "estar",
+    "trouble": "trouble",
 }
 # Verbs that animals can be the subject of.
 ROAMING = ("sleep", "run", "walk", "rest")
@@ -919,13 +967,12 @@ class Lexicon:
         return [noun for noun in self.nouns if noun.kind in kinds]
 
     @cache  # noqa: B019
-    def adjectives_for(self, kind: str, trait: str = "") -> list[Adjective]:
-        """The adjectives that suit a kind of noun and have a trait, if any."""
+    def adjectives_for(self, kind: str, trait: str) -> list[Adjective]:
+        """The adjectives that suit a kind of noun and have a trait."""
         return [
             adjective
             for adjective in self.adjectives
-            if kind in adjective.kinds
-            and (not trait or trait in adjective.traits)
+            if kind in adjective.kinds and trait in adjective.traits
         ]
 
     def english_words(self) -> set[str]:
@@ -978,7 +1025,7 @@ def _read_nouns() -> Iterator[Noun]:
             spanish, _, gender = spanish.partition(":")
             spanish, _, plural = spanish.partition("/")
             feminine = gender == "f" or (
-                not gender and re.search("(a|ión)$", spanish) is not None
+                not gender and re.search("(a|ión|dad)$", spanish) is not None
             )
             yield Noun(
                 english,
@@ -991,7 +1038,10 @@ def _read_nouns() -> Iterator[Noun]:
 
 
 def _read_adjectives(table: str) -> Iterator[Adjective]:
-    for kinds, traits, entries in _rows(table):
+    for kinds, cell, entries in _rows(table):
+        traits = frozenset(cell.split())
+        if "predicate" not in traits:
+            traits |= {"attribute"}
         for english, spanish in _pairs(entries):
             english, _, comparative = english.partition("/")
             spanish, _, before = spanish.partition("<")
@@ -1004,7 +1054,7 @@ def _read_adjectives(table: str) -> Iterator[Adjective]:
                 forms,
                 (before, *forms[1:]) if before else (),
                 _kinds(kinds),
-                frozenset(traits.split()),
+                traits,
             )
 
 
@@ -1012,24 +1062,19 @@ def _read_verbs(table: str) -> tuple[tuple[Verb, ...], dict[str, Verb]]:
     """The verbs, and the first of each Spanish infinitive by its name."""
     verbs, named = [], {}
     for roles, english, spanish, kinds, *irregular in _rows(table):
+        infinitive, _, change = spanish.partition(" ")
         verb = Verb(
-            english.split()[0],
+            english.split()[0].replace("_", " "),
             roles,
             _kinds(kinds),
             {
-                "english": english_verb(english),
-                "spanish": spanish_verb(*_cells(spanish), *irregular),
+                "english": english_verb(english, auxiliary="a" in roles),
+                "spanish": spanish_verb(infinitive, change, *irregular),
             },
         )
         verbs.append(verb)
-        named.setdefault(spanish.split()[0], verb)
+        named.setdefault(infinitive, verb)
     return tuple(verbs), named
-
-
-def _cells(spanish: str) -> tuple[str, str]:
-    """The infinitive and the change of its stem, empty if there is none."""
-    infinitive, _, change = spanish.partition(" ")
-    return infinitive, change
 
 
 def _read_noun_slots() -> Iterator[tuple[str, NounSlot]]:

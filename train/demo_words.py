@@ -21,8 +21,9 @@ NOUNS = {
     "relative": """brother hermano, sister hermana, uncle tío, aunt tía,
         cousin primo, son hijo, daughter hija, grandmother abuela,
         grandfather abuelo, friend amigo, nephew sobrino, niece sobrina""",
-    "spouse": """mother madre:f, father padre, wife esposa, husband esposo""",
-    "couple": """parent padre, grandparent abuelo""",
+    "elder": "mother madre:f, father padre",
+    "spouse": "wife/wives esposa, husband esposo",
+    "couple": "parent padre, grandparent abuelo",
     "food": """apple manzana, orange naranja, banana plátano, cake pastel,
         strawberry fresa, pear pera, cookie galleta, sandwich bocadillo,
         lemon limón, salad ensalada""",
@@ -32,28 +33,28 @@ NOUNS = {
         chocolate chocolate, fruit fruta""",
     "dish": "rice arroz, soup sopa, meat carne:f, fish pescado, chicken pollo",
     "drink": """water agua:f, coffee café, tea té, milk leche:f, juice zumo,
-        wine vino, beer cerveza""",
+        lemonade limonada, soda gaseosa""",
     "text": """book libro, letter carta, novel novela, poem poema:m,
         story cuento, message mensaje, article artículo""",
     "print": "newspaper periódico, magazine revista, dictionary diccionario",
     "movie": "movie película, documentary documental",
-    "song": "song canción",
+    "song": "song canción, ballad balada",
     "clothes": """shirt camisa, dress vestido, hat sombrero, shoe zapato,
         skirt falda, coat abrigo, jacket chaqueta, tie corbata, sock calcetín,
         scarf/scarves bufanda, glove guante""",
     "object": """key llave:f, pencil lápiz, umbrella paraguas/paraguas,
         ball pelota, toy juguete, ring anillo, coin moneda, flower flor:f,
         spoon cuchara, fork tenedor, knife/knives cuchillo, wallet cartera,
-        plate plato, map mapa:m""",
-    "container": """box caja, bag bolsa, bottle botella, cup taza, glass vaso,
-        suitcase maleta""",
+        map mapa:m""",
+    "container": """box caja, bag bolsa, bottle botella, suitcase maleta""",
+    "dishes": "cup taza, glass vaso, plate plato",
     "furniture": """table mesa, chair silla, bed cama, sofa sofá,
         lamp lámpara, mirror espejo, desk escritorio""",
     "device": """phone teléfono, computer ordenador, camera cámara,
         clock reloj, radio radio:f""",
     "instrument": """guitar guitarra, piano piano, violin violín,
         flute flauta""",
-    "vehicle": "car coche, bicycle bicicleta, boat barco, truck camión",
+    "vehicle": "car coche, bicycle bicicleta, boat barco, truck camión:m",
     "opening": "door puerta, window ventana",
     "building": """house casa, school escuela, hospital hospital,
         library biblioteca, museum museo, church iglesia, bank banco,
@@ -64,32 +65,37 @@ NOUNS = {
         market mercado, station estación, airport aeropuerto, forest bosque""",
     "sight": """beach playa, river río, bridge puente:m, mountain montaña,
         lake lago""",
-    "area": "city ciudad, country país/países, world mundo, street calle:f",
+    "area": """city ciudad, country país/países, world mundo,
+        neighborhood barrio""",
     "part": """head cabeza, hand mano:f, foot/feet pie, eye ojo, leg pierna,
         arm brazo, tooth/teeth diente, ear oreja, finger dedo, knee rodilla""",
 }
 MASS = ("staple", "dish", "drink")  # Nouns without a plural.
-PEOPLE = ("person", "job", "relative", "spouse", "couple")
+PEOPLE = ("person", "job", "relative", "elder", "spouse", "couple")
 
 # Names of groups of kinds that many adjectives and verbs share.
 GROUPS = {
-    "goods": "clothes object container furniture device instrument vehicle",
+    "goods": """clothes object container dishes furniture device instrument
+        vehicle""",
     "meal": "food vegetable staple dish",
     "people": " ".join(PEOPLE),
     "works": "text print movie song",
 }
 
 # Kinds they suit | traits | `english[/comparative] spanish[/forms][<apocope]`.
-# `ser` or `estar` is the copula, "more" marks what can be compared, and `<`
+# `ser` or `estar` is the copula, "more" marks what can be compared, "trouble"
+# what keeps one from work, "predicate" what is not put next to a noun, and `<`
 # an adjective before its noun, with the masculine form that it has there.
 ADJECTIVES = """
 goods opening | ser | red rojo, blue azul, green verde, yellow amarillo
 goods opening animal | ser | black negro, white blanco, gray gris, brown marrón
-goods opening animal building room | ser more | big/bigger grande
-goods opening animal building room | ser more | small/smaller pequeño
+goods opening animal building room outside sight | ser more | big/bigger grande
+goods opening animal building room outside | ser more | small/smaller pequeño
 goods building print text | ser more | new/newer nuevo, old/older viejo
 goods meal drink print | ser more | expensive caro, cheap/cheaper barato
-goods building animal song | ser more | beautiful bonito, ugly/uglier feo
+goods building animal song outside | ser more | ugly/uglier feo
+goods building animal song outside sight | ser more | beautiful bonito
+animal sight vehicle | ser more | dangerous peligroso
 device vehicle building furniture | ser more | modern moderno
 vehicle furniture | ser more | comfortable cómodo, strong/stronger fuerte
 clothes building people | ser more | elegant elegante
@@ -104,28 +110,32 @@ people | ser more | young/younger joven/joven/jóvenes/jóvenes, shy/shyer tími
 works job staple drink vehicle clothes | ser | Spanish español, French francés
 works job staple drink vehicle clothes | ser | Italian italiano, German alemán
 works job device vehicle | ser | English inglés, American americano
-meal drink | ser more | delicious delicioso, healthy/healthier sano
-works job meal drink device | ser | good bueno<buen, bad malo<mal
+meal drink | ser | delicious delicioso
+meal | ser more | healthy/healthier sano
+works job meal device | ser | good bueno<buen, bad malo<mal
 opening container building | estar | open abierto, closed cerrado
-clothes container furniture vehicle opening room | estar | clean limpio
-clothes container furniture vehicle opening room | estar | dirty sucio
-device container furniture opening instrument | estar | broken roto
-container | estar | empty vacío, full lleno
+clothes container dishes furniture vehicle opening room | estar | clean limpio
+clothes container dishes furniture vehicle opening room | estar | dirty sucio
+device container dishes furniture opening instrument | estar | broken roto
+container dishes | estar | empty vacío, full lleno
 clothes | estar | wet mojado, dry seco
 dish drink | estar | cold frío, hot caliente
-people animal | estar | tired cansado, sick enfermo, nervous nervioso
-people animal | estar | happy contento, sad triste
-people | estar | busy ocupado, angry enfadado, worried preocupado, ready listo
-people | estar | bored aburrido
+people animal | estar predicate trouble | tired cansado, sick enfermo
+people animal | estar predicate trouble | nervous nervioso, sad triste
+people animal | estar predicate | happy contento
+people | estar predicate trouble | busy ocupado, angry enfadado
+people | estar predicate trouble | worried preocupado
+people | estar predicate | bored aburrido
 - | ordinal | first primero<primer, second segundo<segundo
 - | ordinal | third tercero<tercer, last último<último
 """
 
 # Roles | English base, past, participle, gerund | Spanish infinitive, change
 # of the stem | kinds of object | irregular Spanish forms. Roles: d a deed,
-# e an event that happens to one, s a state, h with a human object, g a gift,
-# i intransitive, l for leisure, r reflexive, - used by name only. The past
-# of "estar" and "tener" is the imperfect, which states and ages call for.
+# w one not in progress, e an event that happens to one, s a state, h with a
+# human object, g a gift, i intransitive, l in company, r reflexive,
+# a auxiliary, - by name only, and then perhaps in one language only. The past
+# of "ser", "estar", "haber" and "tener" is the imperfect, as for states.
 VERBS = """
 d | eat ate eaten | comer | meal
 d | drink drank drunk | beber | drink
@@ -137,25 +147,26 @@ d | write wrote written | escribir | text | participle=escrito
 d | translate | traducir | text | yo=traduzco past=traduj
 d | open | abrir | opening container | participle=abierto
 d | close | cerrar ie | opening container
-d | clean | limpiar | furniture container room vehicle opening
-d | wash | lavar | clothes container vehicle
-d | use | usar | device container vehicle object
+d | clean | limpiar | dishes furniture container room vehicle opening
+d | wash | lavar | clothes dishes vehicle
+d | use | usar | device container dishes vehicle object
 d | repair | reparar | device vehicle furniture instrument opening
 d | paint | pintar | opening furniture building room
 d | watch | ver | movie
     | yo=veo participle=visto past=vi,viste,vio,vimos,vieron
 d | sing sang sung | cantar | song
 d | play | tocar | instrument
-d | wear wore worn | llevar | clothes
+w | wear wore worn | llevar | clothes
 dh | look_for | buscar | clothes print object device
 eh | see saw seen | ver | goods animal building sight print
     | yo=veo participle=visto past=vi,viste,vio,vimos,vieron
 e | lose lost | perder ie | object clothes print
 eh | find found | encontrar ue | object clothes print device container animal
-e | break broke broken | romper | container device furniture | participle=roto
+e | break broke broken | romper | container dishes device furniture
+    | participle=roto
 e | forget forgot forgotten forgetting | olvidar | object clothes print
 s | need | necesitar | goods print staple drink
-s | want | querer ie | goods meal drink print animal
+s | want | querer ie | goods meal drink print animal | past=quis
 s | prefer preferred preferred preferring | preferir ie-i | goods meal drink
 h | help | ayudar | -
 h | call | llamar | -
@@ -174,7 +185,7 @@ g | show showed shown | mostrar ue | goods text print building
 g | bring brought | traer | goods print meal drink
     | yo=traigo past=traj gerund=trayendo participle=traído
 g | lend lent | prestar | goods print
-il | sleep slept | dormir ue-u | -
+i | sleep slept | dormir ue-u | -
 il | work | trabajar | -
 il | run ran run running | correr | -
 il | walk | caminar | -
@@ -185,18 +196,20 @@ i | cry | llorar | -
 i | wait | esperar | -
 l | swim swam swum swimming | nadar | -
 l | travel | viajar | -
-r | get_up got | levantar | -
+r | get_up got gotten getting | levantar | -
 r | wake_up woke woken | despertar ie | -
 r | go_to_bed went gone | acostar ue | -
 r | take_a_shower took taken | duchar | -
-- | be | ser | - | present=soy,eres,es,somos,son
-- | be | estar | - | present=estoy,estás,está,estamos,están
+a | be was been being | ser | - | present=soy,eres,es,somos,son
+    past=era,eras,era,éramos,eran
+a | be was been being | estar | - | present=estoy,estás,está,estamos,están
     past=estaba,estabas,estaba,estábamos,estaban
-- | have had | haber | - | present=he,has,ha,hemos,han
+a | have had | haber | - | present=he,has,ha,hemos,han
+    past=había,habías,había,habíamos,habían
 - | have had | tener | - | present=tengo,tienes,tiene,tenemos,tienen
     past=tenía,tenías,tenía,teníamos,tenían
 - | go went gone | ir | - | present=voy,vas,va,vamos,van
-    past=fui,fuiste,fue,fuimos,fueron
+    past=fui,fuiste,fue,fuimos,fueron gerund=yendo
 - | leave left | salir | - | yo=salgo
 - | arrive | llegar | -
 - | live | vivir | -
@@ -205,13 +218,13 @@ r | take_a_shower took taken | duchar | -
 - | pay paid | pagar | -
 - | cost cost | costar ue | -
 - | think thought | creer | -
-- | say said | decir i | - | yo=digo
+- | say said | decir i | - | yo=digo past=dij participle=dicho gerund=diciendo
 - | know knew known | conocer | - | yo=conozco
-- | know knew known | saber | - | yo=sé
+- | know knew known | saber | - | yo=sé past=sup
 - | like | gustar | -
 - | love | encantar | -
 - | hurt hurt | doler ue | -
-- | can | poder ue | -
+- | can | poder ue | - | past=pud gerund=pudiendo
 - | must | deber | -
 - | finish | acabar | -
 """
@@ -224,6 +237,7 @@ SINGULAR = {
     "generic": "_ el la",
     "all": "all_the todo_el toda_la",
     "demonstrative": "this este esta, that ese esa",
+    "partner": "my mi mi, your tu tu, his su su, her su su",
     "possessive": """my mi mi, your tu tu, his su su, her su su,
         our nuestro nuestra, their su su""",
 }
@@ -237,8 +251,8 @@ PLURAL = {
         our nuestros nuestras, their sus sus""",
     "count": """two dos dos, three tres tres, four cuatro cuatro,
         five cinco cinco, six seis seis, seven siete siete, eight ocho ocho,
-        nine nueve nueve, ten diez diez, many muchos muchas, few pocos pocas,
-        some unos unas""",
+        nine nueve nueve, ten diez diez, many muchos muchas""",
+    "vague": "few pocos pocas, some unos unas",
 }
 
 OWNERS = """mine mío, yours tuyo, his suyo, hers suyo, ours nuestro,
@@ -317,24 +331,28 @@ NOUN_SLOTS = """
 object | = | a the demonstrative possessive | bare the possessive count | 0.4
 target | = | the | the | 0
 ordered | = | the | - | 0
-entire | = | all | all | 0.2
-item | object container print clothes | the possessive | the possessive | 0.4
+entire | = | - | all | 0.2
+item | object container dishes print clothes | the possessive
+    | the possessive | 0.4
 ware | goods print food | the demonstrative | the demonstrative | 0.4
 thing | goods meal drink works print building animal | the demonstrative
-    | the demonstrative count | 0
+    | the demonstrative | 0
 fixture | opening container furniture clothes room building dish drink device
     | the demonstrative possessive | the demonstrative possessive | 0
 belonging | goods print animal food drink | possessive | possessive | 0.6
 possession | goods animal print | a | bare count | 0.4
-plural | object furniture container clothes print animal device | - | bare | 0.4
-some | object furniture container food animal person job | a | bare count | 0.3
-bare | goods text print | bare | bare | 0
-beverage | drink | bare | - | 0.3
-liked | meal drink animal print works | generic | generic | 0.3
+plural | object furniture container dishes clothes print animal device | -
+    | bare | 0.4
+some | object furniture container dishes food animal person job | a
+    | bare count vague | 0.3
+bare | goods works | bare | bare | 0
+beverage | = | bare | - | 0.3
+liked | meal drink animal print works | - | generic | 0.3
 part | part | generic | generic | 0
 animal | animal | the demonstrative | the demonstrative count | 0.3
 person | person job | the demonstrative | the demonstrative | 0.3
-building | building | the | the | 0.2
+someone | person job | the demonstrative | - | 0.3
+building | building | the | - | 0.2
 place | building room outside | the | - | 0.15
 outside | outside | the | - | 0.15
 goal | building outside sight | the | - | 0.15
@@ -367,7 +385,7 @@ PATTERNS = """
 = {subject} {ir} a {deed:base} {object} {soon}.
 {subject} {estar:not} going to {deed:base} {object} {soon}.
 = {subject} {ir:not} a {deed:base} {object} {soon}.
-{subject} {estar} {deed:gerund} {object} {now}.
+{subject} {estar} {doing:gerund} {object} {now}.
 {subject} {tener} to {deed:base} {object} {soon}.
 = {subject} {tener} que {deed:base} {object} {soon}.
 {subject} {querer} to {deed:base} {object}.
@@ -445,14 +463,14 @@ why {estar@asked} {asked} so {mood@asked} {now}?
 = ¿por qué {estar@asked} {asked} tan {mood@asked} {now}?
 {subject} {ser} very {feeling} {now}.
 = {subject} {tener} {feeling} {now}.
-{subject} {querer} to be {profession} in {city}.
-= {subject} {querer} ser {profession} en {city}.
-{subject} {ser} {profession} and {vivir} in {city}.
-= {subject} {ser} {profession} y {vivir} en {city}.
+{kin} {querer@kin} to be {profession@kin} in {city}.
+= {kin} {querer@kin} ser {profession@kin} en {city}.
+{kin} {ser@kin} {profession@kin} and {vivir@kin} in {city}.
+= {kin} {ser@kin} {profession@kin} y {vivir@kin} en {city}.
 {subject} {ser} from {city}, but {vivir} in {city2}.
 = {subject} {ser} de {city}, pero {vivir} en {city2}.
-{human} {ser@human} {dozens} years old and {human2} {ser@human2} {dozens2}.
-= {human} {tener@human} {dozens} años y {human2} {tener@human2} {dozens2}.
+{name} {ser@name} {dozens} years old and {name2} {ser@name2} {dozens2}.
+= {name} {tener@name} {dozens} años y {name2} {tener@name2} {dozens2}.
 how old {ser@asked} {asked} and where {vivir:do@asked} {asked:again} live?
 = ¿cuántos años {tener@asked} {asked} y dónde {vivir@asked}?
 {thing} {ser@thing} very {grade@thing}.
@@ -497,10 +515,10 @@ where {estar@bare} {holder:of} {bare}?
 = {subject} {subject:se} {routine:past} {hour} {day}.
 {subject} {act} in {place} {habit}.
 = {subject} {act} en {place} {habit}.
-{subject} {act:not_past} with {company} {ago}.
-= {subject} {act:not_past} con {company} {ago}.
-{subject} {estar} {act:gerund} with {company} in {place}.
-= {subject} {estar} {act:gerund} con {company} en {place}.
+{subject} {leisure:not_past} with {company} {ago}.
+= {subject} {leisure:not_past} con {company} {ago}.
+{subject} {estar} {leisure:gerund} with {company} {now}.
+= {subject} {estar} {leisure:gerund} con {company} {now}.
 {subject} {haber} lived in {city} for {number} {span}.
 = {subject} {vivir} en {city} desde hace {number} {span}.
 {subject} {estudiar} {science} and {hablar} {language} {fluency}.
@@ -519,6 +537,8 @@ where {estar@bare} {holder:of} {bare}?
 = {subject:to} {subject:le} {gustar@it} {leisure:base} con {company}.
 {sufferer:of} {part} {doler@part} {now}.
 = {sufferer:to} {sufferer:le} {doler@part} {part} {now}.
+{sufferer:of} {part} {doler:not@part} {now}.
+= {sufferer:to} no {sufferer:le} {doler@part} {part} {now}.
 it is very {sky} in {city} in {month}.
 = en {month} hace mucho {sky} en {city}.
 it is {storm}, but {subject} {estar} {act:gerund} in {outside}.
@@ -527,10 +547,10 @@ if it rains {soon}, {subject} {estar:not} going to {deed:base} {object}.
 = si llueve {soon}, {subject} {ir:not} a {deed:base} {object}.
 if {subject} {tener} time, {subject:again} {ir} to {goal} {habit}.
 = si {subject} {tener} tiempo, {ir} a {goal} {habit}.
-{subject} {estar} {mood} because {human} {event:not_past@human} {object}.
-= {subject} {estar} {mood} porque {human} {event:not_past@human} {object}.
-{subject} cannot {deed:base} {object} because {subject:again} {estar} {mood}.
-= {subject} {poder:not} {deed:base} {object} porque {estar} {mood}.
+{subject} {estar} {trouble} because {human} {event:not_past@human} {object}.
+= {subject} {estar} {trouble} porque {human} {event:not_past@human} {object}.
+{subject} cannot {deed:base} {object} because {subject:again} {estar} {trouble}.
+= {subject} {poder:not} {deed:base} {object} porque {estar} {trouble}.
 when {subject} {llegar:past}, {human} {estar:past@human} {act:gerund}.
 = cuando {subject} {llegar:past}, {human} {estar:past@human} {act:gerund}.
 {subject} {creer} that {thing} {ser@thing} too {grade@thing}.

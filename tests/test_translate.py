@@ -1,0 +1,194 @@
+"""Tests of `export.translate`, `export.evaluate` and `python -m export`."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+import sacrebleu
+
+import export.__main__ as export_command
+from export import evaluate
+from export import translate
+from export.saved_model import load_translate
+from tests.conftest import SENTENCES
+
+
+class Spy:
+    """Translates into capitals; remembers the batches."""
+
+    def __init__(self):
+        self.batches = []
+
+    def __call__(self, text):
+        self.batches.append(text)
+        translations = np.array([line.upper() for line in text], object)
+        return {"translation": np_tensor(translations)}
+
+
+class np_tensor(np.ndarray):  # noqa: N801
+    """An array with the `numpy()` of a tensor."""
+
+    def __new__(cls, array):
+        return array.view(cls)
+
+    def numpy(self):
+        return self.view(np.ndarray)
+
+
+def test_keeps_the_order_and_sorts_by_length_within_a_window():
+    random = np.random.default_rng(0)
+    lines = [b"a" * n + b"\n" for n in random.integers(0, 99, 1000)]
+    spy = Spy()
+
+    result = list(translate.translate_lines(spy, iter(lines), batch_size=8))
+
+    assert result == [line.strip().upper() for line in lines]
+    assert {len(batch) for batch in spy.batches} == {8}
+    window = spy.batches[: translate.WINDOW_BATCHES]
+    lengths = [len(line) for batch in window for line in batch]
+    assert lengths == sorted(lengths)
+
+
+def test_reads_no_further_than_a_window():
+    read = []
+
+    def endless():
+        while True:
+            read.append(b"line")
+            yield b"line"
+
+    result = translate.translate_lines(Spy(), endless(), batch_size=4)
+    next(result)
+
+    assert len(read) == 4 * translate.WINDOW_BATCHES
+
+
+def test_a_line_stays_a_line():
+    def translator(text):
+        return {"translation": np_tensor(np.array([b"a\nb\r\nc"], object))}
+
+    assert list(translate.translate_lines(translator, [b"x"], 1)) == [b"a b c"]
+
+
+def test_translates_a_file_and_standard_input_alike(
+    export_dir, tmp_path, monkeypatch, capsysbinary
+):
+    text = "\n".join([*SENTENCES, "", "last"]).encode()
+    (tmp_path / "in").write_bytes(text)
+    expected = load_translate(export_dir)([*SENTENCES, "", "last"])
+    expected = b"".join(
+        b" ".join(t.splitlines()) + b"\n"
+        for t in expected["translation"].numpy()
+    )
+    arguments = ["--export-dir", str(export_dir), "--batch-size", "3"]
+
+    files = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
+    translate.main([*arguments, *files])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    translate.main(arguments)
+
+    assert (tmp_path / "out").read_bytes() == expected
+    assert capsysbinary.readouterr().out == expected
+
+
+def test_evaluates_what_the_model_says(export_dir, tmp_path, capsys):
+    translations = load_translate(export_dir)(SENTENCES)["translation"].numpy()
+    # The model's own words are the best reference; one is in capitals.
+    references = [t.decode().replace("\n", " ") for t in translations]
+    references[0] = references[0].upper()
+    (tmp_path / "source").write_text("\n".join(SENTENCES) + "\n")
+    (tmp_path / "reference").write_text("\n".join(references) + "\n")
+    arguments = [
+        f"--export-dir={export_dir}",
+        f"--source={tmp_path / 'source'}",
+        f"--reference={tmp_path / 'reference'}",
+    ]
+
+    evaluate.main([*arguments, "--json"])
+    results = json.loads(capsys.readouterr().out)
+    evaluate.main(arguments)
+    text = capsys.readouterr().out
+
+    assert results["bleu_lowercase"]["score"] == pytest.approx(100)
+    assert 0 < results["bleu"]["score"] < 100
+    assert "case:lc" in results["bleu_lowercase"]["signature"]
+    assert results["sentences_per_second"] > 0
+    assert f"{results['bleu']['score']:.2f}" in text
+    assert results["bleu"]["signature"] in text
+
+
+def test_scores_are_those_of_sacrebleu():
+    translations = ["the cat sat on a mat .", "a dog runs fast today"]
+    references = ["the cat sat on the mat .", "A dog runs very fast"]
+
+    results = evaluate.score(translations, references)
+
+    bleu = sacrebleu.corpus_bleu(translations, [references])
+    lower = sacrebleu.corpus_bleu(translations, [references], lowercase=True)
+    chrf = sacrebleu.corpus_chrf(translations, [references])
+    assert results["bleu"]["score"] == bleu.score
+    assert results["bleu_lowercase"]["score"] == lower.score
+    assert results["chrf"]["score"] == chrf.score
+
+
+def refusal(capsys, main, arguments):
+    """Returns the one line with which a command ends in exit code 2."""
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    lines = capsys.readouterr().err.splitlines()
+    assert exit_.value.code == 2
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_exports_from_the_command_line(run_dir, tmp_path, capsys):
+    folder = tmp_path / "export"
+    arguments = [f"--run-dir={run_dir}", f"--export-dir={folder}"]
+    export_command.main([*arguments, "--beam-size=1", "--version=7"])
+
+    assert (folder / "7" / "saved_model.pb").exists()
+    assert f"--export-dir {folder}" in capsys.readouterr().out
+    line = refusal(capsys, export_command.main, [*arguments, "--version=7"])
+    assert "--version must be" in line
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--beam-size=0", "--beam-size must be between 1 and 100. Received: 0"),
+        ("--beam-size=5000", "--beam-size must be between 1 and 100"),
+        ("--length-penalty=nan", "--length-penalty must be finite"),
+        ("--max-extra-length=-1", "--max-extra-length must be 0 or more"),
+        ("--version=-1", "--version must be 0 or more"),
+        ("--beam-size=2", "--run-dir must be the folder of a finished"),
+    ],
+)
+def test_export_refuses_in_one_line(tmp_path, capsys, argument, message):
+    arguments = ["--run-dir", tmp_path, "--export-dir", tmp_path, argument]
+
+    assert message in refusal(capsys, export_command.main, arguments)
+
+
+def test_translate_and_evaluate_refuse_in_one_line(
+    export_dir, tmp_path, capsys
+):
+    (tmp_path / "two").write_text("a\nb\n")
+    (tmp_path / "one").write_text("a\n")
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+    there = ["--export-dir", export_dir]
+
+    line = refusal(capsys, translate.main, ["--export-dir", tmp_path / "no"])
+    assert "`python -m export` wrote" in line
+    line = refusal(capsys, translate.main, [*there, "--batch-size", "0"])
+    assert "--batch-size must be 1 or more. Received: 0" in line
+    line = refusal(capsys, translate.main, [*there, "--input", tmp_path / "x"])
+    assert "No such file" in line
+    pairs = ["--source", tmp_path / "two", "--reference", tmp_path / "one"]
+    line = refusal(capsys, evaluate.main, [*there, *pairs])
+    assert "2 lines in" in line
+    assert "1 lines in" in line
+    pairs = ["--source", tmp_path / "latin", "--reference", tmp_path / "one"]
+    line = refusal(capsys, evaluate.main, [*there, *pairs])
+    assert "must be UTF-8" in line
