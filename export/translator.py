@@ -94,6 +94,7 @@ class Translator(tf.Module):
     def _tokenize(self, text):
         """Returns padded ids `(B, S)`, their lengths, and which were cut."""
         limit = self._transformer().sequence_length
+        text = tf.strings.regex_replace(text, r"\x00", " ")  # NUL is no text.
         ids = self._tokenizer.tokenize(text)
         full = tf.cast(ids.row_lengths(), tf.int32)
         lengths = tf.minimum(full, limit)

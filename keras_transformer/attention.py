@@ -45,7 +45,11 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
     logits = ops.cast(logits, "float32")
     if mask is not None:
         logits = logits + ops.where(mask, 0.0, MASKED)
-    weights = ops.cast(ops.softmax(logits, axis=-1), value.dtype)
+    if logits.shape[-1] == 1:  # Keras warns of a softmax over one key.
+        weights = ops.ones_like(logits)
+    else:
+        weights = ops.softmax(logits, axis=-1)
+    weights = ops.cast(weights, value.dtype)
     dropped = weights if dropout is None else dropout(weights)
     return ops.einsum("BHTS,BHSd->BHTd", dropped, value), weights
 

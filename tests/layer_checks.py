@@ -23,6 +23,7 @@ def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
         num_weights: Expected number of weights, sub-layers included.
         tmp_path: pytest's folder for this test.
     """
+    keras.utils.set_random_seed(2017)
     shapes = [x.shape for x in inputs.values()]
 
     # The config survives JSON and makes an equal layer.

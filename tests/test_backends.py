@@ -31,23 +31,27 @@ folder, *names = sys.argv[1:]
 arrays = dict(np.load(folder + "/inputs.npz"))
 source_ids, target_ids = arrays["source_ids"], arrays["target_ids"]
 is_jax = keras.backend.backend() == "jax"
+if is_jax:
+    from jax import jit
+else:
+    def jit(function):
+        return function
+
 results = {"backend": keras.backend.backend()}
 for name in names:
     model = keras.saving.load_model(f"{folder}/{name}.keras")
-    results[name] = keras.ops.convert_to_numpy(model(arrays))
+    results[name] = keras.ops.convert_to_numpy(jit(model)(arrays))
 
-    memory = model.encode(source_ids)
+    memory = jit(model.encode)(source_ids)
     mask = keras_transformer.padding_mask(source_ids)
     cache = model.decoder.make_cache(memory, max_length=target_ids.shape[1])
 
+    @jit
     def decode(ids, cache, index):
         return model.decode(
             ids, memory, mask, cache=cache, cache_update_index=index
         )
 
-    if is_jax:
-        import jax
-        decode = jax.jit(decode)
     steps = []
     for index in range(target_ids.shape[1]):
         step, cache = decode(target_ids[:, index : index + 1], cache, index)
@@ -59,7 +63,9 @@ np.savez(folder + "/outputs.npz", **results)
 """
 
 
-@pytest.mark.parametrize("backend", ["jax", "torch"])
+@pytest.mark.parametrize(
+    "backend", [pytest.param("jax", marks=pytest.mark.slow), "torch"]
+)
 def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
     if backend == "torch":
         pytest.importorskip("torch", reason="a backend that is in no extra")

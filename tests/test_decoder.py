@@ -335,6 +335,7 @@ def test_keras_fills_both_masks_and_hands_on_that_of_the_target(decoder):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_dropout_falls_on_each_sub_layer_and_only_in_training(norm):
+    keras.utils.set_random_seed(2017)
     layer = make(DecoderLayer, norm=norm, dropout=0.5)
     plain = make(DecoderLayer, norm=norm)
     names = {"self_attention", "memory_attention", "feed_forward"}

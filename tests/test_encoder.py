@@ -236,6 +236,7 @@ def test_keras_fills_the_mask_and_hands_it_on(encoder):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_dropout_falls_on_both_sub_layers_and_only_in_training(norm):
+    keras.utils.set_random_seed(2017)
     x = random_array(B, S, D)
     layer = make(EncoderLayer, norm=norm, dropout=0.5)
     plain = make(EncoderLayer, norm=norm)
@@ -259,6 +260,7 @@ def test_dropout_spares_the_weights_of_attention():
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_mixed_precision_stays_near_float32(norm):
+    keras.utils.set_random_seed(2017)
     x, mask = random_array(B, S, D), mask_of_lengths([6, 1, 4], S)
     encoder = Encoder(2, **SIZES, dropout=0.0, norm=norm)
     half = Encoder(2, **SIZES, dropout=0.0, norm=norm, dtype="mixed_bfloat16")

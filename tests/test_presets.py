@@ -188,8 +188,8 @@ def test_finds_a_preset_by_its_name():
     [
         ("Base", "base"),
         ("bigg", "big"),
-        ("d-drop0.1", "d-drop0.0"),
-        ("c-n3", "c-n2"),
+        ("c-d512", "c-d1024"),
+        ("e-sine", "e-learned"),
     ],
 )
 def test_refuses_an_unknown_name_and_offers_the_nearest(name, nearest):
