@@ -17,7 +17,9 @@ def exit_on_user_error() -> Iterator[None]:
     except UserError as error:
         message = str(error)
     except OSError as error:
-        message = f"{error.strerror}: {error.filename}"
+        message = ": ".join(
+            str(part) for part in (error.strerror, error.filename) if part
+        )
     except Exception as error:
         # TensorFlow wraps a full disk in an error class of its own.
         if "No space left on device" not in str(error):

@@ -106,9 +106,12 @@ def test_a_functional_model_may_have_a_cache():
     outputs, ((self_cache,), (memory_cache,)) = decoder(
         target, memory, cache=((pair,), (pair,)), cache_update_index=3
     )
+    layer_outputs, layer_cache = decoder.layers[0](
+        target, memory, cache=(pair, pair), cache_update_index=3
+    )
 
-    assert outputs.shape == (None, 1, D)
-    for keys, values in (self_cache, memory_cache):
+    assert outputs.shape == layer_outputs.shape == (None, 1, D)
+    for keys, values in (self_cache, memory_cache, layer_cache):
         assert keys.shape == (None, 2, 9, 7)
         assert values.shape == (None, 2, 9, 4)
 

@@ -7,16 +7,16 @@ from functools import cache
 
 import pytest
 
-from train.demo_corpus import PRONOUNS
 from train.demo_corpus import SIZES
-from train.demo_corpus import Invariable
-from train.demo_corpus import Profession
 from train.demo_corpus import demo_corpus
 from train.demo_corpus import draw_sentence
 from train.demo_corpus import held_out_combinations
-from train.demo_corpus import lexicon
-from train.demo_corpus import noun_phrase
 from train.demo_corpus import patterns
+from train.demo_grammar import PRONOUNS
+from train.demo_grammar import Invariable
+from train.demo_grammar import Profession
+from train.demo_grammar import noun_phrase
+from train.demo_lexicon import lexicon
 
 DETERMINERS = ("the", "a", "an", "my", "your", "his", "her", "our", "their")
 DETERMINERS += ("this", "that", "these", "those", "two", "three", "many")

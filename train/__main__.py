@@ -60,7 +60,9 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         "model", "each replaces a number of the preset"
     )
     for field in dataclasses.fields(Preset):
-        if field.name != "description":
+        if field.name in ("steps", "warmup_steps"):
+            model.add_argument(option(field.name), type=positive(int))
+        elif field.name != "description":
             model.add_argument(option(field.name), type=field.type)
     return parser.parse_args(argv)
 
@@ -187,7 +189,7 @@ def write_demo_tests(folder: pathlib.Path) -> None:
     """Writes the test sets of the embedded corpus, for `export.evaluate`."""
     from train.corpus import demo_pairs
 
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for split in ("test", "unseen"):
         pairs = demo_pairs(split)
         for suffix, lines in (("en", pairs.sources), ("es", pairs.targets)):
@@ -215,41 +217,37 @@ def describe(args, preset, train_pairs, validation_pairs) -> dict:
     }
 
 
-def claim_run_dir(run_dir: pathlib.Path, description: dict) -> None:
-    """Makes the run folder, or checks that it is a folder of this run.
+def holds_this_run(run_dir: pathlib.Path, description: dict) -> bool:
+    """Tells whether a folder holds the run that is asked for.
 
     Raises:
-        UserError: If the folder holds a run of other arguments, or of text
-            that has changed since; the message says what differs.
+        UserError: If it holds a run of other arguments, or of text that has
+            changed since; the message says what differs.
     """
     path = run_dir / "arguments.json"
-    if path.exists():
-        there = json.loads(path.read_text())
-        differences = [
-            f"{name}: {there[part].get(name)} there, {value} here"
-            for part in ("arguments", "corpus")
-            for name, value in description[part].items()
-            if there[part].get(name) != value
-        ]
-        if differences:
-            raise UserError(
-                f"{run_dir} holds a run of other arguments; take them, or "
-                f"another --run-dir. {'; '.join(differences)}"
-            )
-        return
-    from train.vocabulary import write_atomically
-
-    run_dir.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(description, indent=2, ensure_ascii=False)
-    write_atomically(path, f"{text}\n".encode())
+    if not path.exists():
+        return False
+    there = json.loads(path.read_text(encoding="utf-8"))
+    differences = [
+        f"{name}: {there[part].get(name)} there, {value} here"
+        for part in ("arguments", "corpus")
+        for name, value in description[part].items()
+        if there[part].get(name) != value
+    ]
+    if differences:
+        raise UserError(
+            f"{run_dir} holds a run of other arguments; take them, or "
+            f"another --run-dir. {'; '.join(differences)}"
+        )
+    return True
 
 
 def run(args: argparse.Namespace) -> None:
     preset = resolve(args)
     train_pairs, validation_pairs = load_corpus(args)
-    claim_run_dir(
-        args.run_dir, describe(args, preset, train_pairs, validation_pairs)
-    )
+    description = describe(args, preset, train_pairs, validation_pairs)
+    continues = holds_this_run(args.run_dir, description)
+    args.run_dir.mkdir(parents=True, exist_ok=True)
 
     # Only now: importing TensorFlow takes seconds, and mistakes come early.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -260,7 +258,7 @@ def run(args: argparse.Namespace) -> None:
     if args.dataset == "demo":
         write_demo_tests(args.run_dir / "demo")
     proto_path = args.run_dir / "tokenizer.model"
-    if not proto_path.exists():
+    if not continues:
         vocabulary.write_atomically(
             proto_path,
             vocabulary.learn_vocabulary(train_pairs, args.vocabulary_size),
@@ -283,8 +281,16 @@ def run(args: argparse.Namespace) -> None:
         keep=args.average,
     )
     strategy = fit.make_strategy(args.devices)
-    task = fit.make_task(
-        preset, args.vocabulary_size, args.max_length, settings, strategy
+    try:
+        task = fit.make_task(
+            preset, args.vocabulary_size, args.max_length, settings, strategy
+        )
+    except ValueError as error:  # A layer refuses a number of the preset.
+        raise UserError(str(error)) from None
+    # From here on the folder is this run's; a mistake before claims nothing.
+    text = json.dumps(description, indent=2, ensure_ascii=False)
+    vocabulary.write_atomically(
+        args.run_dir / "arguments.json", f"{text}\n".encode()
     )
     parameters = task.transformer.count_params()
     print(f"model: {args.preset}, {parameters:,} parameters")

@@ -1,6 +1,7 @@
 """Sentence pairs, from two text files or from the embedded corpus."""
 
 import dataclasses
+import functools
 import gzip
 import hashlib
 import pathlib
@@ -42,8 +43,11 @@ def demo_pairs(split: str, seed: int = 0) -> Pairs:
         split: `"train"`, `"validation"`, `"test"` or `"unseen"`.
         seed: Int, seed of the corpus.
     """
-    sources, targets = zip(*demo_corpus(seed)[split], strict=True)
+    sources, targets = zip(*all_demo_pairs(seed)[split], strict=True)
     return Pairs(list(sources), list(targets))
+
+
+all_demo_pairs = functools.cache(demo_corpus)  # All splits come at once.
 
 
 def read_pairs(source: pathlib.Path, target: pathlib.Path) -> Pairs:

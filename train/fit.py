@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_transformer import Preset
 from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
+from keras_transformer.checks import check_fraction
 from keras_transformer.errors import UserError
 from keras_transformer.masks import padding_mask
 from train.batches import ROW_MULTIPLE
@@ -65,6 +66,7 @@ class TeacherForcing(keras.Model):
     def __init__(self, transformer: Transformer, label_smoothing: float):
         super().__init__(name="teacher_forcing")
         self.transformer = transformer
+        check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
 
     def build(self, input_shape=None):
