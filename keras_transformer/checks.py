@@ -31,5 +31,5 @@ def check_known_width(name, shape):
     if shape[-1] is None:
         raise ValueError(
             f"The last dimension of `{name}` must be known. "
-            f"Received: {name}_shape={tuple(shape)}"
+            f"Received: {name} of shape {tuple(shape)}"
         )

@@ -356,7 +356,8 @@ class Decoder(keras.layers.Layer):
 def check_cache(cache, cache_update_index):
     """Raises `ValueError` if only one of the two is given."""
     if (cache is None) != (cache_update_index is None):
+        only = "cache" if cache_update_index is None else "cache_update_index"
         raise ValueError(
-            "`cache` and `cache_update_index` come together. Received: "
-            f"cache={cache}, cache_update_index={cache_update_index}"
+            "`cache` and `cache_update_index` come together. "
+            f"Received: only `{only}`"
         )

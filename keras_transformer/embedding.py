@@ -116,7 +116,8 @@ class SinePositionEncoding(keras.layers.Layer):
         A mask passes through unchanged.
 
     Raises:
-        ValueError: If `max_wavelength` is not positive.
+        ValueError: If `max_wavelength` is not positive, or if the last
+            dimension of `inputs` is unknown when the layer is built.
 
     Example:
         >>> layer = keras_transformer.SinePositionEncoding()
@@ -133,6 +134,9 @@ class SinePositionEncoding(keras.layers.Layer):
             )
         self.max_wavelength = max_wavelength
         self.supports_masking = True
+
+    def build(self, input_shape):
+        check_known_width("inputs", input_shape)
 
     def call(self, inputs, start_index=0):
         length, hidden_dim = ops.shape(inputs)[1], inputs.shape[-1]
@@ -179,7 +183,7 @@ class PositionEmbedding(keras.layers.Layer):
     Raises:
         ValueError: If `sequence_length` is no positive int, if the last
             dimension of `inputs` is unknown when the layer is built, or if
-            `T` is known and exceeds `sequence_length`.
+            `start_index + T` is known and exceeds `sequence_length`.
 
     Example:
         >>> layer = keras_transformer.PositionEmbedding(sequence_length=256)
@@ -194,7 +198,7 @@ class PositionEmbedding(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        check_known_width("input", input_shape)
+        check_known_width("inputs", input_shape)
         self.embeddings = self.add_weight(
             shape=(self.sequence_length, input_shape[-1]),
             initializer=keras.initializers.RandomNormal(
@@ -204,11 +208,13 @@ class PositionEmbedding(keras.layers.Layer):
         )
 
     def call(self, inputs, start_index=0):
-        length = inputs.shape[1]
-        if length is not None and length > self.sequence_length:
+        length = inputs.shape[1] or 0
+        first = start_index if isinstance(start_index, int) else 0
+        if first + length > self.sequence_length:
             raise ValueError(
                 f"`inputs` may have {self.sequence_length} positions at most "
-                f"(`sequence_length`). Received: inputs.shape={inputs.shape}"
+                "(`sequence_length`). "
+                f"Received: {length} positions from start_index={first} on"
             )
         table = ops.convert_to_tensor(self.embeddings)
         size = (ops.shape(inputs)[1], inputs.shape[-1])

@@ -79,7 +79,7 @@ class EncoderLayer(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        check_known_width("input", input_shape)
+        check_known_width("inputs", input_shape)
         self.attention.build(input_shape, input_shape)
         self.attention_residual.build(input_shape)
         self.feed_forward.build(input_shape)

@@ -46,7 +46,7 @@ class FeedForward(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        check_known_width("input", input_shape)
+        check_known_width("inputs", input_shape)
         self.expand = keras.layers.Dense(
             self.intermediate_dim,
             activation="relu",

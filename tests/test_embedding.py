@@ -294,3 +294,17 @@ def test_refuses_an_unknown_width():
 def test_refuses_more_positions_than_there_are():
     with pytest.raises(ValueError, match="may have 4 positions at most"):
         PositionEmbedding(4)(random_array(B, T, D))
+
+
+def test_sines_refuse_an_unknown_width():
+    with pytest.raises(ValueError, match=r"last dimension of `inputs`"):
+        SinePositionEncoding().build((None, None, None))
+
+
+def test_learned_positions_refuse_a_start_beyond_their_end():
+    layer = PositionEmbedding(sequence_length=7)
+    inputs = np.zeros((2, 3, 4), "float32")
+
+    assert layer(inputs, start_index=4).shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="3 positions from start_index=5"):
+        layer(inputs, start_index=5)

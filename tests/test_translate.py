@@ -93,15 +93,17 @@ def test_translates_a_file_and_standard_input_alike(
     assert capsysbinary.readouterr().out == expected
 
 
-def test_evaluates_what_the_model_says(export_dir, tmp_path, capsys):
-    translations = load_translate(export_dir)(SENTENCES)["translation"].numpy()
-    # The model's own words are the best reference; one is in capitals.
-    references = [t.decode().replace("\n", " ") for t in translations]
-    references[0] = references[0].upper()
+def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
+    def copy(text):
+        lines = [t if isinstance(t, bytes) else t.encode() for t in text]
+        return {"translation": np_tensor(np.array(lines, object))}
+
+    monkeypatch.setattr(evaluate, "load", lambda args: copy)
+    references = [SENTENCES[0].upper(), *SENTENCES[1:]]
     (tmp_path / "source").write_text("\n".join(SENTENCES) + "\n")
     (tmp_path / "reference").write_text("\n".join(references) + "\n")
     arguments = [
-        f"--export-dir={export_dir}",
+        f"--export-dir={tmp_path}",
         f"--source={tmp_path / 'source'}",
         f"--reference={tmp_path / 'reference'}",
     ]
