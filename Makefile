@@ -31,8 +31,8 @@ $(EXPORT_DIR)/1/saved_model.pb: | $(RUN_DIR)/model.keras
 	$(PY) -m export --run-dir $(RUN_DIR) --export-dir $(EXPORT_DIR)
 
 $(RUN_DIR)/model.keras: | .venv/train.stamp
-	$(PY) -m train --dataset demo --preset tiny --dropout 0.1 --steps 1000 \
-	    --batch-tokens 2048 --warmup-steps 300 --run-dir $(RUN_DIR)
+	$(PY) -m train --dataset demo --preset tiny --num-layers 2 --dropout 0.1 \
+	    --steps 1500 --warmup-steps 400 --batch-tokens 2048 --run-dir $(RUN_DIR)
 
 test: .venv/test.stamp
 	$(PY) -m pytest

@@ -2,9 +2,10 @@
 
 import argparse
 import math
-import os
 import pathlib
 
+from export import saved_model
+from export.translator import SearchSettings
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 
@@ -58,12 +59,6 @@ def check(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> None:
     check(args)
-
-    # Only now: importing TensorFlow takes seconds, and mistakes come early.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    from export import saved_model
-    from export.translator import SearchSettings
-
     settings = SearchSettings(
         args.beam_size, args.length_penalty, args.max_extra_length
     )

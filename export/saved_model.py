@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import keras
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from export.translator import SearchSettings
 from export.translator import Translator
@@ -66,8 +67,6 @@ def load_translate(export_dir: pathlib.Path) -> Callable:
     Raises:
         UserError: If there is none.
     """
-    import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
-
     versions = [
         int(path.parent.name)
         for path in export_dir.glob("*/saved_model.pb")

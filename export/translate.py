@@ -7,7 +7,6 @@ window, and written in their order.
 import argparse
 import contextlib
 import itertools
-import os
 import pathlib
 import sys
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from export.saved_model import load_translate
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 
@@ -57,10 +57,6 @@ def load(args: argparse.Namespace) -> Callable:
         raise UserError(
             f"--batch-size must be 1 or more. Received: {args.batch_size}"
         )
-    # Only now: importing TensorFlow takes seconds, and mistakes come early.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    from export.saved_model import load_translate
-
     return load_translate(args.export_dir)
 
 

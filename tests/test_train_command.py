@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import keras
 import pytest
@@ -93,6 +94,22 @@ def test_the_same_command_goes_on_where_the_run_was(finished, corpus, capsys):
     assert "61 pairs read, 60 kept, 1 empty and 0 too long" in output
     assert f"python -m export --run-dir {finished}" in output
     assert (finished / "history.csv").read_bytes() == before
+
+
+def test_a_run_that_has_ended_goes_on_with_more_steps(
+    finished, corpus, tmp_path, capsys
+):
+    run_dir = tmp_path / "copy"
+    shutil.copytree(finished, run_dir)
+    options = ["--run-dir", str(run_dir), *corpus, *TINY]
+
+    train_command.main([*options, "--steps", "5"])
+
+    with (run_dir / "history.csv").open() as file:
+        steps = [row["step"] for row in csv.DictReader(file)]
+    assert steps == ["2", "3", "5"]
+    line = refusal(capsys, [*options, "--steps", "4"])
+    assert "steps: 5 there, 4 here" in line
 
 
 def test_other_arguments_are_refused_by_name(finished, corpus, capsys):

@@ -1,21 +1,25 @@
 """Trains a Transformer on sentence pairs.
 
 The pairs are two text files, one sentence a line, or the embedded corpus
-(--dataset demo). The same command continues a run that was interrupted.
+(--dataset demo). The same command continues a run that was interrupted, and
+with more --steps one that has ended.
 """
 
 import argparse
 import dataclasses
-import importlib.metadata
-import json
-import os
 import pathlib
 
 from keras_transformer import PRESETS
 from keras_transformer import Preset
+from keras_transformer import Transformer
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 from keras_transformer.presets import find_preset
+from train import checkpoints
+from train import corpus
+from train import fit
+from train import run_folder
+from train import vocabulary
 
 FILES = (
     "train_source",
@@ -23,7 +27,7 @@ FILES = (
     "validation_source",
     "validation_target",
 )
-DEMO_VOCABULARY_SIZE = 2_000
+DEMO_VOCABULARY_SIZE = 1_500
 VOCABULARY_SIZE = 8_000
 ROUNDS = 40
 
@@ -35,21 +39,21 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     path = {"type": pathlib.Path, "metavar": "FILE"}
-    corpus = parser.add_argument_group("corpus")
-    corpus.add_argument(
+    text = parser.add_argument_group("corpus")
+    text.add_argument(
         "--dataset", choices=["demo"], help="the embedded English-Spanish one"
     )
     for name in FILES:
-        corpus.add_argument(
+        text.add_argument(
             option(name), **path, help="UTF-8, one sentence a line, may be gzip"
         )
-    corpus.add_argument(
+    text.add_argument(
         "--vocabulary-size",
         type=int,
         help="subword pieces of both languages together (default: "
         f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo)",
     )
-    corpus.add_argument(
+    text.add_argument(
         "--max-length",
         type=positive(int),
         default=256,
@@ -175,8 +179,6 @@ def resolve(args: argparse.Namespace) -> Preset:
 
 def load_corpus(args: argparse.Namespace):
     """Returns the training and the validation pairs."""
-    from train import corpus
-
     if args.dataset == "demo":
         return corpus.demo_pairs("train"), corpus.demo_pairs("validation")
     return (
@@ -187,91 +189,46 @@ def load_corpus(args: argparse.Namespace):
 
 def write_demo_tests(folder: pathlib.Path) -> None:
     """Writes the test sets of the embedded corpus, for `export.evaluate`."""
-    from train.corpus import demo_pairs
-
     folder.mkdir(parents=True, exist_ok=True)
     for split in ("test", "unseen"):
-        pairs = demo_pairs(split)
+        pairs = corpus.demo_pairs(split)
         for suffix, lines in (("en", pairs.sources), ("es", pairs.targets)):
             text = "".join(f"{line}\n" for line in lines)
             (folder / f"{split}.{suffix}").write_text(text, encoding="utf-8")
 
 
-def describe(args, preset, train_pairs, validation_pairs) -> dict:
-    """Returns what `arguments.json` says of a run."""
-    packages = ("keras", "numpy", "sentencepiece", "tensorflow")
-    return {
-        "arguments": {
-            name: str(value) if isinstance(value, pathlib.Path) else value
-            for name, value in vars(args).items()
-            if name not in ("run_dir", "devices")
-        },
-        "preset": dataclasses.asdict(preset),
-        "corpus": {
-            "train": train_pairs.digest(),
-            "validation": validation_pairs.digest(),
-        },
-        "packages": {
-            name: importlib.metadata.version(name) for name in packages
-        },
-    }
+def encode_corpus(
+    args: argparse.Namespace, pairs: tuple, continues: bool
+) -> list[vocabulary.EncodedPairs]:
+    """Encodes both corpora, with the run's vocabulary or a new one."""
+    path = args.run_dir / "tokenizer.model"
+    if not continues:
+        proto = vocabulary.learn_vocabulary(pairs[0], args.vocabulary_size)
+        run_folder.write_atomically(path, proto)
+    proto = path.read_bytes()
+    encoded = []
+    for name, text in zip(("training", "validation"), pairs, strict=True):
+        ids, selection = vocabulary.select(text, proto, args.max_length)
+        print(selection.report(name))
+        encoded.append(ids)
+    return encoded
 
 
-def holds_this_run(run_dir: pathlib.Path, description: dict) -> bool:
-    """Tells whether a folder holds the run that is asked for.
-
-    Raises:
-        UserError: If it holds a run of other arguments, or of text that has
-            changed since; the message says what differs.
-    """
-    path = run_dir / "arguments.json"
-    if not path.exists():
-        return False
-    there = json.loads(path.read_text(encoding="utf-8"))
-    differences = [
-        f"{name}: {there[part].get(name)} there, {value} here"
-        for part in ("arguments", "corpus")
-        for name, value in description[part].items()
-        if there[part].get(name) != value
-    ]
-    if differences:
-        raise UserError(
-            f"{run_dir} holds a run of other arguments; take them, or "
-            f"another --run-dir. {'; '.join(differences)}"
-        )
-    return True
+def write_model(run_dir: pathlib.Path, averaged: Transformer) -> None:
+    beside = run_dir / "model.part.keras"
+    averaged.save(beside)
+    beside.replace(run_dir / "model.keras")
 
 
 def run(args: argparse.Namespace) -> None:
     preset = resolve(args)
-    train_pairs, validation_pairs = load_corpus(args)
-    description = describe(args, preset, train_pairs, validation_pairs)
-    continues = holds_this_run(args.run_dir, description)
+    pairs = load_corpus(args)
+    description = run_folder.describe(args, preset, *pairs)
+    continues = run_folder.holds(args.run_dir, description)
     args.run_dir.mkdir(parents=True, exist_ok=True)
-
-    # Only now: importing TensorFlow takes seconds, and mistakes come early.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    from train import checkpoints
-    from train import fit
-    from train import vocabulary
-
     if args.dataset == "demo":
         write_demo_tests(args.run_dir / "demo")
-    proto_path = args.run_dir / "tokenizer.model"
-    if not continues:
-        vocabulary.write_atomically(
-            proto_path,
-            vocabulary.learn_vocabulary(train_pairs, args.vocabulary_size),
-        )
-    proto = proto_path.read_bytes()
-    encoded = []
-    for name, pairs in (
-        ("training", train_pairs),
-        ("validation", validation_pairs),
-    ):
-        ids, selection = vocabulary.select(pairs, proto, args.max_length)
-        print(selection.report(name))
-        encoded.append(ids)
+    encoded = encode_corpus(args, pairs, continues)
     settings = fit.FitSettings(
         batch_tokens=args.batch_tokens,
         round_steps=args.round_steps,
@@ -287,20 +244,17 @@ def run(args: argparse.Namespace) -> None:
         )
     except ValueError as error:  # A layer refuses a number of the preset.
         raise UserError(str(error)) from None
-    # From here on the folder is this run's; a mistake before claims nothing.
-    text = json.dumps(description, indent=2, ensure_ascii=False)
-    vocabulary.write_atomically(
-        args.run_dir / "arguments.json", f"{text}\n".encode()
-    )
     parameters = task.transformer.count_params()
     print(f"model: {args.preset}, {parameters:,} parameters")
+    # From here on the folder is this run's; a mistake before claims nothing.
+    run_folder.claim(args.run_dir, description)
     state = fit.fit(
         task, *encoded, preset.steps, settings, strategy, args.run_dir
     )
-    averaged = checkpoints.average_checkpoints(task.transformer, state)
-    beside = args.run_dir / "model.part.keras"
-    averaged.save(beside)
-    beside.replace(args.run_dir / "model.keras")
+    write_model(
+        args.run_dir,
+        checkpoints.average_checkpoints(task.transformer, state),
+    )
     print(
         f"{args.run_dir / 'model.keras'} is the mean of "
         f"{len(state.checkpoints)} checkpoints. Next:\n"

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.errors import UserError
-from train.vocabulary import write_atomically
+from train.run_folder import write_atomically
 
 
 class Progress(keras.callbacks.Callback):
@@ -106,7 +106,7 @@ class RunState(keras.callbacks.Callback):
                 "--run-dir"
             )
         self._manager.save(self.updates)
-        self._rows.append({"step": self.updates, "round": epoch + 1, **logs})
+        self._rows.append({"step": self.updates, **logs})
         text = io.StringIO()
         writer = csv.DictWriter(text, self._rows[0])
         writer.writeheader()

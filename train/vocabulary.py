@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import pathlib
 import re
 
 import numpy as np
@@ -180,10 +179,3 @@ def take(ids: Ids, indices: np.ndarray) -> Ids:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     starts = np.repeat(ids.offsets[indices] - offsets[:-1], lengths)
     return Ids(ids.flat[starts + np.arange(offsets[-1])], offsets)
-
-
-def write_atomically(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file beside `path` and renames it: whole, or not at all."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes(content)
-    beside.replace(path)

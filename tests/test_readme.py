@@ -1,0 +1,41 @@
+"""The README's Python runs as it stands, and its commands exist."""
+
+import pathlib
+import re
+
+import numpy as np
+
+import export.__main__
+import export.evaluate
+import export.translate
+import train.__main__
+
+README = pathlib.Path(__file__).parent.parent / "README.md"
+
+
+def test_python_blocks_run():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    ids = np.array([[7, 5, 0], [3, 9, 2]])
+
+    assert len(blocks) == 2
+    assert names["classifier"](ids).shape == (2, 2)
+    names["model"].fit({"source_ids": ids, "target_ids": ids}, ids, verbose=0)
+
+
+def test_commands_have_the_options_that_it_names():
+    commands = {
+        "train": train.__main__,
+        "export": export.__main__,
+        "export.translate": export.translate,
+        "export.evaluate": export.evaluate,
+    }
+    text = README.read_text().replace("\\\n", " ")
+    found = re.findall(r"\.venv/bin/python -m (\S+)(.*)", text)
+
+    assert {name for name, _ in found} == set(commands)
+    for name, rest in found:
+        arguments = re.sub(r"[<>].*", "", rest).split()
+        commands[name].parse_arguments(arguments)
