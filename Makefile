@@ -32,7 +32,7 @@ $(EXPORT_DIR)/1/saved_model.pb: | $(RUN_DIR)/model.keras
 
 $(RUN_DIR)/model.keras: | .venv/train.stamp
 	$(PY) -m train --dataset demo --preset tiny --num-layers 2 --dropout 0.1 \
-	    --steps 1500 --warmup-steps 400 --batch-tokens 2048 --run-dir $(RUN_DIR)
+	    --steps 1200 --warmup-steps 400 --batch-tokens 2048 --run-dir $(RUN_DIR)
 
 test: .venv/test.stamp
 	$(PY) -m pytest
