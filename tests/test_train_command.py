@@ -24,7 +24,7 @@ SIZES = {
     "steps": 3,
     "round-steps": 2,
     "average": 2,
-    "max-length": 30,
+    "max-length": 90,
 }
 TINY = [f"--{name}={value}" for name, value in SIZES.items()]
 
@@ -81,7 +81,7 @@ def test_a_run_folder_holds_all_that_the_run_was(finished):
     model = keras.saving.load_model(finished / "model.keras")
     proto = (finished / "tokenizer.model").read_bytes()
     assert model.vocabulary_size == SubwordTokenizer(proto).vocabulary_size
-    assert model.sequence_length == 30
+    assert model.sequence_length == 90
 
 
 def test_the_same_command_goes_on_where_the_run_was(finished, corpus, capsys):
