@@ -19,6 +19,7 @@ from train import checkpoints
 from train import corpus
 from train import fit
 from train import run_folder
+from train import signals
 from train import vocabulary
 
 FILES = (
@@ -111,9 +112,29 @@ def add_training_arguments(group) -> None:
     )
     group.add_argument(
         "--precision",
-        choices=["float32", "bfloat16"],
+        choices=list(fit.PRECISIONS),
         default="float32",
         help="of matrix products; weights, softmax and loss stay float32",
+    )
+    group.add_argument(
+        "--max-tokens-per-replica",
+        type=positive(int),
+        metavar="N",
+        help="positions of a side that a device takes at once; a larger share "
+        "of an update is taken in several turns (default: no limit)",
+    )
+    group.add_argument(
+        "--clip-norm",
+        type=positive(float),
+        metavar="NORM",
+        help="shrink longer gradients to this norm (default: never)",
+    )
+    group.add_argument(
+        "--average-decay",
+        type=fraction,
+        metavar="DECAY",
+        help="make the final model the exponential moving average of the "
+        "weights, such as 0.999, instead of the mean of checkpoints",
     )
     group.add_argument(
         "--devices",
@@ -141,6 +162,14 @@ def positive(kind):
 
     parse.__name__ = f"positive {kind.__name__}"  # argparse shows it.
     return parse
+
+
+def fraction(text: str) -> float:
+    """Parses a number between 0 and 1, for argparse."""
+    value = float(text)
+    if not 0 < value < 1:
+        raise ValueError
+    return value
 
 
 def resolve(args: argparse.Namespace) -> Preset:
@@ -221,6 +250,7 @@ def write_model(run_dir: pathlib.Path, averaged: Transformer) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Trains and writes the model, in a folder that is this run's alone."""
     preset = resolve(args)
     pairs = load_corpus(args)
     description = run_folder.describe(args, preset, *pairs)
@@ -234,6 +264,9 @@ def run(args: argparse.Namespace) -> None:
         round_steps=args.round_steps,
         learning_rate_scale=args.learning_rate_scale,
         precision=args.precision,
+        max_tokens_per_replica=args.max_tokens_per_replica,
+        clip_norm=args.clip_norm,
+        average_decay=args.average_decay,
         seed=args.seed,
         keep=args.average,
     )
@@ -264,8 +297,9 @@ def run(args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    with exit_on_user_error():
-        run(args)
+    with exit_on_user_error(), signals.handled_by(signals.exit_now):
+        with run_folder.locked(args.run_dir):
+            run(args)
 
 
 if __name__ == "__main__":

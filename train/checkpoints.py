@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_transformer import Transformer
-from train.callbacks import RunState
+from train.run_state import RunState
 
 
 def average_checkpoints(transformer: Transformer, state: RunState):
