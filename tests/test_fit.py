@@ -40,8 +40,7 @@ def preset(**changes):
     return dataclasses.replace(PRESETS["tiny"], **{**sizes, **changes})
 
 
-@pytest.fixture(scope="module")
-def pairs():
+def make_training_pairs():
     """37 pairs whose lengths differ much, so that replicas' tokens do."""
     random = np.random.default_rng(3)
     lengths = random.integers(2, 14, (2, 37))
@@ -51,6 +50,11 @@ def pairs():
             for side in lengths
         ]
     )
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return make_training_pairs()
 
 
 def train(pairs, run_dir, strategy=None, steps=6, **changes):

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable
 
 import numpy as np
@@ -119,7 +118,6 @@ def end_with_the_others(work: Callable[[], None]) -> None:
     try:
         work()
     except LOST as error:
-        traceback.print_exc()
         reason = str(error).partition("\n")[0]
         print(
             f"error: another worker is gone ({reason}). Start the command "

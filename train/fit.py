@@ -12,6 +12,7 @@ from keras_transformer import Preset
 from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
 from keras_transformer.errors import UserError
+from train import cluster
 from train import signals
 from train.batches import ROW_MULTIPLE
 from train.batches import BatchPlan
@@ -71,6 +72,8 @@ class FitSettings:
 def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
     """Chooses where to train.
 
+    With `TF_CONFIG` set, that is on the visible devices of all its workers.
+
     Args:
         devices: Names such as `"GPU:0"`, or `None` for every visible GPU, or
             the CPU where there is none.
@@ -78,6 +81,8 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
     Raises:
         UserError: If there is no such device.
     """
+    if cluster.is_multi_worker():
+        return tf.distribute.MultiWorkerMirroredStrategy()
     there = [
         device.name.removeprefix("/device:")
         for device in tf.config.list_logical_devices()
@@ -176,6 +181,8 @@ def fit(
     with signals.collected() as received, strategy.scope():
         state = RunState(task, run_dir, steps, settings.keep, received)
         start = state.restore()
+        if cluster.is_multi_worker():
+            start = state.share(strategy)
         if start:
             print(f"continuing after update {start:,}")
         callbacks = [

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.errors import UserError
+from train import cluster
 from train.run_folder import write_atomically
 
 MOST_SKIPPED = 10
@@ -97,7 +98,7 @@ class RunState(keras.callbacks.Callback):
                 continue
             for bad in damaged:
                 delete(bad)
-            self._resume_history()
+            self._resume_history(saved)
             return self.updates
         if damaged:
             raise UserError(
@@ -106,16 +107,39 @@ class RunState(keras.callbacks.Callback):
             )
         return 0
 
-    def _resume_history(self):
+    def _resume_history(self, saved):
         if self._history.exists():
             with self._history.open(newline="") as file:
                 rows = list(csv.DictReader(file))
             self._rows = [r for r in rows if int(r["step"]) <= self.updates]
         ended = self._rows and int(self._rows[-1]["step"]) == self.updates
         if not ended:  # `fit` forgets the means when it begins the round.
+            reader = tf.train.load_checkpoint(str(saved))
             self._means = [
-                np.array(v) for v in self._task.metrics_variables
+                reader.get_tensor(f"means/{i}/.ATTRIBUTES/VARIABLE_VALUE")
+                for i, _ in enumerate(self._task.metrics_variables)
             ]
+
+    def share(self, strategy: tf.distribute.Strategy) -> int:
+        """Gives the chief's state to all workers; returns its updates."""
+        variables = [
+            *self._task.transformer.variables,
+            *self._task.optimizer.variables,
+        ]
+        arrays = [np.array(variable) for variable in variables]
+        # There is no sum of unsigned numbers.
+        arrays = [
+            array.astype(np.int64) if array.dtype.kind == "u" else array
+            for array in arrays
+        ]
+        means = self._means or [0.0] * len(self._task.metrics_variables)
+        inside = np.array([self._means is not None, *means], np.float64)
+        inside, *values = cluster.broadcast(strategy, [inside, *arrays])
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        if inside[0]:
+            self._means = list(inside[1:].astype(np.float32))
+        return self.updates
 
     def on_epoch_begin(self, epoch, logs=None):
         if self._means is not None:
@@ -135,7 +159,9 @@ class RunState(keras.callbacks.Callback):
                 "more --warmup-steps or --clip-norm 1 in a new --run-dir"
             )
         if self._signals:
-            self._save()
+            # Reading the means takes all workers, and the others go on.
+            if not cluster.is_multi_worker():
+                self._save()
             self._exit()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -168,9 +194,10 @@ class RunState(keras.callbacks.Callback):
                 delete(path)
 
     def _exit(self):
+        saved = max((step for step, _ in self._saved()), default=0)
         print(
-            f"interrupted; saved at update {self.updates:,}. The same command "
-            "goes on from there",
+            f"interrupted at update {self.updates:,}. The same command goes on "
+            f"after update {saved:,}",
             flush=True,
         )
         raise SystemExit(128 + self._signals[0])
