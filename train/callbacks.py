@@ -77,6 +77,11 @@ class RunState(keras.callbacks.Callback):
         """Prefixes of the checkpoints that are kept, oldest first."""
         return list(self._manager.checkpoints)
 
+    @property
+    def history(self) -> list[dict]:
+        """The rounds so far, as rows of `history.csv`."""
+        return list(self._rows)
+
     def restore(self, path: str | None = None) -> int:
         """Loads a checkpoint, the latest by default.
 
@@ -108,7 +113,9 @@ class RunState(keras.callbacks.Callback):
         self._manager.save(self.updates)
         self._rows.append({"step": self.updates, **logs})
         text = io.StringIO()
-        writer = csv.DictWriter(text, self._rows[0])
+        # A round may lack a column, such as that of BLEU.
+        columns = dict.fromkeys(name for row in self._rows for name in row)
+        writer = csv.DictWriter(text, columns)
         writer.writeheader()
         writer.writerows(self._rows)
         write_atomically(self._history, text.getvalue().encode())

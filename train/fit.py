@@ -17,8 +17,10 @@ from keras_transformer.masks import padding_mask
 from train.batches import ROW_MULTIPLE
 from train.batches import BatchPlan
 from train.batches import make_dataset
+from train.best import BestCheckpoints
 from train.callbacks import Progress
 from train.callbacks import RunState
+from train.validation import ValidationBleu
 from train.vocabulary import EncodedPairs
 
 PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -36,6 +38,10 @@ class FitSettings:
         precision: `"float32"` or `"bfloat16"`, of the matrix products.
         seed: Int, seed of weights, dropout and order.
         keep: Int, how many of the latest checkpoints stay.
+        keep_best: Int, how many of the best checkpoints stay beside them.
+        best_by: `"loss"` or `"bleu"`, what makes a checkpoint good.
+        patience: Int, rounds without a better one after which training stops,
+            or `None` for never.
     """
 
     batch_tokens: int
@@ -44,6 +50,9 @@ class FitSettings:
     precision: str = "float32"
     seed: int = 0
     keep: int = 5
+    keep_best: int = 0
+    best_by: str = "loss"
+    patience: int | None = None
 
 
 class TeacherForcing(keras.Model):
@@ -217,8 +226,11 @@ def fit(
     settings: FitSettings,
     strategy: tf.distribute.Strategy,
     run_dir: pathlib.Path,
+    bleu: ValidationBleu | None = None,
 ) -> RunState:
     """Trains until update `steps`, from the last checkpoint of the run.
+
+    With `bleu`, its rounds also log the BLEU of the validation set.
 
     Returns:
         The state of the run, which knows its checkpoints.
@@ -237,7 +249,15 @@ def fit(
         start = state.restore()
         if start:
             print(f"continuing after update {start:,}")
-        if start >= steps:
+        best = BestCheckpoints(
+            state,
+            run_dir,
+            settings.best_by,
+            settings.keep_best,
+            settings.patience,
+        )
+        best.update()
+        if start >= steps or best.out_of_patience:
             return state
         task.fit(
             make_dataset(plan, strategy, first=start),
@@ -252,7 +272,9 @@ def fit(
             verbose="auto" if sys.stdout.isatty() else 2,
             callbacks=[
                 Progress(),
+                *([bleu] if bleu else []),
                 state,
+                best,
                 keras.callbacks.TensorBoard(
                     run_dir / "logs", write_graph=False
                 ),
