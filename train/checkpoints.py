@@ -20,6 +20,9 @@ from train.best import best_steps
 from train.best import saved_steps
 from train.options import positive
 
+# What TensorFlow raises on a checkpoint that is damaged, or of other shapes.
+UNREADABLE = (tf.errors.OpError, AssertionError, IndexError, ValueError)
+
 
 def average_checkpoints(
     transformer: Transformer, paths: Iterable[str | pathlib.Path]
@@ -50,7 +53,7 @@ def average_checkpoints(
             status = checkpoint.read(str(path))
             # The moments of the optimizer are there too, and not wanted.
             status.assert_existing_objects_matched().expect_partial()
-        except (tf.errors.OpError, ValueError, AssertionError) as error:
+        except UNREADABLE as error:
             reason = str(error).strip().splitlines()[0]
             raise UserError(
                 f"{path} holds no weights of this run's model: {reason}"
