@@ -245,17 +245,6 @@ def make_bleu(
     )
 
 
-def say_what_differs(args: argparse.Namespace, description: dict) -> None:
-    """Tells in what a run is no exact repetition of another one."""
-    there = options.read_description(args.from_arguments)
-    parts = ("arguments", "corpus", "init", "packages")
-    found = run_folder.differences(there, description, parts)
-    print(
-        f"repeats {args.from_arguments} "
-        + (f"but for {'; '.join(found)}" if found else "exactly")
-    )
-
-
 def run(args: argparse.Namespace) -> None:
     start = (
         fine_tuning.load_finished(args.init_from) if args.init_from else None
@@ -265,7 +254,7 @@ def run(args: argparse.Namespace) -> None:
     init = start.digests() if start else None
     description = run_folder.describe(args, preset, *pairs, init)
     if args.from_arguments:
-        say_what_differs(args, description)
+        options.say_what_differs(args.from_arguments, description)
     continues = run_folder.holds(args.run_dir, description)
     args.run_dir.mkdir(parents=True, exist_ok=True)
     if args.dataset == "demo":

@@ -5,6 +5,7 @@ import json
 import pathlib
 
 from keras_transformer.errors import UserError
+from train import run_folder
 
 BEAM_SIZE = 4
 
@@ -148,3 +149,13 @@ def read_description(path: pathlib.Path) -> dict:
             "--from-arguments must be the arguments.json of a run. "
             f"Received: {path}"
         ) from None
+
+
+def say_what_differs(path: pathlib.Path, description: dict) -> None:
+    """Tells in what a run is no exact repetition of another one."""
+    parts = ("arguments", "corpus", "init", "packages")
+    found = run_folder.differences(read_description(path), description, parts)
+    print(
+        f"repeats {path} "
+        + (f"but for {'; '.join(found)}" if found else "exactly")
+    )
