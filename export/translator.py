@@ -6,11 +6,10 @@ import tensorflow as tf
 
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer import beam_search
-from keras_transformer import padding_mask
 from keras_transformer.decoding import BEGIN_ID
 from keras_transformer.decoding import END_ID
 from keras_transformer.masks import PADDING_ID
+from keras_transformer.translation import search_translations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,37 +104,14 @@ class Translator(tf.Module):
     def _search(self, source_ids, lengths, empty):
         transformer, settings = self._transformer(), self._settings
         limits = lengths + settings.max_extra_length
-        if transformer.positions == "learned":
-            limits = tf.minimum(limits, transformer.sequence_length)
-        limits = tf.where(empty, 1, limits)
-        memory = transformer.encode(source_ids, training=False)
-        memory_mask = padding_mask(source_ids)
-        self_caches, memory_caches = transformer.decoder.make_cache(
-            memory, tf.reduce_max(tf.pad(limits, [[0, 1]])), settings.beam_size
-        )
-        table = tf.convert_to_tensor(transformer.embedding.embeddings)
-        table = tf.transpose(table)  # Once, not at every step.
-
-        def next_step(ids, index, self_caches):
-            states, (self_caches, _) = transformer.decode_states(
-                ids[:, None],
-                memory,
-                memory_mask,
-                cache=(self_caches, memory_caches),
-                cache_update_index=index,
-                training=False,
-            )
-            return tf.matmul(states[:, 0], table), self_caches
-
         padded = range(
             self._tokenizer.vocabulary_size, transformer.vocabulary_size
         )
-        return beam_search(
-            next_step,
-            self_caches,
+        return search_translations(
+            transformer,
+            source_ids,
+            tf.where(empty, 1, limits),
             settings.beam_size,
             settings.length_penalty,
-            limits,
-            num_hypotheses=1,
             forbidden_ids=(PADDING_ID, BEGIN_ID, *padded),
         )

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -136,10 +137,10 @@ def test_workers_refuse_another_text_than_the_chiefs(
     tmp_path,
 ):
     options = [*corpus, *OPTIONS, "--run-dir", str(tmp_path / "job")]
-    other = list(options)
-    other[1] = str(tmp_path / "other.txt")
-    text = open(options[1]).read()
-    (tmp_path / "other.txt").write_text(text.replace("a", "o"))
+    text = pathlib.Path(options[1]).read_text()
+    changed = tmp_path / "other.txt"
+    changed.write_text(text.replace("a", "o"))
+    other = [options[0], str(changed), *options[2:]]
 
     for code, output in finish(
         start_workers([["train", *options], ["train", *other]]), 100

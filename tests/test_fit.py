@@ -243,7 +243,7 @@ def test_the_average_is_the_mean_of_the_checkpoints(uninterrupted):
         state.restore(path)
         kept.append(task.transformer.get_weights())
 
-    averaged = average_checkpoints(task.transformer, state)
+    averaged = average_checkpoints(task.transformer, state.checkpoints)
 
     assert len(kept) == 2
     for mean, *weights in zip(averaged.get_weights(), *kept, strict=True):

@@ -1,15 +1,21 @@
 """Tests of `python -m train`."""
 
 import csv
+import hashlib
 import json
 import shutil
 
 import keras
+import numpy as np
 import pytest
 
 import train.__main__ as train_command
+from keras_transformer import Preset
 from keras_transformer import SubwordTokenizer
+from keras_transformer.errors import UserError
+from train.best import best_steps
 from train.corpus import demo_pairs
+from train.fine_tuning import load_finished
 
 SIZES = {
     "preset": "tiny",
@@ -191,3 +197,189 @@ def test_a_full_disk_is_one_line(corpus, tmp_path, capsys):
     line = refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY])
 
     assert "No space left on device" in line
+
+
+def test_quality_is_watched_and_ends_a_run_in_vain(corpus, tmp_path, capsys):
+    watch = "--validate-bleu 2 --validation-beam-size 2 --keep-best 1"
+    # With a rate of nearly zero no round is better than the first.
+    options = "--patience 1 --learning-rate-scale 1e-30 --steps 100"
+    command = [*corpus, *TINY, *watch.split(), *options.split()]
+    command += ["--run-dir", str(tmp_path)]
+
+    train_command.main(command)
+
+    history = (tmp_path / "history.csv").read_bytes()
+    rows = list(csv.DictReader(history.decode().splitlines()))
+    assert [row["step"] for row in rows] == ["2", "4"]
+    assert rows[0]["bleu"] == ""
+    assert 0 <= float(rows[1]["bleu"]) <= 100
+    assert rows[0]["val_loss"] == rows[1]["val_loss"]
+    assert best_steps(tmp_path) == [2]
+    assert list((tmp_path / "logs" / "translations").iterdir())
+    description = json.loads((tmp_path / "arguments.json").read_text())
+    assert description["arguments"]["best_by"] == "loss"
+    assert "no better val_loss in 1 rounds" in capsys.readouterr().out
+
+    train_command.main(command)  # There is nothing more to do.
+    assert (tmp_path / "history.csv").read_bytes() == history
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--best-by", "loss"], "--best-by needs --keep-best N or --patience"),
+        (
+            ["--best-by", "bleu", "--patience", "2"],
+            "--best-by bleu needs --validate-bleu N. Received: --best-by bleu",
+        ),
+        (
+            ["--validation-beam-size", "2"],
+            "--validation-beam-size needs --validate-bleu N",
+        ),
+        (["--init-from", "nowhere"], "--init-from must be the folder of a run"),
+        (["--from-arguments", "nowhere"], "No such file or directory: nowhere"),
+        (
+            ["--from-arguments", __file__],
+            "must be the arguments.json of a run. Received: " + __file__,
+        ),
+    ],
+)
+def test_mistakes_on_quality_and_other_runs_end_in_one_line(
+    corpus, tmp_path, capsys, changes, message
+):
+    line = refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY, *changes])
+
+    assert message in line
+
+
+def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):
+    path = finished / "arguments.json"
+    before = path.read_bytes()
+
+    # The folder holds that very run: it would refuse any other.
+    train_command.main(
+        ["--run-dir", str(finished), "--from-arguments", str(path)]
+    )
+
+    output = capsys.readouterr().out
+    assert f"repeats {path} exactly" in output
+    assert "continuing after update 3" in output
+    assert path.read_bytes() == before
+
+
+def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
+    path = finished / "arguments.json"
+    options = ["--run-dir", str(tmp_path), "--from-arguments", str(path)]
+
+    args = train_command.parse_arguments([*options, "--seed", "7"])
+    assert (args.seed, args.batch_tokens, args.hidden_dim) == (7, 64, 8)
+    assert args.train_source.name == "train-source"
+    assert args.run_dir == tmp_path
+    args = train_command.parse_arguments([*options, "--dataset", "demo"])
+    assert (args.dataset, args.train_source, args.seed) == ("demo", None, 0)
+
+
+def test_what_differs_from_the_arguments_of_a_run_is_told(
+    finished, tmp_path, capsys
+):
+    description = json.loads((finished / "arguments.json").read_text())
+    description["packages"]["keras"] = "3.0.0"
+    other = tmp_path / "arguments.json"
+    other.write_text(json.dumps(description))
+    options = ["--run-dir", tmp_path / "run", "--from-arguments", other]
+
+    with pytest.raises(SystemExit):
+        train_command.main([*map(str, options), "--vocabulary-size=9000"])
+
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line == (
+        f"repeats {other} but for vocabulary_size: 340 there, 9000 here; "
+        f"keras: 3.0.0 there, {keras.__version__} here"
+    )
+    description["arguments"]["bogus"] = 1
+    other.write_text(json.dumps(description))
+    assert "with bogus" in refusal(capsys, options)
+
+
+def test_a_run_starts_from_the_model_of_another(
+    finished, corpus, tmp_path, capsys
+):
+    start = tmp_path / "start"
+    shutil.copytree(finished, start)
+    texts = list(corpus)
+    texts[3] = texts[1]  # Of these a vocabulary would be another one.
+    command = [
+        *["--run-dir", str(tmp_path / "run"), "--init-from", str(start)],
+        *["--steps", "1", "--learning-rate-scale", "1e-30", *texts],
+    ]
+
+    train_command.main(command)
+
+    old, new = (
+        keras.saving.load_model(folder / "model.keras")
+        for folder in (start, tmp_path / "run")
+    )
+    for a, b in zip(old.get_weights(), new.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert new.sequence_length == 90
+    proto = (start / "tokenizer.model").read_bytes()
+    assert (tmp_path / "run" / "tokenizer.model").read_bytes() == proto
+    path = tmp_path / "run" / "arguments.json"
+    description = json.loads(path.read_text())
+    assert description["preset"]["hidden_dim"] == 8
+    assert description["init"]["tokenizer"] == hashlib.sha256(proto).hexdigest()
+    assert f"model: that of {start}" in capsys.readouterr().out
+    args = train_command.parse_arguments(
+        ["--run-dir", "x", "--from-arguments", str(path)]
+    )
+    assert train_command.resolve(args, load_finished(args.init_from)) == Preset(
+        **description["preset"]
+    )
+
+    new.embedding.embeddings.assign(2 * new.embedding.embeddings)
+    new.save(start / "model.keras")
+    line = refusal(capsys, command)
+    assert "weights: " in line
+    assert "tokenizer: " not in line
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--hidden-dim", "16"], "--hidden-dim 16, which is 8 there"),
+        (["--preset", "base"], "Received: --num-layers 6, which is 1 there, -"),
+        (["--vocabulary-size", "341"], "-size 341, which is 340 there"),
+    ],
+)
+def test_a_model_keeps_its_shape(
+    finished, corpus, tmp_path, capsys, changes, message
+):
+    options = ["--run-dir", tmp_path, "--init-from", finished, *corpus]
+    line = refusal(capsys, [*options, "--dropout", "0.2", *changes])
+
+    assert message in line
+    assert "dropout" not in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_learned_positions_keep_their_number(finished, tmp_path, capsys):
+    run_dir = tmp_path / "learned"
+    shutil.copytree(finished, run_dir)
+    path = run_dir / "arguments.json"
+    description = json.loads(path.read_text())
+    start = load_finished(run_dir)
+    start.check_shape(start.preset, None, 91)
+    description["preset"]["positions"] = "learned"
+    path.write_text(json.dumps(description))
+    start = load_finished(run_dir)
+
+    start.check_shape(start.preset, None, 90)
+    with pytest.raises(UserError, match="--max-length 91, which is 90 there"):
+        start.check_shape(start.preset, None, 91)
+
+
+def test_a_run_that_has_not_ended_is_no_start(finished, tmp_path):
+    shutil.copy(finished / "arguments.json", tmp_path)
+
+    with pytest.raises(UserError, match="which has no model.keras"):
+        load_finished(tmp_path)

@@ -8,19 +8,26 @@ with more --steps one that has ended.
 import argparse
 import dataclasses
 import pathlib
+import tempfile
 
 from keras_transformer import PRESETS
 from keras_transformer import Preset
-from keras_transformer import Transformer
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 from keras_transformer.presets import find_preset
 from train import checkpoints
+from train import cluster
 from train import corpus
+from train import fine_tuning
 from train import fit
+from train import options
 from train import run_folder
 from train import signals
 from train import vocabulary
+from train.options import fraction
+from train.options import option
+from train.options import positive
+from train.validation import ValidationBleu
 
 FILES = (
     "train_source",
@@ -30,6 +37,8 @@ FILES = (
 )
 DEMO_VOCABULARY_SIZE = 1_500
 VOCABULARY_SIZE = 8_000
+MAX_LENGTH = 256
+PRESET = "base"
 ROUNDS = 40
 
 
@@ -57,10 +66,12 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     text.add_argument(
         "--max-length",
         type=positive(int),
-        default=256,
-        help="longest side of a pair, in tokens; longer pairs are dropped",
+        help="longest side of a pair, in tokens; longer pairs are dropped "
+        f"(default: {MAX_LENGTH})",
     )
     add_training_arguments(parser.add_argument_group("training"))
+    options.add_quality_arguments(parser.add_argument_group("quality"))
+    options.add_start_arguments(parser.add_argument_group("another run"))
     model = parser.add_argument_group(
         "model", "each replaces a number of the preset"
     )
@@ -69,7 +80,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
             model.add_argument(option(field.name), type=positive(int))
         elif field.name != "description":
             model.add_argument(option(field.name), type=field.type)
-    return parser.parse_args(argv)
+    return options.parse(parser, argv, (("dataset",), FILES))
 
 
 def add_training_arguments(group) -> None:
@@ -81,9 +92,9 @@ def add_training_arguments(group) -> None:
     )
     group.add_argument(
         "--preset",
-        default="base",
         metavar="NAME",
-        help=f"one of {', '.join(PRESETS)} (Table 3, and two of ours)",
+        help=f"one of {', '.join(PRESETS)} (Table 3, and two of ours; "
+        f"default: {PRESET}, or that of --init-from)",
     )
     group.add_argument(
         "--batch-tokens",
@@ -147,32 +158,9 @@ def add_training_arguments(group) -> None:
     )
 
 
-def option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def positive(kind):
-    """Returns a parser of numbers above zero, for argparse."""
-
-    def parse(text: str):
-        value = kind(text)
-        if not value > 0:
-            raise ValueError
-        return value
-
-    parse.__name__ = f"positive {kind.__name__}"  # argparse shows it.
-    return parse
-
-
-def fraction(text: str) -> float:
-    """Parses a number between 0 and 1, for argparse."""
-    value = float(text)
-    if not 0 < value < 1:
-        raise ValueError
-    return value
-
-
-def resolve(args: argparse.Namespace) -> Preset:
+def resolve(
+    args: argparse.Namespace, start: fine_tuning.FinishedRun | None
+) -> Preset:
     """Fills in defaults that hang on other arguments; returns the preset."""
     given = [option(name) for name in FILES if getattr(args, name)]
     if args.dataset is None and len(given) != len(FILES):
@@ -186,17 +174,15 @@ def resolve(args: argparse.Namespace) -> Preset:
             "the corpus must be --dataset or files, not both. "
             f"Received: --dataset {args.dataset} and {', '.join(given)}"
         )
-    try:
-        preset = find_preset(args.preset)
-    except ValueError as error:
-        message = str(error).replace("`preset`", "--preset")
-        raise UserError(message.replace("preset=", "--preset ")) from None
-    changes = {
-        field.name: getattr(args, field.name)
-        for field in dataclasses.fields(Preset)
-        if getattr(args, field.name, None) is not None
-    }
-    preset = dataclasses.replace(preset, **changes)
+    options.resolve_quality(args)
+    preset = choose_preset(args, start)
+    if start:
+        start.check_shape(preset, args.vocabulary_size, args.max_length)
+        args.vocabulary_size = start.arguments["vocabulary_size"]
+        if args.max_length is None:
+            args.max_length = start.arguments["max_length"]
+    if args.max_length is None:
+        args.max_length = MAX_LENGTH
     if args.vocabulary_size is None:
         args.vocabulary_size = (
             DEMO_VOCABULARY_SIZE if args.dataset else VOCABULARY_SIZE
@@ -204,6 +190,27 @@ def resolve(args: argparse.Namespace) -> Preset:
     if args.round_steps is None:
         args.round_steps = max(100, preset.steps // ROUNDS)
     return preset
+
+
+def choose_preset(
+    args: argparse.Namespace, start: fine_tuning.FinishedRun | None
+) -> Preset:
+    """Returns the preset, with the numbers that options replace."""
+    if start and args.preset is None:
+        preset = start.preset
+    else:
+        args.preset = args.preset or PRESET
+        try:
+            preset = find_preset(args.preset)
+        except ValueError as error:
+            message = str(error).replace("`preset`", "--preset")
+            raise UserError(message.replace("preset=", "--preset ")) from None
+    changes = {
+        field.name: getattr(args, field.name)
+        for field in dataclasses.fields(Preset)
+        if getattr(args, field.name, None) is not None
+    }
+    return dataclasses.replace(preset, **changes)
 
 
 def load_corpus(args: argparse.Namespace):
@@ -227,12 +234,16 @@ def write_demo_tests(folder: pathlib.Path) -> None:
 
 
 def encode_corpus(
-    args: argparse.Namespace, pairs: tuple, continues: bool
+    args: argparse.Namespace,
+    pairs: tuple,
+    continues: bool,
+    proto: bytes | None,
 ) -> list[vocabulary.EncodedPairs]:
-    """Encodes both corpora, with the run's vocabulary or a new one."""
+    """Encodes both corpora, with the run's vocabulary, a given or a new one."""
     path = args.run_dir / "tokenizer.model"
     if not continues:
-        proto = vocabulary.learn_vocabulary(pairs[0], args.vocabulary_size)
+        if proto is None:
+            proto = vocabulary.learn_vocabulary(pairs[0], args.vocabulary_size)
         run_folder.write_atomically(path, proto)
     proto = path.read_bytes()
     encoded = []
@@ -243,22 +254,38 @@ def encode_corpus(
     return encoded
 
 
-def write_model(run_dir: pathlib.Path, averaged: Transformer) -> None:
-    beside = run_dir / "model.part.keras"
-    averaged.save(beside)
-    beside.replace(run_dir / "model.keras")
+def make_bleu(
+    args: argparse.Namespace, pairs: corpus.Pairs
+) -> ValidationBleu | None:
+    """Makes what `--validate-bleu` asks for."""
+    if args.validate_bleu is None:
+        return None
+    return ValidationBleu(
+        pairs,
+        (args.run_dir / "tokenizer.model").read_bytes(),
+        args.run_dir / "logs" / "translations",
+        args.validate_bleu,
+        args.validation_beam_size,
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Trains and writes the model, in a folder that is this run's alone."""
-    preset = resolve(args)
+    start = (
+        fine_tuning.load_finished(args.init_from) if args.init_from else None
+    )
+    preset = resolve(args, start)
     pairs = load_corpus(args)
-    description = run_folder.describe(args, preset, *pairs)
+    init = start.digests() if start else None
+    description = run_folder.describe(args, preset, *pairs, init)
+    if args.from_arguments:
+        options.say_what_differs(args.from_arguments, description)
     continues = run_folder.holds(args.run_dir, description)
     args.run_dir.mkdir(parents=True, exist_ok=True)
     if args.dataset == "demo":
         write_demo_tests(args.run_dir / "demo")
-    encoded = encode_corpus(args, pairs, continues)
+    proto = start.model_proto if start else None
+    encoded = encode_corpus(args, pairs, continues, proto)
     settings = fit.FitSettings(
         batch_tokens=args.batch_tokens,
         round_steps=args.round_steps,
@@ -269,37 +296,73 @@ def run(args: argparse.Namespace) -> None:
         average_decay=args.average_decay,
         seed=args.seed,
         keep=args.average,
+        keep_best=args.keep_best or 0,
+        best_by=args.best_by or "loss",
+        patience=args.patience,
     )
     strategy = fit.make_strategy(args.devices)
+    if cluster.is_multi_worker():
+        tokenizer = (args.run_dir / "tokenizer.model").read_bytes()
+        cluster.check_equal(
+            strategy,
+            {
+                **description["arguments"],
+                **description["corpus"],
+                "tokenizer": tokenizer,
+            },
+        )
     try:
         task = fit.make_task(
             preset, args.vocabulary_size, args.max_length, settings, strategy
         )
     except ValueError as error:  # A layer refuses a number of the preset.
         raise UserError(str(error)) from None
+    if start:
+        with strategy.scope():
+            task.transformer.set_weights(start.transformer.get_weights())
     parameters = task.transformer.count_params()
-    print(f"model: {args.preset}, {parameters:,} parameters")
+    name = args.preset or f"that of {args.init_from}"
+    print(f"model: {name}, {parameters:,} parameters")
     # From here on the folder is this run's; a mistake before claims nothing.
     run_folder.claim(args.run_dir, description)
     state = fit.fit(
-        task, *encoded, preset.steps, settings, strategy, args.run_dir
-    )
-    write_model(
+        task,
+        *encoded,
+        preset.steps,
+        settings,
+        strategy,
         args.run_dir,
-        checkpoints.average_checkpoints(task.transformer, state),
+        make_bleu(args, pairs[1]),
+    )
+    if not cluster.is_chief():
+        return
+    paths, what = state.checkpoints, "the mean of"
+    if args.average_decay is not None:
+        paths, what = paths[-1:], "the moving average of the weights in"
+    checkpoints.write_model(
+        args.run_dir / "model.keras",
+        checkpoints.average_checkpoints(
+            task.transformer, paths, args.average_decay is not None
+        ),
     )
     print(
-        f"{args.run_dir / 'model.keras'} is the mean of "
-        f"{len(state.checkpoints)} checkpoints. Next:\n"
+        f"{args.run_dir / 'model.keras'} is {what} "
+        f"{len(paths)} checkpoint{'s'[: len(paths) > 1]}. Next:\n"
         f"  python -m export --run-dir {args.run_dir} --export-dir EXPORT_DIR"
     )
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
     with exit_on_user_error(), signals.handled_by(signals.exit_now):
+        args = parse_arguments(argv)
+        if not cluster.is_chief():
+            # The others write nothing that anyone looks for.
+            args.run_dir = pathlib.Path(tempfile.mkdtemp())
         with run_folder.locked(args.run_dir):
-            run(args)
+            if cluster.is_multi_worker():
+                cluster.end_with_the_others(lambda: run(args))
+            else:
+                run(args)
 
 
 if __name__ == "__main__":

@@ -205,9 +205,7 @@ def make_dataset(
         def read(i):
             j, replica = int(i) // here, offset + int(i) % here
             parts = [
-                plan.batch(
-                    j, replica + k * replicas, replicas * micro_batches
-                )
+                plan.batch(j, replica + k * replicas, replicas * micro_batches)
                 for k in range(micro_batches)
             ]
             *ids, tokens = zip(*parts, strict=True)

@@ -17,11 +17,13 @@ from train import signals
 from train.batches import ROW_MULTIPLE
 from train.batches import BatchPlan
 from train.batches import make_dataset
+from train.best import BestCheckpoints
 from train.callbacks import Progress
 from train.optimizer import DistributedAdam
 from train.run_state import RunState
 from train.teacher_forcing import TeacherForcing
 from train.teacher_forcing import let_replicas_differ
+from train.validation import ValidationBleu
 from train.vocabulary import EncodedPairs
 
 PRECISIONS = {
@@ -51,6 +53,10 @@ class FitSettings:
             of the weights, or `None` for none.
         seed: Int, seed of weights, dropout and order.
         keep: Int, how many of the latest checkpoints stay.
+        keep_best: Int, how many of the best checkpoints stay beside them.
+        best_by: `"loss"` or `"bleu"`, what makes a checkpoint good.
+        patience: Int, rounds without a better one after which training stops,
+            or `None` for never.
     """
 
     batch_tokens: int
@@ -62,6 +68,9 @@ class FitSettings:
     average_decay: float | None = None
     seed: int = 0
     keep: int = 5
+    keep_best: int = 0
+    best_by: str = "loss"
+    patience: int | None = None
 
     def micro_batches(self, num_replicas: int) -> int:
         """Returns the number of micro-batches that make an update."""
@@ -151,8 +160,11 @@ def fit(
     settings: FitSettings,
     strategy: tf.distribute.Strategy,
     run_dir: pathlib.Path,
+    bleu: ValidationBleu | None = None,
 ) -> RunState:
     """Trains until update `steps`, from the last checkpoint of the run.
+
+    With `bleu`, its rounds also log the BLEU of the validation set.
 
     Returns:
         The state of the run, which knows its checkpoints.
@@ -185,15 +197,27 @@ def fit(
             start = state.share(strategy)
         if start:
             print(f"continuing after update {start:,}")
-        callbacks = [
-            # Before `state`, which makes them a row of the history.
-            Progress(steps),
+        best = BestCheckpoints(
             state,
+            run_dir,
+            settings.best_by,
+            settings.keep_best,
+            settings.patience,
+        )
+        best.update()
+        callbacks = [
+            # Before `state`, which makes of the logs a row of the history.
+            Progress(steps),
+            *([bleu] if bleu else []),
             keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False),
+            state,
+            best,
         ]
         for first, epoch, epochs, length in spans(
             start, steps, settings.round_steps
         ):
+            if best.out_of_patience:
+                break
             task.fit(
                 make_dataset(plan, strategy, first, None, micro_batches),
                 initial_epoch=epoch,

@@ -52,9 +52,7 @@ class DistributedAdam(keras.optimizers.Adam):
         self.averages = []
         if self._average_decay is not None:
             self.averages = self.add_optimizer_variables(variables, "average")
-            for average, variable in zip(
-                self.averages, variables, strict=True
-            ):
+            for average, variable in zip(self.averages, variables, strict=True):
                 average.assign(variable)
 
     def _add_number(self, name, dtype, value=0):
@@ -149,4 +147,6 @@ class DistributedAdam(keras.optimizers.Adam):
         grows = tf.equal(in_a_row, STEPS_UNTIL_GROWTH)
         change = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
         self.loss_scale.assign(self.loss_scale.value * change)
-        self._good_in_a_row.assign(tf.where(grows, tf.zeros_like(good), in_a_row))
+        self._good_in_a_row.assign(
+            tf.where(grows, tf.zeros_like(good), in_a_row)
+        )

@@ -23,23 +23,52 @@ def describe(
     preset: Preset,
     train_pairs: Pairs,
     validation_pairs: Pairs,
+    init: dict[str, str] | None = None,
 ) -> dict:
-    """Returns what `arguments.json` says of a run."""
+    """Returns what `arguments.json` says of a run.
+
+    Args:
+        args: The options.
+        preset: The preset, with the numbers that were replaced.
+        train_pairs: The training corpus.
+        validation_pairs: The validation set.
+        init: Digests of what the run starts from, if not from chance.
+    """
     return {
         "arguments": {
             name: str(value) if isinstance(value, pathlib.Path) else value
             for name, value in vars(args).items()
-            if name not in ("run_dir", "devices")
+            if name not in ("run_dir", "devices", "from_arguments")
         },
         "preset": dataclasses.asdict(preset),
         "corpus": {
             "train": train_pairs.digest(),
             "validation": validation_pairs.digest(),
         },
+        "init": init or {},
         "packages": {
             name: importlib.metadata.version(name) for name in PACKAGES
         },
     }
+
+
+def read(run_dir: pathlib.Path, option: str) -> dict:
+    """Returns what `arguments.json` says of the run in a folder.
+
+    Args:
+        run_dir: The folder.
+        option: Name of the option that gave it, for the message.
+
+    Raises:
+        UserError: If the folder holds no run.
+    """
+    path = run_dir / "arguments.json"
+    if not path.exists():
+        raise UserError(
+            f"{option} must be the folder of a run. Received: {run_dir}, "
+            f"which has no {path.name}"
+        )
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def holds(run_dir: pathlib.Path, description: dict) -> bool:
@@ -56,18 +85,23 @@ def holds(run_dir: pathlib.Path, description: dict) -> bool:
     if there["preset"]["steps"] < description["preset"]["steps"]:
         # No earlier update hangs on their number: a run may go on for longer.
         there["arguments"]["steps"] = description["arguments"]["steps"]
-    differences = [
-        f"{name}: {there[part].get(name)} there, {value} here"
-        for part in ("arguments", "corpus")
-        for name, value in description[part].items()
-        if there[part].get(name) != value
-    ]
-    if differences:
+    found = differences(there, description, ("arguments", "corpus", "init"))
+    if found:
         raise UserError(
             f"{run_dir} holds a run of other arguments; take them, or "
-            f"another --run-dir. {'; '.join(differences)}"
+            f"another --run-dir. {'; '.join(found)}"
         )
     return True
+
+
+def differences(there: dict, here: dict, parts: tuple[str, ...]) -> list[str]:
+    """Tells in which entries of some parts two descriptions differ."""
+    return [
+        f"{name}: {there.get(part, {}).get(name)} there, {value} here"
+        for part in parts
+        for name, value in here[part].items()
+        if there.get(part, {}).get(name) != value
+    ]
 
 
 def claim(run_dir: pathlib.Path, description: dict) -> None:

@@ -68,13 +68,14 @@ class RunState(keras.callbacks.Callback):
     @property
     def checkpoints(self) -> list[str]:
         """Prefixes of the checkpoints of whole rounds, oldest first."""
-        ends = {int(row["step"]) for row in self._rows}
-        return [str(path) for step, path in self._saved() if step in ends]
+        saved = saved_steps(self._folder)
+        ends = [int(row["step"]) for row in self._rows]
+        return [str(saved[step]) for step in ends if step in saved]
 
-    def _saved(self) -> list[tuple[int, pathlib.Path]]:
-        # The index comes last, so what has one is whole.
-        paths = [p.with_suffix("") for p in self._folder.glob("ckpt-*.index")]
-        return sorted((int(path.name[5:]), path) for path in paths)
+    @property
+    def history(self) -> list[dict]:
+        """The rounds so far, as rows of `history.csv`."""
+        return list(self._rows)
 
     def restore(self, path: str | None = None) -> int:
         """Loads a checkpoint: by default the latest that is not damaged.
@@ -89,7 +90,7 @@ class RunState(keras.callbacks.Callback):
             self._checkpoint.read(path).assert_consumed()
             return self.updates
         damaged = []
-        for _, saved in reversed(self._saved()):
+        for saved in reversed(saved_steps(self._folder).values()):
             try:
                 self._checkpoint.read(str(saved)).assert_consumed()
             except tf.errors.OpError as error:
@@ -189,18 +190,25 @@ class RunState(keras.callbacks.Callback):
 
     def _delete_old(self):
         kept = self.checkpoints[-self._keep :]
-        for _, path in self._saved():
+        for path in saved_steps(self._folder).values():
             if str(path) not in kept:
                 delete(path)
 
     def _exit(self):
-        saved = max((step for step, _ in self._saved()), default=0)
+        saved = max(saved_steps(self._folder), default=0)
         print(
             f"interrupted at update {self.updates:,}. The same command goes on "
             f"after update {saved:,}",
             flush=True,
         )
         raise SystemExit(128 + self._signals[0])
+
+
+def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
+    """Returns the prefixes of a folder's checkpoints by step, ascending."""
+    # The index comes last, so what has one is whole.
+    paths = [path.with_suffix("") for path in folder.glob("ckpt-*.index")]
+    return dict(sorted((int(path.name[5:]), path) for path in paths))
 
 
 def delete(prefix: pathlib.Path) -> None:

@@ -119,9 +119,7 @@ class TeacherForcing(keras.Model):
         best = tf.argmax(logits, axis=1, output_type=labels.dtype)
         update_mean(self.means["loss"], losses)
         update_mean(self.means["negative_log_likelihood"], nll)
-        update_mean(
-            self.means["accuracy"], tf.cast(best == labels, tf.float32)
-        )
+        update_mean(self.means["accuracy"], tf.cast(best == labels, tf.float32))
         return losses
 
     def _smoothing(self, states, labels):

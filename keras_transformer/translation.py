@@ -1,0 +1,66 @@
+"""Ids to ids: beam search over a Transformer (Section 6.1)."""
+
+import tensorflow as tf
+
+from keras_transformer.decoding import BEGIN_ID
+from keras_transformer.decoding import beam_search
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import padding_mask
+
+
+def search_translations(
+    transformer,
+    source_ids,
+    max_lengths,
+    beam_size=4,
+    length_penalty=0.6,
+    forbidden_ids=(PADDING_ID, BEGIN_ID),
+):
+    """Finds the best translation of each sentence by `beam_search`.
+
+    The encoder runs once, and the decoder for one position a step.
+
+    Args:
+        transformer: A built `Transformer`.
+        source_ids: Int tensor `(B, S)`, padded with 0 at the end.
+        max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
+            translation, in tokens with the end symbol. Learned positions
+            limit it further.
+        beam_size: Positive int, `K`, beams a sentence.
+        length_penalty: Float, `α`.
+        forbidden_ids: Ids that are never chosen.
+
+    Returns:
+        `Hypotheses` with one hypothesis a sentence.
+    """
+    if transformer.positions == "learned":
+        max_lengths = tf.minimum(max_lengths, transformer.sequence_length)
+    memory = transformer.encode(source_ids, training=False)
+    memory_mask = padding_mask(source_ids)
+    self_caches, memory_caches = transformer.decoder.make_cache(
+        memory, tf.reduce_max(tf.pad(max_lengths, [[0, 1]])), beam_size
+    )
+    table = tf.convert_to_tensor(transformer.embedding.embeddings)
+    # Once, not at every step.
+    table = tf.transpose(tf.cast(table, transformer.compute_dtype))
+
+    def next_step(ids, index, self_caches):
+        states, (self_caches, _) = transformer.decode_states(
+            ids[:, None],
+            memory,
+            memory_mask,
+            cache=(self_caches, memory_caches),
+            cache_update_index=index,
+            training=False,
+        )
+        return tf.matmul(states[:, 0], table), self_caches
+
+    return beam_search(
+        next_step,
+        self_caches,
+        beam_size,
+        length_penalty,
+        max_lengths,
+        num_hypotheses=1,
+        forbidden_ids=forbidden_ids,
+    )
