@@ -13,6 +13,8 @@ from train import cluster
 from train.run_folder import write_atomically
 
 MOST_SKIPPED = 10
+# What TensorFlow raises on a file that is cut short, changed or missing.
+DAMAGED = (tf.errors.OpError, IndexError)
 
 
 class RunState(keras.callbacks.Callback):
@@ -93,7 +95,7 @@ class RunState(keras.callbacks.Callback):
         for saved in reversed(saved_steps(self._folder).values()):
             try:
                 self._checkpoint.read(str(saved)).assert_consumed()
-            except tf.errors.OpError as error:
+            except DAMAGED as error:
                 print(f"{saved} is damaged and left out: {first_line(error)}")
                 damaged.append(saved)
                 continue
