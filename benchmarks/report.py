@@ -64,10 +64,12 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
     from matplotlib import pyplot
 
     charts = (
-        ("target tokens a second", lambda row: row["tokens_per_second"]),
-        ("peak memory, GiB", lambda row: row["peak_bytes"] / 2**30),
+        ("target tokens/s", "{:,.0f}", lambda row: row["tokens_per_second"]),
+        ("peak GiB", "{:.2f}", lambda row: row["peak_bytes"] / 2**30),
     )
-    cases = sorted({(r["size"], r["precision"], r["fill"]) for r in rows})
+    cases = list(
+        dict.fromkeys((r["size"], r["precision"], r["fill"]) for r in rows)
+    )
     figure, axes = pyplot.subplots(
         len(cases), 2, figsize=(9, 1.8 * len(cases)), squeeze=False
     )
@@ -79,10 +81,10 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
             == (size, precision, fill)
         ]
         names = [row["system"] for row in chosen]
-        for axis, (title, value) in zip(pair, charts, strict=True):
+        for axis, (title, form, value) in zip(pair, charts, strict=True):
             bars = axis.barh(names, [value(row) for row in chosen])
-            axis.bar_label(bars, fmt="{:,.3g}", padding=2)
-            axis.margins(x=0.15)
+            axis.bar_label(bars, fmt=form, padding=2)
+            axis.margins(x=0.25)
             axis.invert_yaxis()
             axis.set_title(f"{size}, {precision}, fill {fill}: {title}", size=9)
     figure.tight_layout()
