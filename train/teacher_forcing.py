@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_transformer import Transformer
 from keras_transformer.checks import check_fraction
 from keras_transformer.masks import padding_mask
+from train.logits import label_losses
 
 
 class TeacherForcing(keras.Model):
@@ -112,23 +113,20 @@ class TeacherForcing(keras.Model):
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
         states = tf.gather_nd(states, real)  # (N, D)
-        logits = self.transformer.embedding(states, reverse=True)
-        logits = tf.cast(logits, tf.float32)  # (N, V)
-        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        losses = nll + self._smoothing(states, labels)
-        best = tf.argmax(logits, axis=1, output_type=labels.dtype)
+        table = tf.convert_to_tensor(self.transformer.embedding.embeddings)
+        nll, best = label_losses(states, table, labels)
+        losses = nll + self._smoothing(states, table, labels)
         update_mean(self.means["loss"], losses)
         update_mean(self.means["negative_log_likelihood"], nll)
         update_mean(self.means["accuracy"], tf.cast(best == labels, tf.float32))
         return losses
 
-    def _smoothing(self, states, labels):
+    def _smoothing(self, states, table, labels):
         """Returns what `SmoothedCrossentropy` adds to the unsmoothed loss.
 
         With logits `z = E h`, that is `ε V / (V - 1) * (z_label - mean(z))`.
         Both terms come from `h` and `E`: four passes over `(N, V)` less.
         """
-        table = tf.convert_to_tensor(self.transformer.embedding.embeddings)
         states = tf.cast(states, tf.float32)
         label = tf.reduce_sum(states * tf.gather(table, labels), axis=1)
         mean = tf.linalg.matvec(states, tf.reduce_mean(table, axis=0))
