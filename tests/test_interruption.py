@@ -1,7 +1,11 @@
 """Runs that are killed, stopped or damaged end as the one that was not."""
 
 import csv
+import errno
+import json
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,11 +14,17 @@ import time
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import train.__main__ as train_command
+from keras_transformer import Preset
+from keras_transformer.errors import UserError
 from tests.test_train_command import TINY
 from tests.test_train_command import refusal
 from train.corpus import demo_pairs
+from train.fit import FitSettings
+from train.fit import make_task
+from train.run_state import RunState
 
 OPTIONS = [*TINY, "--steps=24", "--round-steps=6", "--dropout=0.3"]
 VOLATILE = ("tokens_per_second", "minutes_left")
@@ -96,8 +106,6 @@ def test_a_signal_saves_within_an_update_and_says_how_to_go_on(
     corpus, uninterrupted, tmp_path, number, code, capsys, monkeypatch
 ):
     """The signal comes within a round, whose means must not be lost."""
-    from train.run_state import RunState
-
     on_batch_end = RunState.on_train_batch_end
 
     def signal_at_the_ninth_update(state, batch, logs=None):
@@ -136,48 +144,121 @@ def test_a_signal_before_the_training_ends_it_with_its_code(
     assert "interrupted" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "missing", "index"])
-def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(
-    corpus, uninterrupted, tmp_path, capsys, damage
-):
-    import shutil
-
+@pytest.fixture
+def copied(uninterrupted, tmp_path):
+    """A copy of the finished run, and the options that go on with it."""
     run_dir = tmp_path / "copy"
     shutil.copytree(uninterrupted, run_dir)
-    (data,) = run_dir.glob("checkpoints/ckpt-24.data*")
+    return run_dir
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "missing", "index"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(
+    copied, capsys, damage
+):
+    (data,) = copied.glob("checkpoints/ckpt-24.data*")
+    index = copied / "checkpoints" / "ckpt-24.index"
+    content = bytearray(data.read_bytes())
     if damage == "cut":
-        data.write_bytes(data.read_bytes()[:100])
+        data.write_bytes(content[:100])
     elif damage == "flip":
-        content = bytearray(data.read_bytes())
         content[len(content) // 2] ^= 1
         data.write_bytes(content)
     elif damage == "missing":
         data.unlink()
     else:
-        index = run_dir / "checkpoints/ckpt-24.index"
         index.write_bytes(index.read_bytes()[:50])
 
-    train_command.main([*corpus, *OPTIONS, "--run-dir", str(run_dir)])
+    state = restorable_state(copied)
 
-    output = capsys.readouterr().out
-    assert "ckpt-24 is damaged and left out" in output
-    assert "continuing after update 18" in output
-    assert_same_run(run_dir, uninterrupted)
+    assert state.restore() == 18
+    assert "ckpt-24 is damaged and left out" in capsys.readouterr().out
+    assert [row["step"] for row in state.history] == ["6", "12", "18"]
+    assert not list(copied.glob("checkpoints/ckpt-24*"))
 
 
-def test_refuses_where_every_checkpoint_is_damaged(
-    corpus, uninterrupted, tmp_path, capsys
-):
-    import shutil
+def restorable_state(run_dir):
+    arguments = json.loads((run_dir / "arguments.json").read_text())
+    task = make_task(
+        Preset(**arguments["preset"]),
+        arguments["arguments"]["vocabulary_size"],
+        arguments["arguments"]["max_length"],
+        FitSettings(batch_tokens=64, round_steps=6),
+        tf.distribute.get_strategy(),
+    )
+    return RunState(task, run_dir, steps=24, keep=2)
 
-    run_dir = tmp_path / "copy"
-    shutil.copytree(uninterrupted, run_dir)
-    for index in run_dir.glob("checkpoints/*.index"):
+
+def test_refuses_where_every_checkpoint_is_damaged(copied):
+    for index in copied.glob("checkpoints/*.index"):
         index.write_bytes(b"")
 
-    line = refusal(capsys, [*corpus, *OPTIONS, "--run-dir", run_dir])
+    with pytest.raises(UserError, match="every checkpoint in .* is damaged"):
+        restorable_state(copied).restore()
 
-    assert "every checkpoint" in line
+
+def test_a_run_goes_on_before_its_damaged_checkpoint(
+    corpus, copied, uninterrupted, capsys
+):
+    index = copied / "checkpoints" / "ckpt-24.index"
+    index.write_bytes(index.read_bytes()[:50])
+
+    train_command.main([*corpus, *OPTIONS, "--run-dir", str(copied)])
+
+    assert "continuing after update 18" in capsys.readouterr().out
+    assert_same_run(copied, uninterrupted)
+
+
+@pytest.mark.parametrize("missing", range(1, 4))
+def test_a_full_disk_loses_no_checkpoint(copied, missing, monkeypatch):
+    """Whatever file of the next checkpoint does not fit any more."""
+    state = restorable_state(copied)
+    state.restore()
+    before = {
+        path.name: path.read_bytes()
+        for path in (copied / "checkpoints").glob("ckpt-*")
+    }
+    kinds = {1: "write", 2: "replace", 3: "replace"}
+    renames = missing - 1
+
+    def full(*_, **__):
+        nonlocal renames
+        renames -= 1
+        if renames <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = state._checkpoint if missing == 1 else pathlib.Path
+    monkeypatch.setattr(target, kinds[missing], full)
+    with pytest.raises(OSError, match="No space left"):
+        state._save()
+
+    for name, content in before.items():
+        assert (copied / "checkpoints" / name).read_bytes() == content
+
+
+def test_ten_bad_updates_in_a_row_end_the_run(copied):
+    state = restorable_state(copied)
+    optimizer = state._task.optimizer
+    state.restore()
+    weights = state._task.transformer.get_weights()
+
+    for i in range(10):
+        state.on_train_batch_end(i)
+        optimizer.apply(
+            [tf.fill(v.shape, np.nan) for v in optimizer_variables(state)],
+            optimizer_variables(state),
+        )
+
+    with pytest.raises(UserError, match="10 updates in a row, up to 34"):
+        state.on_train_batch_end(10)
+    for a, b in zip(
+        weights, state._task.transformer.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def optimizer_variables(state):
+    return state._task.trainable_variables
 
 
 def test_a_second_run_in_a_folder_is_refused(corpus, tmp_path, capsys):

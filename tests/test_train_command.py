@@ -360,7 +360,7 @@ def test_a_model_keeps_its_shape(
 
     assert message in line
     assert "dropout" not in line
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
 def test_learned_positions_keep_their_number(finished, tmp_path, capsys):
