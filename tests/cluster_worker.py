@@ -7,13 +7,15 @@ import numpy as np
 from tests.test_fit import make_training_pairs
 from tests.test_fit import weights_after_twenty_updates
 from train import cluster
+from train.fit import make_strategy
 
 
 def main() -> None:
+    strategy = make_strategy(None)
     result = {}
     for name, adam in (("sgd", False), ("adam", True)):
         weights, _ = weights_after_twenty_updates(
-            make_training_pairs(), 1, 1, adam
+            make_training_pairs(), adam, strategy
         )
         for i, array in enumerate(weights):
             result[f"{name}-{i}"] = array

@@ -80,7 +80,7 @@ def test_two_workers_take_the_steps_of_one_device(tmp_path):
     together = np.load(path)
     for name, tolerance in (("sgd", 1e-6), ("adam", 5e-5)):
         alone, _ = weights_after_twenty_updates(
-            make_training_pairs(), 1, 1, name == "adam"
+            make_training_pairs(), name == "adam"
         )
         for i, array in enumerate(alone):
             np.testing.assert_allclose(

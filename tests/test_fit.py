@@ -133,7 +133,7 @@ def weights_after_twenty_updates(pairs, num_devices, micro_batches, adam):
 def one_device(request, pairs):
     """Whether with Adam, and what one device does with whole batches."""
     adam = request.param
-    return adam, *weights_after_twenty_updates(pairs, 1, 1, adam)
+    return adam, *weights_after_twenty_updates(pairs, adam)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,11 @@ def test_any_division_of_a_batch_gives_the_same_updates(
     pairs, one_device, num_devices, micro_batches
 ):
     adam, weights, figures = one_device
+    devices = [f"CPU:{i}" for i in range(num_devices)]
+    strategy = make_strategy(devices) if num_devices > 1 else None
 
     others, other_figures = weights_after_twenty_updates(
-        pairs, num_devices, micro_batches, adam
+        pairs, adam, strategy, micro_batches
     )
 
     for a, b in zip(weights, others, strict=True):
