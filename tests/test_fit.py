@@ -13,6 +13,8 @@ from keras_transformer import SmoothedCrossentropy
 from keras_transformer.errors import UserError
 from tests.test_batches import make_ids
 from train.batches import BatchPlan
+from train.callbacks import Progress
+from train.callbacks import RunState
 from train.checkpoints import average_checkpoints
 from train.fit import FitSettings
 from train.fit import fit
@@ -216,3 +218,18 @@ def test_a_loss_that_is_not_finite_ends_the_run_without_a_checkpoint(
 def test_refuses_a_device_that_is_not_there():
     with pytest.raises(UserError, match="CPU:0, CPU:1.*Received: GPU:7"):
         make_strategy(["GPU:7"])
+
+
+def test_callbacks_read_the_counts_of_replicas(tmp_path):
+    strategy = make_strategy(["CPU:0", "CPU:1"])
+    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    task.means["loss"].count.assign(600)
+    progress = Progress()
+    progress.set_model(task)
+    logs = {}
+
+    progress.on_epoch_begin(0)
+    progress.on_train_batch_end(0, logs)
+
+    assert logs["tokens_per_second"] > 600
+    assert RunState(task, tmp_path, steps=1, keep=1).updates == 0

@@ -215,6 +215,7 @@ def test_quality_is_watched_and_ends_a_run_in_vain(corpus, tmp_path, capsys):
     assert 0 <= float(rows[1]["bleu"]) <= 100
     assert rows[0]["val_loss"] == rows[1]["val_loss"]
     assert best_steps(tmp_path) == [2]
+    assert (tmp_path / "best" / "ckpt-2.index").exists()
     assert list((tmp_path / "logs" / "translations").iterdir())
     description = json.loads((tmp_path / "arguments.json").read_text())
     assert description["arguments"]["best_by"] == "loss"

@@ -23,7 +23,7 @@ class Progress(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         seconds = time.monotonic() - self._started
         # Validation counts its tokens in the same means, so read them here.
-        tokens = float(self.model.means["loss"].count)
+        tokens = float(self.model.means["loss"].count.numpy())
         self._rate = tokens / seconds
         self._add_to(logs)
 
@@ -70,7 +70,7 @@ class RunState(keras.callbacks.Callback):
     @property
     def updates(self) -> int:
         """Updates of the weights made so far."""
-        return int(self._task.optimizer.iterations)
+        return int(self._task.optimizer.iterations.numpy())
 
     @property
     def checkpoints(self) -> list[str]:
