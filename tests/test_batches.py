@@ -144,7 +144,25 @@ def test_the_dataset_starts_anywhere_and_ends_where_told(plan):
     assert len(batches) == 3
     for j, batch in zip((5, 6, 7), batches, strict=True):
         sources, targets, labels, tokens = plan.batch(j)
-        np.testing.assert_array_equal(batch["source_ids"], sources)
-        np.testing.assert_array_equal(batch["target_ids"], targets)
-        np.testing.assert_array_equal(batch["labels"], labels)
+        np.testing.assert_array_equal(batch["source_ids"][0], sources)
+        np.testing.assert_array_equal(batch["target_ids"][0], targets)
+        np.testing.assert_array_equal(batch["labels"][0], labels)
         assert batch["num_tokens"] == tokens
+
+
+def test_micro_batches_share_out_the_rows_of_a_batch(plan):
+    """Three do not divide eight rows: a row of padding fills the last up."""
+    dataset = make_dataset(plan, tf.distribute.get_strategy(), 0, 6, 3)
+
+    for j, batch in enumerate(dataset.as_numpy_iterator()):
+        whole = plan.batch(j)
+        assert batch["num_tokens"] == whole[3]
+        for name, expected in zip(
+            ("source_ids", "target_ids", "labels"), whole, strict=False
+        ):
+            parts = batch[name]
+            rows = -(-len(expected) // 3)
+            assert parts.shape == (3, rows, expected.shape[1])
+            joined = parts.transpose(1, 0, 2).reshape(3 * rows, -1)
+            np.testing.assert_array_equal(joined[: len(expected)], expected)
+            assert not joined[len(expected) :].any()

@@ -18,8 +18,8 @@ from train import checkpoints
 from train.best import BestCheckpoints
 from train.best import best_steps
 from train.best import saved_steps
-from train.callbacks import RunState
 from train.fit import make_task
+from train.run_state import RunState
 
 # Losses of the validation set after each round of three updates.
 LOSSES = {3: 5.0, 6: 2.0, 9: 4.0, 12: 3.0, 15: 2.5}

@@ -74,6 +74,7 @@ def test_a_run_folder_holds_all_that_the_run_was(finished):
         "arguments.json",
         "checkpoints",
         "history.csv",
+        "lock",
         "logs",
         "model.keras",
         "tokenizer.model",
@@ -113,7 +114,7 @@ def test_a_run_that_has_ended_goes_on_with_more_steps(
 
     with (run_dir / "history.csv").open() as file:
         steps = [row["step"] for row in csv.DictReader(file)]
-    assert steps == ["2", "3", "5"]
+    assert steps == ["2", "3", "4", "5"]
     line = refusal(capsys, [*options, "--steps", "4"])
     assert "steps: 5 there, 4 here" in line
 

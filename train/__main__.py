@@ -8,6 +8,7 @@ with more --steps one that has ended.
 import argparse
 import dataclasses
 import pathlib
+import tempfile
 
 from keras_transformer import PRESETS
 from keras_transformer import Preset
@@ -15,12 +16,15 @@ from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 from keras_transformer.presets import find_preset
 from train import checkpoints
+from train import cluster
 from train import corpus
 from train import fine_tuning
 from train import fit
 from train import options
 from train import run_folder
+from train import signals
 from train import vocabulary
+from train.options import fraction
 from train.options import option
 from train.options import positive
 from train.validation import ValidationBleu
@@ -119,9 +123,29 @@ def add_training_arguments(group) -> None:
     )
     group.add_argument(
         "--precision",
-        choices=["float32", "bfloat16"],
+        choices=list(fit.PRECISIONS),
         default="float32",
         help="of matrix products; weights, softmax and loss stay float32",
+    )
+    group.add_argument(
+        "--max-tokens-per-replica",
+        type=positive(int),
+        metavar="N",
+        help="positions of a side that a device takes at once; a larger share "
+        "of an update is taken in several turns (default: no limit)",
+    )
+    group.add_argument(
+        "--clip-norm",
+        type=positive(float),
+        metavar="NORM",
+        help="shrink longer gradients to this norm (default: never)",
+    )
+    group.add_argument(
+        "--average-decay",
+        type=fraction,
+        metavar="DECAY",
+        help="make the final model the exponential moving average of the "
+        "weights, such as 0.999, instead of the mean of checkpoints",
     )
     group.add_argument(
         "--devices",
@@ -246,6 +270,7 @@ def make_bleu(
 
 
 def run(args: argparse.Namespace) -> None:
+    """Trains and writes the model, in a folder that is this run's alone."""
     start = (
         fine_tuning.load_finished(args.init_from) if args.init_from else None
     )
@@ -266,6 +291,9 @@ def run(args: argparse.Namespace) -> None:
         round_steps=args.round_steps,
         learning_rate_scale=args.learning_rate_scale,
         precision=args.precision,
+        max_tokens_per_replica=args.max_tokens_per_replica,
+        clip_norm=args.clip_norm,
+        average_decay=args.average_decay,
         seed=args.seed,
         keep=args.average,
         keep_best=args.keep_best or 0,
@@ -273,6 +301,16 @@ def run(args: argparse.Namespace) -> None:
         patience=args.patience,
     )
     strategy = fit.make_strategy(args.devices)
+    if cluster.is_multi_worker():
+        tokenizer = (args.run_dir / "tokenizer.model").read_bytes()
+        cluster.check_equal(
+            strategy,
+            {
+                **description["arguments"],
+                **description["corpus"],
+                "tokenizer": tokenizer,
+            },
+        )
     try:
         task = fit.make_task(
             preset, args.vocabulary_size, args.max_length, settings, strategy
@@ -296,20 +334,35 @@ def run(args: argparse.Namespace) -> None:
         args.run_dir,
         make_bleu(args, pairs[1]),
     )
+    if not cluster.is_chief():
+        return
+    paths, what = state.checkpoints, "the mean of"
+    if args.average_decay is not None:
+        paths, what = paths[-1:], "the moving average of the weights in"
     checkpoints.write_model(
         args.run_dir / "model.keras",
-        checkpoints.average_checkpoints(task.transformer, state.checkpoints),
+        checkpoints.average_checkpoints(
+            task.transformer, paths, args.average_decay is not None
+        ),
     )
     print(
-        f"{args.run_dir / 'model.keras'} is the mean of "
-        f"{len(state.checkpoints)} checkpoints. Next:\n"
+        f"{args.run_dir / 'model.keras'} is {what} "
+        f"{len(paths)} checkpoint{'s'[: len(paths) > 1]}. Next:\n"
         f"  python -m export --run-dir {args.run_dir} --export-dir EXPORT_DIR"
     )
 
 
 def main(argv: list[str] | None = None) -> None:
-    with exit_on_user_error():
-        run(parse_arguments(argv))
+    with exit_on_user_error(), signals.handled_by(signals.exit_now):
+        args = parse_arguments(argv)
+        if not cluster.is_chief():
+            # The others write nothing that anyone looks for.
+            args.run_dir = pathlib.Path(tempfile.mkdtemp())
+        with run_folder.locked(args.run_dir):
+            if cluster.is_multi_worker():
+                cluster.end_with_the_others(lambda: run(args))
+            else:
+                run(args)
 
 
 if __name__ == "__main__":

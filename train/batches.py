@@ -71,14 +71,15 @@ class BatchPlan:
         self._epoch = None
 
     def batch(
-        self, j: int, replica: int = 0, num_replicas: int = 1
+        self, j: int, part: int = 0, num_parts: int = 1
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Returns batch `j`, or the part of it that falls to a replica.
 
         Args:
             j: Int, number of the batch, from 0.
-            replica: Int, takes the rows `replica`, `replica + num_replicas`, …
-            num_replicas: Int, a divisor of `row_multiple`.
+            part: Int, takes the rows `part`, `part + num_parts`, …
+            num_parts: Int, parts that the batch falls into, all of as many
+                rows: rows of padding fill them up.
 
         Returns:
             Int32 arrays `(n, length)` of source ids, target ids (which begin
@@ -89,10 +90,10 @@ class BatchPlan:
         epoch, place = divmod(j, self.steps_per_epoch)
         (rows, length), indices = self._order(epoch)[place]
         tokens = self._pairs.targets.lengths[indices].sum()
-        mine = indices[replica::num_replicas]
+        mine = indices[part::num_parts]
         sources = self._pairs.sources.pad(mine, length)
         labels = self._pairs.targets.pad(mine, length)
-        missing = rows // num_replicas - len(mine)
+        missing = -(-rows // num_parts) - len(mine)
         sources, labels = (
             np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels)
         )
@@ -174,6 +175,7 @@ def make_dataset(
     strategy: tf.distribute.Strategy,
     first: int = 0,
     last: int | None = None,
+    micro_batches: int = 1,
 ):
     """Makes the dataset that `fit` reads: batches `first` to `last - 1`.
 
@@ -182,15 +184,17 @@ def make_dataset(
         strategy: The strategy; each of its replicas gets its own rows.
         first: Int, number of the first batch.
         last: Int, number after the last batch, or `None` for no end.
+        micro_batches: Positive int `K`, parts of a batch that a replica takes
+            one after the other.
 
     Returns:
         Dataset of dicts: int32 `"source_ids"`, `"target_ids"` and `"labels"`,
-        of shape `(n, length)`, and float32 `"num_tokens"`, a scalar: target
+        of shape `(K, n, length)`, and float32 `"num_tokens"`, a scalar: target
         tokens in the batch of all replicas.
     """
     names = ("source_ids", "target_ids", "labels", "num_tokens")
     dtypes = (tf.int32, tf.int32, tf.int32, tf.float32)
-    shapes = ((None, None),) * 3 + ((),)
+    shapes = ((micro_batches, None, None),) * 3 + ((),)
     last = np.iinfo(np.int64).max if last is None else last
 
     def for_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
@@ -198,15 +202,17 @@ def make_dataset(
         here = replicas // context.num_input_pipelines
         offset = context.input_pipeline_id * here
 
+        def read(i):
+            j, replica = int(i) // here, offset + int(i) % here
+            parts = [
+                plan.batch(j, replica + k * replicas, replicas * micro_batches)
+                for k in range(micro_batches)
+            ]
+            *ids, tokens = zip(*parts, strict=True)
+            return *(np.stack(part) for part in ids), tokens[0]
+
         def load(i):
-            values = tf.numpy_function(
-                lambda i: plan.batch(
-                    int(i) // here, offset + int(i) % here, replicas
-                ),
-                [i],
-                dtypes,
-                stateful=False,
-            )
+            values = tf.numpy_function(read, [i], dtypes, stateful=False)
             for value, shape in zip(values, shapes, strict=True):
                 value.set_shape(shape)
             return dict(zip(names, values, strict=True))

@@ -7,8 +7,9 @@ import shutil
 
 import keras
 
-from train.callbacks import RunState
 from train.run_folder import write_atomically
+from train.run_state import RunState
+from train.run_state import saved_steps
 
 # What is compared: a column of `history.csv`, and the sign of better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1)}
@@ -102,14 +103,6 @@ def best_steps(run_dir: pathlib.Path) -> list[int]:
     if not path.exists():
         return []
     return [entry["step"] for entry in json.loads(path.read_text())]
-
-
-def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
-    """Returns the steps of a folder's checkpoints, and their prefixes."""
-    return {
-        int(path.stem.removeprefix("ckpt-")): path.with_suffix("")
-        for path in folder.glob("ckpt-*.index")
-    }
 
 
 def copy_checkpoint(prefix: pathlib.Path, folder: pathlib.Path) -> None:

@@ -17,15 +17,17 @@ from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 from train import run_folder
 from train.best import best_steps
-from train.best import saved_steps
 from train.options import positive
+from train.run_state import saved_steps
 
 # What TensorFlow raises on a checkpoint that is damaged, or of other shapes.
 UNREADABLE = (tf.errors.OpError, AssertionError, IndexError, ValueError)
 
 
 def average_checkpoints(
-    transformer: Transformer, paths: Iterable[str | pathlib.Path]
+    transformer: Transformer,
+    paths: Iterable[str | pathlib.Path],
+    moving: bool = False,
 ) -> Transformer:
     """Returns a float32 Transformer with the mean of some weights.
 
@@ -34,6 +36,8 @@ def average_checkpoints(
     Args:
         transformer: A model of the shape that was trained.
         paths: Prefixes of checkpoints, one at least.
+        moving: Bool, whether to take the exponential moving averages that the
+            optimizer kept, instead of the weights themselves.
 
     Raises:
         UserError: If a checkpoint cannot be read, or is of another shape.
@@ -44,7 +48,8 @@ def average_checkpoints(
     # A checkpoint reaches all weights through its optimizer alone: TensorFlow
     # does not look into a Keras layer's lists of layers.
     holder = tf.Module()
-    holder._trainable_variables = [w.value for w in averaged.weights]
+    name = "averages" if moving else "_trainable_variables"
+    setattr(holder, name, [w.value for w in averaged.weights])
     checkpoint = tf.train.Checkpoint(optimizer=holder)
     paths = list(paths)
     sums = [np.zeros(w.shape, np.float64) for w in averaged.weights]

@@ -27,6 +27,14 @@ def positive(kind):
     return parse
 
 
+def fraction(text: str) -> float:
+    """Parses a number between 0 and 1, for argparse."""
+    value = float(text)
+    if not 0 < value < 1:
+        raise ValueError
+    return value
+
+
 def add_quality_arguments(group) -> None:
     group.add_argument(
         "--validate-bleu",

@@ -1,10 +1,15 @@
 """The folder of a run: what it was started with, whose it is."""
 
 import argparse
+import contextlib
 import dataclasses
+import fcntl
 import importlib.metadata
 import json
+import os
 import pathlib
+import socket
+from collections.abc import Iterator
 
 from keras_transformer import Preset
 from keras_transformer.errors import UserError
@@ -110,3 +115,29 @@ def write_atomically(path: pathlib.Path, content: bytes) -> None:
     beside = path.with_name(path.name + ".part")
     beside.write_bytes(content)
     beside.replace(path)
+
+
+@contextlib.contextmanager
+def locked(run_dir: pathlib.Path) -> Iterator[None]:
+    """Keeps a second run out of a folder.
+
+    The kernel gives the lock up with the process that holds it, however that
+    ends: what a killed run leaves behind is a file, no lock.
+
+    Raises:
+        UserError: If another process holds the folder; the message names it.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with (run_dir / "lock").open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise UserError(
+                f"another run is writing to {run_dir}: {file.read().strip()}. "
+                "Wait for its end, or take another --run-dir"
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+        yield

@@ -1,0 +1,1 @@
+"""Measurements against other systems, side by side; never part of the tests."""

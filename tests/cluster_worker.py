@@ -1,0 +1,25 @@
+"""One of several workers of `tests/test_cluster.py`; `TF_CONFIG` says which."""
+
+import sys
+
+import numpy as np
+
+from tests.test_fit import make_training_pairs
+from tests.test_fit import weights_after_twenty_updates
+from train import cluster
+
+
+def main() -> None:
+    result = {}
+    for name, adam in (("sgd", False), ("adam", True)):
+        weights, _ = weights_after_twenty_updates(
+            make_training_pairs(), 1, 1, adam
+        )
+        for i, array in enumerate(weights):
+            result[f"{name}-{i}"] = array
+    if cluster.is_chief():
+        np.savez(sys.argv[1], **result)
+
+
+if __name__ == "__main__":
+    main()

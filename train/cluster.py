@@ -1,0 +1,128 @@
+"""Several machines that train one model (`MultiWorkerMirroredStrategy`).
+
+Every machine runs the same command, with `TF_CONFIG` set as TensorFlow wants
+it. The chief alone reads and writes the run folder; it hands its state to the
+others when the training starts.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.errors import UserError
+
+LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+)
+
+
+def is_multi_worker() -> bool:
+    return bool(config().get("cluster"))
+
+
+def is_chief() -> bool:
+    """Tells whether this process is the one that writes."""
+    task = config().get("task", {})
+    kind, index = task.get("type", "chief"), int(task.get("index", 0))
+    has_chief = "chief" in config().get("cluster", {})
+    return kind == "chief" or (not has_chief and index == 0)
+
+
+def config() -> dict:
+    """Returns `TF_CONFIG`, empty where it is not set.
+
+    Raises:
+        UserError: If it is not JSON.
+    """
+    text = os.environ.get("TF_CONFIG", "{}")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"TF_CONFIG must be JSON: {error}. Received: {text}"
+        ) from None
+
+
+def broadcast(
+    strategy: tf.distribute.Strategy, arrays: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Returns the chief's arrays, on every worker.
+
+    Args:
+        strategy: The strategy of all workers.
+        arrays: Numeric arrays, of the same shapes and dtypes on each worker.
+    """
+
+    def share():
+        context = tf.distribute.get_replica_context()
+        first = tf.equal(context.replica_id_in_sync_group, 0)
+        kept = [tf.where(first, a, tf.zeros_like(a)) for a in arrays]
+        return context.all_reduce("SUM", kept)
+
+    shared = strategy.run(tf.function(share))
+    return [
+        strategy.experimental_local_results(value)[0].numpy()
+        for value in shared
+    ]
+
+
+def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
+    """Checks that every worker was given what the chief was.
+
+    Args:
+        strategy: The strategy of all workers.
+        what: Descriptions by name, such as the digest of the corpus.
+
+    Raises:
+        UserError: On every worker, if some worker's differ.
+    """
+    own = np.array(
+        [
+            int(hashlib.sha256(repr(value).encode()).hexdigest()[:12], 16)
+            for value in what.values()
+        ]
+    )
+    (chiefs,) = broadcast(strategy, [own])
+    differs = (own != chiefs).astype(np.int64)
+
+    def count():
+        return tf.distribute.get_replica_context().all_reduce("SUM", differs)
+
+    counts = strategy.experimental_local_results(
+        strategy.run(tf.function(count))
+    )[0]
+    names = [
+        name for name, n in zip(what, counts.numpy(), strict=True) if n > 0
+    ]
+    if names:
+        raise UserError(
+            "all workers must have the same arguments and the same text as "
+            f"the chief. These differ: {', '.join(names)}"
+        )
+
+
+def end_with_the_others(work: Callable[[], None]) -> None:
+    """Runs `work`; ends the process if another worker is lost meanwhile.
+
+    TensorFlow's threads wait for the lost one, so this does not return then.
+    """
+    try:
+        work()
+    except LOST as error:
+        reason = str(error).partition("\n")[0]
+        print(
+            f"error: another worker is gone ({reason}). Start the command "
+            "again on all of them: it goes on from the last checkpoint",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(1)

@@ -1,0 +1,152 @@
+"""Adam for a gradient whose parts lie on several replicas (Section 5.3)."""
+
+import keras
+import tensorflow as tf
+
+FIRST_LOSS_SCALE = 2.0**15
+STEPS_UNTIL_GROWTH = 2_000
+
+
+class DistributedAdam(keras.optimizers.Adam):
+    """The paper's Adam; clips and checks the sum of the replicas' gradients.
+
+    Keras's Adam clips each replica's part before it adds them up, and its
+    `LossScaleOptimizer` does not count an update that it skips, so that the
+    place in the corpus would be lost. This one sums first. An update whose
+    gradient is not finite leaves weights and moments as they are, and counts
+    in `skipped`, `skipped_in_a_row` and, as every update, in `iterations`.
+
+    Args:
+        learning_rate: Float or `LearningRateSchedule`.
+        clip_norm: Positive float, the norm that the whole gradient is shrunk
+            to where it is longer, or `None` (the paper does not clip).
+        average_decay: Float in (0, 1), decay of the exponential moving average
+            of the weights, kept in `averages`, or `None` for no average.
+        scale_loss: Bool, whether to train with a loss scaled up by a factor
+            that follows the overflows, as float16 needs.
+    """
+
+    def __init__(
+        self,
+        learning_rate,
+        clip_norm: float | None = None,
+        average_decay: float | None = None,
+        scale_loss: bool = False,
+    ):
+        super().__init__(
+            learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, name="adam"
+        )
+        self._clip_norm = clip_norm
+        self._average_decay = average_decay
+        self._scales_loss = scale_loss
+
+    def build(self, variables):
+        super().build(variables)
+        self.skipped = self._add_number("skipped", "int64")
+        self.skipped_in_a_row = self._add_number("skipped_in_a_row", "int64")
+        if self._scales_loss:
+            self.loss_scale = self._add_number(
+                "loss_scale", "float32", FIRST_LOSS_SCALE
+            )
+            self._good_in_a_row = self._add_number("good_in_a_row", "int64")
+        self.averages = []
+        if self._average_decay is not None:
+            self.averages = self.add_optimizer_variables(variables, "average")
+            for average, variable in zip(self.averages, variables, strict=True):
+                average.assign(variable)
+
+    def _add_number(self, name, dtype, value=0):
+        return self.add_variable(
+            shape=(),
+            dtype=dtype,
+            initializer=keras.initializers.Constant(value),
+            aggregation="only_first_replica",
+            name=name,
+        )
+
+    def scale_loss(self, loss):
+        """Returns the loss to differentiate."""
+        return loss * self.loss_scale if self._scales_loss else loss
+
+    def apply(self, gradients, variables):
+        """Makes one update.
+
+        Args:
+            gradients: Dense float32 tensors, this replica's part of each
+                variable's gradient, of the loss that `scale_loss` returned.
+            variables: The Keras variables that the optimizer was built on.
+
+        Returns:
+            Float32 scalar, the norm of the whole gradient before clipping;
+            not finite if the update was skipped.
+        """
+        context = tf.distribute.get_replica_context()
+        gradients = context.all_reduce("SUM", gradients)
+        factor = tf.constant(1.0)
+        if self._scales_loss:
+            factor /= self.loss_scale.value
+        norm = tf.linalg.global_norm(gradients) * factor
+        finite = tf.math.is_finite(norm)
+        if self._clip_norm is not None:
+            factor *= tf.minimum(1.0, self._clip_norm / norm)
+        step = tf.cast(self.iterations.value + 1, tf.float32)
+        numbers = {
+            "beta1_power": tf.pow(self.beta_1, step),
+            "beta2_power": tf.pow(self.beta_2, step),
+            # With these and a gradient of zero, nothing moves.
+            "lr": tf.where(finite, self.learning_rate, 0.0),
+            "beta1": tf.where(finite, self.beta_1, 1.0),
+            "beta2": tf.where(finite, self.beta_2, 1.0),
+        }
+        decay = None
+        if self._average_decay is not None:
+            decay = tf.where(finite, self._average_decay, 1.0)
+        factor = tf.where(finite, factor, 0.0)
+        context.merge_call(
+            self._update_all,
+            args=(gradients, [v.value for v in variables]),
+            kwargs={"factor": factor, "numbers": numbers, "decay": decay},
+        )
+        self._count(finite)
+        return norm
+
+    def _update_all(self, strategy, gradients, variables, **kwargs):
+        for i, variable in enumerate(variables):
+            strategy.extended.update(
+                variable,
+                self._update_one,
+                args=(i, gradients[i]),
+                kwargs=kwargs,
+                group=False,
+            )
+
+    def _update_one(self, variable, i, gradient, factor, numbers, decay):
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=self._momentums[i].value.handle,
+            v=self._velocities[i].value.handle,
+            # Zero where the factor is, were the gradient infinite.
+            grad=tf.math.multiply_no_nan(gradient, factor),
+            epsilon=self.epsilon,
+            **numbers,
+        )
+        if decay is not None:
+            average = self.averages[i].value
+            average.assign(decay * average + (1.0 - decay) * variable)
+
+    def _count(self, finite):
+        good = tf.cast(finite, tf.int64)
+        self.iterations.assign_add(1)
+        self.skipped.assign_add(1 - good)
+        self.skipped_in_a_row.assign(
+            (self.skipped_in_a_row.value + 1) * (1 - good)
+        )
+        if not self._scales_loss:
+            return
+        in_a_row = (self._good_in_a_row.value + 1) * good
+        grows = tf.equal(in_a_row, STEPS_UNTIL_GROWTH)
+        change = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
+        self.loss_scale.assign(self.loss_scale.value * change)
+        self._good_in_a_row.assign(
+            tf.where(grows, tf.zeros_like(good), in_a_row)
+        )
