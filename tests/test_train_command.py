@@ -361,7 +361,7 @@ def test_a_model_keeps_its_shape(
 
     assert message in line
     assert "dropout" not in line
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "arguments.json").exists()
 
 
 def test_learned_positions_keep_their_number(finished, tmp_path, capsys):
