@@ -247,6 +247,8 @@ def test_a_run_that_was_killed_between_files_mends_its_best(tmp_path):
         # Only a round with a value can end it.
         ([None, 4.0, None, 3.0, None], "bleu", "bleu", True),
         ([None, 4.0, None, None, None], "bleu", "bleu", False),
+        (["", 4.0, "", "", ""], "bleu", "bleu", False),
+        ([0.0, 0.0, 0.0], "bleu", "bleu", True),
         ([], "val_loss", "loss", False),
     ],
 )

@@ -15,11 +15,13 @@ from keras_transformer.errors import UserError
 from tests.test_batches import make_ids
 from train.batches import BatchPlan
 from train.batches import make_dataset
+from train.callbacks import Progress
 from train.checkpoints import average_checkpoints
 from train.fit import FitSettings
 from train.fit import fit
 from train.fit import make_strategy
 from train.fit import make_task
+from train.run_state import RunState
 from train.vocabulary import EncodedPairs
 
 VOCABULARY_SIZE = 61
@@ -109,11 +111,9 @@ def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs):
     )
 
 
-def weights_after_twenty_updates(pairs, num_devices, micro_batches, adam):
+def weights_after_twenty_updates(pairs, adam, strategy=None, micro_batches=1):
     """Trains; returns the weights and what the progress bar would show."""
-    devices = [f"CPU:{i}" for i in range(num_devices)]
-    devices = [f"CPU:{i}" for i in range(num_devices)]
-    strategy = make_strategy(devices if num_devices > 1 else None)
+    strategy = strategy or tf.distribute.get_strategy()
     task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
     plan = BatchPlan(pairs, 120, seed=0)
     with strategy.scope():
@@ -264,3 +264,23 @@ def test_bfloat16_keeps_weights_in_float32(pairs):
 def test_refuses_a_device_that_is_not_there():
     with pytest.raises(UserError, match="CPU:0, CPU:1.*Received: GPU:7"):
         make_strategy(["GPU:7"])
+
+
+def test_callbacks_read_the_counts_of_replicas(tmp_path):
+    strategy = make_strategy(["CPU:0", "CPU:1"])
+    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    task.means["loss"].count.assign(600)
+    progress = Progress(steps=9)
+    progress.set_model(task)
+    logs = {}
+
+    progress.on_epoch_begin(0)
+    task.means["loss"].count.assign(1200)
+    task.optimizer.iterations.assign(4)
+    progress.on_train_batch_end(0, logs)
+
+    assert logs["tokens_per_second"] > 0
+    assert logs["minutes_left"] > 0
+    state = RunState(task, tmp_path, steps=9, keep=1)
+    state.on_train_batch_end(0)
+    assert state.updates == 4

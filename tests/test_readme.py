@@ -9,6 +9,7 @@ import export.__main__
 import export.evaluate
 import export.translate
 import train.__main__
+import train.checkpoints
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 
@@ -29,6 +30,7 @@ def test_python_blocks_run():
 def test_commands_have_the_options_that_it_names():
     commands = {
         "train": train.__main__,
+        "train.checkpoints": train.checkpoints,
         "export": export.__main__,
         "export.translate": export.translate,
         "export.evaluate": export.evaluate,

@@ -88,9 +88,11 @@ class BestCheckpoints(keras.callbacks.Callback):
 
     def _rounds(self):
         """Returns number, step and value of the rounds that have a value."""
+        # A row of a file has "" where it has no value.
         rounds = [
-            (number, int(row["step"]), float(row.get(self._column) or "nan"))
+            (number, int(row["step"]), float(row[self._column]))
             for number, row in enumerate(self._state.history)
+            if row.get(self._column, "") != ""
         ]
         return [round_ for round_ in rounds if math.isfinite(round_[2])]
 

@@ -18,13 +18,13 @@ class Progress(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self._started = time.monotonic()
-        self._first = int(self.model.optimizer.iterations)
-        self._counted = float(self.model.means["loss"].count)
+        self._first = int(self.model.optimizer.iterations.numpy())
+        self._counted = float(self.model.means["loss"].count.numpy())
 
     def on_train_batch_end(self, batch, logs=None):
         # Validation counts its tokens in the same means, so read them here.
-        tokens = float(self.model.means["loss"].count) - self._counted
-        updates = int(self.model.optimizer.iterations)
+        tokens = float(self.model.means["loss"].count.numpy()) - self._counted
+        updates = int(self.model.optimizer.iterations.numpy())
         seconds = time.monotonic() - self._started
         left = (self._steps - updates) / (updates - self._first)
         self._figures = {

@@ -226,6 +226,7 @@ def fit(
                 validation_data=make_dataset(
                     validation, strategy, last=validation.steps_per_epoch
                 ),
+                validation_steps=validation.steps_per_epoch,
                 shuffle=False,
                 # A line a round where nobody watches a bar.
                 verbose="auto" if sys.stdout.isatty() else 2,

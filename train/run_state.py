@@ -65,7 +65,7 @@ class RunState(keras.callbacks.Callback):
     @property
     def updates(self) -> int:
         """Updates made so far."""
-        return int(self._task.optimizer.iterations)
+        return int(self._task.optimizer.iterations.numpy())
 
     @property
     def checkpoints(self) -> list[str]:
@@ -153,7 +153,7 @@ class RunState(keras.callbacks.Callback):
             self._means = None
 
     def on_train_batch_end(self, batch, logs=None):
-        skipped = int(self._task.optimizer.skipped_in_a_row)
+        skipped = int(self._task.optimizer.skipped_in_a_row.numpy())
         if skipped >= MOST_SKIPPED:
             raise UserError(
                 f"the training diverged: {skipped} updates in a row, up to "

@@ -51,14 +51,14 @@ class ValidationBleu(keras.callbacks.Callback):
         self._every = every
         self._beam_size = beam_size
         self._metric = sacrebleu.BLEU()
-
-    def on_train_begin(self, logs=None):
-        self._writer = tf.summary.create_file_writer(str(self._log_dir))
         self._search = tf.function(
             self._search_batch,
             input_signature=[tf.TensorSpec([None, None], tf.int32)],
             autograph=False,
         )
+
+    def on_train_begin(self, logs=None):
+        self._writer = tf.summary.create_file_writer(str(self._log_dir))
 
     def on_epoch_end(self, epoch, logs=None):
         if (epoch + 1) % self._every:
