@@ -15,11 +15,11 @@ from keras_transformer import Transformer
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 from keras_transformer.presets import find_preset
+from train import cache
 from train import checkpoints
 from train import corpus
 from train import fit
 from train import run_folder
-from train import vocabulary
 
 FILES = (
     "train_source",
@@ -58,6 +58,12 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         type=positive(int),
         default=256,
         help="longest side of a pair, in tokens; longer pairs are dropped",
+    )
+    text.add_argument(
+        "--cache-dir",
+        type=pathlib.Path,
+        help="folder for encoded text that several runs may share (default: "
+        "encoded/ in the run folder)",
     )
     add_training_arguments(parser.add_argument_group("training"))
     model = parser.add_argument_group(
@@ -182,8 +188,8 @@ def load_corpus(args: argparse.Namespace):
     if args.dataset == "demo":
         return corpus.demo_pairs("train"), corpus.demo_pairs("validation")
     return (
-        corpus.read_pairs(args.train_source, args.train_target),
-        corpus.read_pairs(args.validation_source, args.validation_target),
+        corpus.FilePairs(args.train_source, args.train_target),
+        corpus.FilePairs(args.validation_source, args.validation_target),
     )
 
 
@@ -199,19 +205,20 @@ def write_demo_tests(folder: pathlib.Path) -> None:
 
 def encode_corpus(
     args: argparse.Namespace, pairs: tuple, continues: bool
-) -> list[vocabulary.EncodedPairs]:
+) -> list[cache.Encoded]:
     """Encodes both corpora, with the run's vocabulary or a new one."""
     path = args.run_dir / "tokenizer.model"
+    folder = args.cache_dir or args.run_dir / "encoded"
     if not continues:
-        proto = vocabulary.learn_vocabulary(pairs[0], args.vocabulary_size)
+        size = args.vocabulary_size
+        proto = cache.cached_vocabulary(pairs[0], size, folder)
         run_folder.write_atomically(path, proto)
     proto = path.read_bytes()
-    encoded = []
-    for name, text in zip(("training", "validation"), pairs, strict=True):
-        ids, selection = vocabulary.select(text, proto, args.max_length)
-        print(selection.report(name))
-        encoded.append(ids)
-    return encoded
+    encoded = [
+        cache.encode_corpus(text, proto, args.max_length, folder)
+        for text in reversed(pairs)  # Mistakes in the small one show first.
+    ]
+    return encoded[::-1]
 
 
 def write_model(run_dir: pathlib.Path, averaged: Transformer) -> None:
@@ -249,7 +256,12 @@ def run(args: argparse.Namespace) -> None:
     # From here on the folder is this run's; a mistake before claims nothing.
     run_folder.claim(args.run_dir, description)
     state = fit.fit(
-        task, *encoded, preset.steps, settings, strategy, args.run_dir
+        task,
+        *[e.pairs for e in encoded],
+        preset.steps,
+        settings,
+        strategy,
+        args.run_dir,
     )
     write_model(
         args.run_dir,

@@ -8,23 +8,25 @@ import pathlib
 
 from keras_transformer import Preset
 from keras_transformer.errors import UserError
-from train.corpus import Pairs
+from train.corpus import Corpus
 
+# Where a run happens changes nothing in it.
+PLACES = ("run_dir", "devices", "cache_dir", "data_dir")
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 
 
 def describe(
     args: argparse.Namespace,
     preset: Preset,
-    train_pairs: Pairs,
-    validation_pairs: Pairs,
+    train_pairs: Corpus,
+    validation_pairs: Corpus,
 ) -> dict:
     """Returns what `arguments.json` says of a run."""
     return {
         "arguments": {
             name: str(value) if isinstance(value, pathlib.Path) else value
             for name, value in vars(args).items()
-            if name not in ("run_dir", "devices")
+            if name not in PLACES
         },
         "preset": dataclasses.asdict(preset),
         "corpus": {
