@@ -7,6 +7,7 @@ with more --steps one that has ended.
 
 import argparse
 import dataclasses
+import math
 import pathlib
 
 from keras_transformer import PRESETS
@@ -15,10 +16,12 @@ from keras_transformer import Transformer
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 from keras_transformer.presets import find_preset
+from train import batches
 from train import cache
 from train import checkpoints
 from train import corpus
 from train import fit
+from train import report
 from train import run_folder
 
 FILES = (
@@ -221,6 +224,33 @@ def encode_corpus(
     return encoded[::-1]
 
 
+def report_corpus(
+    args: argparse.Namespace,
+    preset: Preset,
+    encoded: list[cache.Encoded],
+    num_replicas: int,
+) -> None:
+    """Says and writes what the run trains on."""
+    plan = batches.BatchPlan(
+        encoded[0].pairs,
+        args.batch_tokens,
+        args.seed,
+        math.lcm(batches.ROW_MULTIPLE, num_replicas),
+    )
+    report.write_report(
+        report.make_report(
+            *encoded,
+            plan,
+            preset,
+            args.vocabulary_size,
+            args.max_length,
+            args.precision,
+            num_replicas,
+        ),
+        args.run_dir,
+    )
+
+
 def write_model(run_dir: pathlib.Path, averaged: Transformer) -> None:
     beside = run_dir / "model.part.keras"
     averaged.save(beside)
@@ -251,10 +281,9 @@ def run(args: argparse.Namespace) -> None:
         )
     except ValueError as error:  # A layer refuses a number of the preset.
         raise UserError(str(error)) from None
-    parameters = task.transformer.count_params()
-    print(f"model: {args.preset}, {parameters:,} parameters")
     # From here on the folder is this run's; a mistake before claims nothing.
     run_folder.claim(args.run_dir, description)
+    report_corpus(args, preset, encoded, strategy.num_replicas_in_sync)
     state = fit.fit(
         task,
         *[e.pairs for e in encoded],

@@ -180,7 +180,7 @@ class Order:
     places: np.ndarray
 
     def __getitem__(self, place: int):
-        """Returns `(rows, length), pairs` of a batch; the last may lack rows."""
+        """Returns `(rows, length), pairs` of a batch, the pairs not padded."""
         sorted_place = self.places[place]
         start, end = self.starts[sorted_place : sorted_place + 2]
         shape = tuple(self.shapes[sorted_place].tolist())

@@ -8,6 +8,20 @@ import sentencepiece
 
 from keras_transformer.tokenizer import UNKNOWN_ID
 
+COUNTS = (
+    "pairs",
+    "kept",
+    "empty",
+    "too_long",
+    "left_out",
+    "source_equals_target",
+    "source_tokens",
+    "target_tokens",
+    "unknown_tokens",
+    "byte_tokens",
+    "round_trips",
+    "round_trip_failures",
+)
 CHUNK = 1 << 20  # Hashes looked at together.
 
 
@@ -33,7 +47,7 @@ class TextFigures:
     """
 
     def __init__(self, max_length: int):
-        self.counts = collections.Counter()
+        self.counts = collections.Counter(dict.fromkeys(COUNTS, 0))
         self.lengths = np.zeros((2, max_length + 1), np.int64)
         self.longest = 0
         self.example = None
