@@ -23,6 +23,7 @@ from train import corpus
 from train import fit
 from train import report
 from train import run_folder
+from train import sources
 
 FILES = (
     "train_source",
@@ -44,12 +45,16 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     path = {"type": pathlib.Path, "metavar": "FILE"}
     text = parser.add_argument_group("corpus")
     text.add_argument(
-        "--dataset", choices=["demo"], help="the embedded English-Spanish one"
+        "--dataset",
+        metavar="NAME",
+        help="demo, the embedded English-Spanish one, or a translation set of "
+        "TensorFlow Datasets: tfds:wmt14_translate/de-en",
     )
     for name in FILES:
         text.add_argument(
             option(name), **path, help="UTF-8, one sentence a line, may be gzip"
         )
+    add_source_arguments(text)
     text.add_argument(
         "--vocabulary-size",
         type=int,
@@ -78,6 +83,33 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         elif field.name != "description":
             model.add_argument(option(field.name), type=field.type)
     return parser.parse_args(argv)
+
+
+def add_source_arguments(group) -> None:
+    group.add_argument(
+        "--mixture",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="JSON list of training sources and their weights; the validation "
+        "set comes from --dataset or the validation files",
+    )
+    group.add_argument(
+        "--source-language",
+        metavar="LANGUAGE",
+        help="of a tfds: set (default: the first that it names)",
+    )
+    for split in ("train", "validation"):
+        group.add_argument(
+            f"--{split}-split",
+            metavar="SPLIT",
+            help=f"of a tfds: set, or a part such as train[99%%:] (default: "
+            f"{split})",
+        )
+    group.add_argument(
+        "--data-dir",
+        type=pathlib.Path,
+        help="folder of TensorFlow Datasets (default: the package's)",
+    )
 
 
 def add_training_arguments(group) -> None:
@@ -154,18 +186,7 @@ def positive(kind):
 
 def resolve(args: argparse.Namespace) -> Preset:
     """Fills in defaults that hang on other arguments; returns the preset."""
-    given = [option(name) for name in FILES if getattr(args, name)]
-    if args.dataset is None and len(given) != len(FILES):
-        wanted = ", ".join(option(name) for name in FILES)
-        raise UserError(
-            f"the corpus must be --dataset demo, or all of {wanted}. "
-            f"Received: {', '.join(given) or 'neither'}"
-        )
-    if args.dataset and given:
-        raise UserError(
-            "the corpus must be --dataset or files, not both. "
-            f"Received: --dataset {args.dataset} and {', '.join(given)}"
-        )
+    check_sources(args)
     try:
         preset = find_preset(args.preset)
     except ValueError as error:
@@ -179,20 +200,47 @@ def resolve(args: argparse.Namespace) -> Preset:
     preset = dataclasses.replace(preset, **changes)
     if args.vocabulary_size is None:
         args.vocabulary_size = (
-            DEMO_VOCABULARY_SIZE if args.dataset else VOCABULARY_SIZE
+            DEMO_VOCABULARY_SIZE if args.dataset == "demo" else VOCABULARY_SIZE
         )
     if args.round_steps is None:
         args.round_steps = max(100, preset.steps // ROUNDS)
     return preset
 
 
-def load_corpus(args: argparse.Namespace):
+def check_sources(args: argparse.Namespace) -> None:
+    """Refuses a corpus that is named twice, or not whole."""
+    files = FILES[2:] if args.mixture else FILES
+    given = [option(name) for name in FILES if getattr(args, name)]
+    wanted = [option(name) for name in files]
+    if args.dataset is None and given != wanted:
+        raise UserError(
+            f"the corpus must be --dataset NAME, or all of {', '.join(wanted)}"
+            f"{' with --mixture' if args.mixture else ''}. "
+            f"Received: {', '.join(given) or 'neither'}"
+        )
+    if args.dataset and given:
+        raise UserError(
+            "the corpus must be --dataset or files, not both. "
+            f"Received: --dataset {args.dataset} and {', '.join(given)}"
+        )
+
+
+def load_corpus(args: argparse.Namespace) -> tuple[corpus.Corpus, ...]:
     """Returns the training and the validation pairs."""
-    if args.dataset == "demo":
-        return corpus.demo_pairs("train"), corpus.demo_pairs("validation")
-    return (
-        corpus.FilePairs(args.train_source, args.train_target),
-        corpus.FilePairs(args.validation_source, args.validation_target),
+    return tuple(
+        sources.read_mixture(args.mixture, args.data_dir)
+        if split == "train" and args.mixture
+        else sources.open_dataset(
+            args.dataset,
+            getattr(args, f"{split}_split") or split,
+            args.source_language,
+            args.data_dir,
+        )
+        if args.dataset
+        else corpus.FilePairs(
+            getattr(args, f"{split}_source"), getattr(args, f"{split}_target")
+        )
+        for split in ("train", "validation")
     )
 
 
