@@ -5,14 +5,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import tensorflow_datasets as tfds
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+import train.__main__ as train_command
 from keras_transformer.errors import UserError
 from train.cache import encode_corpus
 from train.corpus import Pairs
+from train.sources import FILES
 from train.sources import Mixture
+from train.sources import check_arguments
+from train.sources import load_corpus
+from train.sources import option
 from train.sources import read_mixture
 from train.vocabulary import learn_vocabulary
 
@@ -121,6 +127,11 @@ def test_reads_files_and_sets_beside_the_mixture(files):
             [{"dataset": "demo", "weight": 0}],
             '"weight" of .*source 1 must be a number above 0. Received: 0',
         ),
+        ([{"dataset": "demo", "split": "x"}], "test, unseen.*split x"),
+        (
+            [{"dataset": "demo", "source_language": "es"}],
+            "from en.*source language es",
+        ),
         ([{"dataset": "demo", "weight": True}], "above 0. Received: True"),
         ([{"dataset": "demo", "weight": "2"}], "above 0. Received: '2'"),
         ('[{"dataset": "demo", "weight": NaN}]', "above 0. Received: nan"),
@@ -136,3 +147,55 @@ def test_refuses_what_is_no_mixture(files, content, message):
 def test_refuses_a_mixture_that_is_not_there(tmp_path):
     with pytest.raises(UserError, match="no such file: .*mixture"):
         read_mixture(tmp_path / "mixture")
+
+
+def parse(*options):
+    return train_command.parse_arguments(["--run-dir=x", *map(str, options)])
+
+
+def test_a_mixture_takes_its_validation_set_from_the_other_options(files):
+    path = write(files, [{"source": "a.en", "target": "a.es"}])
+    validation = [
+        f"--validation-{side}={files / name}"
+        for side, name in (("source", "a.es"), ("target", "a.en"))
+    ]
+    for options, count in ((["--dataset=demo"], 500), (validation, 2)):
+        args = parse("--mixture", path, *options)
+        check_arguments(args)
+        training, other = load_corpus(args)
+
+        assert list(training) == [("one", "uno"), ("two", "dos")]
+        assert len(other) == count
+
+
+def test_a_set_is_read_as_the_options_say(tmp_path):
+    options = ["--dataset=tfds:wmt14_translate/de-en", "--data-dir", tmp_path]
+    with tfds.testing.mock_data(num_examples=3):
+        training, _ = load_corpus(parse(*options))
+        back, _ = load_corpus(parse(*options, "--source-language=en"))
+        part, other = load_corpus(
+            parse(*options, "--train-split=test", "--validation-split=train")
+        )
+
+        assert [pair[::-1] for pair in training] == list(back)
+        assert part.digest() != other.digest() == training.digest()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--mixture=m"], "all of --validation-source.*with --mixture"),
+        (
+            ["--mixture=m", *[f"{option(name)}=f" for name in FILES]],
+            "Received: --train-source",
+        ),
+        (["--dataset=demo", "--train-source=f"], "not both"),
+        (
+            ["--source-language=de", *[f"{option(name)}=f" for name in FILES]],
+            "are of --dataset. Received: --source-language and files",
+        ),
+    ],
+)
+def test_refuses_options_that_do_not_go_together(options, message):
+    with pytest.raises(UserError, match=message):
+        check_arguments(parse(*options))

@@ -24,13 +24,8 @@ from train import fit
 from train import report
 from train import run_folder
 from train import sources
+from train.sources import option
 
-FILES = (
-    "train_source",
-    "train_target",
-    "validation_source",
-    "validation_target",
-)
 DEMO_VOCABULARY_SIZE = 1_500
 VOCABULARY_SIZE = 8_000
 ROUNDS = 40
@@ -42,19 +37,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    path = {"type": pathlib.Path, "metavar": "FILE"}
     text = parser.add_argument_group("corpus")
-    text.add_argument(
-        "--dataset",
-        metavar="NAME",
-        help="demo, the embedded English-Spanish one, or a translation set of "
-        "TensorFlow Datasets: tfds:wmt14_translate/de-en",
-    )
-    for name in FILES:
-        text.add_argument(
-            option(name), **path, help="UTF-8, one sentence a line, may be gzip"
-        )
-    add_source_arguments(text)
+    sources.add_arguments(text)
     text.add_argument(
         "--vocabulary-size",
         type=int,
@@ -83,33 +67,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         elif field.name != "description":
             model.add_argument(option(field.name), type=field.type)
     return parser.parse_args(argv)
-
-
-def add_source_arguments(group) -> None:
-    group.add_argument(
-        "--mixture",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="JSON list of training sources and their weights; the validation "
-        "set comes from --dataset or the validation files",
-    )
-    group.add_argument(
-        "--source-language",
-        metavar="LANGUAGE",
-        help="of a tfds: set (default: the first that it names)",
-    )
-    for split in ("train", "validation"):
-        group.add_argument(
-            f"--{split}-split",
-            metavar="SPLIT",
-            help=f"of a tfds: set, or a part such as train[99%%:] (default: "
-            f"{split})",
-        )
-    group.add_argument(
-        "--data-dir",
-        type=pathlib.Path,
-        help="folder of TensorFlow Datasets (default: the package's)",
-    )
 
 
 def add_training_arguments(group) -> None:
@@ -167,10 +124,6 @@ def add_training_arguments(group) -> None:
     )
 
 
-def option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def positive(kind):
     """Returns a parser of numbers above zero, for argparse."""
 
@@ -186,7 +139,7 @@ def positive(kind):
 
 def resolve(args: argparse.Namespace) -> Preset:
     """Fills in defaults that hang on other arguments; returns the preset."""
-    check_sources(args)
+    sources.check_arguments(args)
     try:
         preset = find_preset(args.preset)
     except ValueError as error:
@@ -205,43 +158,6 @@ def resolve(args: argparse.Namespace) -> Preset:
     if args.round_steps is None:
         args.round_steps = max(100, preset.steps // ROUNDS)
     return preset
-
-
-def check_sources(args: argparse.Namespace) -> None:
-    """Refuses a corpus that is named twice, or not whole."""
-    files = FILES[2:] if args.mixture else FILES
-    given = [option(name) for name in FILES if getattr(args, name)]
-    wanted = [option(name) for name in files]
-    if args.dataset is None and given != wanted:
-        raise UserError(
-            f"the corpus must be --dataset NAME, or all of {', '.join(wanted)}"
-            f"{' with --mixture' if args.mixture else ''}. "
-            f"Received: {', '.join(given) or 'neither'}"
-        )
-    if args.dataset and given:
-        raise UserError(
-            "the corpus must be --dataset or files, not both. "
-            f"Received: --dataset {args.dataset} and {', '.join(given)}"
-        )
-
-
-def load_corpus(args: argparse.Namespace) -> tuple[corpus.Corpus, ...]:
-    """Returns the training and the validation pairs."""
-    return tuple(
-        sources.read_mixture(args.mixture, args.data_dir)
-        if split == "train" and args.mixture
-        else sources.open_dataset(
-            args.dataset,
-            getattr(args, f"{split}_split") or split,
-            args.source_language,
-            args.data_dir,
-        )
-        if args.dataset
-        else corpus.FilePairs(
-            getattr(args, f"{split}_source"), getattr(args, f"{split}_target")
-        )
-        for split in ("train", "validation")
-    )
 
 
 def write_demo_tests(folder: pathlib.Path) -> None:
@@ -307,7 +223,7 @@ def write_model(run_dir: pathlib.Path, averaged: Transformer) -> None:
 
 def run(args: argparse.Namespace) -> None:
     preset = resolve(args)
-    pairs = load_corpus(args)
+    pairs = sources.load_corpus(args)
     description = run_folder.describe(args, preset, *pairs)
     continues = run_folder.holds(args.run_dir, description)
     args.run_dir.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Where a corpus comes from: its name on the command line, or a mixture."""
 
+import argparse
 import fractions
 import hashlib
 import itertools
@@ -15,7 +16,100 @@ from train.tfds_pairs import TfdsPairs
 from train.tfds_pairs import find_builder
 
 FILE_KEYS = {"source", "target"}
+FILES = (
+    "train_source",
+    "train_target",
+    "validation_source",
+    "validation_target",
+)
+DEMO_SPLITS = ("train", "validation", "test", "unseen")
 DATASET_KEYS = {"dataset", "split", "source_language"}
+
+
+def add_arguments(group) -> None:
+    """Adds the options that name the corpus."""
+    path = {"type": pathlib.Path, "metavar": "FILE"}
+    group.add_argument(
+        "--dataset",
+        metavar="NAME",
+        help="demo, the embedded English-Spanish one, or a translation set of "
+        "TensorFlow Datasets: tfds:wmt14_translate/de-en",
+    )
+    for name in FILES:
+        group.add_argument(
+            option(name), **path, help="UTF-8, one sentence a line, may be gzip"
+        )
+    group.add_argument(
+        "--mixture",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="JSON list of training sources and their weights; the validation "
+        "set comes from --dataset or the validation files",
+    )
+    group.add_argument(
+        "--source-language",
+        metavar="LANGUAGE",
+        help="of a tfds: set (default: the first that it names)",
+    )
+    for split in ("train", "validation"):
+        group.add_argument(
+            f"--{split}-split",
+            metavar="SPLIT",
+            help=f"of a tfds: set, or a part such as train[99%%:] (default: "
+            f"{split})",
+        )
+    group.add_argument(
+        "--data-dir",
+        type=pathlib.Path,
+        help="folder of TensorFlow Datasets (default: the package's)",
+    )
+
+
+def option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Refuses a corpus that is named twice, or not whole."""
+    files = FILES[2:] if args.mixture else FILES
+    given = [option(name) for name in FILES if getattr(args, name)]
+    wanted = [option(name) for name in files]
+    if args.dataset is None and given != wanted:
+        raise UserError(
+            f"the corpus must be --dataset NAME, or all of {', '.join(wanted)}"
+            f"{' with --mixture' if args.mixture else ''}. "
+            f"Received: {', '.join(given) or 'neither'}"
+        )
+    if args.dataset and given:
+        raise UserError(
+            "the corpus must be --dataset or files, not both. "
+            f"Received: --dataset {args.dataset} and {', '.join(given)}"
+        )
+    of_sets = ("source_language", "train_split", "validation_split")
+    given = [option(name) for name in of_sets if getattr(args, name)]
+    if given and not args.dataset and not args.mixture:
+        raise UserError(
+            f"{', '.join(map(option, of_sets))} are of --dataset. "
+            f"Received: {', '.join(given)} and files"
+        )
+
+
+def load_corpus(args: argparse.Namespace) -> tuple[Corpus, Corpus]:
+    """Returns the training and the validation pairs."""
+    training = (
+        read_mixture(args.mixture, args.source_language, args.data_dir)
+        if args.mixture
+        else open_split(args, "train")
+    )
+    return training, open_split(args, "validation")
+
+
+def open_split(args: argparse.Namespace, split: str) -> Corpus:
+    if args.dataset is None:
+        source = getattr(args, f"{split}_source")
+        return FilePairs(source, getattr(args, f"{split}_target"))
+    part = getattr(args, f"{split}_split") or split
+    return open_dataset(args.dataset, part, args.source_language, args.data_dir)
 
 
 def open_dataset(
@@ -36,6 +130,11 @@ def open_dataset(
         UserError: If there is no such corpus, split or language, or no data.
     """
     if name == "demo":
+        if split not in DEMO_SPLITS or source_language not in (None, "en"):
+            raise UserError(
+                f"the demo goes from en and has {', '.join(DEMO_SPLITS)}. "
+                f"Received: source language {source_language}, split {split}"
+            )
         return demo_pairs(split)
     if not name.startswith("tfds:"):
         raise UserError(
@@ -81,7 +180,9 @@ class Mixture(Corpus):
 
 
 def read_mixture(
-    path: pathlib.Path, data_dir: pathlib.Path | None = None
+    path: pathlib.Path,
+    source_language: str | None = None,
+    data_dir: pathlib.Path | None = None,
 ) -> Mixture:
     """Reads the file of `--mixture`.
 
@@ -89,6 +190,11 @@ def read_mixture(
     names hold from the mixture's folder on, or `"dataset"`, and if need be
     `"split"` and `"source_language"`; and each may have a `"weight"`, 1 by
     default.
+
+    Args:
+        path: Path of the file.
+        source_language: That of data sets which name none of their own.
+        data_dir: Folder of prepared sets.
 
     Raises:
         UserError: If the file, or what it names, is not as it must be.
@@ -108,7 +214,17 @@ def read_mixture(
         where = f"{path}, source {number}"
         check_entry(entry, where)
         weight = fractions.Fraction(str(entry.get("weight", 1)))
-        parts.append((open_entry(entry, path.parent, data_dir), weight))
+        if "dataset" in entry:
+            part = open_dataset(
+                entry["dataset"],
+                entry.get("split", "train"),
+                entry.get("source_language", source_language),
+                data_dir,
+            )
+        else:
+            names = entry["source"], entry["target"]
+            part = FilePairs(*[path.parent / name for name in names])
+        parts.append((part, weight))
     return Mixture(parts)
 
 
@@ -130,16 +246,3 @@ def check_entry(entry: object, where: str) -> None:
             f'"weight" of {where} must be a number above 0. '
             f"Received: {weight!r}"
         )
-
-
-def open_entry(
-    entry: dict, folder: pathlib.Path, data_dir: pathlib.Path | None
-) -> Corpus:
-    if "dataset" not in entry:
-        return FilePairs(folder / entry["source"], folder / entry["target"])
-    return open_dataset(
-        entry["dataset"],
-        entry.get("split", "train"),
-        entry.get("source_language"),
-        data_dir,
-    )
