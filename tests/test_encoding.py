@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import time
 
@@ -135,7 +136,23 @@ def test_a_vocabulary_is_learnt_once(tmp_path, monkeypatch):
     assert cached_vocabulary(PAIRS, 320, tmp_path) == first
 
 
-@pytest.mark.parametrize("name", ["target.ids", "source.offsets"])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_shows_a_bar(
+    model_proto, tmp_path, monkeypatch, capsys, terminal
+):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+
+    encode_corpus(PAIRS, model_proto, 90, tmp_path)
+
+    output = capsys.readouterr().out
+    assert "encoding 15 pairs" in output
+    assert re.search(r"encoded 15 pairs, [1-9]\d* tokens, in", output)
+    assert ("15/15" in output) == terminal
+
+
+@pytest.mark.parametrize(
+    "name", ["target.ids", "source.offsets", "encoded.json"]
+)
 def test_a_damaged_file_is_written_again(model_proto, tmp_path, capsys, name):
     first = encode_corpus(PAIRS, model_proto, 90, tmp_path)
     expected = first.pairs.targets.flat.copy()

@@ -93,6 +93,11 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(
     pairs = open_dataset(
         "tfds:ted_hrlr_translate/pt_to_en", "train[:60%]", "en", tmp_path
     )
+    read = set(pairs)
+    assert read < {(f"one {i}", f"um {i}") for i in range(10)}
+    assert len(read) == 6
+    with pytest.raises(UserError, match="are train, validation .*'test'"):
+        TfdsPairs(builder, "test")
     monkeypatch.setattr(TfdsPairs, "__iter__", None)
 
     assert len(pairs) == 6

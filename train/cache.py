@@ -60,6 +60,7 @@ def cached_vocabulary(
     key = make_key(corpus.digest(), vocabulary_size, sentencepiece.__version__)
     path = cache / f"{key}.model"
     if not path.exists():
+        print(f"learning a vocabulary of {vocabulary_size:,} pieces")
         proto = learn_vocabulary(corpus, vocabulary_size)
         with locked(path):
             write_atomically(path, proto)
@@ -114,11 +115,14 @@ def locked(path: pathlib.Path) -> Iterator[None]:
 
 def open_encoded(folder: pathlib.Path) -> Encoded | None:
     """Maps the files of an encoded corpus; `None` if they are not whole."""
+    path = folder / "encoded.json"
     try:
-        text = (folder / "encoded.json").read_text(encoding="utf-8")
+        description = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    description = json.loads(text)
+    except ValueError:
+        print(f"{path} is damaged: encoding again")
+        return None
     arrays = {}
     for name, (dtype, size) in description["files"].items():
         path = folder / name

@@ -99,7 +99,7 @@ def format_report(report: dict) -> str:
             f"{batches['tokens_per_epoch']:,} tokens of both sides, "
             f"{batches['fill']:.1%} of all positions",
             f"model: {model['parameters']:,} parameters, about "
-            f"{memory / 1e9:.1f} GB a device",
+            f"{memory / 1e9:.2g} GB a device",
             f"training: {model['steps']:,} updates ({epochs:.1f} epochs) of "
             f"{model['flops_per_step']:.2g} FLOPs, {model['flops']:.2g} in all",
         ]
