@@ -13,10 +13,13 @@ import pathlib
 import zlib
 from collections.abc import Iterator
 
+import numpy as np
+
 from keras_transformer.errors import UserError
 from train.demo_corpus import demo_corpus
 
 GZIP_MAGIC = b"\x1f\x8b"
+NEWLINE = 10
 CHUNK = 1 << 20  # Bytes read at a time.
 
 
@@ -121,7 +124,8 @@ class FilePairs(Corpus):
             count = 1
             for text in read_text(path):
                 digest.update(text)
-                count += text.count(b"\n")
+                bytes_ = np.frombuffer(text, np.uint8)
+                count += int(np.count_nonzero(bytes_ == NEWLINE))
             digest.update(b"\x00")
             counts.append(count)
         if counts[0] != counts[1]:
@@ -140,7 +144,9 @@ def read_text(path: pathlib.Path) -> Iterator[bytes]:
     """
     held = b""
     for chunk in read_chunks(path):
-        text = (held + chunk).replace(b"\r\n", b"\n")
+        text = held + chunk
+        if b"\r" in text:  # Looking for one byte is ten times as fast.
+            text = text.replace(b"\r\n", b"\n")
         # What follows decides whether these bytes end a line or the file.
         held = text[-1:] if text.endswith((b"\r", b"\n")) else b""
         yield text.removesuffix(held)
