@@ -1,5 +1,6 @@
 """Tests of `train.batches`."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -112,6 +113,73 @@ def test_fill_counts_real_tokens_over_positions(plan, pairs):
         tokens += (sources != 0).sum() + (labels != 0).sum()
 
     assert plan.fill == pytest.approx(tokens / positions)
+
+
+def lengths_like(name, count):
+    """Returns the lengths of both sides of a synthetic corpus.
+
+    A target has about the length of its source, with a spread of 8 %.
+    """
+    random = np.random.default_rng(0)
+    if name == "Multi30k":
+        lengths = np.clip(random.normal(15, 4, count), 6, 40)
+    else:  # Zipf: lengths of 10 to 100 tokens, one of n as likely as 1 / n.
+        weights = 1 / np.arange(10, 101)
+        lengths = random.choice(
+            np.arange(10, 101), count, p=weights / weights.sum()
+        )
+    spread = random.normal(1, 0.08, count)
+    return [lengths.astype(int), np.rint(lengths * spread).astype(int)]
+
+
+@pytest.mark.parametrize("name", ["Multi30k", "Zipf"])
+def test_nine_of_ten_positions_are_tokens(name):
+    sides = [
+        Ids(np.ones(lengths.sum(), np.uint16), np.cumsum([0, *lengths]))
+        for lengths in lengths_like(name, 30_000)
+    ]
+
+    plan = BatchPlan(EncodedPairs(*sides), batch_tokens=4096, seed=0)
+
+    assert plan.fill > 0.9
+
+
+def test_a_pair_comes_as_often_as_it_repeats(pairs):
+    repeats = np.arange(len(pairs)) % 4
+    repeated = dataclasses.replace(pairs, repeats=repeats)
+    plan = BatchPlan(repeated, batch_tokens=400, seed=7)
+
+    seen = np.zeros(len(pairs), int)
+    tokens = target_tokens = 0
+    for j in range(plan.steps_per_epoch):
+        sources, _, labels, _ = plan.batch(j)
+        np.add.at(seen, sources[sources[:, 0] != 0, 0] - 1000, 1)
+        target_tokens += (labels != 0).sum()
+        tokens += (labels != 0).sum() + (sources != 0).sum()
+
+    np.testing.assert_array_equal(seen, repeats)
+    assert (plan.tokens, plan.target_tokens) == (tokens, target_tokens)
+
+
+def test_pairs_that_all_come_once_need_no_repeats(pairs, plan):
+    once = dataclasses.replace(pairs, repeats=np.ones(len(pairs), np.int32))
+
+    assert BatchPlan(once, 400, 7).batch(5)[0].tolist() == (
+        plan.batch(5)[0].tolist()
+    )
+
+
+def test_an_epoch_is_drawn_once_though_threads_cross_its_end(pairs):
+    plan = BatchPlan(pairs, batch_tokens=400, seed=7)
+    draw, drawn = plan._draw, []
+    plan._draw = lambda epoch: drawn.append(epoch) or draw(epoch)
+    end = plan.steps_per_epoch
+
+    for j in (end - 2, end, end - 1, end + 1, 2 * end - 1, 2 * end, 3 * end):
+        plan.batch(j)
+
+    assert drawn == [0, 1, 2, 3]
+    assert len(plan._epochs) == 2
 
 
 @settings(deadline=None, max_examples=50)

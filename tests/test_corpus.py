@@ -1,12 +1,20 @@
 """Tests of `train.corpus`."""
 
 import gzip
+import pathlib
+import tempfile
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from keras_transformer.errors import UserError
+from train import corpus
+from train.corpus import FilePairs
+from train.corpus import Pairs
 from train.corpus import demo_pairs
-from train.corpus import read_pairs
 
 
 @pytest.fixture
@@ -23,23 +31,23 @@ def files(tmp_path):
 
 
 def test_reads_pairs_line_by_line(files):
-    pairs = read_pairs(*files("a b\nCafé\n".encode(), b"c\n\n"))
+    pairs = list(FilePairs(*files("a b\nCafé\n".encode(), b"c\n\n")))
 
-    assert pairs.sources == ["a b", "Café"]
-    assert pairs.targets == ["c", ""]
+    assert pairs == [("a b", "c"), ("Café", "")]
 
 
 def test_reads_gzip_whatever_the_name_says(files):
-    pairs = read_pairs(*files(gzip.compress(b"a\nb\n"), b"c\nd\n"))
+    pairs = FilePairs(*files(gzip.compress(b"a\nb\n"), b"c\nd\n"))
 
-    assert pairs.sources == ["a", "b"]
+    assert list(pairs) == [("a", "c"), ("b", "d")]
 
 
 def test_only_a_newline_ends_a_line(files):
     source = "one\u2028still one\x0cstill one\r\ntwo"
-    pairs = read_pairs(*files(source.encode(), b"c\nd"))
+    pairs = FilePairs(*files(source.encode(), b"c\nd"))
 
-    assert pairs.sources == ["one\u2028still one\x0cstill one", "two"]
+    sources, _ = zip(*pairs, strict=True)
+    assert sources == ("one\u2028still one\x0cstill one", "two")
 
 
 @pytest.mark.parametrize(
@@ -53,17 +61,40 @@ def test_only_a_newline_ends_a_line(files):
 )
 def test_refuses_files_that_are_no_corpus(files, source, target, message):
     with pytest.raises(UserError, match=message):
-        read_pairs(*files(source, target))
+        list(FilePairs(*files(source, target)))
 
 
 def test_refuses_a_file_that_is_not_there(tmp_path):
     with pytest.raises(UserError, match="no such file: .*missing"):
-        read_pairs(tmp_path / "missing", tmp_path / "missing")
+        len(FilePairs(tmp_path / "missing", tmp_path / "missing"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text("ab\r\n", min_size=1, max_size=12),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_lines_and_digest_do_not_hang_on_chunks(text, chunk, packed):
+    content = text.encode()
+    lines = [
+        line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "text")
+        path.write_bytes(gzip.compress(content) if packed else content)
+        with mock.patch.object(corpus, "CHUNK", chunk):
+            pairs = FilePairs(path, path)
+
+            assert list(pairs) == list(zip(lines, lines, strict=True))
+            assert len(pairs) == len(lines)
+            # What runs of earlier versions wrote down.
+            assert pairs.digest() == Pairs(lines, lines).digest()
 
 
 def test_the_digest_sees_text_and_side(files):
     digests = {
-        read_pairs(*files(source, target)).digest()
+        FilePairs(*files(source, target)).digest()
         for source, target in ((b"a\nb", b"c\nd"), (b"c\nd", b"a\nb"))
     }
 

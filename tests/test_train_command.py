@@ -73,10 +73,13 @@ def test_a_run_folder_holds_all_that_the_run_was(finished):
     assert names == {
         "arguments.json",
         "checkpoints",
+        "encoded",
         "history.csv",
         "lock",
         "logs",
         "model.keras",
+        "report.json",
+        "report.png",
         "tokenizer.model",
     }
     description = json.loads((finished / "arguments.json").read_text())

@@ -1,16 +1,13 @@
 """Tests of `train.vocabulary`."""
 
-import itertools
-
 import numpy as np
 import pytest
 
-from keras_transformer import SubwordTokenizer
 from keras_transformer.errors import UserError
 from train.corpus import Pairs
-from train.vocabulary import encode
+from train.vocabulary import Ids
 from train.vocabulary import learn_vocabulary
-from train.vocabulary import select
+from train.vocabulary import sample
 from train.vocabulary import take
 
 PAIRS = Pairs(
@@ -28,49 +25,24 @@ def test_the_same_text_gives_the_same_vocabulary(model_proto):
     assert learn_vocabulary(PAIRS, 320) == model_proto
 
 
-def test_encodes_as_the_exported_tokenizer_does(model_proto):
-    lines = ["A red cat.", "Ein Haus – ñandú 🐈", "  two  blanks "]
-    ids = encode(lines, model_proto)
+def test_a_large_corpus_is_sampled_evenly():
+    corpus = Pairs([str(i) for i in range(10)], ["x"] * 10)
 
-    expected = SubwordTokenizer(model_proto).tokenize(lines)
-
-    np.testing.assert_array_equal(ids.lengths, expected.row_lengths())
-    np.testing.assert_array_equal(ids.flat, expected.flat_values)
-    np.testing.assert_array_equal(ids.pad(np.array([1]), 40)[0, -1], 0)
+    assert sample(corpus, 10) == list(corpus)
+    assert [source for source, _ in sample(corpus, 4)] == ["0", "3", "6", "9"]
 
 
-def test_pads_and_takes_sequences(model_proto):
-    ids = encode(PAIRS.sources[:3], model_proto)
-    rows = [ids.flat[a:b] for a, b in itertools.pairwise(ids.offsets)]
+def test_pads_and_takes_sequences():
+    rows = [[5, 6, 1], [7, 1], [8, 9, 10, 1]]
+    ids = Ids(np.concatenate(rows), np.array([0, 3, 5, 9]))
 
-    padded = ids.pad(np.array([2, 0]), ids.lengths.max() + 1)
+    padded = ids.pad(np.array([2, 0]), 5)
     taken = take(ids, np.array([2, 0]))
 
-    for row, i in enumerate([2, 0]):
-        real = padded[row, : len(rows[i])]
-        np.testing.assert_array_equal(real, rows[i])
-        assert not padded[row, len(rows[i]) :].any()
-    np.testing.assert_array_equal(
-        taken.flat, np.concatenate([rows[2], rows[0]])
-    )
-
-
-def test_drops_and_counts_empty_and_long_pairs(model_proto):
-    long = "cat " * 30
-    pairs = Pairs(["A cat.", " ", "A cat.", long], ["Un gato.", "a", "", "a"])
-
-    encoded, selection = select(pairs, model_proto, max_length=20)
-
-    assert (len(encoded), selection.empty, selection.too_long) == (1, 2, 1)
-    assert selection.kept.sources == ["A cat."]
-    assert "4 pairs read, 1 kept, 2 empty and 1 too long" in selection.report(
-        "x"
-    )
-
-
-def test_refuses_a_corpus_of_which_nothing_is_left(model_proto):
-    with pytest.raises(UserError, match="no pair.*1 to 3 tokens.*15 pairs"):
-        select(PAIRS, model_proto, max_length=3)
+    assert padded.tolist() == [[8, 9, 10, 1, 0], [5, 6, 1, 0, 0]]
+    assert padded.dtype == np.int32
+    assert taken.flat.tolist() == [8, 9, 10, 1, 5, 6, 1]
+    assert taken.lengths.tolist() == [4, 3]
 
 
 def test_refuses_a_vocabulary_that_the_text_does_not_support():

@@ -4,12 +4,16 @@ Batch `j` is a pure function of the seed and `j`, whatever the number of
 devices: training can start at any batch, at once.
 """
 
+import dataclasses
+import threading
+
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
 from train.vocabulary import EncodedPairs
+from train.vocabulary import Ids
 
 MAX_SHAPES = 16
 ROW_MULTIPLE = 8
@@ -37,7 +41,10 @@ class BatchPlan:
 
     Attributes:
         shapes: Tuple of pairs `(rows, length)`, shortest first.
-        steps_per_epoch: Int, batches until every pair has come once.
+        num_batches: Tuple of ints, batches of each shape in an epoch.
+        steps_per_epoch: Int, their sum.
+        tokens: Int, real tokens of both sides in an epoch.
+        target_tokens: Int, those of the targets.
         fill: Float in (0, 1], real tokens over positions, of both sides.
     """
 
@@ -52,23 +59,26 @@ class BatchPlan:
         self._seed = seed
         lengths = np.maximum(pairs.sources.lengths, pairs.targets.lengths)
         boundaries = choose_boundaries(lengths, MAX_SHAPES)
-        self._bucket = np.searchsorted(boundaries, lengths)
+        bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
+        self._bucket = bucket_of.astype(np.uint8)[lengths]
         self.shapes = tuple(
             (rows_of(batch_tokens, length, row_multiple), length)
             for length in boundaries
         )
-        counts = np.bincount(self._bucket, minlength=len(boundaries))
-        self.steps_per_epoch = 0
-        positions = carried = 0
-        for count, (rows, length) in zip(counts, self.shapes, strict=True):
-            batches, carried = divmod(count + carried, rows)
-            if length == boundaries[-1] and carried:
-                batches += 1
-            self.steps_per_epoch += int(batches)
-            positions += 2 * batches * rows * length
-        tokens = pairs.sources.flat.size + pairs.targets.flat.size
-        self.fill = float(tokens / positions)
-        self._epoch = None
+        self.num_batches = self._count_batches()
+        self.steps_per_epoch = sum(self.num_batches)
+        self.target_tokens = self._count_tokens(pairs.targets)
+        tokens = self._count_tokens(pairs.sources) + self.target_tokens
+        positions = sum(
+            2 * batches * rows * length
+            for batches, (rows, length) in zip(
+                self.num_batches, self.shapes, strict=True
+            )
+        )
+        self.tokens = tokens
+        self.fill = tokens / positions
+        self._epochs = {}
+        self._lock = threading.Lock()
 
     def batch(
         self, j: int, part: int = 0, num_parts: int = 1
@@ -99,29 +109,83 @@ class BatchPlan:
         )
         return sources, shift_right(labels), labels, np.float32(tokens)
 
-    def _order(self, epoch: int) -> list:
-        """Returns the batches of an epoch, as `((rows, length), indices)`."""
-        cached = self._epoch
-        if cached is None or cached[0] != epoch:
-            # One assignment: several threads of tf.data may be here.
-            self._epoch = cached = (epoch, self._draw(epoch))
-        return cached[1]
-
-    def _draw(self, epoch: int) -> list:
-        random = np.random.default_rng((self._seed, epoch))
+    def _count_batches(self) -> tuple[int, ...]:
+        counts = np.zeros(len(self.shapes), np.int64)
+        for bucket in range(len(self.shapes)):
+            counts[bucket] = self._repeated(self._bucket == bucket).sum()
         batches = []
-        left = np.zeros(0, np.int64)
-        for bucket, shape in enumerate(self.shapes):
-            own = random.permutation(np.flatnonzero(self._bucket == bucket))
-            pool = np.concatenate([left, own])
-            whole = len(pool) // shape[0] * shape[0]
-            left = pool[whole:]
-            batches += [
-                (shape, part) for part in pool[:whole].reshape(-1, shape[0])
-            ]
-        if len(left):
-            batches.append((self.shapes[-1], left))
-        return [batches[i] for i in random.permutation(len(batches))]
+        left = 0
+        for count, (rows, _) in zip(counts.tolist(), self.shapes, strict=True):
+            whole, left = divmod(count + left, rows)
+            batches.append(whole)
+        return (*batches[:-1], batches[-1] + bool(left))
+
+    def _repeated(self, chosen: np.ndarray) -> np.ndarray:
+        """Returns how often each of the chosen pairs comes."""
+        repeats = self._pairs.repeats
+        return chosen if repeats is None else repeats[chosen]
+
+    def _count_tokens(self, ids: Ids) -> int:
+        repeats = self._pairs.repeats
+        if repeats is None:
+            return ids.flat.size
+        return int(np.dot(ids.lengths, repeats.astype(np.int64)))
+
+    def _order(self, epoch: int) -> "Order":
+        # Threads of tf.data may be on both sides of an epoch's end.
+        with self._lock:
+            if epoch not in self._epochs:
+                self._epochs = {
+                    other: order
+                    for other, order in self._epochs.items()
+                    if abs(other - epoch) == 1
+                }
+                self._epochs[epoch] = self._draw(epoch)
+            return self._epochs[epoch]
+
+    def _draw(self, epoch: int) -> "Order":
+        random = np.random.default_rng((self._seed, epoch))
+        pairs, left = [], np.zeros(0, np.int32)
+        for bucket, (rows, _) in enumerate(self.shapes):
+            own = np.flatnonzero(self._bucket == bucket).astype(np.int32)
+            if self._pairs.repeats is not None:
+                own = np.repeat(own, self._pairs.repeats[own])
+            random.shuffle(own)
+            own = np.concatenate([left, own])
+            whole = len(own) // rows * rows
+            pairs.append(own[:whole])
+            left = own[whole:]
+        rows = np.repeat([rows for rows, _ in self.shapes], self.num_batches)
+        return Order(
+            np.concatenate([*pairs, left]),
+            np.concatenate([[0], np.cumsum(rows)]),
+            np.repeat(self.shapes, self.num_batches, axis=0),
+            random.permutation(self.steps_per_epoch),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """The batches of an epoch, in arrays: there may be millions.
+
+    Attributes:
+        pairs: Int32 array, pairs in the order of batches sorted by shape.
+        starts: Int array, where in `pairs` each of these begins.
+        shapes: Int array `(n, 2)`, rows and length of each.
+        places: Int array, which of these is batch `j` of the epoch.
+    """
+
+    pairs: np.ndarray
+    starts: np.ndarray
+    shapes: np.ndarray
+    places: np.ndarray
+
+    def __getitem__(self, place: int):
+        """Returns `(rows, length), pairs` of a batch, the pairs not padded."""
+        sorted_place = self.places[place]
+        start, end = self.starts[sorted_place : sorted_place + 2]
+        shape = tuple(self.shapes[sorted_place].tolist())
+        return shape, self.pairs[start:end]
 
 
 def rows_of(batch_tokens: int, length: int, row_multiple: int) -> int:

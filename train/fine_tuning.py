@@ -10,7 +10,7 @@ from keras_transformer import Preset
 from keras_transformer import Transformer
 from keras_transformer.errors import UserError
 from train import run_folder
-from train.options import option
+from train.sources import option
 
 SHAPE = (
     "num_layers",

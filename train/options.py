@@ -6,12 +6,9 @@ import pathlib
 
 from keras_transformer.errors import UserError
 from train import run_folder
+from train.sources import option
 
 BEAM_SIZE = 4
-
-
-def option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def positive(kind):

@@ -13,16 +13,18 @@ from collections.abc import Iterator
 
 from keras_transformer import Preset
 from keras_transformer.errors import UserError
-from train.corpus import Pairs
+from train.corpus import Corpus
 
+# Where a run happens changes nothing in it.
+PLACES = ("run_dir", "devices", "cache_dir", "data_dir", "from_arguments")
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 
 
 def describe(
     args: argparse.Namespace,
     preset: Preset,
-    train_pairs: Pairs,
-    validation_pairs: Pairs,
+    train_pairs: Corpus,
+    validation_pairs: Corpus,
     init: dict[str, str] | None = None,
 ) -> dict:
     """Returns what `arguments.json` says of a run.
@@ -38,7 +40,7 @@ def describe(
         "arguments": {
             name: str(value) if isinstance(value, pathlib.Path) else value
             for name, value in vars(args).items()
-            if name not in ("run_dir", "devices", "from_arguments")
+            if name not in PLACES
         },
         "preset": dataclasses.asdict(preset),
         "corpus": {

@@ -5,6 +5,7 @@ import pathlib
 import keras
 import numpy as np
 import sacrebleu
+import sentencepiece
 import tensorflow as tf
 
 from keras_transformer import SubwordTokenizer
@@ -12,7 +13,7 @@ from keras_transformer.decoding import END_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.translation import search_translations
 from train.corpus import Pairs
-from train.vocabulary import encode
+from train.vocabulary import Ids
 
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
@@ -45,7 +46,12 @@ class ValidationBleu(keras.callbacks.Callback):
     ):
         super().__init__()
         self._pairs = pairs
-        self._sources = encode(pairs.sources, model_proto)
+        processor = sentencepiece.SentencePieceProcessor(
+            model_proto=model_proto
+        )
+        sequences = processor.encode(pairs.sources, add_eos=True)
+        ends = np.cumsum([0] + [len(ids) for ids in sequences])
+        self._sources = Ids(np.concatenate(sequences), ends)
         self._tokenizer = SubwordTokenizer(model_proto)
         self._log_dir = log_dir
         self._every = every

@@ -1,7 +1,9 @@
 """One subword vocabulary for both languages (Section 5.1)."""
 
 import dataclasses
+import functools
 import io
+import itertools
 import re
 
 import numpy as np
@@ -12,17 +14,21 @@ from keras_transformer.decoding import END_ID
 from keras_transformer.errors import UserError
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.corpus import Pairs
+from train.corpus import Corpus
+
+# Pairs that a vocabulary is learnt on; more would change it little.
+SAMPLE = 500_000
 
 
-def learn_vocabulary(pairs: Pairs, vocabulary_size: int) -> bytes:
+def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
     """Learns a byte-pair encoding on both sides of a corpus.
 
     Characters that the vocabulary lacks are spelt in bytes, so that nothing
-    but invalid UTF-8 is unknown.
+    but invalid UTF-8 is unknown. Of a corpus of more than 500,000 pairs it sees
+    every second, every third and so on, so that the sample fits in memory.
 
     Args:
-        pairs: The training corpus.
+        corpus: The training corpus.
         vocabulary_size: Int, pieces in all, special and byte pieces included.
 
     Returns:
@@ -33,9 +39,10 @@ def learn_vocabulary(pairs: Pairs, vocabulary_size: int) -> bytes:
             that its characters do not fit.
     """
     model = io.BytesIO()
+    sources, targets = zip(*sample(corpus, SAMPLE), strict=True)
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(pairs.sources + pairs.targets),
+            sentence_iterator=itertools.chain(sources, targets),
             model_writer=model,
             model_type="bpe",
             vocab_size=vocabulary_size,
@@ -51,6 +58,12 @@ def learn_vocabulary(pairs: Pairs, vocabulary_size: int) -> bytes:
     except RuntimeError as error:
         raise UserError(explain(str(error), vocabulary_size)) from None
     return model.getvalue()
+
+
+def sample(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
+    """Returns every k-th pair, with the least k that gives `limit` at most."""
+    step = -(-len(corpus) // limit)
+    return list(itertools.islice(corpus, 0, None, step))
 
 
 def explain(message: str, vocabulary_size: int) -> str:
@@ -75,7 +88,7 @@ class Ids:
     """Id sequences of different lengths, one behind the other.
 
     Attributes:
-        flat: Int array of all ids.
+        flat: Int array of all ids; may be mapped from a file.
         offsets: Int array, one longer than there are sequences: sequence `i`
             is `flat[offsets[i] : offsets[i + 1]]`.
     """
@@ -83,99 +96,47 @@ class Ids:
     flat: np.ndarray
     offsets: np.ndarray
 
-    @property
+    @functools.cached_property
     def lengths(self) -> np.ndarray:
-        return np.diff(self.offsets)
+        """Int32 array of the sequences' lengths."""
+        lengths = np.empty(len(self.offsets) - 1, np.int32)
+        np.subtract(
+            self.offsets[1:], self.offsets[:-1], out=lengths, casting="unsafe"
+        )
+        return lengths
 
     def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
         """Returns sequences `indices`, padded to an int32 `(n, length)`."""
         columns = np.arange(length)
         real = columns < self.lengths[indices][:, None]
-        places = np.where(real, self.offsets[indices][:, None] + columns, 0)
-        return np.where(real, self.flat[places], PADDING_ID).astype(np.int32)
+        places = (self.offsets[indices][:, None] + columns)[real]
+        padded = np.full(real.shape, PADDING_ID, np.int32)
+        padded[real] = self.flat[places]
+        return padded
 
 
 @dataclasses.dataclass(frozen=True)
 class EncodedPairs:
-    """Line-aligned id sequences; each ends in the end symbol."""
+    """Line-aligned id sequences; each ends in the end symbol.
+
+    Attributes:
+        sources: Ids of the sentences.
+        targets: Ids of their translations.
+        repeats: Int array, how often each pair comes in an epoch, or `None`
+            where every one comes once.
+    """
 
     sources: Ids
     targets: Ids
+    repeats: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.sources.offsets) - 1
 
 
-def encode(lines: list[str], model_proto: bytes) -> Ids:
-    """Turns sentences into ids that end in the end symbol."""
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
-    sequences = processor.encode(lines, add_eos=True)
-    lengths = [len(sequence) for sequence in sequences]
-    flat = np.fromiter(
-        (id_ for sequence in sequences for id_ in sequence),
-        np.int32,
-        count=sum(lengths),
-    )
-    return Ids(flat, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
-
-
-@dataclasses.dataclass(frozen=True)
-class Selection:
-    """What became of a corpus: pairs kept, and counts of the dropped."""
-
-    kept: Pairs
-    empty: int
-    too_long: int
-
-    def report(self, name: str) -> str:
-        total = len(self.kept) + self.empty + self.too_long
-        return (
-            f"{name}: {total:,} pairs read, {len(self.kept):,} kept, "
-            f"{self.empty:,} empty and {self.too_long:,} too long dropped"
-        )
-
-
-def select(pairs: Pairs, model_proto: bytes, max_length: int):
-    """Encodes a corpus, without its empty and over-long pairs.
-
-    Args:
-        pairs: The corpus.
-        model_proto: Serialized SentencePiece model.
-        max_length: Int, most tokens of a side, the end symbol counted.
-
-    Returns:
-        The `EncodedPairs` and the `Selection`.
-
-    Raises:
-        UserError: If no pair is left.
-    """
-    blank = np.array(
-        [
-            not source.strip() or not target.strip()
-            for source, target in zip(pairs.sources, pairs.targets, strict=True)
-        ],
-        bool,
-    )
-    sides = [
-        encode(side, model_proto) for side in (pairs.sources, pairs.targets)
-    ]
-    lengths = np.maximum(sides[0].lengths, sides[1].lengths)
-    too_long = ~blank & (lengths > max_length)
-    keep = np.flatnonzero(~blank & ~too_long)
-    if not len(keep):
-        raise UserError(
-            f"no pair of the corpus has text of 1 to {max_length} tokens on "
-            f"both sides (--max-length). Received: {len(pairs)} pairs"
-        )
-    kept = Pairs(
-        [pairs.sources[i] for i in keep], [pairs.targets[i] for i in keep]
-    )
-    selection = Selection(kept, int(blank.sum()), int(too_long.sum()))
-    return EncodedPairs(*[take(side, keep) for side in sides]), selection
-
-
 def take(ids: Ids, indices: np.ndarray) -> Ids:
+    """Returns the sequences `indices`, in that order."""
     lengths = ids.lengths[indices]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     starts = np.repeat(ids.offsets[indices] - offsets[:-1], lengths)
     return Ids(ids.flat[starts + np.arange(offsets[-1])], offsets)

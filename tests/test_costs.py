@@ -1,0 +1,80 @@
+"""Tests of `train.costs`."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from keras_transformer import PRESETS
+from keras_transformer import Transformer
+from train.batches import BatchPlan
+from train.costs import count_flops
+from train.costs import count_parameters
+from train.costs import estimate_memory
+from train.vocabulary import EncodedPairs
+from train.vocabulary import Ids
+
+ODD = dataclasses.replace(
+    PRESETS["tiny"],
+    num_layers=2,
+    hidden_dim=10,
+    intermediate_dim=14,
+    num_heads=3,
+    key_dim=5,
+    value_dim=7,
+)
+
+
+def make_plan():
+    """Returns 20 pairs of 3 and 6 of 5 tokens a side, in batches of 8 rows."""
+    offsets = np.cumsum([0] + [3] * 20 + [5] * 6)
+    ids = Ids(np.ones(offsets[-1], np.int32), offsets)
+    return BatchPlan(EncodedPairs(ids, ids), batch_tokens=8, seed=0)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("positions", ["sine", "learned"])
+def test_counts_the_parameters_of_the_model(norm, positions):
+    preset = dataclasses.replace(ODD, norm=norm, positions=positions)
+    model = Transformer.from_preset(preset, 50, sequence_length=11)
+    model.build()
+
+    assert count_parameters(preset, 50, 11) == model.count_params()
+
+
+def test_the_base_model_has_the_parameters_of_table_3():
+    millions = count_parameters(PRESETS["base"], 37_000, 256) / 1e6
+
+    assert millions == pytest.approx(65, rel=0.05)
+
+
+def test_counts_the_flops_of_every_product():
+    plan = make_plan()
+    products = 0  # Multiplications of a forward pass, one epoch.
+    for batches, (rows, length) in zip(
+        plan.num_batches, plan.shapes, strict=True
+    ):
+        inner = 3 * 5, 3 * 5, 3 * 7, 3 * 7  # Queries, keys, values, output.
+        attention = rows * length * 10 * sum(inner)
+        attention += rows * 3 * length * length * (5 + 7)
+        feed_forward = rows * length * 10 * 14 * 2
+        products += batches * 2 * (3 * attention + 2 * feed_forward)
+    products += plan.target_tokens * 10 * 50
+
+    assert plan.shapes == ((8, 3), (8, 5))
+    assert plan.num_batches == (2, 2)
+    # Two operations a multiplication; the backward pass takes two such.
+    flops = count_flops(ODD, 50, plan)
+    assert flops == pytest.approx(6 * products / plan.steps_per_epoch)
+
+
+def test_memory_counts_weights_four_times_and_the_largest_batch():
+    plan = make_plan()
+    memory = estimate_memory(ODD, 50, 11, plan)
+    half = estimate_memory(ODD, 50, 11, plan, "bfloat16", num_replicas=2)
+
+    state = memory["weights"] + memory["gradients"] + memory["optimizer"]
+    assert state == 16 * count_parameters(ODD, 50, 11)
+    assert memory["logits"] == 3 * 4 * 8 * 5 * 50
+    assert half["logits"] == memory["logits"] // 2
+    assert half["activations"] == memory["activations"] // 4

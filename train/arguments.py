@@ -1,0 +1,188 @@
+"""The options of `python -m train`, and what follows from them."""
+
+import argparse
+import dataclasses
+import pathlib
+
+from keras_transformer import PRESETS
+from keras_transformer import Preset
+from keras_transformer.errors import UserError
+from keras_transformer.presets import find_preset
+from train import fine_tuning
+from train import sources
+from train.fit import PRECISIONS
+from train.options import add_quality_arguments
+from train.options import add_start_arguments
+from train.options import fraction
+from train.options import parse
+from train.options import positive
+from train.options import resolve_quality
+from train.sources import FILES
+from train.sources import option
+
+DEMO_VOCABULARY_SIZE = 1_500
+VOCABULARY_SIZE = 8_000
+MAX_LENGTH = 256
+PRESET = "base"
+ROUNDS = 40
+
+
+def parse_arguments(
+    argv: list[str] | None, description: str
+) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m train",
+        description=description,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    text = parser.add_argument_group("corpus")
+    sources.add_arguments(text)
+    text.add_argument(
+        "--vocabulary-size",
+        type=int,
+        help="subword pieces of both languages together (default: "
+        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo)",
+    )
+    text.add_argument(
+        "--max-length",
+        type=positive(int),
+        help="longest side of a pair, in tokens; longer pairs are dropped "
+        f"(default: {MAX_LENGTH})",
+    )
+    text.add_argument(
+        "--cache-dir",
+        type=pathlib.Path,
+        help="folder for encoded text that several runs may share (default: "
+        "encoded/ in the run folder)",
+    )
+    add_training_arguments(parser.add_argument_group("training"))
+    add_quality_arguments(parser.add_argument_group("quality"))
+    add_start_arguments(parser.add_argument_group("another run"))
+    model = parser.add_argument_group(
+        "model", "each replaces a number of the preset"
+    )
+    for field in dataclasses.fields(Preset):
+        if field.name in ("steps", "warmup_steps"):
+            model.add_argument(option(field.name), type=positive(int))
+        elif field.name != "description":
+            model.add_argument(option(field.name), type=field.type)
+    return parse(parser, argv, (("dataset",), FILES))
+
+
+def add_training_arguments(group) -> None:
+    group.add_argument(
+        "--run-dir",
+        type=pathlib.Path,
+        required=True,
+        help="folder for everything that is written",
+    )
+    group.add_argument(
+        "--preset",
+        metavar="NAME",
+        help=f"one of {', '.join(PRESETS)} (Table 3, and two of ours; "
+        f"default: {PRESET}, or that of --init-from)",
+    )
+    group.add_argument(
+        "--batch-tokens",
+        type=positive(int),
+        default=25_000,
+        help="positions of a side in an update, over all devices (Section 5.1)",
+    )
+    group.add_argument(
+        "--round-steps",
+        type=positive(int),
+        help="updates between validations and checkpoints (default: a "
+        f"{ROUNDS}th of all, 100 at least)",
+    )
+    group.add_argument(
+        "--average",
+        type=positive(int),
+        default=5,
+        metavar="N",
+        help="checkpoints whose mean is the final model (Section 6.1)",
+    )
+    group.add_argument(
+        "--learning-rate-scale",
+        type=positive(float),
+        default=1.0,
+        help="factor of the paper's learning rate (Section 5.3)",
+    )
+    group.add_argument(
+        "--precision",
+        choices=list(PRECISIONS),
+        default="float32",
+        help="of matrix products; weights, softmax and loss stay float32",
+    )
+    group.add_argument(
+        "--max-tokens-per-replica",
+        type=positive(int),
+        metavar="N",
+        help="positions of a side that a device takes at once; a larger share "
+        "of an update is taken in several turns (default: no limit)",
+    )
+    group.add_argument(
+        "--clip-norm",
+        type=positive(float),
+        metavar="NORM",
+        help="shrink longer gradients to this norm (default: never)",
+    )
+    group.add_argument(
+        "--average-decay",
+        type=fraction,
+        metavar="DECAY",
+        help="make the final model the exponential moving average of the "
+        "weights, such as 0.999, instead of the mean of checkpoints",
+    )
+    group.add_argument(
+        "--devices",
+        nargs="+",
+        metavar="DEVICE",
+        help="such as GPU:0 GPU:1 (default: all GPUs, else the CPU)",
+    )
+    group.add_argument(
+        "--seed", type=int, default=0, help="of weights, dropout and order"
+    )
+
+
+def resolve(
+    args: argparse.Namespace, start: fine_tuning.FinishedRun | None
+) -> Preset:
+    """Fills in defaults that hang on other arguments; returns the preset."""
+    sources.check_arguments(args)
+    resolve_quality(args)
+    preset = choose_preset(args, start)
+    if start:
+        start.check_shape(preset, args.vocabulary_size, args.max_length)
+        args.vocabulary_size = start.arguments["vocabulary_size"]
+        if args.max_length is None:
+            args.max_length = start.arguments["max_length"]
+    if args.max_length is None:
+        args.max_length = MAX_LENGTH
+    if args.vocabulary_size is None:
+        args.vocabulary_size = (
+            DEMO_VOCABULARY_SIZE if args.dataset == "demo" else VOCABULARY_SIZE
+        )
+    if args.round_steps is None:
+        args.round_steps = max(100, preset.steps // ROUNDS)
+    return preset
+
+
+def choose_preset(
+    args: argparse.Namespace, start: fine_tuning.FinishedRun | None
+) -> Preset:
+    """Returns the preset, with the numbers that options replace."""
+    if start and args.preset is None:
+        preset = start.preset
+    else:
+        args.preset = args.preset or PRESET
+        try:
+            preset = find_preset(args.preset)
+        except ValueError as error:
+            message = str(error).replace("`preset`", "--preset")
+            raise UserError(message.replace("preset=", "--preset ")) from None
+    changes = {
+        field.name: getattr(args, field.name)
+        for field in dataclasses.fields(Preset)
+        if getattr(args, field.name, None) is not None
+    }
+    return dataclasses.replace(preset, **changes)

@@ -1,0 +1,248 @@
+"""Where a corpus comes from: its name on the command line, or a mixture."""
+
+import argparse
+import fractions
+import hashlib
+import itertools
+import json
+import pathlib
+from collections.abc import Iterator
+
+from keras_transformer.errors import UserError
+from train.corpus import Corpus
+from train.corpus import FilePairs
+from train.corpus import demo_pairs
+from train.tfds_pairs import TfdsPairs
+from train.tfds_pairs import find_builder
+
+FILE_KEYS = {"source", "target"}
+FILES = (
+    "train_source",
+    "train_target",
+    "validation_source",
+    "validation_target",
+)
+DEMO_SPLITS = ("train", "validation", "test", "unseen")
+DATASET_KEYS = {"dataset", "split", "source_language"}
+
+
+def add_arguments(group) -> None:
+    """Adds the options that name the corpus."""
+    path = {"type": pathlib.Path, "metavar": "FILE"}
+    group.add_argument(
+        "--dataset",
+        metavar="NAME",
+        help="demo, the embedded English-Spanish one, or a translation set of "
+        "TensorFlow Datasets: tfds:wmt14_translate/de-en",
+    )
+    for name in FILES:
+        group.add_argument(
+            option(name), **path, help="UTF-8, one sentence a line, may be gzip"
+        )
+    group.add_argument(
+        "--mixture",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="JSON list of training sources and their weights; the validation "
+        "set comes from --dataset or the validation files",
+    )
+    group.add_argument(
+        "--source-language",
+        metavar="LANGUAGE",
+        help="of a tfds: set (default: the first that it names)",
+    )
+    for split in ("train", "validation"):
+        group.add_argument(
+            f"--{split}-split",
+            metavar="SPLIT",
+            help=f"of a tfds: set, or a part such as train[99%%:] (default: "
+            f"{split})",
+        )
+    group.add_argument(
+        "--data-dir",
+        type=pathlib.Path,
+        help="folder of TensorFlow Datasets (default: the package's)",
+    )
+
+
+def option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Refuses a corpus that is named twice, or not whole."""
+    files = FILES[2:] if args.mixture else FILES
+    given = [option(name) for name in FILES if getattr(args, name)]
+    wanted = [option(name) for name in files]
+    if args.dataset is None and given != wanted:
+        raise UserError(
+            f"the corpus must be --dataset NAME, or all of {', '.join(wanted)}"
+            f"{' with --mixture' if args.mixture else ''}. "
+            f"Received: {', '.join(given) or 'neither'}"
+        )
+    if args.dataset and given:
+        raise UserError(
+            "the corpus must be --dataset or files, not both. "
+            f"Received: --dataset {args.dataset} and {', '.join(given)}"
+        )
+    of_sets = ("source_language", "train_split", "validation_split")
+    given = [option(name) for name in of_sets if getattr(args, name)]
+    if given and not args.dataset and not args.mixture:
+        raise UserError(
+            f"{', '.join(map(option, of_sets))} are of --dataset. "
+            f"Received: {', '.join(given)} and files"
+        )
+
+
+def load_corpus(args: argparse.Namespace) -> tuple[Corpus, Corpus]:
+    """Returns the training and the validation pairs."""
+    training = (
+        read_mixture(args.mixture, args.source_language, args.data_dir)
+        if args.mixture
+        else open_split(args, "train")
+    )
+    return training, open_split(args, "validation")
+
+
+def open_split(args: argparse.Namespace, split: str) -> Corpus:
+    if args.dataset is None:
+        source = getattr(args, f"{split}_source")
+        return FilePairs(source, getattr(args, f"{split}_target"))
+    part = getattr(args, f"{split}_split") or split
+    return open_dataset(args.dataset, part, args.source_language, args.data_dir)
+
+
+def open_dataset(
+    name: str,
+    split: str,
+    source_language: str | None = None,
+    data_dir: pathlib.Path | None = None,
+) -> Corpus:
+    """Returns a split of a corpus that has a name.
+
+    Args:
+        name: `"demo"`, or `"tfds:"` and a set of TensorFlow Datasets.
+        split: Such as `"train"`.
+        source_language: One of a set's two languages.
+        data_dir: Folder of prepared sets.
+
+    Raises:
+        UserError: If there is no such corpus, split or language, or no data.
+    """
+    if name == "demo":
+        if split not in DEMO_SPLITS or source_language not in (None, "en"):
+            raise UserError(
+                f"the demo goes from en and has {', '.join(DEMO_SPLITS)}. "
+                f"Received: source language {source_language}, split {split}"
+            )
+        return demo_pairs(split)
+    if not name.startswith("tfds:"):
+        raise UserError(
+            "--dataset must be demo or tfds:NAME/CONFIG, such as "
+            f"tfds:wmt14_translate/de-en. Received: {name}"
+        )
+    builder = find_builder(name.removeprefix("tfds:"), data_dir)
+    return TfdsPairs(builder, split, source_language)
+
+
+class Mixture(Corpus):
+    """Several corpora, one behind the other, each with a weight.
+
+    Pair `i` of a corpus of weight `w` comes `floor(w (i + 1)) - floor(w i)`
+    times in every epoch: 2.5 makes two and three copies in turn, 0.5 leaves
+    every other pair out. The vocabulary is learnt on all text, weights aside.
+
+    Args:
+        parts: Pairs of a corpus and its weight, a positive fraction.
+    """
+
+    def __init__(self, parts: list[tuple[Corpus, fractions.Fraction]]):
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return itertools.chain.from_iterable(part for part, _ in self._parts)
+
+    def __len__(self) -> int:
+        return sum(len(part) for part, _ in self._parts)
+
+    def digest(self) -> str:
+        parts = [[part.digest(), str(weight)] for part, weight in self._parts]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def repeats(self) -> Iterator[int]:
+        for part, weight in self._parts:
+            before = 0
+            for number in range(1, len(part) + 1):
+                # What `floor(weight * number)` is, quickly.
+                after = number * weight.numerator // weight.denominator
+                yield after - before
+                before = after
+
+
+def read_mixture(
+    path: pathlib.Path,
+    source_language: str | None = None,
+    data_dir: pathlib.Path | None = None,
+) -> Mixture:
+    """Reads the file of `--mixture`.
+
+    It holds a JSON list of objects: `"source"` and `"target"`, two files whose
+    names hold from the mixture's folder on, or `"dataset"`, and if need be
+    `"split"` and `"source_language"`; and each may have a `"weight"`, 1 by
+    default.
+
+    Args:
+        path: Path of the file.
+        source_language: That of data sets which name none of their own.
+        data_dir: Folder of prepared sets.
+
+    Raises:
+        UserError: If the file, or what it names, is not as it must be.
+    """
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}") from None
+    except ValueError as error:  # No JSON, or no UTF-8.
+        raise UserError(f"{path} must be JSON: {error}") from None
+    if not isinstance(entries, list) or not entries:
+        raise UserError(
+            f"{path} must hold a list of sources. Received: {entries!r}"
+        )
+    parts = []
+    for number, entry in enumerate(entries, start=1):
+        where = f"{path}, source {number}"
+        check_entry(entry, where)
+        weight = fractions.Fraction(str(entry.get("weight", 1)))
+        if "dataset" in entry:
+            part = open_dataset(
+                entry["dataset"],
+                entry.get("split", "train"),
+                entry.get("source_language", source_language),
+                data_dir,
+            )
+        else:
+            names = entry["source"], entry["target"]
+            part = FilePairs(*[path.parent / name for name in names])
+        parts.append((part, weight))
+    return Mixture(parts)
+
+
+def check_entry(entry: object, where: str) -> None:
+    keys = set(entry) - {"weight"} if isinstance(entry, dict) else set()
+    if keys != FILE_KEYS and not {"dataset"} <= keys <= DATASET_KEYS:
+        raise UserError(
+            f'{where} must name "source" and "target", or "dataset" and if '
+            'need be "split" and "source_language", and may have a "weight". '
+            f"Received: {json.dumps(entry)}"
+        )
+    texts = [entry[key] for key in sorted(keys)]
+    if not all(isinstance(text, str) for text in texts):
+        raise UserError(f"{where} must be of strings. Received: {texts}")
+    weight = entry.get("weight", 1)
+    number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if not number or not 0 < weight < float("inf"):
+        raise UserError(
+            f'"weight" of {where} must be a number above 0. '
+            f"Received: {weight!r}"
+        )
