@@ -333,7 +333,6 @@ def test_a_run_starts_from_the_model_of_another(
     description = json.loads(path.read_text())
     assert description["preset"]["hidden_dim"] == 8
     assert description["init"]["tokenizer"] == hashlib.sha256(proto).hexdigest()
-    assert f"model: that of {start}" in capsys.readouterr().out
     args = train_command.parse_arguments(
         ["--run-dir", "x", "--from-arguments", str(path)]
     )

@@ -28,7 +28,7 @@ ROUNDS = 40
 
 
 def parse_arguments(
-    argv: list[str] | None, description: str
+    argv: list[str] | None = None, description: str | None = None
 ) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m train",
