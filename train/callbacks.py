@@ -3,6 +3,7 @@
 import time
 
 import keras
+import numpy as np
 
 
 class Progress(keras.callbacks.Callback):
@@ -32,7 +33,13 @@ class Progress(keras.callbacks.Callback):
             "tokens_per_second": tokens / seconds,
             "minutes_left": left * seconds / 60,
         }
-        logs.update(self._figures)
+        self._add_to(logs)
 
     def on_epoch_end(self, epoch, logs=None):
+        self._add_to(logs)
+
+    def _add_to(self, logs):
         logs.update(self._figures)
+        for name, value in logs.items():
+            # Of several workers they come as arrays of one number.
+            logs[name] = float(np.ravel(value)[0])

@@ -65,8 +65,11 @@ def broadcast(
     def share():
         context = tf.distribute.get_replica_context()
         first = tf.equal(context.replica_id_in_sync_group, 0)
-        kept = [tf.where(first, a, tf.zeros_like(a)) for a in arrays]
-        return context.all_reduce("SUM", kept)
+        # One by one: together they would have to be of one dtype.
+        return [
+            context.all_reduce("SUM", tf.where(first, a, tf.zeros_like(a)))
+            for a in arrays
+        ]
 
     shared = strategy.run(tf.function(share))
     return [
