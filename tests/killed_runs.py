@@ -2,7 +2,8 @@
 
 TensorFlow is imported once; each life of the run is a fork of this process,
 which has not started TensorFlow's runtime. Arguments: number of lives that end
-at a random moment, seed, then the options of `python -m train`.
+at a random moment, seed, then the options of `python -m train`, --run-dir
+last. A run that nobody kills goes to the folder of that name and `-timed`.
 """
 
 import os
