@@ -14,7 +14,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m export",
         description=__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     path = {"type": pathlib.Path, "required": True}
     parser.add_argument("--run-dir", **path, help="folder of a finished run")
@@ -22,22 +21,30 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         "--export-dir", **path, help="folder for the SavedModel's versions"
     )
     parser.add_argument(
-        "--beam-size", type=int, default=4, help="beams a sentence"
+        "--beam-size",
+        type=int,
+        default=4,
+        help="beams a sentence (default: %(default)s)",
     )
     parser.add_argument(
         "--length-penalty",
         type=float,
         default=0.6,
-        help="0 prefers short translations, more prefers longer ones",
+        help="0 prefers short translations, more prefers longer ones "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--max-extra-length",
         type=int,
         default=50,
-        help="tokens by which a translation may exceed its source",
+        help="tokens by which a translation may exceed its source "
+        "(default: %(default)s)",
     )
     parser.add_argument(
-        "--version", type=int, default=1, help="folder in --export-dir"
+        "--version",
+        type=int,
+        default=1,
+        help="folder in --export-dir (default: %(default)s)",
     )
     return parser.parse_args(argv)
 

@@ -18,7 +18,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m export.evaluate",
         description=__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add_export_arguments(parser)
     path = {"type": pathlib.Path, "required": True, "metavar": "FILE"}

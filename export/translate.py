@@ -25,7 +25,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m export.translate",
         description=__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add_export_arguments(parser)
     parser.add_argument(
@@ -47,7 +46,10 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder that `python -m export` wrote; the newest version is used",
     )
     parser.add_argument(
-        "--batch-size", type=int, default=64, help="sentences at a time"
+        "--batch-size",
+        type=int,
+        default=64,
+        help="sentences at a time (default: %(default)s)",
     )
 
 

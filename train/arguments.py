@@ -31,9 +31,7 @@ def parse_arguments(
     argv: list[str] | None = None, description: str | None = None
 ) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m train",
-        description=description,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        prog="python -m train", description=description
     )
     text = parser.add_argument_group("corpus")
     sources.add_arguments(text)
@@ -62,10 +60,13 @@ def parse_arguments(
         "model", "each replaces a number of the preset"
     )
     for field in dataclasses.fields(Preset):
-        if field.name in ("steps", "warmup_steps"):
-            model.add_argument(option(field.name), type=positive(int))
-        elif field.name != "description":
-            model.add_argument(option(field.name), type=field.type)
+        if field.name != "description":
+            updates = field.name in ("steps", "warmup_steps")
+            model.add_argument(
+                option(field.name),
+                type=positive(int) if updates else field.type,
+                metavar=field.type.__name__,
+            )
     return parse(parser, argv, (("dataset",), FILES))
 
 
@@ -86,7 +87,8 @@ def add_training_arguments(group) -> None:
         "--batch-tokens",
         type=positive(int),
         default=25_000,
-        help="positions of a side in an update, over all devices (Section 5.1)",
+        help="positions of a side in an update, over all devices (Section 5.1; "
+        "default: %(default)s)",
     )
     group.add_argument(
         "--round-steps",
@@ -99,19 +101,22 @@ def add_training_arguments(group) -> None:
         type=positive(int),
         default=5,
         metavar="N",
-        help="checkpoints whose mean is the final model (Section 6.1)",
+        help="checkpoints whose mean is the final model (Section 6.1; default: "
+        "%(default)s)",
     )
     group.add_argument(
         "--learning-rate-scale",
         type=positive(float),
         default=1.0,
-        help="factor of the paper's learning rate (Section 5.3)",
+        help="factor of the paper's learning rate (Section 5.3; default: "
+        "%(default)s)",
     )
     group.add_argument(
         "--precision",
         choices=list(PRECISIONS),
         default="float32",
-        help="of matrix products; weights, softmax and loss stay float32",
+        help="of matrix products; weights, softmax and loss stay float32 "
+        "(default: %(default)s)",
     )
     group.add_argument(
         "--max-tokens-per-replica",
@@ -140,7 +145,10 @@ def add_training_arguments(group) -> None:
         help="such as GPU:0 GPU:1 (default: all GPUs, else the CPU)",
     )
     group.add_argument(
-        "--seed", type=int, default=0, help="of weights, dropout and order"
+        "--seed",
+        type=int,
+        default=0,
+        help="of weights, dropout and order (default: %(default)s)",
     )
 
 
