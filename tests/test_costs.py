@@ -71,7 +71,7 @@ def test_counts_the_flops_of_every_product():
 def test_memory_counts_weights_four_times_and_the_largest_batch():
     plan = make_plan()
     memory = estimate_memory(ODD, 50, 11, plan)
-    half = estimate_memory(ODD, 50, 11, plan, "bfloat16", num_replicas=2)
+    half = estimate_memory(ODD, 50, 11, plan, "bfloat16", num_parts=2)
 
     state = memory["weights"] + memory["gradients"] + memory["optimizer"]
     assert state == 16 * count_parameters(ODD, 50, 11)

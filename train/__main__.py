@@ -69,6 +69,7 @@ def report_corpus(
     args: argparse.Namespace,
     preset: Preset,
     encoded: list[cache.Encoded],
+    settings: fit.FitSettings,
     num_replicas: int,
 ) -> None:
     """Says and writes what the run trains on."""
@@ -86,7 +87,7 @@ def report_corpus(
             args.vocabulary_size,
             args.max_length,
             args.precision,
-            num_replicas,
+            num_replicas * settings.micro_batches(num_replicas),
         ),
         args.run_dir,
     )
@@ -184,7 +185,9 @@ def run(args: argparse.Namespace) -> None:
             task.transformer.set_weights(start.transformer.get_weights())
     # From here on the folder is this run's; a mistake before claims nothing.
     run_folder.claim(args.run_dir, description)
-    report_corpus(args, preset, encoded, strategy.num_replicas_in_sync)
+    report_corpus(
+        args, preset, encoded, settings, strategy.num_replicas_in_sync
+    )
     state = fit.fit(
         task,
         *(each.pairs for each in encoded),

@@ -3,7 +3,7 @@
 from keras_transformer import Preset
 from train.batches import BatchPlan
 
-FLOAT_BYTES = {"float32": 4, "bfloat16": 2}
+FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 def count_parameters(
@@ -71,7 +71,7 @@ def estimate_memory(
     max_length: int,
     plan: BatchPlan,
     precision: str = "float32",
-    num_replicas: int = 1,
+    num_parts: int = 1,
 ) -> dict[str, int]:
     """Returns bytes that a device needs, roughly.
 
@@ -87,8 +87,9 @@ def estimate_memory(
         vocabulary_size: Int, `V`.
         max_length: Int, positions that `positions="learned"` has vectors for.
         plan: The batches; the largest counts.
-        precision: `"float32"` or `"bfloat16"`, of the activations.
-        num_replicas: Int, devices that share the rows.
+        precision: `"float32"`, `"bfloat16"` or `"float16"`, of the
+            activations.
+        num_parts: Int, devices times micro-batches, which share the rows.
     """
     weights = 4 * count_parameters(preset, vocabulary_size, max_length)
     heads = preset.num_heads * (preset.key_dim + preset.value_dim)
@@ -102,6 +103,6 @@ def estimate_memory(
         "weights": weights,
         "gradients": weights,
         "optimizer": 2 * weights,
-        "logits": 3 * 4 * positions * vocabulary_size // num_replicas,
-        "activations": FLOAT_BYTES[precision] * numbers // num_replicas,
+        "logits": 3 * 4 * positions * vocabulary_size // num_parts,
+        "activations": FLOAT_BYTES[precision] * numbers // num_parts,
     }

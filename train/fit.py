@@ -185,11 +185,6 @@ def fit(
         settings.seed,
         multiple,
     )
-    shapes = ", ".join(f"{rows}x{length}" for rows, length in plan.shapes)
-    print(
-        f"batches: {plan.steps_per_epoch:,} an epoch, {plan.fill:.0%} of their "
-        f"positions are tokens, shapes {shapes}"
-    )
     with signals.collected() as received, strategy.scope():
         state = RunState(task, run_dir, steps, settings.keep, received)
         start = state.restore()

@@ -29,7 +29,7 @@ def make_report(
     vocabulary_size: int,
     max_length: int,
     precision: str = "float32",
-    num_replicas: int = 1,
+    num_parts: int = 1,
 ) -> dict:
     """Returns all that is known before the first update, as JSON.
 
@@ -40,8 +40,8 @@ def make_report(
         preset: Sizes of the model, and number of updates.
         vocabulary_size: Int, pieces of the tokenizer.
         max_length: Int, longest side of a pair.
-        precision: `"float32"` or `"bfloat16"`.
-        num_replicas: Int, devices.
+        precision: `"float32"`, `"bfloat16"` or `"float16"`.
+        num_parts: Int, devices times micro-batches, which share a batch.
     """
     flops = count_flops(preset, vocabulary_size, plan)
     return {
@@ -68,7 +68,7 @@ def make_report(
                 max_length,
                 plan,
                 precision,
-                num_replicas,
+                num_parts,
             ),
         },
     }
@@ -88,6 +88,7 @@ def format_report(report: dict) -> str:
     memory = sum(model["memory_bytes"].values())
     overlap = report["validation"]["in_training"]
     epochs = model["steps"] / batches["steps_per_epoch"]
+    shapes = ", ".join(f"{r}x{length}" for r, length in batches["shapes"])
     return "\n".join(
         [
             *describe_text("training", report["training"]),
@@ -98,6 +99,7 @@ def format_report(report: dict) -> str:
             f"an epoch: {batches['steps_per_epoch']:,} updates, "
             f"{batches['tokens_per_epoch']:,} tokens of both sides, "
             f"{batches['fill']:.1%} of all positions",
+            f"  rows x length: {shapes}",
             f"model: {model['parameters']:,} parameters, about "
             f"{memory / 1e9:.2g} GB a device",
             f"training: {model['steps']:,} updates ({epochs:.1f} epochs) of "
