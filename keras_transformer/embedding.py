@@ -63,11 +63,16 @@ class TokenEmbedding(keras.layers.Layer):
             name="embeddings",
         )
 
-    def call(self, inputs, reverse=False):
+    def call(self, inputs, reverse=False, training=None):
         table = ops.convert_to_tensor(self.embeddings)
         if reverse:
             return ops.matmul(inputs, ops.transpose(table))
         scale = ops.cast(self.hidden_dim**0.5, table.dtype)
+        if training:
+            # A product has a dense gradient. TensorFlow's of rows alone lists
+            # them, and Keras's Adam squares those of an id that comes twice
+            # before it adds them up.
+            return ops.take(table * scale, inputs, axis=0)
         return ops.take(table, inputs, axis=0) * scale
 
     def compute_mask(self, inputs, mask=None):
@@ -75,12 +80,12 @@ class TokenEmbedding(keras.layers.Layer):
             return mask
         return padding_mask(inputs)
 
-    def compute_output_shape(self, input_shape, reverse=False):
+    def compute_output_shape(self, input_shape, reverse=False, training=None):
         if reverse:
             return (*input_shape[:-1], self.vocabulary_size)
         return (*input_shape, self.hidden_dim)
 
-    def compute_output_spec(self, inputs, reverse=False):
+    def compute_output_spec(self, inputs, reverse=False, training=None):
         shape = self.compute_output_shape(inputs.shape, reverse)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 

@@ -132,6 +132,25 @@ def test_a_lost_worker_ends_the_others_and_the_job_goes_on(
 
 
 @pytest.mark.slow
+def test_a_signal_to_one_worker_saves_and_ends_all(corpus, tmp_path):  # noqa: F811
+    options = [*corpus, *OPTIONS, "--steps=99999", "--round-steps=50000"]
+    command = ["train", *options, "--run-dir", str(tmp_path)]
+    workers = start_workers([command] * 2)
+    for line in workers[1].stdout:
+        if line.startswith("Epoch 1"):
+            break
+    time.sleep(5)  # The first updates take longer.
+
+    workers[1].send_signal(signal.SIGTERM)
+
+    for code, output in finish(workers, 60):
+        assert code == 143, output
+        assert "The same command goes on after update" in output
+    (index,) = (tmp_path / "checkpoints").glob("ckpt-*.index")
+    assert 0 < int(index.stem[5:]) < 50_000
+
+
+@pytest.mark.slow
 def test_workers_refuse_another_text_than_the_chiefs(
     corpus,  # noqa: F811
     tmp_path,

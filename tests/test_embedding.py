@@ -100,6 +100,28 @@ def test_both_uses_train_the_one_matrix():
     np.testing.assert_allclose(of_states, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_adam_adds_up_the_gradients_of_an_id_that_repeats():
+    """Against Kingma and Ba (2015), Algorithm 1, on the dense gradient."""
+    layer = TokenEmbedding(5, 2)
+    ids = keras.Input((None,), dtype="int32")
+    model = keras.Model(ids, layer(ids))
+    model.compile(keras.optimizers.Adam(0.1, 0.9, 0.98, 1e-9), "mse")
+    x = layer.embeddings.numpy().astype(np.float64)
+    m = v = 0.0
+
+    for t, batch in enumerate(([3, 3, 3, 1], [3, 1, 1, 2]), start=1):
+        outputs = x[batch] * 2**0.5
+        gradient = np.zeros_like(x)
+        np.add.at(gradient, batch, 2 * outputs / outputs.size * 2**0.5)
+        m = 0.9 * m + 0.1 * gradient
+        v = 0.98 * v + 0.02 * gradient**2
+        step = (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.98**t)) + 1e-9)
+        x -= 0.1 * step
+        model.train_on_batch(np.array([batch]), np.zeros((1, 4, 2)))
+
+    np.testing.assert_allclose(layer.embeddings.numpy(), x, atol=1e-5)
+
+
 def test_embeddings_and_logits_start_with_unit_variance():
     keras.utils.set_random_seed(2017)
     layer = TokenEmbedding(3_000, 64)

@@ -5,6 +5,7 @@ it. The chief alone reads and writes the run folder; it hands its state to the
 others when the training starts.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -76,6 +77,24 @@ def broadcast(
         strategy.experimental_local_results(value)[0].numpy()
         for value in shared
     ]
+
+
+def any_worker(strategy: tf.distribute.Strategy, flag: bool) -> bool:
+    """Tells whether `flag` is true on some worker; all must ask at once."""
+    if not is_multi_worker():
+        return flag
+    return bool(make_sum(strategy)(tf.constant(float(flag))) > 0)
+
+
+@functools.cache
+def make_sum(
+    strategy: tf.distribute.Strategy,
+) -> tf.types.experimental.Callable:
+    @tf.function
+    def add_up(value):
+        return strategy.reduce("SUM", strategy.run(lambda: value), axis=None)
+
+    return add_up
 
 
 def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import pathlib
+import signal
 
 import keras
 import numpy as np
@@ -44,6 +45,7 @@ class RunState(keras.callbacks.Callback):
     ):
         super().__init__()
         self._task = task
+        self._strategy = tf.distribute.get_strategy()
         self._steps = steps
         self._keep = keep
         self._signals = [] if signals is None else signals
@@ -161,10 +163,8 @@ class RunState(keras.callbacks.Callback):
                 "good checkpoint is kept; try a lower --learning-rate-scale, "
                 "more --warmup-steps or --clip-norm 1 in a new --run-dir"
             )
-        if self._signals:
-            # Reading the means takes all workers, and the others go on.
-            if not cluster.is_multi_worker():
-                self._save()
+        if self._interrupted():
+            self._save()
             self._exit()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -178,8 +178,11 @@ class RunState(keras.callbacks.Callback):
         write_atomically(self._history, text.getvalue().encode())
         self._save()
         self._delete_old()
-        if self._signals and self.updates < self._steps:
+        if self._interrupted() and self.updates < self._steps:
             self._exit()
+
+    def _interrupted(self):
+        return cluster.any_worker(self._strategy, bool(self._signals))
 
     def _save(self):
         part = self._folder / "part"
@@ -203,7 +206,8 @@ class RunState(keras.callbacks.Callback):
             f"after update {saved:,}",
             flush=True,
         )
-        raise SystemExit(128 + self._signals[0])
+        # Where another worker got the signal, this one ends as if it had.
+        raise SystemExit(128 + (self._signals or [signal.SIGTERM])[0])
 
 
 def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
