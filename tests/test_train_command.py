@@ -387,3 +387,30 @@ def test_a_run_that_has_not_ended_is_no_start(finished, tmp_path):
 
     with pytest.raises(UserError, match="which has no model.keras"):
         load_finished(tmp_path)
+
+
+@pytest.mark.slow
+def test_half_precision_learns_as_well(tmp_path):
+    """300 updates on the embedded corpus, in each precision."""
+    losses = {}
+    for precision in ("float32", "bfloat16", "float16"):
+        run_dir = tmp_path / precision
+        train_command.main(
+            [
+                *("--dataset=demo", "--preset=tiny", "--num-layers=1"),
+                *("--hidden-dim=64", "--intermediate-dim=128"),
+                *("--num-heads=2", "--steps=300", "--warmup-steps=150"),
+                *("--batch-tokens=512", "--round-steps=300", "--dropout=0.1"),
+                f"--cache-dir={tmp_path / 'encoded'}",
+                f"--precision={precision}",
+                f"--run-dir={run_dir}",
+            ]
+        )
+        with (run_dir / "history.csv").open(newline="") as file:
+            (row,) = csv.DictReader(file)
+        losses[precision] = float(row["val_loss"])
+
+    print(losses)
+    assert losses["float32"] < 5  # 7.3 is that of equal probabilities.
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
+    assert losses["float16"] == pytest.approx(losses["float32"], rel=0.02)
