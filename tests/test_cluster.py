@@ -47,6 +47,7 @@ def start_workers(arguments, count=2):
                     **os.environ,
                     "TF_CONFIG": json.dumps(config),
                     "CUDA_VISIBLE_DEVICES": "-1",
+                    "PYTHONUNBUFFERED": "1",
                 },
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -137,9 +138,9 @@ def test_a_signal_to_one_worker_saves_and_ends_all(corpus, tmp_path):  # noqa: F
     command = ["train", *options, "--run-dir", str(tmp_path)]
     workers = start_workers([command] * 2)
     for line in workers[1].stdout:
-        if line.startswith("Epoch 1"):
+        if line.startswith("training:"):
             break
-    time.sleep(5)  # The first updates take longer.
+    time.sleep(8)  # The first update takes longest.
 
     workers[1].send_signal(signal.SIGTERM)
 

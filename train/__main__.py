@@ -215,4 +215,5 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with signals.exit_at_once():
+        main()

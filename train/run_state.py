@@ -4,6 +4,7 @@ import csv
 import io
 import pathlib
 import signal
+import time
 
 import keras
 import numpy as np
@@ -206,6 +207,8 @@ class RunState(keras.callbacks.Callback):
             f"after update {saved:,}",
             flush=True,
         )
+        if cluster.is_multi_worker():
+            time.sleep(1)  # The others may be reading this one's part of a sum.
         # Where another worker got the signal, this one ends as if it had.
         raise SystemExit(128 + (self._signals or [signal.SIGTERM])[0])
 
