@@ -8,6 +8,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import train.__main__ as train_command
 from keras_transformer import Preset
@@ -387,6 +388,21 @@ def test_a_run_that_has_not_ended_is_no_start(finished, tmp_path):
 
     with pytest.raises(UserError, match="which has no model.keras"):
         load_finished(tmp_path)
+
+
+def test_asks_tensorflow_for_the_same_bits(corpus, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "enable_op_determinism",
+        lambda: asked.append(True),
+    )
+
+    train_command.main(
+        [*corpus, *TINY, "--deterministic", "--run-dir", str(tmp_path)]
+    )
+
+    assert asked == [True]
 
 
 @pytest.mark.slow

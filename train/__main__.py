@@ -9,7 +9,10 @@ import argparse
 import dataclasses
 import math
 import pathlib
+import sys
 import tempfile
+
+import tensorflow as tf
 
 from keras_transformer import Preset
 from keras_transformer.errors import UserError
@@ -172,6 +175,8 @@ def run(args: argparse.Namespace) -> None:
     proto = start.model_proto if start else None
     encoded = encode_corpus(args, pairs, continues, proto)
     settings = make_settings(args)
+    if args.deterministic:
+        tf.config.experimental.enable_op_determinism()
     strategy = fit.make_strategy(args.devices)
     check_workers(args, description, strategy)
     try:
@@ -215,5 +220,6 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)  # Someone follows a log.
     with signals.exit_at_once():
         main()

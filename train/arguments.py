@@ -150,6 +150,12 @@ def add_training_arguments(group) -> None:
         default=0,
         help="of weights, dropout and order (default: %(default)s)",
     )
+    group.add_argument(
+        "--deterministic",
+        action="store_true",
+        help="let a GPU, too, give the same bits each time, at some cost; a "
+        "CPU does so without it",
+    )
 
 
 def resolve(
