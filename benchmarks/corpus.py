@@ -20,6 +20,7 @@ import time
 import numpy as np
 
 from train.batches import BatchPlan
+from train.cache import Remembered
 from train.cache import cached_vocabulary
 from train.cache import encode_corpus
 from train.corpus import FilePairs
@@ -114,8 +115,9 @@ def measure(
         times.append(time.monotonic())
         cpu.append(time.process_time())
 
-    corpus = FilePairs(folder / "source", folder / "target")
+    files = [folder / "source", folder / "target"]
     cache = folder / "cache"
+    corpus = Remembered(FilePairs(*files), files, cache)
     proto = cached_vocabulary(corpus, vocabulary_size, cache)
     stop()
     encoded = encode_corpus(corpus, proto, 256, cache)

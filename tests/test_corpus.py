@@ -1,6 +1,7 @@
 """Tests of `train.corpus`."""
 
 import gzip
+import os
 import pathlib
 import tempfile
 from unittest import mock
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from keras_transformer.errors import UserError
 from train import corpus
+from train.cache import Remembered
 from train.corpus import FilePairs
 from train.corpus import Pairs
 from train.corpus import demo_pairs
@@ -107,3 +109,40 @@ def test_the_digest_sees_text_and_side(files):
 
 def test_the_demo_corpus_comes_as_pairs():
     assert len(demo_pairs("test")) == 500
+
+
+def test_a_corpus_is_scanned_again_only_when_its_files_change(
+    files, tmp_path, monkeypatch
+):
+    paths = files(b"a\nb\n", b"c\nd\n")
+    reads = []
+    read_text = corpus.read_text
+    monkeypatch.setattr(
+        corpus, "read_text", lambda path: reads.append(path) or read_text(path)
+    )
+
+    def scan():
+        pairs = Remembered(FilePairs(*paths), list(paths), tmp_path / "cache")
+        return len(pairs), pairs.digest(), len(reads)
+
+    first = scan()
+    assert first == (2, FilePairs(*paths).digest(), 2)
+    reads.clear()
+    assert scan() == (*first[:2], 0)
+    files(b"a\nx\n", b"c\nd\n")
+    os.utime(paths[0], ns=(0, 1))
+    count, digest, _ = scan()
+    assert (count, len(reads)) == (2, 2)
+    assert digest == FilePairs(*paths).digest() != first[1]
+    (scans,) = {path.parent for path in tmp_path.rglob("*.scan")}
+    for path in scans.iterdir():
+        path.write_text("[")
+    reads.clear()
+    assert scan() == (2, digest, 2)
+
+
+def test_remembers_nothing_of_files_that_are_not_there(tmp_path):
+    paths = [tmp_path / "source", tmp_path / "target"]
+
+    with pytest.raises(UserError, match="no such file: .*source"):
+        len(Remembered(FilePairs(*paths), paths, tmp_path))

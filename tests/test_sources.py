@@ -1,6 +1,7 @@
 """Tests of `train.sources`."""
 
 import json
+import pathlib
 from fractions import Fraction
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_reads_files_and_sets_beside_the_mixture(files):
         ],
     )
 
-    mixture = read_mixture(path)
+    mixture = read_mixture(path, files)
 
     assert list(mixture)[:2] == [("one", "uno"), ("two", "dos")]
     assert len(mixture) == 502
@@ -139,18 +140,20 @@ def test_reads_files_and_sets_beside_the_mixture(files):
 )
 def test_refuses_what_is_no_mixture(files, content, message):
     with pytest.raises(UserError, match=message) as error:
-        read_mixture(write(files, content))
+        read_mixture(write(files, content), files)
 
     assert "\n" not in str(error.value)
 
 
 def test_refuses_a_mixture_that_is_not_there(tmp_path):
     with pytest.raises(UserError, match="no such file: .*mixture"):
-        read_mixture(tmp_path / "mixture")
+        read_mixture(tmp_path / "mixture", tmp_path)
 
 
-def parse(*options):
-    return train_command.parse_arguments(["--run-dir=x", *map(str, options)])
+def parse(folder, *options):
+    return train_command.parse_arguments(
+        [f"--run-dir={folder / 'run'}", *map(str, options)]
+    )
 
 
 def test_a_mixture_takes_its_validation_set_from_the_other_options(files):
@@ -160,7 +163,7 @@ def test_a_mixture_takes_its_validation_set_from_the_other_options(files):
         for side, name in (("source", "a.es"), ("target", "a.en"))
     ]
     for options, count in ((["--dataset=demo"], 500), (validation, 2)):
-        args = parse("--mixture", path, *options)
+        args = parse(files, "--mixture", path, *options)
         check_arguments(args)
         training, other = load_corpus(args)
 
@@ -171,10 +174,15 @@ def test_a_mixture_takes_its_validation_set_from_the_other_options(files):
 def test_a_set_is_read_as_the_options_say(tmp_path):
     options = ["--dataset=tfds:wmt14_translate/de-en", "--data-dir", tmp_path]
     with tfds.testing.mock_data(num_examples=3):
-        training, _ = load_corpus(parse(*options))
-        back, _ = load_corpus(parse(*options, "--source-language=en"))
+        training, _ = load_corpus(parse(tmp_path, *options))
+        back, _ = load_corpus(parse(tmp_path, *options, "--source-language=en"))
         part, other = load_corpus(
-            parse(*options, "--train-split=test", "--validation-split=train")
+            parse(
+                tmp_path,
+                *options,
+                "--train-split=test",
+                "--validation-split=train",
+            )
         )
 
         assert [pair[::-1] for pair in training] == list(back)
@@ -198,4 +206,4 @@ def test_a_set_is_read_as_the_options_say(tmp_path):
 )
 def test_refuses_options_that_do_not_go_together(options, message):
     with pytest.raises(UserError, match=message):
-        check_arguments(parse(*options))
+        check_arguments(parse(pathlib.Path("x"), *options))

@@ -11,6 +11,7 @@ import tensorflow_datasets as tfds
 from keras_transformer.errors import UserError
 from train.sources import open_dataset
 from train.tfds_pairs import TfdsPairs
+from train.tfds_pairs import find_builder
 
 TEXT = {
     "en.train.txt": "A cat.\nTwo cats.\n",
@@ -70,8 +71,8 @@ def test_reads_any_translation_set_in_both_directions(
     name, languages, tmp_path
 ):
     with tfds.testing.mock_data(num_examples=5):
-        forth = open_dataset(f"tfds:{name}", "train", None, tmp_path)
-        back = open_dataset(f"tfds:{name}", "train", "en", tmp_path)
+        forth = TfdsPairs(find_builder(name, tmp_path), "train")
+        back = TfdsPairs(find_builder(name, tmp_path), "train", "en")
 
         assert forth._languages == languages
         assert len(forth) == 5
@@ -91,7 +92,11 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(
     builder.download_and_prepare()
 
     pairs = open_dataset(
-        "tfds:ted_hrlr_translate/pt_to_en", "train[:60%]", "en", tmp_path
+        "tfds:ted_hrlr_translate/pt_to_en",
+        "train[:60%]",
+        tmp_path,
+        "en",
+        tmp_path,
     )
     read = set(pairs)
     assert read < {(f"one {i}", f"um {i}") for i in range(10)}
@@ -106,7 +111,9 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(
 
 def test_without_data_one_line_says_how_to_get_it(tmp_path):
     with pytest.raises(UserError) as error:
-        open_dataset("tfds:wmt14_translate/de-en", "train", None, tmp_path)
+        open_dataset(
+            "tfds:wmt14_translate/de-en", "train", tmp_path, None, tmp_path
+        )
 
     message = str(error.value)
     assert f"tfds:wmt14_translate/de-en is not in {tmp_path}/wmt14" in message
@@ -136,7 +143,7 @@ def test_refuses_splits_and_languages_that_are_not_there(tmp_path):
 )
 def test_refuses_what_is_no_translation_set(name, message, tmp_path):
     with pytest.raises(UserError, match=message) as error:
-        open_dataset(name, "train", None, tmp_path)
+        open_dataset(name, "train", tmp_path, None, tmp_path)
 
     assert "\n" not in str(error.value)
 

@@ -284,7 +284,11 @@ def make_dataset(
         end = last * here if last < 2**60 else last
         numbers = tf.data.Dataset.range(first * here, end)
         dataset = numbers.map(load, num_parallel_calls=2, deterministic=True)
-        return dataset.prefetch(4)
+        # There is nothing to tune, and an iterator whose tuning thread sleeps
+        # takes up to a minute to end.
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return dataset.prefetch(4).with_options(options)
 
     if strategy.num_replicas_in_sync == 1:
         return for_pipeline(tf.distribute.InputContext())

@@ -8,6 +8,7 @@ written under another name and renamed when it is whole.
 import contextlib
 import dataclasses
 import fcntl
+import functools
 import hashlib
 import json
 import pathlib
@@ -45,6 +46,53 @@ class Encoded:
     pairs: EncodedPairs
     hashes: np.ndarray
     figures: dict
+
+
+class Remembered(Corpus):
+    """A corpus whose length and digest are kept in a cache.
+
+    They are read anew when the name, the size or the time of change of one of
+    its files is another.
+
+    Args:
+        corpus: The corpus.
+        files: The files that it reads; without any, nothing is kept.
+        cache: Folder of `FILES.scan`.
+    """
+
+    def __init__(
+        self, corpus: Corpus, files: list[pathlib.Path], cache: pathlib.Path
+    ):
+        self._corpus = corpus
+        self._files = files
+        self._cache = cache
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._corpus)
+
+    def __len__(self) -> int:
+        return self._scan[0]
+
+    def digest(self) -> str:
+        return self._scan[1]
+
+    @functools.cached_property
+    def _scan(self) -> tuple[int, str]:
+        if not self._files or not all(path.exists() for path in self._files):
+            return len(self._corpus), self._corpus.digest()
+        states = [(path.resolve(), path.stat()) for path in self._files]
+        key = make_key(
+            repr(self._corpus),
+            *[f"{p} {s.st_size} {s.st_mtime_ns}" for p, s in states],
+        )
+        path = self._cache / f"{key}.scan"
+        try:
+            count, digest = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            count, digest = len(self._corpus), self._corpus.digest()
+            self._cache.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps([count, digest]).encode())
+        return count, digest
 
 
 def cached_vocabulary(

@@ -9,9 +9,11 @@ import pathlib
 from collections.abc import Iterator
 
 from keras_transformer.errors import UserError
+from train.cache import Remembered
 from train.corpus import Corpus
 from train.corpus import FilePairs
 from train.corpus import demo_pairs
+from train.encoding import SIDES
 from train.tfds_pairs import TfdsPairs
 from train.tfds_pairs import find_builder
 
@@ -96,25 +98,31 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 def load_corpus(args: argparse.Namespace) -> tuple[Corpus, Corpus]:
     """Returns the training and the validation pairs."""
+    cache = args.cache_dir or args.run_dir / "encoded"
     training = (
-        read_mixture(args.mixture, args.source_language, args.data_dir)
+        read_mixture(args.mixture, cache, args.source_language, args.data_dir)
         if args.mixture
-        else open_split(args, "train")
+        else open_split(args, "train", cache)
     )
-    return training, open_split(args, "validation")
+    return training, open_split(args, "validation", cache)
 
 
-def open_split(args: argparse.Namespace, split: str) -> Corpus:
+def open_split(
+    args: argparse.Namespace, split: str, cache: pathlib.Path
+) -> Corpus:
     if args.dataset is None:
-        source = getattr(args, f"{split}_source")
-        return FilePairs(source, getattr(args, f"{split}_target"))
+        files = [getattr(args, f"{split}_{side}") for side in SIDES]
+        return Remembered(FilePairs(*files), files, cache)
     part = getattr(args, f"{split}_split") or split
-    return open_dataset(args.dataset, part, args.source_language, args.data_dir)
+    return open_dataset(
+        args.dataset, part, cache, args.source_language, args.data_dir
+    )
 
 
 def open_dataset(
     name: str,
     split: str,
+    cache: pathlib.Path,
     source_language: str | None = None,
     data_dir: pathlib.Path | None = None,
 ) -> Corpus:
@@ -123,6 +131,7 @@ def open_dataset(
     Args:
         name: `"demo"`, or `"tfds:"` and a set of TensorFlow Datasets.
         split: Such as `"train"`.
+        cache: Folder for what is known of its files.
         source_language: One of a set's two languages.
         data_dir: Folder of prepared sets.
 
@@ -142,7 +151,8 @@ def open_dataset(
             f"tfds:wmt14_translate/de-en. Received: {name}"
         )
     builder = find_builder(name.removeprefix("tfds:"), data_dir)
-    return TfdsPairs(builder, split, source_language)
+    pairs = TfdsPairs(builder, split, source_language)
+    return Remembered(pairs, pairs.files(), cache)
 
 
 class Mixture(Corpus):
@@ -181,6 +191,7 @@ class Mixture(Corpus):
 
 def read_mixture(
     path: pathlib.Path,
+    cache: pathlib.Path,
     source_language: str | None = None,
     data_dir: pathlib.Path | None = None,
 ) -> Mixture:
@@ -193,6 +204,7 @@ def read_mixture(
 
     Args:
         path: Path of the file.
+        cache: Folder for what is known of its sources.
         source_language: That of data sets which name none of their own.
         data_dir: Folder of prepared sets.
 
@@ -218,12 +230,13 @@ def read_mixture(
             part = open_dataset(
                 entry["dataset"],
                 entry.get("split", "train"),
+                cache,
                 entry.get("source_language", source_language),
                 data_dir,
             )
         else:
-            names = entry["source"], entry["target"]
-            part = FilePairs(*[path.parent / name for name in names])
+            files = [path.parent / entry[side] for side in SIDES]
+            part = Remembered(FilePairs(*files), files, cache)
         parts.append((part, weight))
     return Mixture(parts)
 

@@ -78,7 +78,7 @@ class TfdsPairs(Corpus):
         digest = hashlib.sha256(
             json.dumps([self._split, *self._languages]).encode()
         )
-        files = self._files()
+        files = self.files()
         for path in files:
             with path.open("rb") as file:
                 while chunk := file.read(CHUNK):
@@ -93,7 +93,11 @@ class TfdsPairs(Corpus):
             count += 1
         return count, digest.hexdigest()
 
-    def _files(self) -> list[pathlib.Path]:
+    def __repr__(self) -> str:
+        return f"{self._builder.info.full_name} {self._split} {self._languages}"
+
+    def files(self) -> list[pathlib.Path]:
+        """Returns the files of the split, if it has some."""
         if not self._builder.info.splits:
             return []
         names = sorted(self._builder.info.splits[self._split].filenames)
