@@ -44,6 +44,7 @@ def beam_search(
     max_lengths,
     num_hypotheses=None,
     forbidden_ids=(PADDING_ID, BEGIN_ID),
+    prefix_ids=None,
 ):
     """Finds the target sequences of the highest normalized log-probability.
 
@@ -70,7 +71,8 @@ def beam_search(
             reordered with the hypotheses.
         beam_size: Int or int32 scalar tensor, at least 1: `K`, beams a
             sentence (4 in the paper).
-        length_penalty: Float or float32 scalar tensor, `α` (0.6).
+        length_penalty: Float, or float32 tensor, a scalar or `(B,)`: `α`
+            (0.6).
         max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
             sentence, in tokens with the end symbol (source length + 50 in the
             paper). Hypotheses still live at the limit end there: their last
@@ -79,6 +81,9 @@ def beam_search(
             stops as soon as these are certain. `None` means `beam_size`.
         forbidden_ids: Ids that are never chosen. Their probability is not
             given to others.
+        prefix_ids: Int32 tensor `(B, P)`, padded with 0: the tokens with which
+            a sentence's hypotheses begin, at their price. They are to be
+            shorter than the limit.
 
     Returns:
         `Hypotheses(ids, scores, lengths, truncated)`, best first.
@@ -105,6 +110,14 @@ def beam_search(
     num_hypotheses = _check_sizes(beam_size, num_hypotheses)
     max_lengths = tf.cast(max_lengths, tf.int32)
     batch = tf.shape(max_lengths)[0]
+    length_penalty = tf.broadcast_to(
+        tf.cast(length_penalty, tf.float32), [batch]
+    )
+    if prefix_ids is None:
+        prefix_ids = tf.zeros([batch, 0], tf.int32)
+    # One more, of padding, for all that follows the prefix.
+    prefix_ids = tf.pad(prefix_ids, [[0, 0], [0, 1]])
+    prefix_end = tf.shape(prefix_ids)[1] - 1
     longest = tf.reduce_max(tf.pad(max_lengths, [[0, 1]], constant_values=1))
     live = _first_live(batch, beam_size, longest)
     finished = _none_finished(batch, num_hypotheses, longest)
@@ -117,8 +130,10 @@ def beam_search(
         last = tf.where(index == 0, BEGIN_ID, last)
         logits, state = next_step(tf.reshape(last, [-1]), index, state)
         at_limit = index + 1 >= max_lengths
+        forced = tf.gather(prefix_ids, tf.minimum(index, prefix_end), axis=1)
+        forced = tf.where(at_limit, END_ID, forced)
         scores, tokens, wants_end = _best_tokens(
-            logits, at_limit, beam_size, forbidden_ids
+            logits, forced, beam_size, forbidden_ids
         )
         total = live.log_probabilities[:, :, None] + scores  # (B, K, k)
         live, parents = _continue(live, total, tokens, index)
@@ -128,7 +143,8 @@ def beam_search(
             live.ids,
             tf.where(
                 ended,
-                live.log_probabilities / _penalty(index + 1, length_penalty),
+                live.log_probabilities
+                / _penalty(index + 1, length_penalty)[:, None],
                 -float("inf"),
             ),
             tf.fill(tf.shape(ended), index + 1),
@@ -212,10 +228,10 @@ def _none_finished(batch, num_hypotheses, longest):
     )
 
 
-def _best_tokens(logits, at_limit, beam_size, forbidden_ids):
+def _best_tokens(logits, forced, beam_size, forbidden_ids):
     """Returns the best next tokens of each beam and their log-probabilities.
 
-    At a sentence's limit the end symbol is the only choice.
+    Where `forced`, int32 `(B,)`, is not padding, it is the only choice.
 
     Returns:
         Log-probabilities and ids, `(B, K, k)`, with `k = min(K, V)`, and
@@ -228,17 +244,15 @@ def _best_tokens(logits, at_limit, beam_size, forbidden_ids):
         tf.range(size)[:, None] == tf.constant(forbidden_ids, tf.int32), axis=1
     )
     logits += tf.where(forbidden, -float("inf"), 0.0)
-    end = logits[:, END_ID, None]
     values, tokens = tf.math.top_k(logits, tf.minimum(beam_size, size))
     wants_end = tokens[:, 0] == END_ID
-    # The end symbol alone: its own value once, and no other choice.
-    only_end = tf.concat(
-        [end, tf.fill(tf.shape(values[:, 1:]), -float("inf"))], 1
-    )
-    closing = tf.repeat(at_limit, beam_size)[:, None]
-    values = tf.where(closing, only_end, values)
-    tokens = tf.where(closing, END_ID, tokens)
-    shape = [tf.shape(at_limit)[0], beam_size, -1]
+    only = tf.repeat(forced, beam_size)[:, None]
+    # The forced token alone: its own value once, and no other choice.
+    own = tf.gather(logits, only, batch_dims=1)
+    own = tf.concat([own, tf.fill(tf.shape(values[:, 1:]), -float("inf"))], 1)
+    values = tf.where(only != PADDING_ID, own, values)
+    tokens = tf.where(only != PADDING_ID, only, tokens)
+    shape = [tf.shape(forced)[0], beam_size, -1]
     return (
         tf.reshape(values - normalizer, shape),
         tf.reshape(tokens, shape),

@@ -146,11 +146,12 @@ def traced_search(num_hypotheses=None, never=NEVER):
         input_signature=[
             tf.TensorSpec([None, None, None, None], tf.float32),
             tf.TensorSpec([], tf.int32),
-            tf.TensorSpec([], tf.float32),
+            tf.TensorSpec([None], tf.float32),
             tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None, None], tf.int32),
         ]
     )
-    def search(tables, beam_size, length_penalty, max_lengths):
+    def search(tables, beam_size, length_penalty, max_lengths, prefix_ids):
         count.assign(0)
         next_step, state = table_step(tables, beam_size, count)
         hypotheses = beam_search(
@@ -161,16 +162,24 @@ def traced_search(num_hypotheses=None, never=NEVER):
             max_lengths,
             num_hypotheses=num_hypotheses,
             forbidden_ids=never,
+            prefix_ids=prefix_ids,
         )
         return hypotheses, count.read_value()
 
     return search
 
 
-def run_search(tables, beam_size, alpha, limits, **kwargs):
+def run_search(tables, beam_size, alpha, limits, prefixes=None, **kwargs):
     """Returns `Hypotheses` of arrays and the number of steps taken."""
+    prefix_ids = np.zeros((len(limits), 0), "int32")
+    if prefixes is not None:
+        prefix_ids = tf.ragged.constant(prefixes, tf.int32, 1).to_tensor()
     hypotheses, steps = traced_search(**kwargs)(
-        tables, np.int32(beam_size), np.float32(alpha), np.int32(limits)
+        tables,
+        np.int32(beam_size),
+        np.broadcast_to(np.float32(alpha), len(limits)),
+        np.int32(limits),
+        prefix_ids,
     )
     return tf.nest.map_structure(lambda x: x.numpy(), hypotheses), int(steps)
 
@@ -259,6 +268,35 @@ def test_a_beam_that_holds_all_sequences_finds_all(seed, spread, alpha, limits):
         scores = found.scores[index]
         assert np.sum(scores > -np.inf) == len(expected)
         assert np.all(scores[1:] <= scores[:-1])
+
+
+@settings(max_examples=40)
+@hypothesis.given(
+    seed=seeds,
+    spread=spreads,
+    sentences=st.lists(
+        st.tuples(alphas, st.lists(st.sampled_from([2, 4, 5]), max_size=3)),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_each_sentence_has_its_own_penalty_and_prefix(seed, spread, sentences):
+    tables = random_tables(seed, spread, (len(sentences), 4, 6, 6))
+    own_alphas, prefixes = zip(*sentences, strict=True)
+
+    found, _ = run_search(
+        tables, 40, own_alphas, [4] * len(sentences), prefixes
+    )
+
+    for index, (alpha, prefix) in enumerate(sentences):
+        scores = [
+            score
+            for score, ids in exhaustive_search(tables[index], 4, alpha)
+            if list(ids[: len(prefix)]) == prefix
+        ]
+        here = sentence(found, index)
+        check_sentence(here, tables[index], 4, alpha, scores)
+        assert np.sum(here.scores > -np.inf) == len(scores)
 
 
 @settings(max_examples=60)
