@@ -44,11 +44,15 @@ class DecoderLayer(keras.layers.Layer):
         cache_update_index: Int or int scalar tensor, the position of the
             first target token. With a cache, `memory` is not looked at and
             `memory_mask` has the batch of the memory's cache.
+        return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
     Returns:
-        Float tensor `(B, T, D)` in the compute dtype; with a cache, a tuple of
-        it and the updated cache of self-attention.
+        Float tensor `(B, T, D)` in the compute dtype. With
+        `return_attention_scores`, a tuple with the pair of attention weights
+        after it, of self-attention and of the attention to the memory, as
+        `MultiHeadAttention` gives them; with a cache, a tuple with the updated
+        cache of self-attention as its last item.
 
     Masking:
         A position sees itself and earlier ones, and no padding. The mask of
@@ -126,35 +130,40 @@ class DecoderLayer(keras.layers.Layer):
         memory_mask=None,
         cache=None,
         cache_update_index=None,
+        return_attention_scores=False,
         training=None,
     ):
         check_cache(cache, cache_update_index)
         self_cache, memory_cache = (None, None) if cache is None else cache
         x = target
         y = self.self_attention_residual.enter(x)
-        y = self.self_attention(
+        y, self_scores, *self_cache = self.self_attention(
             y,
             y,
             value_mask=target_mask,
             use_causal_mask=True,
             cache=self_cache,
             cache_update_index=cache_update_index,
+            return_attention_scores=True,
             training=training,
         )
-        if cache is not None:
-            y, self_cache = y
         x = self.self_attention_residual(x, y, training=training)
-        y = self.memory_attention(
+        y, memory_scores = self.memory_attention(
             self.memory_attention_residual.enter(x),
             memory,
             value_mask=memory_mask,
             cache=memory_cache,
+            return_attention_scores=True,
             training=training,
         )
         x = self.memory_attention_residual(x, y, training=training)
         y = self.feed_forward(self.feed_forward_residual.enter(x))
         x = self.feed_forward_residual(x, y, training=training)
-        return x if cache is None else (x, self_cache)
+        returned = [x]
+        if return_attention_scores:
+            returned.append((self_scores, memory_scores))
+        returned += self_cache
+        return tuple(returned) if len(returned) > 1 else x
 
     def compute_output_shape(self, target_shape, memory_shape):
         return target_shape
@@ -200,11 +209,14 @@ class Decoder(keras.layers.Layer):
         cache_update_index: Int or int scalar tensor, the position of the
             first target token. With a cache, `memory` is not looked at,
             `target_mask` neither, and `memory_mask` has the memory's batch.
+        return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
     Returns:
-        Float tensor `(B, T, D)` in the compute dtype; with a cache, a tuple of
-        it and the updated cache.
+        Float tensor `(B, T, D)` in the compute dtype. With
+        `return_attention_scores`, a tuple with a pair of attention weights a
+        layer after it; with a cache, a tuple with the updated cache as its
+        last item.
 
     Masking:
         A position sees itself and earlier ones, and no padding. The mask of
@@ -274,33 +286,36 @@ class Decoder(keras.layers.Layer):
         memory_mask=None,
         cache=None,
         cache_update_index=None,
+        return_attention_scores=False,
         training=None,
     ):
         check_cache(cache, cache_update_index)
         x = target
-        masks = {"target_mask": target_mask, "memory_mask": memory_mask}
-        if cache is None:
-            for layer in self.layers:
-                x = layer(x, memory, **masks, training=training)
-            return self._finish(x)
-        self_caches, memory_caches = cache
-        updated = []
-        for layer, *layer_cache in zip(
-            self.layers, self_caches, memory_caches, strict=True
-        ):
-            x, self_cache = layer(
+        caches = [None] * self.num_layers
+        if cache is not None:
+            caches = list(zip(*cache, strict=True))
+        scores, updated = [], []
+        for layer, layer_cache in zip(self.layers, caches, strict=True):
+            x, layer_scores, *self_cache = layer(
                 x,
                 memory,
-                **masks,
-                cache=tuple(layer_cache),
+                target_mask=target_mask,
+                memory_mask=memory_mask,
+                cache=layer_cache,
                 cache_update_index=cache_update_index,
+                return_attention_scores=True,
                 training=training,
             )
-            updated.append(self_cache)
-        return self._finish(x), (tuple(updated), memory_caches)
-
-    def _finish(self, x):
-        return self.normalization(x) if self.norm == "pre" else x
+            scores.append(layer_scores)
+            updated += self_cache
+        if self.norm == "pre":
+            x = self.normalization(x)
+        returned = [x]
+        if return_attention_scores:
+            returned.append(tuple(scores))
+        if cache is not None:
+            returned.append((tuple(updated), cache[1]))
+        return tuple(returned) if len(returned) > 1 else x
 
     def make_cache(self, memory, max_length, num_beams=1):
         """Makes the cache with which decoding starts.

@@ -15,8 +15,10 @@ def search_translations(
     beam_size=4,
     length_penalty=0.6,
     forbidden_ids=(PADDING_ID, BEGIN_ID),
+    num_hypotheses=1,
+    prefix_ids=None,
 ):
-    """Finds the best translation of each sentence by `beam_search`.
+    """Finds the best translations of each sentence by `beam_search`.
 
     The encoder runs once, and the decoder for one position a step.
 
@@ -26,12 +28,15 @@ def search_translations(
         max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
             translation, in tokens with the end symbol. Learned positions
             limit it further.
-        beam_size: Positive int, `K`, beams a sentence.
-        length_penalty: Float, `α`.
+        beam_size: Positive int or int32 scalar tensor, `K`, beams a sentence.
+        length_penalty: Float, or float32 tensor, a scalar or `(B,)`: `α`.
         forbidden_ids: Ids that are never chosen.
+        num_hypotheses: Int, hypotheses a sentence; `None` means `beam_size`.
+        prefix_ids: Int32 tensor `(B, P)`, padded with 0: the tokens with which
+            a translation begins, fewer than its limit.
 
     Returns:
-        `Hypotheses` with one hypothesis a sentence.
+        `Hypotheses`.
     """
     if transformer.positions == "learned":
         max_lengths = tf.minimum(max_lengths, transformer.sequence_length)
@@ -61,6 +66,7 @@ def search_translations(
         beam_size,
         length_penalty,
         max_lengths,
-        num_hypotheses=1,
+        num_hypotheses=num_hypotheses,
         forbidden_ids=forbidden_ids,
+        prefix_ids=prefix_ids,
     )
