@@ -52,7 +52,7 @@ def write_saved_model(
     beside = export_dir / f".{version}.part"
     shutil.rmtree(beside, ignore_errors=True)
     tf.saved_model.save(
-        translator, str(beside), signatures={SIGNATURE: translator.translate}
+        translator, str(beside), signatures=translator.signatures
     )
     beside.rename(folder)
     return folder

@@ -1,4 +1,4 @@
-"""Strings in, strings out: a trained Transformer as one TensorFlow graph."""
+"""Strings in, strings out: a trained Transformer as TensorFlow graphs."""
 
 import dataclasses
 
@@ -9,7 +9,15 @@ from keras_transformer import Transformer
 from keras_transformer.decoding import BEGIN_ID
 from keras_transformer.decoding import END_ID
 from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import padding_mask
 from keras_transformer.translation import search_translations
+
+MAX_BEAM_SIZE = 100
+MAX_EXTRA_LENGTH = 1_000
+
+
+def strings(name):
+    return tf.TensorSpec([None], tf.string, name=name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,26 +29,36 @@ class SearchSettings:
         length_penalty: Float, `α`.
         max_extra_length: Int, tokens by which a translation may be longer
             than its source.
+        align_layer: Int, the decoder layer whose attention to the source
+            aligns the two, from 0 or, if negative, from the last. The last
+            but one aligns best (Garg et al., 2019).
     """
 
     beam_size: int = 4
     length_penalty: float = 0.6
     max_extra_length: int = 50
+    align_layer: int = -2
 
 
 class Translator(tf.Module):
-    """A Transformer, its tokenizer and beam search as one `tf.function`.
+    """A Transformer, its tokenizer and beam search as `tf.function`s.
 
     It tracks the plain TensorFlow variables of the model and keeps the model
     itself out of sight. A SavedModel that tracks Keras objects holds each
     variable twice, and every loader but Python's reads the copy that nobody
     fills.
 
+    Strings are UTF-8. A text without any token gives `""` with score 0, and
+    one that is longer than `sequence_length` is cut. No row looks at another.
+
     Args:
         transformer: A built float32 `Transformer`. Sources are cut at its
             `sequence_length`, the longest it was trained on.
         model_proto: Bytes, the SentencePiece model.
         settings: How to search.
+
+    Attributes:
+        signatures: Dict from the name of a signature to its function.
 
     Raises:
         ValueError: If the vocabulary of the tokenizer exceeds the model's.
@@ -63,32 +81,254 @@ class Translator(tf.Module):
         self._weights = [v.value for v in transformer.variables]
         self._transformer = lambda: transformer  # Not tracked: see above.
         self._settings = settings
+        self.translate_nbest = self._make_nbest()
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, name="text")],
-        autograph=False,
-    )
+    @property
+    def signatures(self):
+        return {
+            "serving_default": self.translate,
+            "translate_greedy": self.translate_greedy,
+            "translate_nbest": self.translate_nbest,
+            "translate_options": self.translate_options,
+            "translate_ids": self.translate_ids,
+            "score": self.score,
+            "align": self.align,
+        }
+
+    @tf.function(input_signature=[strings("text")], autograph=False)
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Translates sentences.
+        """Translates sentences by beam search.
 
         Args:
-            text: String tensor `(B,)`, UTF-8.
+            text: String tensor `(B,)`.
 
         Returns:
             Dict of `"translation"`, string `(B,)`; `"score"`, float32 `(B,)`,
             the log-probability over the length penalty; and `"truncated"`,
-            bool `(B,)`: whether source or translation was cut at its limit. A
-            text without any token gives `""` with score 0.
+            bool `(B,)`: whether source or translation was cut at its limit.
         """
+        return self._translate(text, self._settings.beam_size)
+
+    @tf.function(input_signature=[strings("text")], autograph=False)
+    def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Does what `translate` does with one beam: less well, and faster."""
+        return self._translate(text, 1)
+
+    def _translate(self, text, beam_size):
         source_ids, lengths, cut = self._tokenize(text)
-        empty = lengths == 1  # The end symbol alone.
-        best = self._search(source_ids, lengths, empty)
-        translation = self._tokenizer.detokenize(best.ids[:, 0])
+        best = self._search(source_ids, lengths, beam_size)
+        empty = is_empty(lengths)
         return {
-            "translation": tf.where(empty, "", translation),
+            "translation": tf.where(empty, "", self._detokenize(best)[:, 0]),
             "score": tf.where(empty, 0.0, best.scores[:, 0]),
             "truncated": cut | (best.truncated[:, 0] & ~empty),
         }
+
+    def _make_nbest(self):
+        """Makes `translate_nbest`; its defaults become the signature's."""
+        beams = tf.constant(self._settings.beam_size)
+        alpha = tf.constant(self._settings.length_penalty, tf.float32)
+        extra = tf.constant(self._settings.max_extra_length)
+
+        @tf.function(
+            input_signature=[
+                strings("text"),
+                tf.TensorSpec([], tf.int32, name="beam_size"),
+                tf.TensorSpec([], tf.float32, name="length_penalty"),
+                tf.TensorSpec([], tf.int32, name="max_extra_length"),
+            ],
+            autograph=False,
+        )
+        def translate_nbest(
+            text, beam_size=beams, length_penalty=alpha, max_extra_length=extra
+        ):
+            """Finds the best translations of each sentence.
+
+            Args:
+                text: String tensor `(B,)`.
+                beam_size: Int32 scalar, `K`.
+                length_penalty: Float32 scalar, `α`.
+                max_extra_length: Int32 scalar.
+
+            Returns:
+                Dict of `"translations"`, string, `"scores"`, float32,
+                `"lengths"`, int32, in tokens with the end symbol, and
+                `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
+                False there is no further translation.
+            """
+            with tf.control_dependencies(
+                check_options(beam_size, length_penalty, max_extra_length)
+            ):
+                text = tf.identity(text)
+            source_ids, lengths, _ = self._tokenize(text)
+            found = self._search(
+                source_ids,
+                lengths,
+                beam_size,
+                length_penalty,
+                max_extra_length,
+                num_hypotheses=None,
+            )
+            empty = is_empty(lengths)[:, None]
+            first = tf.range(beam_size) == 0
+            valid = tf.where(empty, first, found.lengths > 0)
+            real = valid & ~empty
+            return {
+                "translations": tf.where(real, self._detokenize(found), ""),
+                "scores": tf.where(real, found.scores, 0.0),
+                "lengths": tf.where(real, found.lengths, 0),
+                "valid": valid,
+            }
+
+        return translate_nbest
+
+    @tf.function(
+        input_signature=[
+            strings("text"),
+            tf.TensorSpec([None], tf.float32, name="length_penalty"),
+            tf.TensorSpec([None], tf.int32, name="max_extra_length"),
+            strings("prefix"),
+        ],
+        autograph=False,
+    )
+    def translate_options(self, text, length_penalty, max_extra_length, prefix):
+        """Does what `translate` does, with options for each sentence.
+
+        Args:
+            text: String tensor `(B,)`.
+            length_penalty: Float32 tensor `(B,)`, `α`.
+            max_extra_length: Int32 tensor `(B,)`.
+            prefix: String tensor `(B,)`, with which the translation begins.
+
+        Returns:
+            The dict of `translate`, and `"error"`, string `(B,)`: what is
+            wrong with a row's options, or `""`. A row in error has no
+            translation, and the others are as they would be without it.
+        """
+        error = describe_errors(length_penalty, max_extra_length)
+        wrong = error != ""
+        source_ids, lengths, cut = self._tokenize(tf.where(wrong, "", text))
+        prefix_ids, prefix_lengths, prefix_cut = self._tokenize(prefix)
+        # Without its end symbol.
+        prefix_ids = tf.where(prefix_ids == END_ID, PADDING_ID, prefix_ids)
+        best = self._search(
+            source_ids,
+            lengths,
+            self._settings.beam_size,
+            tf.where(wrong, 0.0, length_penalty),
+            tf.where(wrong, 0, max_extra_length),
+            prefix_ids=tf.where(
+                is_empty(lengths)[:, None], PADDING_ID, prefix_ids
+            ),
+            least=prefix_lengths,
+        )
+        empty = is_empty(lengths)
+        return {
+            "translation": tf.where(empty, "", self._detokenize(best)[:, 0]),
+            "score": tf.where(empty, 0.0, best.scores[:, 0]),
+            "truncated": cut | prefix_cut | (best.truncated[:, 0] & ~empty),
+            "error": error,
+        }
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32, name="ids")],
+        autograph=False,
+    )
+    def translate_ids(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Translates token ids, for clients with their own tokenizer.
+
+        Args:
+            ids: Int32 tensor `(B, S)`, each row ended by 1 and padded with 0.
+
+        Returns:
+            Dict of `"ids"`, int32 `(B, L)`, ended and padded likewise, and
+            `"scores"`, float32 `(B,)`.
+        """
+        limit = self._transformer().sequence_length
+        real = padding_mask(ids)
+        lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
+        best = self._search(ids[:, :limit], lengths, self._settings.beam_size)
+        empty = is_empty(lengths)
+        return {
+            "ids": tf.where(empty[:, None], PADDING_ID, best.ids[:, 0]),
+            "scores": tf.where(empty, 0.0, best.scores[:, 0]),
+        }
+
+    @tf.function(
+        input_signature=[strings("source"), strings("target")], autograph=False
+    )
+    def score(self, source, target) -> dict[str, tf.Tensor]:
+        """Scores given translations.
+
+        Args:
+            source: String tensor `(B,)`.
+            target: String tensor `(B,)`, its translations.
+
+        Returns:
+            Dict of `"log_probability"`, float32 `(B,)`, of the whole target
+            and its end; `"token_log_probabilities"`, float32 `(B, T)`, of each
+            token; and `"tokens"`, string `(B, T)`, the pieces. After the end
+            symbol come zeros and `""`.
+        """
+        states, _, labels = self._teach(source, target)
+        logits = self._transformer().embedding(states, reverse=True)
+        logits = tf.cast(logits, tf.float32)
+        found = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        found = tf.where(padding_mask(labels), found, 0.0)
+        return {
+            "log_probability": tf.reduce_sum(found, axis=1),
+            "token_log_probabilities": found,
+            "tokens": self._pieces(labels),
+        }
+
+    @tf.function(
+        input_signature=[strings("source"), strings("target")], autograph=False
+    )
+    def align(self, source, target) -> dict[str, tf.Tensor]:
+        """Says which tokens of the source each token of the target looks at.
+
+        Args:
+            source: String tensor `(B,)`.
+            target: String tensor `(B,)`, its translations.
+
+        Returns:
+            Dict of `"attention"`, float32 `(B, T, S)`, the mean over the heads
+            of a layer, as the decoder predicts each target token;
+            `"alignment"`, int32 `(B, T)`, where it is largest, -1 after the
+            target's end; and `"source_tokens"`, string `(B, S)`, and
+            `"target_tokens"`, string `(B, T)`, the pieces.
+        """
+        _, scores, labels = self._teach(source, target)
+        _, attention = scores[self._settings.align_layer]
+        attention = tf.reduce_mean(tf.cast(attention, tf.float32), axis=1)
+        real = padding_mask(labels)
+        attention = tf.where(real[:, :, None], attention, 0.0)
+        places = tf.argmax(attention, axis=2, output_type=tf.int32)
+        source_ids, _, _ = self._tokenize(source)
+        return {
+            "attention": attention,
+            "alignment": tf.where(real, places, -1),
+            "source_tokens": self._pieces(source_ids),
+            "target_tokens": self._pieces(labels),
+        }
+
+    def _teach(self, source, target):
+        """Runs the model on pairs; returns states, attention and labels."""
+        transformer = self._transformer()
+        source_ids, _, _ = self._tokenize(source)
+        labels, _, _ = self._tokenize(target)
+        begin = tf.fill([tf.shape(labels)[0], 1], BEGIN_ID)
+        target_ids = tf.concat([begin, labels[:, :-1]], axis=1)
+        target_ids = tf.where(padding_mask(labels), target_ids, PADDING_ID)
+        memory = transformer.encode(source_ids, training=False)
+        states, scores = transformer.decode_states(
+            target_ids,
+            memory,
+            padding_mask(source_ids),
+            return_attention_scores=True,
+            training=False,
+        )
+        return states, scores, labels
 
     def _tokenize(self, text):
         """Returns padded ids `(B, S)`, their lengths, and which were cut."""
@@ -101,17 +341,98 @@ class Translator(tf.Module):
         last = tf.range(tf.shape(ids)[1]) == lengths[:, None] - 1
         return tf.where(last, END_ID, ids), lengths, full > limit
 
-    def _search(self, source_ids, lengths, empty):
+    def _detokenize(self, hypotheses):
+        """Returns the text of hypotheses, `(B, N)`."""
+        shape = tf.shape(hypotheses.ids)
+        rows = tf.reshape(hypotheses.ids, [shape[0] * shape[1], shape[2]])
+        return tf.reshape(self._tokenizer.detokenize(rows), shape[:2])
+
+    def _pieces(self, ids):
+        pieces = self._tokenizer.id_to_piece(ids)
+        return tf.where(padding_mask(ids), pieces, "")
+
+    def _search(
+        self,
+        source_ids,
+        lengths,
+        beam_size,
+        length_penalty=None,
+        max_extra_length=None,
+        num_hypotheses=1,
+        prefix_ids=None,
+        least=0,
+    ):
         transformer, settings = self._transformer(), self._settings
-        limits = lengths + settings.max_extra_length
+        if length_penalty is None:
+            length_penalty = settings.length_penalty
+        if max_extra_length is None:
+            max_extra_length = settings.max_extra_length
+        limits = tf.maximum(lengths + max_extra_length, least)
         padded = range(
             self._tokenizer.vocabulary_size, transformer.vocabulary_size
         )
         return search_translations(
             transformer,
             source_ids,
-            tf.where(empty, 1, limits),
-            settings.beam_size,
-            settings.length_penalty,
-            forbidden_ids=(PADDING_ID, BEGIN_ID, *padded),
+            tf.where(is_empty(lengths), 1, limits),
+            beam_size,
+            length_penalty,
+            (PADDING_ID, BEGIN_ID, *padded),
+            num_hypotheses,
+            prefix_ids,
         )
+
+
+def is_empty(lengths):
+    """Tells which texts have no token but the end symbol."""
+    return lengths <= 1
+
+
+def check_options(beam_size, length_penalty, max_extra_length):
+    """Returns assertions that fail with one line."""
+    return [
+        tf.debugging.Assert(
+            good, [f"{name} must be {wanted}. Received:", value]
+        )
+        for name, wanted, good, value in (
+            (
+                "beam_size",
+                f"between 1 and {MAX_BEAM_SIZE}",
+                (beam_size >= 1) & (beam_size <= MAX_BEAM_SIZE),
+                beam_size,
+            ),
+            (
+                "length_penalty",
+                "finite",
+                tf.math.is_finite(length_penalty),
+                length_penalty,
+            ),
+            (
+                "max_extra_length",
+                f"between 0 and {MAX_EXTRA_LENGTH}",
+                is_extra_length(max_extra_length),
+                max_extra_length,
+            ),
+        )
+    ]
+
+
+def is_extra_length(value):
+    return (value >= 0) & (value <= MAX_EXTRA_LENGTH)
+
+
+def describe_errors(length_penalty, max_extra_length):
+    """Returns what is wrong with each row's options, or `""`."""
+    penalty = tf.where(
+        tf.math.is_finite(length_penalty),
+        "",
+        "length_penalty must be finite. Received: "
+        + tf.strings.as_string(length_penalty),
+    )
+    extra = tf.where(
+        is_extra_length(max_extra_length),
+        "",
+        f"max_extra_length must be between 0 and {MAX_EXTRA_LENGTH}. Received: "
+        + tf.strings.as_string(max_extra_length),
+    )
+    return tf.where(penalty != "", penalty, extra)

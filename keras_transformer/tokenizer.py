@@ -72,6 +72,10 @@ class SubwordTokenizer(tf.Module):
         ends = tf.fill([ids.nrows(), 1], END_ID)
         return tf.concat([ids, ends], axis=1)
 
+    def id_to_piece(self, ids):
+        """Returns the piece of each id, a string tensor of the same shape."""
+        return self._tokenizer.id_to_string(ids)
+
     def detokenize(self, ids):
         """Turns ids into text.
 

@@ -227,12 +227,15 @@ class Transformer(keras.Model):
         cache=None,
         cache_update_index=None,
         training=None,
+        return_attention_scores=False,
     ):
         """Does what `decode` does, short of the logits.
 
         Returns:
-            Float tensor `(B, T, D)`; with a cache, a tuple of it and the
-            updated cache. `embedding(states, reverse=True)` are the logits.
+            What the decoder returns: float tensor `(B, T, D)`; with
+            `return_attention_scores`, a tuple of it and a pair of attention
+            weights a layer; with a cache, a tuple that ends in the updated
+            cache. `embedding(states, reverse=True)` are the logits.
         """
         start_index = 0 if cache_update_index is None else cache_update_index
         x = self._embed(target_ids, self.target_dropout, start_index, training)
@@ -243,6 +246,7 @@ class Transformer(keras.Model):
             memory_mask=memory_mask,
             cache=cache,
             cache_update_index=cache_update_index,
+            return_attention_scores=return_attention_scores,
             training=training,
         )
 
