@@ -261,6 +261,7 @@ def test_ten_bad_updates_in_a_row_end_the_run(copied):
     optimizer = state._task.optimizer
     state.restore()
     weights = state._task.transformer.get_weights()
+    state.set_params({"steps": 99})
 
     for i in range(10):
         state.on_train_batch_end(i)
