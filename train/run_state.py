@@ -175,9 +175,11 @@ class RunState(keras.callbacks.Callback):
                 "more --warmup-steps or --clip-norm 1 in a new --run-dir"
             )
         round_ends = batch + 1 == self.params["steps"]
-        if round_ends or self._interrupted():
+        interrupted = self._interrupted()  # Once: a signal may come meanwhile.
+        if round_ends or interrupted:
             self._save()
-        self.exit_if_interrupted()
+        if interrupted:
+            self._exit()
 
     def on_test_batch_end(self, batch, logs=None):
         self.exit_if_interrupted()
