@@ -10,7 +10,7 @@ RUN_DIR ?= runs/demo
 EXPORT_DIR ?= exports/demo
 DEMO = $(RUN_DIR)/demo
 
-.PHONY: demo test check format clean
+.PHONY: demo test slow check format clean
 
 # Trains on the embedded corpus, exports, scores and translates: about ten
 # minutes on two cores, seconds the second time.
@@ -36,8 +36,14 @@ $(RUN_DIR)/model.keras: | .venv/train.stamp
 	$(PY) -m train --dataset demo --preset tiny --num-layers 2 --dropout 0.1 \
 	    --steps 1200 --warmup-steps 400 --batch-tokens 2048 --run-dir $(RUN_DIR)
 
+PYTEST = $(PY) -m pytest -n 2 --dist loadgroup
+
 test: .venv/test.stamp
-	$(PY) -m pytest -n 2 --dist loadgroup
+	$(PYTEST) -m "not slow"
+
+# The few tests that take long: killed runs, lost workers, half precision.
+slow: .venv/test.stamp
+	$(PYTEST) -m slow
 
 check: .venv/test.stamp
 	$(PY) -m ruff check .

@@ -18,6 +18,7 @@ from keras_transformer.metrics import Perplexity
 from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.presets import PRESETS
 from keras_transformer.presets import Preset
+from keras_transformer.restricted_attention import RestrictedSelfAttention
 from keras_transformer.schedules import TransformerSchedule
 from keras_transformer.transformer import Transformer
 
@@ -34,6 +35,7 @@ __all__ = [
     "Perplexity",
     "PositionEmbedding",
     "Preset",
+    "RestrictedSelfAttention",
     "SinePositionEncoding",
     "SmoothedCrossentropy",
     "SubwordTokenizer",

@@ -1,0 +1,139 @@
+"""Self-attention to a neighborhood (Vaswani et al., 2017, Section 4)."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.attention import scaled_dot_product_attention
+from keras_transformer.checks import check_positive_int
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class RestrictedSelfAttention(MultiHeadAttention):
+    """Self-attention in which a position sees only those near it.
+
+    What `MultiHeadAttention` computes with the mask `|i - j| <= radius`: the
+    neighborhood of the paper's Table 1 has `r = 2 radius + 1` positions. Time
+    and memory grow with the length as `O(r n d)`, not `O(n² d)`.
+
+    The sequence is cut into blocks of `radius` positions. Whatever a block may
+    see lies in itself, the one before and the one behind it, so `3 radius`
+    keys are compared with each query, and what is too far is masked.
+
+    Args:
+        num_heads: Positive int, `h`.
+        key_dim: Positive int, features of a head's queries and keys, `d_k`.
+        radius: Positive int, how many positions a position sees on each side.
+        value_dim: Positive int, features of a head's values, `d_v`. `None`
+            means `key_dim`.
+        dropout: Float in [0, 1), the share of attention weights dropped in
+            training.
+        use_bias: Bool, whether the four projections add a bias.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`.
+        mask: Bool tensor `(B, T)`, False where a position is padding. Keras
+            fills it.
+        use_causal_mask: Bool, whether no position sees later ones.
+        training: Bool, whether dropout is on.
+
+    Returns:
+        Float tensor `(B, T, D)` in the compute dtype.
+
+    Masking:
+        Padding is not looked at, and the mask passes on.
+
+    Raises:
+        ValueError: If an argument is out of its range, or if the last
+            dimension is unknown when the layer is built.
+
+    Example:
+        >>> layer = keras_transformer.RestrictedSelfAttention(
+        ...     num_heads=8, key_dim=64, radius=16
+        ... )
+        >>> keras.ops.shape(layer(keras.ops.ones((2, 1000, 512))))
+        (2, 1000, 512)
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        radius,
+        value_dim=None,
+        dropout=0.0,
+        use_bias=False,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads, key_dim, value_dim, dropout, use_bias, **kwargs
+        )
+        check_positive_int("radius", radius)
+        self.radius = radius
+
+    def build(self, inputs_shape):
+        super().build(inputs_shape, inputs_shape)
+
+    def call(self, inputs, mask=None, use_causal_mask=False, training=None):
+        batch, length = ops.shape(inputs)[:2]
+        behind = 0 if use_causal_mask else 1
+        queries = self._blocks(self.query_projection(inputs), 0, 0)
+        keys = self._blocks(self.key_projection(inputs), 1, behind)
+        values = self._blocks(self.value_projection(inputs), 1, behind)
+        if mask is None:
+            mask = ops.ones((batch, length))
+        # Beyond the ends there are zeros, so nothing to see.
+        real = self._blocks(ops.cast(mask, "int32")[:, :, None], 1, behind)
+        visible = ops.logical_and(
+            ops.not_equal(real, 0)[:, None, None, :, 0],
+            self._near_mask(behind),
+        )  # (B n, 1, r, 2 r or 3 r)
+        outputs, _ = scaled_dot_product_attention(
+            self._split_heads(queries),
+            self._split_heads(keys),
+            self._split_heads(values),
+            visible,
+            lambda x: self.attention_dropout(x, training=training),
+        )
+        outputs = ops.transpose(outputs, (0, 2, 1, 3))  # (B n, r, H, d_v)
+        padded = length + -length % self.radius
+        outputs = ops.reshape(outputs, (batch, padded, values.shape[-1]))
+        return self.output_projection(outputs[:, :length])
+
+    def _blocks(self, x, before, behind):
+        """Cuts `(B, T, F)` into `n` blocks of `r` positions and what is near.
+
+        Args:
+            x: Tensor `(B, T, F)`.
+            before: Int, blocks that each one gets before it.
+            behind: Int, blocks that each one gets behind it.
+
+        Returns:
+            Tensor `(B n, (before + 1 + behind) r, F)`, zeros beyond the ends.
+        """
+        batch, length = ops.shape(x)[:2]
+        radius, features = self.radius, x.shape[-1]
+        number = (length + radius - 1) // radius
+        end = number * radius - length + behind * radius
+        x = ops.pad(x, [[0, 0], [before * radius, end], [0, 0]])
+        x = ops.reshape(x, (batch, number + before + behind, radius, features))
+        near = [x[:, i : i + number] for i in range(before + 1 + behind)]
+        return ops.reshape(
+            ops.concatenate(near, axis=2), (-1, len(near) * radius, features)
+        )
+
+    def _near_mask(self, behind):
+        """Marks what the positions of a block see of it and its neighbors."""
+        queries = np.arange(self.radius)[:, None]
+        keys = np.arange(-self.radius, (1 + behind) * self.radius)[None, :]
+        distance = keys - queries
+        last = self.radius if behind else 0
+        return (distance >= -self.radius) & (distance <= last)
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+    def get_config(self):
+        return {**super().get_config(), "radius": self.radius}
