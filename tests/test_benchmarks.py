@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks import complexity
 from benchmarks import decoding
 from benchmarks import decoding_package
 from benchmarks import growth
@@ -131,6 +132,32 @@ def test_every_matrix_is_counted_once(endless):
     assert sum(matrices.values()) - of_source == count_step_weights(
         SIZES["check"]
     )
+
+
+def test_growth_is_measured_along_both_axes(tmp_path, capsys):
+    output = tmp_path / "complexity.json"
+
+    complexity.main(
+        [
+            *("--lengths", "8", "16", "--width=4", "--widths=4"),
+            *("--length=8", "--radius=2", "--repetitions=1"),
+            *("--output", str(output)),
+        ]
+    )
+
+    results = json.loads(output.read_text())
+    # Three sizes, four layers, forward and with the gradient.
+    assert len(results["rows"]) == 3 * 4 * 2
+    assert all(row["seconds"] > 0 for row in results["rows"])
+    printed = capsys.readouterr().out
+    assert "| restricted | gradient | O(r n d) | 1 |" in printed
+
+
+def test_the_exponent_of_a_growth_is_found():
+    rows = [{"n": n, "seconds": 3e-6 * n**1.5} for n in (1, 64, 128, 256)]
+    rows[0]["seconds"] = 1.0  # A call's own cost hides that of so little.
+
+    assert complexity.fit(rows, "n", "seconds") == pytest.approx(1.5)
 
 
 @pytest.mark.slow
