@@ -10,7 +10,7 @@ RUN_DIR ?= runs/demo
 EXPORT_DIR ?= exports/demo
 DEMO = $(RUN_DIR)/demo
 
-.PHONY: demo test slow check format clean
+.PHONY: demo test slow docs check format clean
 
 # Trains on the embedded corpus, exports, scores and translates: about ten
 # minutes on two cores, seconds the second time.
@@ -45,6 +45,11 @@ test: .venv/test.stamp
 slow: .venv/test.stamp
 	$(PYTEST) -m slow
 
+# The guide, in build/site/index.html.
+docs: .venv/docs.stamp
+	$(PY) docs/pictures.py
+	$(PY) -m mkdocs build --strict --quiet
+
 check: .venv/test.stamp
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -61,6 +66,10 @@ format: .venv/test.stamp
 
 .venv/train.stamp: setup.cfg pyproject.toml .venv/bin/python
 	$(PY) -m pip install --quiet --editable '.[train]'
+	touch $@
+
+.venv/docs.stamp: setup.cfg pyproject.toml .venv/bin/python
+	$(PY) -m pip install --quiet --editable '.[train,docs]'
 	touch $@
 
 .venv/test.stamp: setup.cfg pyproject.toml .venv/bin/python

@@ -1,0 +1,57 @@
+"""The guide: its code runs, and what it takes from the package is there."""
+
+import importlib.util
+import pathlib
+import re
+
+import pytest
+
+import keras_transformer
+
+DOCS = pathlib.Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_code_of_the_paper_runs():
+    text = (DOCS / "paper.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    names = {}
+    for block in blocks:
+        exec(block, names)
+
+    assert len(blocks) >= 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_all_that_a_page_asks_for_is_filled_in(page, hooks):
+    text = page.read_text("utf-8")
+
+    found = hooks.expand(text)
+
+    assert "{{" not in found
+    assert len(found) >= len(text)
+
+
+def test_a_source_is_the_code_without_its_docstring(hooks):
+    found = hooks.find_source("masks.padding_mask")
+
+    assert found.startswith("def padding_mask(ids")
+    assert found.endswith("return ops.not_equal(ids, PADDING_ID)")
+    assert "Marks" not in found
+
+
+def test_the_api_has_every_public_name():
+    text = (DOCS / "api.md").read_text("utf-8")
+    documented = re.findall(r"^::: keras_transformer\.\w+\.(\w+)$", text, re.M)
+
+    assert sorted(documented) == sorted(
+        {*keras_transformer.__all__} - {"PRESETS"}
+    )
