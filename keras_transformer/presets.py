@@ -116,7 +116,7 @@ PRESETS = {
         key_dim=48,
         value_dim=48,
         dropout=0.3,
-        steps=10_000,
+        steps=7_000,
         warmup_steps=1_000,
     ),
 }

@@ -28,6 +28,7 @@ FILES = (
 TREES = ("train_trees", "validation_trees")
 TRANSLATION, PARSING = "translation", "parsing"
 DEMO_SPLITS = ("train", "validation", "test", "unseen")
+OF_SETS = ("source_language", "train_split", "validation_split")
 DATASET_KEYS = {"dataset", "split", "source_language"}
 
 
@@ -112,11 +113,10 @@ def check_arguments(args: argparse.Namespace) -> None:
             "the corpus must be --dataset or files, not both. "
             f"Received: --dataset {args.dataset} and {', '.join(given)}"
         )
-    of_sets = ("source_language", "train_split", "validation_split")
-    given = [option(name) for name in of_sets if getattr(args, name)]
+    given = [option(name) for name in OF_SETS if getattr(args, name)]
     if given and not args.dataset and not args.mixture:
         raise UserError(
-            f"{', '.join(map(option, of_sets))} are of --dataset. "
+            f"{', '.join(map(option, OF_SETS))} are of --dataset. "
             f"Received: {', '.join(given)} and files"
         )
 
@@ -124,8 +124,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 def check_parsing(args: argparse.Namespace, trees: list[str]) -> None:
     """Refuses what does not go with `--task parsing`."""
     wanted = [option(name) for name in TREES]
-    others = ["dataset", *FILES, "mixture", "source_language", "validate_bleu"]
-    others += ["train_split", "validation_split"]
+    others = ("dataset", *FILES, "mixture", *OF_SETS, "validate_bleu")
     given = [option(name) for name in others if getattr(args, name)]
     if given or trees != wanted:
         raise UserError(
