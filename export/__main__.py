@@ -4,6 +4,7 @@ As a SavedModel, for TF Serving, or as a CTranslate2 directory.
 """
 
 import argparse
+import json
 import math
 import pathlib
 
@@ -20,6 +21,15 @@ from keras_transformer.errors import exit_on_user_error
 PRECISIONS = {
     "saved_model": ("float32", "bfloat16"),
     "ctranslate2": ("float32", "int8"),
+}
+# Sections 6.1 and 6.3.
+DEFAULTS = {
+    None: {"beam_size": 4, "length_penalty": 0.6, "max_extra_length": 50},
+    "parsing": {
+        "beam_size": 21,
+        "length_penalty": 0.3,
+        "max_extra_length": 300,
+    },
 }
 
 
@@ -50,22 +60,19 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--beam-size",
         type=int,
-        default=4,
-        help="beams a sentence (default: %(default)s)",
+        help=f"beams a sentence {explain('beam_size')}",
     )
     parser.add_argument(
         "--length-penalty",
         type=float,
-        default=0.6,
         help="0 prefers short translations, more prefers longer ones "
-        "(default: %(default)s)",
+        f"{explain('length_penalty')}",
     )
     parser.add_argument(
         "--max-extra-length",
         type=int,
-        default=50,
         help="tokens by which a translation may exceed its source "
-        "(default: %(default)s)",
+        f"{explain('max_extra_length')}",
     )
     parser.add_argument(
         "--align-layer",
@@ -91,6 +98,21 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         "--xla_gpu_compilation_enabled",
     )
     return parser.parse_args(argv)
+
+
+def explain(name: str) -> str:
+    defaults = [DEFAULTS[task][name] for task in (None, "parsing")]
+    return "(default: {}; {} for parsing)".format(*defaults)
+
+
+def fill_in(args: argparse.Namespace) -> None:
+    """Sets what the command line leaves open to the paper's numbers."""
+    path = args.run_dir / "arguments.json"
+    run = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    task = run.get("arguments", {}).get("task")
+    for name, value in DEFAULTS[task].items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
 
 
 def check(args: argparse.Namespace) -> None:
@@ -128,6 +150,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    fill_in(args)
     check(args)
     settings = SearchSettings(
         args.beam_size,

@@ -1,4 +1,7 @@
-"""Scores an exported model on a test set: sacreBLEU, chrF and speed."""
+"""Scores an exported model on a test set: sacreBLEU, chrF and speed.
+
+A parsing model is scored on --trees, by labelled brackets.
+"""
 
 import argparse
 import hashlib
@@ -9,6 +12,8 @@ import time
 import sacrebleu
 
 from export import layout
+from export import parses
+from export import tree_pictures
 from export.saved_model import FILE
 from export.translate import add_export_arguments
 from export.translate import load
@@ -16,6 +21,7 @@ from export.translate import translate_lines
 from export.versions import newest_version
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
+from keras_transformer.trees import read_trees
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -24,9 +30,17 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         description=__doc__,
     )
     add_export_arguments(parser)
-    path = {"type": pathlib.Path, "required": True, "metavar": "FILE"}
+    path = {"type": pathlib.Path, "metavar": "FILE"}
     parser.add_argument("--source", **path, help="sentences, one a line")
     parser.add_argument("--reference", **path, help="their translations")
+    parser.add_argument(
+        "--trees", **path, help="in place of both: bracketed trees, may be gzip"
+    )
+    parser.add_argument(
+        "--picture",
+        **path,
+        help="HTML to draw the first parses in, beside those of --trees",
+    )
     parser.add_argument(
         "--json", action="store_true", help="print JSON instead of text"
     )
@@ -67,6 +81,41 @@ def read_lines(path: pathlib.Path) -> list[str]:
     ]
 
 
+def check_files(args: argparse.Namespace) -> list[str]:
+    """Returns the options that name the test set.
+
+    Raises:
+        UserError: If it is not named, or named twice.
+    """
+    names = ("source", "reference", "trees")
+    given = [name for name in names if getattr(args, name)]
+    if given not in (["source", "reference"], ["trees"]):
+        raise UserError(
+            "the test set must be --source and --reference, or --trees. "
+            f"Received: {', '.join(f'--{n}' for n in given) or 'neither'}"
+        )
+    if args.picture:
+        if not args.trees:
+            raise UserError("--picture needs --trees. Received: --source")
+        tree_pictures.load_svgling()
+    return given
+
+
+def read_test_set(args: argparse.Namespace) -> tuple[list[str], list]:
+    """Returns sentences, and their translations or trees."""
+    if args.trees:
+        trees = list(read_trees(args.trees))
+        return [" ".join(tree.words) for tree in trees], trees
+    sources, references = read_lines(args.source), read_lines(args.reference)
+    if len(sources) != len(references):
+        raise UserError(
+            "--source and --reference must have as many lines. Received: "
+            f"{len(sources)} lines in {args.source}, {len(references)} lines "
+            f"in {args.reference}"
+        )
+    return sources, references
+
+
 def scores_path(args: argparse.Namespace) -> pathlib.Path:
     """Returns where `--record` writes.
 
@@ -83,10 +132,11 @@ def scores_path(args: argparse.Namespace) -> pathlib.Path:
 def record(path: pathlib.Path, args: argparse.Namespace, results: dict) -> None:
     """Writes scores into a version, under the name of the source file."""
     there = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    there[args.source.name] = {
+    names = check_files(args)
+    there[getattr(args, names[0]).name] = {
         "sha256": {
             name: hashlib.sha256(getattr(args, name).read_bytes()).hexdigest()
-            for name in ("source", "reference")
+            for name in names
         },
         **results,
     }
@@ -95,13 +145,8 @@ def record(path: pathlib.Path, args: argparse.Namespace, results: dict) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    sources, references = read_lines(args.source), read_lines(args.reference)
-    if len(sources) != len(references):
-        raise UserError(
-            "--source and --reference must have as many lines. Received: "
-            f"{len(sources)} lines in {args.source}, {len(references)} lines "
-            f"in {args.reference}"
-        )
+    check_files(args)
+    sources, references = read_test_set(args)
     path = scores_path(args) if args.record else None
     translate = load(args)
     translate(sources[:1])  # The first call prepares the graph.
@@ -112,23 +157,35 @@ def run(args: argparse.Namespace) -> None:
         for line in translate_lines(translate, lines, args.batch_tokens)
     ]
     seconds = time.monotonic() - started
-    results = score(translations, references)
+    if args.trees:
+        results, trees = parses.score(references, translations)
+        if args.picture:
+            pairs = zip(references, trees, strict=True)
+            tree_pictures.write_pictures(args.picture, pairs)
+    else:
+        results = score(translations, references)
     if path:
         record(path, args, results)
     speed = len(sources) / seconds
     if args.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    for title, name in (
-        ("BLEU", "bleu"),
-        ("BLEU, lower-cased", "bleu_lowercase"),
-        ("chrF", "chrf"),
-    ):
-        result = results[name]
-        print(f"{title:18}{result['score']:6.2f}  {result['signature']}")
+    print((parses.format_scores if args.trees else format_scores)(results))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
         f"({len(sources):,} in {seconds:.1f} s)"
+    )
+
+
+def format_scores(results: dict) -> str:
+    titles = {
+        "bleu": "BLEU",
+        "bleu_lowercase": "BLEU, lower-cased",
+        "chrf": "chrF",
+    }
+    return "\n".join(
+        f"{title:18}{results[name]['score']:6.2f}  {results[name]['signature']}"
+        for name, title in titles.items()
     )
 
 

@@ -5,6 +5,7 @@ window, and written in their order.
 """
 
 import argparse
+import collections
 import contextlib
 import itertools
 import pathlib
@@ -19,6 +20,8 @@ from export import saved_model
 from export.client import Client
 from export.client import add_server_arguments
 from export.client import connect
+from export.parses import describe
+from export.parses import put_words_in
 from export.versions import newest_version
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
@@ -40,6 +43,12 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         "--output",
         type=pathlib.Path,
         help="translations (default: standard output)",
+    )
+    parser.add_argument(
+        "--trees",
+        action="store_true",
+        help="of a parsing model: write bracketed trees with the words in; "
+        "malformed ones are mended, and counted on standard error",
     )
     return parser.parse_args(argv)
 
@@ -155,10 +164,17 @@ def run(args: argparse.Namespace) -> None:
         translate = load(args)
         if args.output:
             output = stack.enter_context(args.output.open("wb"))
+        faults = collections.Counter()
+        if args.trees:
+            source, sentences = itertools.tee(source)
         translations = translate_lines(translate, source, args.batch_tokens)
+        if args.trees:
+            translations = put_words_in(sentences, translations, faults)
         for translation in show_progress(translations):
             output.write(translation + b"\n")
         output.flush()
+    if args.trees:
+        print(describe(faults), file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> None:

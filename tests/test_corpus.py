@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from keras_transformer import text_files
 from keras_transformer.errors import UserError
 from train import corpus
 from train.cache import Remembered
@@ -89,7 +90,7 @@ def test_lines_and_digest_do_not_hang_on_chunks(text, chunk, packed):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "text")
         path.write_bytes(gzip.compress(content) if packed else content)
-        with mock.patch.object(corpus, "CHUNK", chunk):
+        with mock.patch.object(text_files, "CHUNK", chunk):
             pairs = FilePairs(path, path)
 
             assert list(pairs) == list(zip(lines, lines, strict=True))

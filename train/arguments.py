@@ -21,9 +21,12 @@ from train.sources import FILES
 from train.sources import option
 
 DEMO_VOCABULARY_SIZE = 1_500
+PARSING_VOCABULARY_SIZE = 16_000  # Section 6.3.
 VOCABULARY_SIZE = 8_000
 MAX_LENGTH = 256
+PARSING_MAX_LENGTH = 512  # A tree has more symbols than its sentence words.
 PRESET = "base"
+PARSING_PRESET = "parsing"
 ROUNDS = 40
 
 
@@ -39,13 +42,14 @@ def parse_arguments(
         "--vocabulary-size",
         type=int,
         help="subword pieces of both languages together (default: "
-        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo)",
+        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo, "
+        f"{PARSING_VOCABULARY_SIZE} for parsing)",
     )
     text.add_argument(
         "--max-length",
         type=positive(int),
         help="longest side of a pair, in tokens; longer pairs are dropped "
-        f"(default: {MAX_LENGTH})",
+        f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
     )
     text.add_argument(
         "--cache-dir",
@@ -75,6 +79,7 @@ def parse_arguments(
             "mixture": FILES[:2],
             **dict.fromkeys(FILES[:2], ("dataset", "mixture")),
             **dict.fromkeys(FILES[2:], ("dataset",)),
+            "train_trees": ("dataset", "mixture", *FILES),
         },
     )
 
@@ -89,8 +94,9 @@ def add_training_arguments(group) -> None:
     group.add_argument(
         "--preset",
         metavar="NAME",
-        help=f"one of {', '.join(PRESETS)} (Table 3, and two of ours; "
-        f"default: {PRESET}, or that of --init-from)",
+        help=f"one of {', '.join(PRESETS)} (Table 3, Section 6.3, and three of "
+        f"ours; default: {PRESET}, {PARSING_PRESET} for parsing, or that of "
+        "--init-from)",
     )
     group.add_argument(
         "--batch-tokens",
@@ -179,12 +185,13 @@ def resolve(
         args.vocabulary_size = start.arguments["vocabulary_size"]
         if args.max_length is None:
             args.max_length = start.arguments["max_length"]
+    parsing = args.task == sources.PARSING
     if args.max_length is None:
-        args.max_length = MAX_LENGTH
+        args.max_length = PARSING_MAX_LENGTH if parsing else MAX_LENGTH
     if args.vocabulary_size is None:
-        args.vocabulary_size = (
-            DEMO_VOCABULARY_SIZE if args.dataset == "demo" else VOCABULARY_SIZE
-        )
+        size = PARSING_VOCABULARY_SIZE if parsing else VOCABULARY_SIZE
+        demo = args.dataset == "demo"
+        args.vocabulary_size = DEMO_VOCABULARY_SIZE if demo else size
     return preset
 
 
@@ -204,7 +211,9 @@ def choose_preset(
     if start and args.preset is None:
         preset = start.preset
     else:
-        args.preset = args.preset or PRESET
+        args.preset = args.preset or (
+            PARSING_PRESET if args.task == sources.PARSING else PRESET
+        )
         try:
             preset = find_preset(args.preset)
         except ValueError as error:

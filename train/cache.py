@@ -76,6 +76,9 @@ class Remembered(Corpus):
     def digest(self) -> str:
         return self._scan[1]
 
+    def symbols(self) -> list[str]:
+        return self._corpus.symbols()
+
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
         if not self._files or not all(path.exists() for path in self._files):

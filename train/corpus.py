@@ -7,20 +7,18 @@ millions of pairs take no memory.
 import abc
 import dataclasses
 import functools
-import gzip
 import hashlib
 import pathlib
-import zlib
 from collections.abc import Iterator
 
 import numpy as np
 
 from keras_transformer.errors import UserError
+from keras_transformer.text_files import read_lines
+from keras_transformer.text_files import read_text
 from train.demo_corpus import demo_corpus
 
-GZIP_MAGIC = b"\x1f\x8b"
 NEWLINE = 10
-CHUNK = 1 << 20  # Bytes read at a time.
 
 
 class Corpus(abc.ABC):
@@ -41,6 +39,10 @@ class Corpus(abc.ABC):
     def repeats(self) -> Iterator[int] | None:
         """Yields how often each pair comes in an epoch; `None`: all once."""
         return None
+
+    def symbols(self) -> list[str]:
+        """Returns words that the vocabulary holds whole; by default none."""
+        return []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,61 +137,3 @@ class FilePairs(Corpus):
                 f"{counts[1]} lines in {self.target}"
             )
         return counts[0], digest.hexdigest()
-
-
-def read_text(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields the content of a file, its line ends as bare newlines.
-
-    The newline that ends the last line is left out.
-    """
-    held = b""
-    for chunk in read_chunks(path):
-        text = held + chunk
-        if b"\r" in text:  # Looking for one byte is ten times as fast.
-            text = text.replace(b"\r\n", b"\n")
-        # What follows decides whether these bytes end a line or the file.
-        held = text[-1:] if text.endswith((b"\r", b"\n")) else b""
-        yield text.removesuffix(held)
-
-
-def read_lines(path: pathlib.Path) -> Iterator[str]:
-    """Yields the lines of a plain or gzip text file."""
-    rest = b""
-    number = 1
-    for text in read_text(path):
-        # Only a newline ends a line: `splitlines` would also break at U+2028.
-        *lines, rest = (rest + text).split(b"\n")
-        for line in lines:
-            yield decode(line, path, number)
-            number += 1
-    yield decode(rest, path, number)
-
-
-def read_chunks(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields the bytes of a file, unpacked; at least some."""
-    try:
-        with path.open("rb") as file:
-            packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        with (gzip.open if packed else open)(path, "rb") as file:
-            chunk = file.read(CHUNK)
-            if not chunk:
-                raise UserError(
-                    f"a text file may not be empty. Received: {path}"
-                )
-            while chunk:
-                yield chunk
-                chunk = file.read(CHUNK)
-    except FileNotFoundError:
-        raise UserError(f"no such file: {path}") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"not a whole gzip file: {path} ({error})") from None
-
-
-def decode(line: bytes, path: pathlib.Path, number: int) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"text must be UTF-8. Received: {path}, line {number}, "
-            f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
-        ) from None

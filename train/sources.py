@@ -16,6 +16,7 @@ from train.corpus import demo_pairs
 from train.encoding import SIDES
 from train.tfds_pairs import TfdsPairs
 from train.tfds_pairs import find_builder
+from train.tree_pairs import TreePairs
 
 FILE_KEYS = {"source", "target"}
 FILES = (
@@ -24,13 +25,28 @@ FILES = (
     "validation_source",
     "validation_target",
 )
+TREES = ("train_trees", "validation_trees")
+TRANSLATION, PARSING = "translation", "parsing"
 DEMO_SPLITS = ("train", "validation", "test", "unseen")
+OF_SETS = ("source_language", "train_split", "validation_split")
 DATASET_KEYS = {"dataset", "split", "source_language"}
 
 
 def add_arguments(group) -> None:
     """Adds the options that name the corpus."""
     path = {"type": pathlib.Path, "metavar": "FILE"}
+    group.add_argument(
+        "--task",
+        choices=[TRANSLATION, PARSING],
+        help="sentences to sentences, or to their trees (Section 6.3; default: "
+        f"{TRANSLATION})",
+    )
+    for name in TREES:
+        group.add_argument(
+            option(name),
+            **path,
+            help=f"with --task {PARSING}: bracketed trees, UTF-8, may be gzip",
+        )
     group.add_argument(
         "--dataset",
         metavar="NAME",
@@ -73,6 +89,16 @@ def option(name: str) -> str:
 
 def check_arguments(args: argparse.Namespace) -> None:
     """Refuses a corpus that is named twice, or not whole."""
+    if args.task == TRANSLATION:
+        args.task = None  # As in runs that are older than the option.
+    trees = [option(name) for name in TREES if getattr(args, name)]
+    if args.task == PARSING:
+        check_parsing(args, trees)
+        return
+    if trees:
+        raise UserError(
+            f"{trees[0]} needs --task {PARSING}. Received: {trees[0]} alone"
+        )
     files = FILES[2:] if args.mixture else FILES
     given = [option(name) for name in FILES if getattr(args, name)]
     wanted = [option(name) for name in files]
@@ -87,18 +113,35 @@ def check_arguments(args: argparse.Namespace) -> None:
             "the corpus must be --dataset or files, not both. "
             f"Received: --dataset {args.dataset} and {', '.join(given)}"
         )
-    of_sets = ("source_language", "train_split", "validation_split")
-    given = [option(name) for name in of_sets if getattr(args, name)]
+    given = [option(name) for name in OF_SETS if getattr(args, name)]
     if given and not args.dataset and not args.mixture:
         raise UserError(
-            f"{', '.join(map(option, of_sets))} are of --dataset. "
+            f"{', '.join(map(option, OF_SETS))} are of --dataset. "
             f"Received: {', '.join(given)} and files"
+        )
+
+
+def check_parsing(args: argparse.Namespace, trees: list[str]) -> None:
+    """Refuses what does not go with `--task parsing`."""
+    wanted = [option(name) for name in TREES]
+    others = ("dataset", *FILES, "mixture", *OF_SETS, "validate_bleu")
+    given = [option(name) for name in others if getattr(args, name)]
+    if given or trees != wanted:
+        raise UserError(
+            f"--task {PARSING} must come with {' and '.join(wanted)}, and "
+            "without other corpora and --validate-bleu. "
+            f"Received: {', '.join(trees + given) or 'none of them'}"
         )
 
 
 def load_corpus(args: argparse.Namespace) -> tuple[Corpus, Corpus]:
     """Returns the training and the validation pairs."""
     cache = args.cache_dir or args.run_dir / "encoded"
+    if args.task == PARSING:
+        paths = [getattr(args, name) for name in TREES]
+        return tuple(
+            Remembered(TreePairs(path), [path], cache) for path in paths
+        )
     training = (
         read_mixture(args.mixture, cache, args.source_language, args.data_dir)
         if args.mixture

@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Iterator
 
 from keras_transformer.errors import UserError
-from train.corpus import CHUNK
+from keras_transformer.text_files import CHUNK
 from train.corpus import Corpus
 
 BATCH = 1_024

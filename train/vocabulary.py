@@ -25,7 +25,8 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
 
     Characters that the vocabulary lacks are spelt in bytes, so that nothing
     but invalid UTF-8 is unknown. Of a corpus of more than 300,000 pairs it sees
-    every second, every third and so on, so that the sample fits in memory.
+    every second, every third and so on, so that the sample fits in memory. The
+    corpus's own symbols are one piece each.
 
     Args:
         corpus: The training corpus.
@@ -52,6 +53,8 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
             eos_id=END_ID,
             unk_id=UNKNOWN_ID,
             bos_id=BEGIN_ID,
+            # With the blank before it, which else would be another piece.
+            user_defined_symbols=[f"▁{word}" for word in corpus.symbols()],
             num_threads=1,  # The same text gives the same model.
             minloglevel=2,
         )

@@ -1,0 +1,230 @@
+"""Constituency trees as text, for parsing by translation (Section 6.3).
+
+A model reads the words of a sentence and writes its tree as Vinyals et al.
+(2015) do: `(S (NP XX XX )NP (VP XX )VP )S`. Closing brackets say what they
+close. Words are not in it: each is an `XX`, in order. Neither are their tags,
+which no labelled bracketing score counts: Vinyals et al. gained by leaving them
+out, and the output stays short.
+"""
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from keras_transformer.errors import UserError
+from keras_transformer.text_files import read_lines
+
+LEAF = "XX"
+ROOT = "TOP"
+# What treebanks call the bracket around a sentence; no model needs to write it.
+ROOTS = {"", "ROOT", "S1", "TOP", "VROOT"}
+TRACE = "-NONE-"
+# Other blanks may be part of a word: French numbers have hard spaces.
+TOKEN = re.compile(r"[()]|[^() \t\r\n\f\v]+")
+BRACKET = re.compile(r"[()][^()\s]+")
+FUNCTION = re.compile(r"(?<=.)[-=].*")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """A sentence and its constituents, without function tags and traces.
+
+    Attributes:
+        words: The words; a parenthesis is itself, not `-LRB-` or `-RRB-`.
+        tags: The part of speech of each word.
+        symbols: `(NP` and `)NP` around the words of a constituent, and `XX` for
+            the next word. The root is left out, so there may be several
+            constituents beside each other.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    symbols: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Returns the tree in one line, as treebanks have it."""
+        leaves = zip(self.tags, self.words, strict=True)
+        parts = [f"({ROOT}"]
+        for symbol in self.symbols:
+            if symbol == LEAF:
+                tag, word = next(leaves)
+                parts.append(f" ({tag} {escape(word)})")
+            else:
+                parts.append(f" {symbol}" if symbol[0] == "(" else ")")
+        return "".join(parts) + ")"
+
+    def constituents(self) -> Iterator[tuple[str, int, int]]:
+        """Yields label, first word and end of each constituent."""
+        still_open = []
+        position = 0
+        for symbol in self.symbols:
+            if symbol == LEAF:
+                position += 1
+            elif symbol[0] == "(":
+                still_open.append((symbol[1:], position))
+            else:
+                yield *still_open.pop(), position
+
+
+def escape(word: str) -> str:
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def unescape(word: str) -> str:
+    return word.replace("-LRB-", "(").replace("-RRB-", ")")
+
+
+def read_trees(path: pathlib.Path) -> Iterator[Tree]:
+    """Yields the trees of a file in Penn Treebank form.
+
+    Function tags (`NP-SBJ`, `NP=2`), traces (`-NONE-`) and constituents that
+    hold nothing else are left out, and so is the root.
+
+    Args:
+        path: Path of UTF-8 text, plain or gzip; a tree may go over lines.
+
+    Raises:
+        UserError: At what is no tree, in words, with file and line.
+    """
+    tokens, depth, begun = [], 0, 0
+    for number, line in enumerate(read_lines(path), start=1):
+        for token in TOKEN.findall(line):
+            if not depth:
+                if token != "(":
+                    raise UserError(
+                        "a tree must begin with (. "
+                        f"Received: {path}, line {number}, {token}"
+                    )
+                tokens, begun = [], number
+            tokens.append(token)
+            depth += {"(": 1, ")": -1}.get(token, 0)
+            if not depth:
+                yield build_tree(tokens, f"{path}, tree of line {begun}")
+    if depth:
+        raise UserError(
+            f"a tree must close all brackets; {depth} are open at the end. "
+            f"Received: {path}, tree of line {begun}"
+        )
+    if not tokens:
+        raise UserError(f"a file of trees must hold one. Received: {path}")
+
+
+def build_tree(tokens: list[str], where: str) -> Tree:
+    """Makes a tree of its tokens, whose parentheses are balanced.
+
+    Args:
+        tokens: Parentheses and what stands between them.
+        where: File and line, for the message.
+
+    Raises:
+        UserError: If a bracket holds neither a label and brackets, nor a tag
+            and a word.
+    """
+    words, tags, symbols, labels = [], [], [], []
+    place = 0
+    while place < len(tokens):
+        here = tokens[place : place + 4]
+        shape = "".join(t if t in ("(", ")") else "w" for t in here)
+        if shape[0] == ")":
+            close_constituent(symbols, labels.pop())
+            place += 1
+        elif shape == "(ww)":
+            if here[1] != TRACE:
+                tags.append(here[1])
+                words.append(unescape(here[2]))
+                symbols.append(LEAF)
+            place += 4
+        elif shape[:3] == "(w(" or (shape[:2] == "((" and not labels):
+            label = here[1] if shape[1] == "w" else ""
+            place += 2 if label else 1
+            label = FUNCTION.sub("", label)
+            labels.append(label if labels or label not in ROOTS else None)
+            symbols += [f"({label}"] * (labels[-1] is not None)
+        else:
+            raise UserError(
+                "a bracket must hold a label and brackets, or a tag and a "
+                f"word. Received: {where}, … {' '.join(tokens[place:][:6])} …"
+            )
+    return Tree(tuple(words), tuple(tags), tuple(symbols))
+
+
+def close_constituent(symbols: list[str], label: str | None) -> None:
+    """Closes a constituent; one without words goes. `None` is the root."""
+    if symbols and symbols[-1] == f"({label}":
+        symbols.pop()
+    elif label is not None:
+        symbols.append(f"){label}")
+
+
+def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
+    """Makes a tree of what a model wrote, whatever that is.
+
+    Every word comes in, once and in order. What is wrong is mended:
+
+    * `"symbols"`: What is neither a bracket nor `XX` is left out.
+    * `"labels"`: A closing bracket whose label is not open closes the
+      innermost constituent.
+    * `"brackets"`: A closing bracket closes what is open within, the end closes
+      everything, and where nothing is open, none closes.
+    * `"leaves"`: An `XX` too many is left out; words without one come last in
+      the last constituent of the root, as the full stop often does.
+    * `"empty"`: A constituent without words is left out.
+
+    Args:
+        text: What the model wrote.
+        words: The words of the sentence.
+
+    Returns:
+        The tree, whose tags are all `XX`, and what was wrong.
+    """
+    words = tuple(words)
+    faults = set()
+    symbols = balance(text.split(), len(words), faults)
+    missing = len(words) - symbols.count(LEAF)
+    if missing:
+        faults.add("leaves")
+        place = len(symbols) - bool(symbols and symbols[-1] != LEAF)
+        symbols[place:place] = [LEAF] * missing
+    tree = Tree(words, (LEAF,) * len(words), tuple(symbols))
+    return tree, frozenset(faults)
+
+
+def balance(symbols: list[str], limit: int, faults: set[str]) -> list[str]:
+    """Returns symbols that are a tree of at most `limit` leaves."""
+    balanced, labels = [], []
+
+    def close():
+        if balanced[-1] == f"({labels[-1]}":
+            faults.add("empty")
+        close_constituent(balanced, labels.pop())
+
+    leaves = 0
+    for symbol in symbols:
+        label = symbol[1:]
+        if symbol == LEAF:
+            leaves += 1
+            balanced += [LEAF] * (leaves <= limit)
+        elif not BRACKET.fullmatch(symbol):
+            faults.add("symbols")
+        elif symbol[0] == "(":
+            labels.append(label)
+            balanced.append(symbol)
+        elif not labels:
+            faults.add("brackets")
+        else:
+            if label not in labels:
+                faults.add("labels")
+                label = labels[-1]
+            while labels[-1] != label:
+                faults.add("brackets")
+                close()
+            close()
+    if leaves > limit:
+        faults.add("leaves")
+    if labels:
+        faults.add("brackets")
+    while labels:
+        close()
+    return balanced

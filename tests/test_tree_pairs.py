@@ -1,0 +1,158 @@
+"""Tests of `train.tree_pairs`, and of the options that come with it."""
+
+import argparse
+import pathlib
+
+import pytest
+import sentencepiece
+
+import train.__main__ as train_command
+from keras_transformer import SubwordTokenizer
+from keras_transformer.errors import UserError
+from train.arguments import resolve
+from train.cache import Remembered
+from train.cache import encode_corpus
+from train.sources import load_corpus
+from train.tree_pairs import TreePairs
+from train.vocabulary import learn_vocabulary
+
+TEXT = """\
+(ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
+(ROOT (S (NP (NNS Dogs)) (VP (VBP eat) (NP-2 (NN food)))))
+(ROOT (FRAG (NP (-LRB- -LRB-S) (NNP NPs) (-RRB- -RRB-)) (NN XX)))
+(ROOT (NP (-NONE- *)))
+"""
+SYMBOLS = ["(FRAG", "(NP", "(S", "(VP", ")FRAG", ")NP", ")S", ")VP", "XX"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "trees"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture
+def model_proto(path):
+    return learn_vocabulary(TreePairs(path), 310)
+
+
+def test_pairs_are_words_and_brackets(path):
+    pairs = TreePairs(path)
+
+    assert list(pairs) == [
+        ("The cat sleeps .", "(S (NP XX XX )NP (VP XX )VP XX )S"),
+        ("Dogs eat food", "(S (NP XX )NP (VP XX (NP XX )NP )VP )S"),
+        ("(S NPs ) XX", "(FRAG (NP XX XX XX )NP XX )FRAG"),
+        ("", ""),
+    ]
+    assert len(pairs) == 4
+    assert pairs.symbols() == SYMBOLS
+
+
+def test_the_digest_sees_what_is_trained_on(path):
+    digests = []
+    for old, new in (("-SBJ", ""), ("cat", "dog"), ("VP", "X"), ("\n", " ")):
+        path.write_text(TEXT.replace(old, new))
+        digests.append(TreePairs(path).digest())
+    path.write_text(TEXT)
+
+    assert digests[0] == digests[3] == TreePairs(path).digest()
+    assert len(set(digests)) == 3
+
+
+def test_a_symbol_is_one_piece(path, model_proto):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
+    tokenizer = SubwordTokenizer(model_proto)
+
+    for source, target in TreePairs(path):
+        pieces = processor.encode(target, out_type=str)
+        assert pieces == [f"▁{symbol}" for symbol in target.split()]
+        for text in (source, target):
+            ids = tokenizer.tokenize([text])
+            assert ids.to_list() == [processor.encode(text, add_eos=True)]
+            assert tokenizer.detokenize(ids).numpy() == [text.encode()]
+
+
+# Whatever looks like a symbol, or is a label that no tree of training has.
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(S", ")NP", "(Some cats )S.", "see(S )", "-LRB- XXL aXX -RRB-",
+        "(SBAR XX )SBAR", "( S )", "XX", "(S(NP",
+    ],
+)  # fmt: skip
+def test_text_that_looks_like_brackets_comes_back(model_proto, text):
+    tokenizer = SubwordTokenizer(model_proto)
+
+    back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0]
+
+    assert back.decode() == text
+
+
+def test_what_is_dropped_is_counted(path, model_proto, tmp_path):
+    encoded = encode_corpus(TreePairs(path), model_proto, 11, tmp_path)
+
+    counts = encoded.figures
+    assert (counts["pairs"], counts["kept"]) == (4, 2)
+    assert (counts["empty"], counts["too_long"]) == (1, 1)
+
+
+def parse(*options) -> argparse.Namespace:
+    return train_command.parse_arguments(["--run-dir=run", *map(str, options)])
+
+
+def test_the_options_name_the_corpus_and_the_papers_model(path, tmp_path):
+    args = parse(
+        "--task=parsing",
+        f"--train-trees={path}",
+        f"--validation-trees={path}",
+        f"--cache-dir={tmp_path / 'cache'}",
+    )
+
+    preset = resolve(args, None)
+    training, validation = load_corpus(args)
+
+    assert (preset.num_layers, preset.hidden_dim) == (4, 1024)
+    assert args.vocabulary_size == 16_000
+    assert args.max_length == 512
+    assert list(training) == list(validation) == list(TreePairs(path))
+    assert isinstance(training, Remembered)
+    assert training.symbols() == SYMBOLS
+
+
+def test_a_translation_is_the_task_that_needs_no_name():
+    args = parse("--task=translation", "--dataset=demo")
+
+    preset = resolve(args, None)
+
+    # As in the runs of versions that knew no other.
+    assert args.task is None
+    assert preset.description == "Table 3, row base"
+    assert args.max_length == 256
+
+
+TREES = ["--train-trees=a", "--validation-trees=b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--task=parsing"], "come with --train-trees.*none of them"),
+        (["--task=parsing", TREES[1]], "Received: --validation-trees$"),
+        (["--task=parsing", "--dataset=demo"], "Received: --dataset$"),
+        (["--task=parsing", *TREES, "--train-source=x"], "--train-source$"),
+        (["--task=parsing", *TREES, "--mixture=x"], "--mixture$"),
+        (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
+        (["--dataset=demo", TREES[0]], "--train-trees needs --task parsing"),
+        (TREES, "--train-trees needs --task parsing"),
+    ],
+)
+def test_refuses_options_that_do_not_go_together(options, message):
+    with pytest.raises(UserError, match=message):
+        resolve(parse(*options), None)
+
+
+def test_refuses_a_treebank_that_is_none(tmp_path):
+    with pytest.raises(UserError, match="no such file: .*none"):
+        len(TreePairs(pathlib.Path(tmp_path / "none")))

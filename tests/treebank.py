@@ -1,0 +1,99 @@
+"""Trees made by chance and written down, without the package's own code.
+
+A tree is a list of a label and its children; a leaf is a pair of tag and word.
+"""
+
+import copy
+
+LABELS = ["S", "NP", "VP", "PP", "SBAR", "ADVP", "ADJP", "X"]
+TAGS = ["NN", "DT", "VBZ", "IN", "-LRB-", ",", ".", ":", "``", "''"]
+PUNCTUATION = {",", ".", ":", "``", "''"}
+
+
+def draw_tree(random, num_words):
+    """Returns a tree of so many words, some of them punctuation."""
+    leaves = [
+        (random.choice(TAGS), f"w{random.randrange(99)}")
+        for _ in range(num_words)
+    ]
+    return ["S", *draw_children(random, leaves)]
+
+
+def draw_children(random, leaves):
+    children = []
+    while leaves:
+        size = random.randint(1, len(leaves))
+        first, leaves = leaves[:size], leaves[size:]
+        if size == 1 and random.random() < 0.7:
+            children.append(first[0])
+        else:
+            label = random.choice(LABELS)
+            children.append([label, *draw_children(random, first)])
+    return children
+
+
+def nodes(tree):
+    """Yields the constituents of a tree, itself first."""
+    yield tree
+    for child in tree[1:]:
+        if isinstance(child, list):
+            yield from nodes(child)
+
+
+def corrupt(random, tree):
+    """Returns another tree of the same words."""
+    tree = copy.deepcopy(tree)
+    for _ in range(random.randint(0, 6)):
+        node = random.choice(list(nodes(tree)))
+        kind = random.choice(["relabel", "splice", "wrap"])
+        place = random.randrange(1, len(node))
+        if kind == "relabel":
+            node[0] = random.choice(LABELS)
+        elif kind == "splice" and isinstance(node[place], list):
+            node[place : place + 1] = node[place][1:]
+        elif kind == "wrap":
+            end = random.randint(place + 1, len(node))
+            node[place:end] = [[random.choice(LABELS), *node[place:end]]]
+    return tree
+
+
+def words(tree):
+    if isinstance(tree, tuple):
+        return [tree[1]]
+    return [word for child in tree[1:] for word in words(child)]
+
+
+def without_punctuation(tree):
+    """Returns what is left of a tree; `None` if nothing is."""
+    if isinstance(tree, tuple):
+        return None if tree[0] in PUNCTUATION else tree
+    children = [without_punctuation(child) for child in tree[1:]]
+    children = [child for child in children if child is not None]
+    return [tree[0], *children] if children else None
+
+
+def write(tree):
+    """Returns the tree in Penn Treebank form."""
+    if isinstance(tree, tuple):
+        return f"({tree[0]} {tree[1]})"
+    return f"({tree[0]} {' '.join(map(write, tree[1:]))})"
+
+
+def write_decorated(random, tree):
+    """The same, with function tags and traces, and blanks of all kinds."""
+    blank = random.choice([" ", "\n", "\r\n  ", "\t"])
+    if isinstance(tree, tuple):
+        return f"({tree[0]} {tree[1]})"
+    label = tree[0] + random.choice(["", "-SBJ", "=2", "-LOC-PRD-1"])
+    children = [write_decorated(random, child) for child in tree[1:]]
+    if random.random() < 0.2:
+        trace = random.choice(["(-NONE- *)", "(NP-SBJ (S (-NONE- *T*-1)))"])
+        children.insert(random.randint(0, len(children)), trace)
+    return f"({label}{blank}{blank.join(children)})"
+
+
+def linearise(tree):
+    """Returns what a model should write of the tree."""
+    if isinstance(tree, tuple):
+        return "XX"
+    return f"({tree[0]} {' '.join(map(linearise, tree[1:]))} ){tree[0]}"

@@ -1,0 +1,48 @@
+"""Sentences and their trees, as pairs to train on (Section 6.3)."""
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+from collections.abc import Iterator
+
+from keras_transformer.trees import read_trees
+from train.corpus import Corpus
+
+
+@dataclasses.dataclass(frozen=True)
+class TreePairs(Corpus):
+    """A treebank: the words of a sentence, and its brackets.
+
+    Attributes:
+        path: Path of bracketed trees, plain or gzip, UTF-8.
+
+    Raises:
+        UserError: At the first use, if the file is no treebank.
+    """
+
+    path: pathlib.Path
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for tree in read_trees(self.path):
+            yield " ".join(tree.words), " ".join(tree.symbols)
+
+    def __len__(self) -> int:
+        return self._scan[0]
+
+    def digest(self) -> str:
+        return self._scan[1]
+
+    def symbols(self) -> list[str]:
+        """Returns the brackets and the leaf, which targets are made of."""
+        found = {symbol for _, tree in self for symbol in tree.split()}
+        return sorted(found)
+
+    @functools.cached_property
+    def _scan(self) -> tuple[int, str]:
+        digest = hashlib.sha256(b"trees")
+        count = 0
+        for source, target in self:
+            digest.update(f"{source}\n{target}\n".encode())
+            count += 1
+        return count, digest.hexdigest()
