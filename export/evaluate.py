@@ -6,9 +6,8 @@ import json
 import pathlib
 import time
 
-import sacrebleu
-
 from export import layout
+from export import scores
 from export.saved_model import FILE
 from export.translate import add_export_arguments
 from export.translate import load
@@ -28,6 +27,25 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--source", **path, help="sentences, one a line")
     parser.add_argument("--reference", **path, help="their translations")
     parser.add_argument(
+        "--paper-bleu",
+        nargs="?",
+        const="de",
+        metavar="LANGUAGE",
+        help="add the paper's BLEU: tokenized by Moses's rules for this target "
+        "language (de without one), compounds split",
+    )
+    parser.add_argument(
+        "--confidence",
+        action="store_true",
+        help="add 95%% intervals by bootstrap",
+    )
+    parser.add_argument(
+        "--baseline",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="translations of another system, to add the paired bootstrap test",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print JSON instead of text"
     )
     parser.add_argument(
@@ -36,23 +54,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         help="keep the scores in the export, in scores.json",
     )
     return parser.parse_args(argv)
-
-
-def score(translations: list[str], references: list[str]) -> dict:
-    """Returns the scores of a corpus, each with its sacreBLEU signature."""
-    metrics = {
-        "bleu": sacrebleu.BLEU(),
-        "bleu_lowercase": sacrebleu.BLEU(lowercase=True),
-        "chrf": sacrebleu.CHRF(),
-    }
-    results = {}
-    for name, metric in metrics.items():
-        value = metric.corpus_score(translations, [references]).score
-        results[name] = {
-            "score": value,
-            "signature": str(metric.get_signature()),
-        }
-    return results
 
 
 def read_lines(path: pathlib.Path) -> list[str]:
@@ -94,14 +95,27 @@ def record(path: pathlib.Path, args: argparse.Namespace, results: dict) -> None:
     path.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
 
 
-def run(args: argparse.Namespace) -> None:
-    sources, references = read_lines(args.source), read_lines(args.reference)
-    if len(sources) != len(references):
+def read_aligned(
+    args: argparse.Namespace, sources: list[str], name: str
+) -> list[str]:
+    """Reads the file of an option, which has a line for each source."""
+    path = getattr(args, name)
+    lines = read_lines(path)
+    if len(lines) != len(sources):
         raise UserError(
-            "--source and --reference must have as many lines. Received: "
-            f"{len(sources)} lines in {args.source}, {len(references)} lines "
-            f"in {args.reference}"
+            f"--source and --{name} must have as many lines. Received: "
+            f"{len(sources)} lines in {args.source}, {len(lines)} lines "
+            f"in {path}"
         )
+    return lines
+
+
+def run(args: argparse.Namespace) -> None:
+    sources = read_lines(args.source)
+    references = read_aligned(args, sources, "reference")
+    baseline = args.baseline and read_aligned(args, sources, "baseline")
+    if args.paper_bleu:
+        scores.load_splitter(args.paper_bleu)  # It may be refused.
     path = scores_path(args) if args.record else None
     translate = load(args)
     translate(sources[:1])  # The first call prepares the graph.
@@ -112,20 +126,16 @@ def run(args: argparse.Namespace) -> None:
         for line in translate_lines(translate, lines, args.batch_tokens)
     ]
     seconds = time.monotonic() - started
-    results = score(translations, references)
+    results = scores.score(
+        translations, references, args.paper_bleu, args.confidence, baseline
+    )
     if path:
         record(path, args, results)
     speed = len(sources) / seconds
     if args.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    for title, name in (
-        ("BLEU", "bleu"),
-        ("BLEU, lower-cased", "bleu_lowercase"),
-        ("chrF", "chrf"),
-    ):
-        result = results[name]
-        print(f"{title:18}{result['score']:6.2f}  {result['signature']}")
+    print("\n".join(scores.describe(results)))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
         f"({len(sources):,} in {seconds:.1f} s)"
