@@ -22,6 +22,7 @@ from train.costs import count_parameters
 from train.table3 import broken_ratios
 from train.table3 import scale_row
 from train.table3_results import PAPER
+from train.table3_results import minutes_of
 
 TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
 TOY += " --batch-tokens 64 --max-length 90 --round-steps 1 --base-runs 1"
@@ -199,6 +200,19 @@ def test_minutes_are_those_of_all_updates(finished):
     expected = sum(tokens / speed for speed in speeds) / 60
     assert len(speeds) == 2
     assert row["minutes"] == pytest.approx(expected)
+
+
+def test_a_round_without_a_speed_is_taken_to_be_like_the_others():
+    batches = {"target_tokens_per_epoch": 100, "steps_per_epoch": 10}
+    rows = [
+        {"step": "4", "tokens_per_second": "2.0"},  # 4 x 10 tokens: 20 s.
+        {"step": "6", "tokens_per_second": ""},
+        {"step": "8", "tokens_per_second": "1.0"},  # 20 s.
+    ]
+
+    # Six updates took 40 s.
+    assert minutes_of(rows, batches) == pytest.approx(8 / 6 * 40 / 60)
+    assert minutes_of(rows[1:2], batches) is None
 
 
 def test_the_same_command_trains_nothing_that_is_there(

@@ -200,7 +200,7 @@ def format_row(name: str, row: dict) -> str:
         f"{change['perplexity_percent']:+.1f}",
         theirs[1],
         f"{change['bleu']:+.1f} ({low:+.1f} to {high:+.1f})",
-        f"{ours['minutes']:.1f}",
+        "" if ours["minutes"] is None else f"{ours['minutes']:.1f}",
     ]
     if name == "base":  # All differences are to this one.
         cells[8:12] = [""] * 4

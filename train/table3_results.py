@@ -84,21 +84,29 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
         "perplexity": float(history[-1]["val_perplexity"]),
         "bleu": findings.bleu(counts.sum(axis=0)),
         "parameters": report["model"]["parameters"],
-        "minutes": seconds_of(history, report["batches"]) / 60,
+        "minutes": minutes_of(history, report["batches"]),
         "references": text["references"],
         "counts": counts,
     }
 
 
-def seconds_of(history: list[dict], batches: dict) -> float:
-    """Returns the time of a run's updates, from the speed of its rounds."""
+def minutes_of(history: list[dict], batches: dict) -> float | None:
+    """Returns the time of a run's updates, from the speed of its rounds.
+
+    A round whose end was lost with its process has no speed; it is taken to be
+    as fast as the others. `None` where no round has one.
+    """
     tokens = batches["target_tokens_per_epoch"] / batches["steps_per_epoch"]
-    total, before = 0.0, 0
-    for row in history:
-        step = int(row["step"])
-        total += (step - before) * tokens / float(row["tokens_per_second"])
-        before = step
-    return total
+    steps = [0, *(int(row["step"]) for row in history)]
+    timed = [
+        (end - start, float(row["tokens_per_second"]))
+        for start, end, row in zip(steps, steps[1:], history, strict=False)
+        if row.get("tokens_per_second")
+    ]
+    if not timed:
+        return None
+    seconds = sum(updates * tokens / speed for updates, speed in timed)
+    return seconds / 60 * steps[-1] / sum(updates for updates, _ in timed)
 
 
 def describe_change(preset: Preset, base: Preset) -> str:
