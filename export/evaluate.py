@@ -9,10 +9,9 @@ import json
 import pathlib
 import time
 
-import sacrebleu
-
 from export import layout
 from export import parses
+from export import scores
 from export import tree_pictures
 from export.saved_model import FILE
 from export.translate import add_export_arguments
@@ -42,6 +41,25 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         help="HTML to draw the first parses in, beside those of --trees",
     )
     parser.add_argument(
+        "--paper-bleu",
+        nargs="?",
+        const="de",
+        metavar="LANGUAGE",
+        help="add the paper's BLEU: tokenized by Moses's rules for this target "
+        "language (de without one), compounds split",
+    )
+    parser.add_argument(
+        "--confidence",
+        action="store_true",
+        help="add 95%% intervals by bootstrap",
+    )
+    parser.add_argument(
+        "--baseline",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="translations of another system, to add the paired bootstrap test",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print JSON instead of text"
     )
     parser.add_argument(
@@ -50,23 +68,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         help="keep the scores in the export, in scores.json",
     )
     return parser.parse_args(argv)
-
-
-def score(translations: list[str], references: list[str]) -> dict:
-    """Returns the scores of a corpus, each with its sacreBLEU signature."""
-    metrics = {
-        "bleu": sacrebleu.BLEU(),
-        "bleu_lowercase": sacrebleu.BLEU(lowercase=True),
-        "chrf": sacrebleu.CHRF(),
-    }
-    results = {}
-    for name, metric in metrics.items():
-        value = metric.corpus_score(translations, [references]).score
-        results[name] = {
-            "score": value,
-            "signature": str(metric.get_signature()),
-        }
-    return results
 
 
 def read_lines(path: pathlib.Path) -> list[str]:
@@ -98,6 +99,13 @@ def check_files(args: argparse.Namespace) -> list[str]:
         if not args.trees:
             raise UserError("--picture needs --trees. Received: --source")
         tree_pictures.load_svgling()
+    if args.trees:
+        for name in ("paper_bleu", "confidence", "baseline"):
+            if getattr(args, name):
+                option = "--" + name.replace("_", "-")
+                raise UserError(
+                    f"{option} is of translations. Received: --trees"
+                )
     return given
 
 
@@ -106,14 +114,23 @@ def read_test_set(args: argparse.Namespace) -> tuple[list[str], list]:
     if args.trees:
         trees = list(read_trees(args.trees))
         return [" ".join(tree.words) for tree in trees], trees
-    sources, references = read_lines(args.source), read_lines(args.reference)
-    if len(sources) != len(references):
+    sources = read_lines(args.source)
+    return sources, read_aligned(args, sources, "reference")
+
+
+def read_aligned(
+    args: argparse.Namespace, sources: list[str], name: str
+) -> list[str]:
+    """Reads the file of an option, which has a line for each source."""
+    path = getattr(args, name)
+    lines = read_lines(path)
+    if len(lines) != len(sources):
         raise UserError(
-            "--source and --reference must have as many lines. Received: "
-            f"{len(sources)} lines in {args.source}, {len(references)} lines "
-            f"in {args.reference}"
+            f"--source and --{name} must have as many lines. Received: "
+            f"{len(sources)} lines in {args.source}, {len(lines)} lines "
+            f"in {path}"
         )
-    return sources, references
+    return lines
 
 
 def scores_path(args: argparse.Namespace) -> pathlib.Path:
@@ -147,6 +164,9 @@ def record(path: pathlib.Path, args: argparse.Namespace, results: dict) -> None:
 def run(args: argparse.Namespace) -> None:
     check_files(args)
     sources, references = read_test_set(args)
+    baseline = args.baseline and read_aligned(args, sources, "baseline")
+    if args.paper_bleu:
+        scores.load_splitter(args.paper_bleu)  # It may be refused.
     path = scores_path(args) if args.record else None
     translate = load(args)
     translate(sources[:1])  # The first call prepares the graph.
@@ -163,29 +183,24 @@ def run(args: argparse.Namespace) -> None:
             pairs = zip(references, trees, strict=True)
             tree_pictures.write_pictures(args.picture, pairs)
     else:
-        results = score(translations, references)
+        results = scores.score(
+            translations,
+            references,
+            args.paper_bleu,
+            args.confidence,
+            baseline,
+        )
     if path:
         record(path, args, results)
     speed = len(sources) / seconds
     if args.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    print((parses.format_scores if args.trees else format_scores)(results))
+    show = parses.describe_scores if args.trees else scores.describe
+    print("\n".join(show(results)))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
         f"({len(sources):,} in {seconds:.1f} s)"
-    )
-
-
-def format_scores(results: dict) -> str:
-    titles = {
-        "bleu": "BLEU",
-        "bleu_lowercase": "BLEU, lower-cased",
-        "chrf": "chrF",
-    }
-    return "\n".join(
-        f"{title:18}{results[name]['score']:6.2f}  {results[name]['signature']}"
-        for name, title in titles.items()
     )
 
 

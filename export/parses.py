@@ -76,8 +76,8 @@ def score(
     return results, parses
 
 
-def format_scores(results: dict[str, object]) -> str:
-    """Returns the text that the terminal shows."""
+def describe_scores(results: dict[str, object]) -> list[str]:
+    """Returns the lines that the terminal shows."""
     titles = {
         "f1": "F1",
         "precision": "precision",
@@ -90,4 +90,4 @@ def format_scores(results: dict[str, object]) -> str:
     ]
     lines[0] += f"  {results['rules']}"
     lines[-1] += f"  {describe(collections.Counter(results['mended']))}"
-    return "\n".join(lines)
+    return lines

@@ -12,6 +12,7 @@ import export.translate
 import tests.model_server
 import train.__main__
 import train.checkpoints
+import train.reproduce
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 
@@ -33,6 +34,7 @@ def test_commands_have_the_options_that_it_names():
     commands = {
         "train": train.__main__,
         "train.checkpoints": train.checkpoints,
+        "train.reproduce": train.reproduce,
         "export": export.__main__,
         "export.check": export.check,
         "export.translate": export.translate,

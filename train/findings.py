@@ -1,0 +1,162 @@
+"""What Table 3 found, and whether other numbers say the same.
+
+Two kinds of chance are weighed. The validation set is one of many: 95 % of the
+differences in BLEU over 1,000 bootstrap samples of its sentences (the same for
+all rows) must lie on one side. And a run is one of many: with `σ` the standard
+deviation of runs of base that differ in their seed alone, two such runs lie
+less than `1.96 √2 σ` apart 19 times of 20, so a difference must be larger. The
+logarithm of perplexity is held to the second rule alone. A difference that
+fails is too close to tell. `σ` comes from a few runs and is rough itself.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+import sacrebleu
+
+SAMPLES = 1_000
+APART = 1.96 * math.sqrt(2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A sentence on Table 3, and the differences that say it.
+
+    Attributes:
+        text: The sentence.
+        pairs: Pairs of rows, the worse one first.
+        perplexity_pairs: The same of perplexity, where it is another.
+        equal: Bool, whether the sentence says that they do not differ.
+    """
+
+    text: str
+    pairs: tuple[tuple[str, str], ...]
+    perplexity_pairs: tuple[tuple[str, str], ...] | None = None
+    equal: bool = False
+
+
+FINDINGS = (
+    Finding("one head is worse", (("a-h1", "base"),)),
+    Finding("a small d_k hurts", (("b-dk16", "base"), ("b-dk32", "base"))),
+    Finding(
+        "bigger is better",
+        (
+            ("c-n2", "base"),
+            ("c-n4", "base"),
+            ("base", "c-n8"),
+            ("c-d256", "base"),
+            ("base", "c-d1024"),
+            ("c-ff1024", "base"),
+            ("base", "c-ff4096"),
+            ("base", "big"),
+        ),
+    ),
+    Finding("dropout helps", (("d-drop0.0", "base"),)),
+    Finding(
+        "label smoothing helps BLEU and hurts perplexity",
+        (("d-ls0.0", "base"),),
+        (("base", "d-ls0.0"),),
+    ),
+    Finding(
+        "learned positions change nothing",
+        (("e-learned", "base"),),
+        equal=True,
+    ),
+)
+
+
+def sentence_counts(
+    translations: list[str], references: list[str]
+) -> np.ndarray:
+    """Returns what BLEU counts of each sentence, `(n, 10)`.
+
+    That is: n-grams that are right and all n-grams, of four lengths each, and
+    the lengths of translation and reference.
+    """
+    metric = sacrebleu.BLEU(effective_order=True)
+    scores = [
+        metric.sentence_score(translation, [reference])
+        for translation, reference in zip(translations, references, strict=True)
+    ]
+    return np.array(
+        [[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores]
+    )
+
+
+def bleu(counts: np.ndarray) -> float:
+    """Returns sacreBLEU's default BLEU of counts, added up."""
+    right, all_, lengths = counts[:4], counts[4:8], counts[8:]
+    return sacrebleu.BLEU.compute_bleu(
+        right.tolist(), all_.tolist(), *lengths.tolist(), smooth_method="exp"
+    ).score
+
+
+def resample(counts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns the BLEU of bootstrap samples, the same sentences for all rows.
+
+    Args:
+        counts: What `sentence_counts` returned, by row.
+    """
+    (size,) = {len(each) for each in counts.values()}
+    random = np.random.default_rng(2017)
+    weights = random.multinomial(size, np.full(size, 1 / size), SAMPLES)
+    return {
+        name: np.array([bleu(sample) for sample in weights @ each])
+        for name, each in counts.items()
+    }
+
+
+def interval(differences: np.ndarray) -> tuple[float, float]:
+    """Returns the bounds of the middle 95 %."""
+    low, high = np.percentile(differences, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def seed_margin(values: list[float]) -> float | None:
+    """Returns how far apart chance drives two runs, 19 times of 20.
+
+    Args:
+        values: Those of runs that differ in their seed; `None` comes back
+            where there are fewer than two.
+    """
+    if len(values) < 2:
+        return None
+    return APART * float(np.std(values, ddof=1))
+
+
+def tell(
+    difference: float,
+    margin: float | None,
+    bounds: tuple[float, float] | None = None,
+) -> int:
+    """Returns the sign of a difference, or 0 where it is too close to tell."""
+    sign = int(np.sign(difference))
+    if margin is None or abs(difference) <= margin:
+        return 0
+    if bounds is not None and min(sign * bounds[0], sign * bounds[1]) <= 0:
+        return 0
+    return sign
+
+
+def verdict(signs: list[int], equal: bool = False) -> str:
+    """Says what some differences mean for a finding.
+
+    Args:
+        signs: 1 for each that speaks for it, -1 against it, 0 for none.
+        equal: Bool, whether the finding is that there is no difference.
+    """
+    count = len(signs)
+    if equal:
+        clear = sum(map(abs, signs))
+        return "does not hold" if clear else "holds: no clear difference"
+    for_, against = signs.count(1), signs.count(-1)
+    if for_ and against:
+        return f"mixed: {for_} of {count} for it, {against} against"
+    if for_:
+        return "holds" + (f" in {for_} of {count}" if for_ < count else "")
+    if against:
+        return "does not hold" + (
+            f": {against} of {count} against" if count > 1 else ""
+        )
+    return "too close to tell"

@@ -1,0 +1,258 @@
+"""Table 3 beside what was trained: one table, one picture, the findings."""
+
+import io
+import json
+import math
+import pathlib
+
+from matplotlib.figure import Figure
+
+from train import findings
+from train import run_folder
+from train import table3_results
+
+NOTES = """\
+PPL: per piece of the vocabulary, the end symbol counted, unsmoothed. BLEU: the
+paper's is tokenized, ours sacreBLEU (13a, cased). Both are of the validation
+set, without averaged checkpoints, beam 4, length penalty 0.6. Parameters are in
+millions. Differences are to base: of PPL in percent, of BLEU in points, with
+95 % of bootstrap samples in brackets. Minutes are those of the updates alone.
+"""
+
+
+def make_report(rows: dict[str, dict]) -> dict:
+    """Returns the table and the findings, as JSON.
+
+    Args:
+        rows: What `read_rows` returned.
+    """
+    base = rows["base"]
+    samples = findings.resample({n: row["counts"] for n, row in rows.items()})
+    runs = [name for name in rows if name.startswith("base")]
+    margins = {
+        "bleu": findings.seed_margin([rows[n]["bleu"] for n in runs]),
+        "log_perplexity": findings.seed_margin(
+            [math.log(rows[n]["perplexity"]) for n in runs]
+        ),
+    }
+    table = {}
+    for name, row in rows.items():
+        ours = {key: row[key] for key in ("perplexity", "bleu", "parameters")}
+        table[name] = {
+            "change": table3_results.describe_change(
+                row["preset"], base["preset"]
+            ),
+            "paper": None,
+            "ours": {**ours, "minutes": row["minutes"]},
+            "ours_to_base": {
+                **compare(ours, base),
+                "bleu_interval": findings.interval(
+                    samples[name] - samples["base"]
+                ),
+            },
+        }
+        if name in table3_results.PAPER:
+            printed = {
+                "perplexity": table3_results.PAPER[name][0],
+                "bleu": table3_results.PAPER[name][1],
+            }
+            first = dict(
+                zip(printed, table3_results.PAPER["base"][:2], strict=True)
+            )
+            table[name]["paper"] = {
+                **printed,
+                "millions": table3_results.PAPER[name][2],
+            }
+            table[name]["paper_to_base"] = compare(printed, first)
+    return {
+        "rows": table,
+        "missing": [name for name in table3_results.PAPER if name not in rows],
+        "runs_of_base": len(runs),
+        "margins": margins,
+        "findings": [
+            judge(finding, measure, rows, samples, margins)
+            for finding in findings.FINDINGS
+            for measure in ("bleu", "perplexity")
+        ],
+    }
+
+
+def compare(row: dict, base: dict) -> dict:
+    """Returns the differences of a row to base."""
+    return {
+        "perplexity_percent": 100 * (row["perplexity"] / base["perplexity"])
+        - 100,
+        "bleu": row["bleu"] - base["bleu"],
+    }
+
+
+def judge(
+    finding: findings.Finding,
+    measure: str,
+    rows: dict[str, dict],
+    samples: dict,
+    margins: dict,
+) -> dict:
+    """Returns what the paper and what we measured say of a finding."""
+    pairs = finding.pairs
+    if measure == "perplexity" and finding.perplexity_pairs:
+        pairs = finding.perplexity_pairs
+    paper, signs, missing = [], [], []
+    for worse, better in pairs:
+        column = ("perplexity", "bleu").index(measure)
+        gain = (
+            table3_results.PAPER[better][column]
+            - table3_results.PAPER[worse][column]
+        )
+        paper.append(gain if measure == "bleu" else -gain)
+        lacking = [name for name in (worse, better) if name not in rows]
+        missing += lacking
+        if lacking:
+            continue
+        if measure == "bleu":
+            difference = rows[better]["bleu"] - rows[worse]["bleu"]
+            bounds = findings.interval(samples[better] - samples[worse])
+            signs.append(findings.tell(difference, margins["bleu"], bounds))
+        else:
+            ratio = rows[worse]["perplexity"] / rows[better]["perplexity"]
+            margin = margins["log_perplexity"]
+            signs.append(findings.tell(math.log(ratio), margin))
+    if not signs:
+        ours = "no row of it is there"
+    elif margins["bleu"] is None:
+        ours = "cannot be told from one run of base"
+    else:
+        ours = findings.verdict(signs, finding.equal)
+    if finding.equal:
+        in_paper = f"{abs(paper[0]):.2f} apart"
+    else:
+        in_paper = f"{sum(x > 0 for x in paper)} of {len(paper)}"
+    return {
+        "finding": finding.text,
+        "measure": measure,
+        "in_the_paper": in_paper,
+        "in_ours": ours,
+        "signs": signs,
+        "missing": missing,
+    }
+
+
+def format_table(report: dict) -> str:
+    """Returns the report as Markdown."""
+    lines = [
+        "| row | ours differs in | PPL, paper | ours | BLEU, paper | ours "
+        "| parameters, paper | ours | PPL %, paper | ours | BLEU ±, paper "
+        "| ours | minutes |",
+        "|---" * 13 + "|",
+        *(format_row(name, row) for name, row in report["rows"].items()),
+        "",
+        NOTES,
+    ]
+    if report["missing"]:
+        lines += [f"Not there yet: {', '.join(report['missing'])}.", ""]
+    margins = report["margins"]
+    if margins["bleu"] is not None:
+        percent = 100 * math.expm1(margins["log_perplexity"])
+        lines += [
+            f"By {report['runs_of_base']} runs of base, chance alone drives "
+            f"two runs {margins['bleu']:.2f} BLEU and {percent:.1f} % of "
+            "perplexity apart, 19 times of 20 (see train/findings.py).",
+            "",
+        ]
+    lines += [
+        "| finding | by | rows for it in the paper | in ours |",
+        "|---|---|---|---|",
+    ]
+    for each in report["findings"]:
+        lacking = ", ".join(dict.fromkeys(each["missing"]))
+        lines.append(
+            f"| {each['finding']} | {each['measure']} "
+            f"| {each['in_the_paper']} | {each['in_ours']}"
+            + (f" (without {lacking})" if lacking else "")
+            + " |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def format_row(name: str, row: dict) -> str:
+    ours, change = row["ours"], row["ours_to_base"]
+    if row["paper"]:
+        paper, theirs = row["paper"], row["paper_to_base"]
+        millions = "" if paper["millions"] is None else paper["millions"]
+        paper = f"{paper['perplexity']:.2f}", f"{paper['bleu']:.1f}", millions
+        theirs = (
+            f"{theirs['perplexity_percent']:+.1f}",
+            f"{theirs['bleu']:+.1f}",
+        )
+    else:
+        paper, theirs = ("", "", ""), ("", "")
+    low, high = change["bleu_interval"]
+    cells = [
+        name,
+        row["change"],
+        paper[0],
+        f"{ours['perplexity']:.2f}",
+        paper[1],
+        f"{ours['bleu']:.1f}",
+        paper[2],
+        f"{ours['parameters'] / 1e6:.2f}",
+        theirs[0],
+        f"{change['perplexity_percent']:+.1f}",
+        theirs[1],
+        f"{change['bleu']:+.1f} ({low:+.1f} to {high:+.1f})",
+        "" if ours["minutes"] is None else f"{ours['minutes']:.1f}",
+    ]
+    if name == "base":  # All differences are to this one.
+        cells[8:12] = [""] * 4
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def draw(report: dict) -> bytes:
+    """Returns a PNG: the differences to base, the paper's and ours."""
+    rows = {n: row for n, row in report["rows"].items() if n != "base"}
+    figure = Figure(figsize=(9, 1.5 + 0.32 * len(rows)), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, key, title in (
+        (axes[0], "bleu", "BLEU, points more than base"),
+        (axes[1], "perplexity_percent", "perplexity, % more than base"),
+    ):
+        for height, row in enumerate(rows.values()):
+            ours = row["ours_to_base"]
+            if row["paper"]:
+                theirs = row["paper_to_base"][key]
+                axis.plot(theirs, height - 0.15, "D", color="tab:orange")
+            axis.plot(ours[key], height + 0.15, "o", color="tab:blue")
+            if key == "bleu":
+                axis.hlines(
+                    height + 0.15, *ours["bleu_interval"], color="tab:blue"
+                )
+        axis.axvline(0, color="gray", linewidth=0.8)
+        axis.set_title(title, size=10)
+    axes[0].set_yticks(range(len(rows)), list(rows))
+    axes[0].invert_yaxis()
+    axes[0].plot([], [], "D", color="tab:orange", label="paper")
+    axes[0].plot([], [], "o-", color="tab:blue", label="ours, 95 %")
+    axes[0].legend(loc="lower left")
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    return picture.getvalue()
+
+
+def write(run_dir: pathlib.Path, show: bool = True) -> None:
+    """Writes `table3.md`, `.json` and `.png`; with `show`, prints the first.
+
+    Raises:
+        UserError: If base is not there.
+    """
+    report = make_report(table3_results.read_rows(run_dir))
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    markdown = format_table(report)
+    for suffix, content in (
+        ("json", text.encode()),
+        ("md", markdown.encode()),
+        ("png", draw(report)),
+    ):
+        run_folder.write_atomically(run_dir / f"table3.{suffix}", content)
+    if show:
+        print(markdown)
+        print(f"written to {run_dir / 'table3.md'}, .json and .png")
