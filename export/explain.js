@@ -218,8 +218,7 @@ function drawMap() {
     `${state.layer + 1}, ` +
     (state.head === MEAN ? "mean of the heads" : `head ${state.head + 1}`));
   table.replaceChildren(
-    make("thead", {}, make("tr", {}, make("td", { hidden: "" }),
-      make("th", { "aria-hidden": "true" }), ...head)),
+    make("thead", {}, make("tr", {}, make("th"), ...head)),
     make("tbody", {}, ...body));
   $("kind-note").textContent = KINDS[state.kind][1];
 }

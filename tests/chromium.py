@@ -160,9 +160,9 @@ class Page:
         }})()""")
 
     def screenshot(self, path, whole=True):
-        data = self.call(
-            "Page.captureScreenshot", captureBeyondViewport=whole
-        )["data"]
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)[
+            "data"
+        ]
         path.write_bytes(base64.b64decode(data))
 
 
