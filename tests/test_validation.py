@@ -136,10 +136,20 @@ def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
 
     assert [set(logs) for logs in rounds] == [set(), {"bleu"}, set(), {"bleu"}]
     assert rounds[1]["bleu"] == pytest.approx(100)
-    texts = [
-        (event.step, value.tensor.string_val[0].decode())
+    values = [
+        (event.step, value)
         for event in read_events(bleu._log_dir)
         for value in event.summary.value
+    ]
+    pictures = {
+        (step, value.tag) for step, value in values if "attention" in value.tag
+    }
+    kinds = ("encoder", "decoder", "encoder_decoder")
+    assert pictures == {(i, f"attention/{k}") for i in (1, 3) for k in kinds}
+    texts = [
+        (step, value.tensor.string_val[0].decode())
+        for step, value in values
+        if value.tag == "translations"
     ]
     assert [step for step, _ in texts] == [1, 3]
     table = texts[0][1].splitlines()
