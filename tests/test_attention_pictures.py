@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from train import attention_pictures
+from train.fit import make_strategy
 
 SOURCE, TARGET = [9, 5, 7, 8, 1], [6, 5, 1]
 
@@ -54,6 +55,23 @@ def test_draws_each_layer_and_head_with_its_pieces(model, drawn):
         assert picture.std() > 5  # Not blank.
 
 
+def test_replicas_are_drawn_as_one_model(model, drawn):
+    def draw(transformer):
+        attention_pictures.draw_attention(
+            transformer, SOURCE, TARGET, lambda ids: ["a"] * len(ids)
+        )
+
+    draw(model)
+    with make_strategy(["CPU:0", "CPU:1"]).scope():
+        mirrored = type(model).from_config(model.get_config())
+        mirrored.build()
+        mirrored.set_weights(model.get_weights())
+        draw(mirrored)
+
+    for alone, both in zip(drawn[:3], drawn[3:], strict=True):
+        np.testing.assert_allclose(both[0], alone[0], rtol=1e-5)
+
+
 def test_a_darker_cell_is_a_larger_weight():
     weights = np.eye(2, dtype="float32")[None, None]
 
@@ -66,7 +84,12 @@ def test_a_darker_cell_is_a_larger_weight():
     assert np.mean(columns[upper]) < middle[1] < np.mean(columns[~upper])
 
 
-def test_what_the_model_cannot_read_is_left_out(model, drawn):
+def test_what_the_model_cannot_read_is_left_out(model, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        attention_pictures, "draw_maps", lambda *call: drawn.append(call)
+    )
+
     attention_pictures.draw_attention(
         model, [5] * 50 + [1], [6] * 60 + [1], lambda ids: ["a"] * len(ids)
     )
