@@ -6,8 +6,11 @@ import functools
 import tensorflow as tf
 
 from keras_transformer import Transformer
+from keras_transformer.beam_trace import BeamTrace
+from keras_transformer.beam_trace import trace_beam_search
 from keras_transformer.decoding import BEGIN_ID
 from keras_transformer.decoding import Hypotheses
+from keras_transformer.decoding import beam_search
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.translation import search_translations
 
@@ -128,6 +131,21 @@ class Search(tf.Module):
     def _beams(self, *arguments):
         return self._run(*arguments)
 
+    def trace(self, source_ids, lengths) -> BeamTrace:
+        """Searches for the n best, and returns what was looked at."""
+        settings = self._settings
+        limits = lengths + settings.max_extra_length
+        _, trace = self._run(
+            source_ids,
+            tf.where(is_empty(lengths), 1, limits),
+            settings.length_penalty,
+            None,
+            settings.beam_size,
+            settings.beam_size,
+            search=trace_beam_search,
+        )
+        return trace
+
     def padded(self, source_ids, lengths, beam_size):
         """Searches by XLA, which compiles anew for each shape.
 
@@ -174,6 +192,7 @@ class Search(tf.Module):
         beam_size,
         num_hypotheses,
         pad_to=None,
+        search=beam_search,
     ):
         return search_translations(
             self._transformer(),
@@ -186,6 +205,7 @@ class Search(tf.Module):
             prefix_ids,
             pad_to,
             self._output_kernel,
+            search,
         )
 
 

@@ -1,7 +1,11 @@
 """Strings in, strings out: a trained Transformer as TensorFlow graphs."""
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
+from export.explanations import describe_trace
+from export.explanations import stack_scores
 from export.options import check_options
 from export.options import describe_errors
 from export.search import Search
@@ -11,6 +15,7 @@ from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
 from keras_transformer.decoding import BEGIN_ID
 from keras_transformer.decoding import END_ID
+from keras_transformer.decoding import length_penalty_of
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.tokenizer import UNKNOWN_ID
@@ -22,6 +27,16 @@ def strings(name):
 
 def scalar(name, dtype=tf.int32):
     return tf.TensorSpec([], dtype, name=name)
+
+
+class Taught(NamedTuple):
+    """What the model makes of pairs whose targets are given."""
+
+    source_ids: tf.Tensor  # (B, S)
+    labels: tf.Tensor  # (B, T)
+    states: tf.Tensor  # (B, T, D)
+    encoder_scores: tuple  # A tensor a layer, (B, H, S, S).
+    decoder_scores: tuple  # A pair a layer: to the target, to the source.
 
 
 class Translator(tf.Module):
@@ -107,6 +122,8 @@ class Translator(tf.Module):
             "translate_ids": self.translate_ids,
             "score": self.score,
             "align": self.align,
+            "explain": self.explain,
+            "explain_beam": self.explain_beam,
         }
 
     @tf.function(input_signature=[strings("text")], autograph=False)
@@ -289,15 +306,12 @@ class Translator(tf.Module):
             token; and `"tokens"`, string `(B, T)`, the pieces. After the end
             symbol come zeros and `""`.
         """
-        states, _, labels = self._teach(source, target)
-        logits = self._transformer().embedding(states, reverse=True)
-        logits = tf.cast(logits, tf.float32)
-        found = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        found = tf.where(padding_mask(labels), found, 0.0)
+        taught = self._teach(source, target)
+        found = self._log_probabilities(taught)
         return {
             "log_probability": tf.reduce_sum(found, axis=1),
             "token_log_probabilities": found,
-            "tokens": self._pieces(labels),
+            "tokens": self._pieces(taught.labels),
         }
 
     @tf.function(
@@ -317,40 +331,122 @@ class Translator(tf.Module):
             target's end; and `"source_tokens"`, string `(B, S)`, and
             `"target_tokens"`, string `(B, T)`, the pieces.
         """
-        _, scores, labels = self._teach(source, target)
+        taught = self._teach(source, target)
         layer = self._settings.align_layer
         if layer is None:
-            layer = max(0, len(scores) - 2)
-        _, attention = scores[layer]
+            layer = max(0, len(taught.decoder_scores) - 2)
+        _, attention = taught.decoder_scores[layer]
         attention = tf.reduce_mean(tf.cast(attention, tf.float32), axis=1)
-        real = padding_mask(labels)
+        real = padding_mask(taught.labels)
         attention = tf.where(real[:, :, None], attention, 0.0)
         places = tf.argmax(attention, axis=2, output_type=tf.int32)
-        source_ids, _, _ = self._tokenize(source)
         return {
             "attention": attention,
             "alignment": tf.where(real, places, -1),
-            "source_tokens": self._pieces(source_ids),
-            "target_tokens": self._pieces(labels),
+            "source_tokens": self._pieces(taught.source_ids),
+            "target_tokens": self._pieces(taught.labels),
         }
 
+    @tf.function(
+        input_signature=[strings("source"), strings("target")], autograph=False
+    )
+    def explain(self, source, target) -> dict[str, tf.Tensor]:
+        """Shows the attention of every layer and head (Section 3.2.3).
+
+        Row `t` of the decoder's weights is the step that predicts target token
+        `t`. It sees the begin symbol, as key 0, and the target tokens before
+        `t`, each one key further.
+
+        Args:
+            source: String tensor `(B,)`.
+            target: String tensor `(B,)`, its translations.
+
+        Returns:
+            Dict of the attention weights, float32: `"encoder_attention"`, `(B,
+            N, H, S, S)`, `"decoder_attention"`, `(B, N, H, T, T)`, and
+            `"encoder_decoder_attention"`, `(B, N, H, T, S)`; of
+            `"source_tokens"`, string `(B, S)`, and `"target_tokens"`, string
+            `(B, T)`, the pieces; of `"token_log_probabilities"`, float32 `(B,
+            T)`; and of `"score"`, float32 `(B,)`, the log-probability of the
+            whole target over its length penalty. After a text's end come zeros
+            and `""`.
+        """
+        taught = self._teach(source, target)
+        own, memory = zip(*taught.decoder_scores, strict=True)
+        found = self._log_probabilities(taught)
+        real = padding_mask(taught.labels)
+        length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
+        penalty = length_penalty_of(length, self._settings.length_penalty)
+        return {
+            "encoder_attention": stack_scores(
+                taught.encoder_scores, padding_mask(taught.source_ids)
+            ),
+            "decoder_attention": stack_scores(own, real),
+            "encoder_decoder_attention": stack_scores(memory, real),
+            "source_tokens": self._pieces(taught.source_ids),
+            "target_tokens": self._pieces(taught.labels),
+            "token_log_probabilities": found,
+            "score": tf.reduce_sum(found, axis=1) / penalty,
+        }
+
+    @tf.function(input_signature=[strings("text")], autograph=False)
+    def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Shows what `translate_nbest` looks at on its way, in `L` steps.
+
+        The `C` candidates of a step are the `K` continuations that the search
+        kept, best first, and the best `K` that it pruned. Candidate `k` is the
+        beam `k` that the next step continues, unless it ended.
+
+        Args:
+            text: String tensor `(B,)`.
+
+        Returns:
+            Dict of `"tokens"`, string `(B, L, C)`, the last piece of each
+            candidate; `"parents"`, int32, the beam that it continues, or -1
+            where there is no candidate; `"log_probabilities"`, float32, of all
+            its tokens; `"kept"` and `"ended"`, bool, all `(B, L, C)`; and
+            `"penalties"`, float32 `(B, L)`, of the length that a candidate has
+            in a step. What ended scores its log-probability over that.
+        """
+        source_ids, lengths, _ = self._tokenize(text)
+        trace = self._search.trace(source_ids, lengths)
+        return describe_trace(
+            trace,
+            is_empty(lengths),
+            self._settings.length_penalty,
+            self._tokenizer.id_to_piece,
+        )
+
+    def _log_probabilities(self, taught):
+        """Returns that of each label, `(B, T)`, and 0 of padding."""
+        logits = self._transformer().embedding(taught.states, reverse=True)
+        logits = tf.cast(logits, tf.float32)
+        found = -tf.nn.sparse_softmax_cross_entropy_with_logits(
+            taught.labels, logits
+        )
+        return tf.where(padding_mask(taught.labels), found, 0.0)
+
     def _teach(self, source, target):
-        """Runs the model on pairs; returns states, attention and labels."""
+        """Runs the model on pairs."""
         transformer = self._transformer()
         source_ids, _, _ = self._tokenize(source)
         labels, _, _ = self._tokenize(target)
         begin = tf.fill([tf.shape(labels)[0], 1], BEGIN_ID)
         target_ids = tf.concat([begin, labels[:, :-1]], axis=1)
         target_ids = tf.where(padding_mask(labels), target_ids, PADDING_ID)
-        memory = transformer.encode(source_ids, training=False)
-        states, scores = transformer.decode_states(
+        memory, encoder_scores = transformer.encode(
+            source_ids, training=False, return_attention_scores=True
+        )
+        states, decoder_scores = transformer.decode_states(
             target_ids,
             memory,
             padding_mask(source_ids),
             return_attention_scores=True,
             training=False,
         )
-        return states, scores, labels
+        return Taught(
+            source_ids, labels, states, encoder_scores, decoder_scores
+        )
 
     def _tokenize(self, text):
         """Returns padded ids `(B, S)`, their lengths, and which were cut."""

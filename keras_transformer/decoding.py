@@ -118,6 +118,50 @@ def beam_search(
         >>> hypotheses.ids[0, 0]
         [1, 0, 0]
     """
+    hypotheses, _ = search_and_record(
+        next_step,
+        initial_state,
+        beam_size,
+        length_penalty,
+        max_lengths,
+        num_hypotheses,
+        forbidden_ids,
+        prefix_ids,
+        constants,
+        pad_to,
+    )
+    return hypotheses
+
+
+def search_and_record(
+    next_step,
+    initial_state,
+    beam_size,
+    length_penalty,
+    max_lengths,
+    num_hypotheses=None,
+    forbidden_ids=(PADDING_ID, BEGIN_ID),
+    prefix_ids=None,
+    constants=(),
+    pad_to=None,
+    record=lambda trace, here, index, total, tokens: trace,
+    trace=(),
+):
+    """Searches as `beam_search` does, and lets `record` look on.
+
+    Args:
+        record: Function `(trace, here, index, total, tokens) -> trace`, called
+            in each step. `here` is int32 `(B',)`, the sentences that are still
+            in the batch; `total`, float32 `(B', K, k)`, are the
+            log-probabilities of the continuations of each beam, and `tokens`,
+            int32 of that shape, their last tokens. The `K` best of a sentence
+            are its next beams, in that order.
+        trace: What the first step gets as `trace`: a nested structure of
+            tensors whose shapes stay.
+
+    Returns:
+        `Hypotheses`, and the last trace.
+    """
     num_hypotheses = _check_sizes(beam_size, num_hypotheses)
     max_lengths = tf.cast(max_lengths, tf.int32)
     batch = tf.shape(max_lengths)[0]
@@ -129,19 +173,15 @@ def beam_search(
     # One more, of padding, for all that follows the prefix.
     prefix_ids = tf.pad(prefix_ids, [[0, 0], [0, 1]])
     prefix_end = tf.shape(prefix_ids)[1] - 1
-    longest = pad_to
-    if pad_to is None:
-        longest = tf.reduce_max(
-            tf.pad(max_lengths, [[0, 1]], constant_values=1)
-        )
+    longest = longest_of(max_lengths) if pad_to is None else pad_to
     rows = tf.range(batch)
     live = _first_live(batch, beam_size, longest)
     finished = _none_finished(batch, num_hypotheses, longest)
 
-    def condition(index, here, live, finished, state, constants):
+    def condition(index, here, live, finished, state, constants, trace):
         return tf.reduce_any(live.log_probabilities > -tf.float32.max)
 
-    def body(index, here, live, finished, state, constants):
+    def body(index, here, live, finished, state, constants, trace):
         """One step; `here` are the sentences that are still in the batch."""
         last = tf.gather(live.ids, tf.maximum(index - 1, 0), axis=2)
         last = tf.where(index == 0, BEGIN_ID, last)
@@ -157,6 +197,7 @@ def beam_search(
             logits, forced, beam_size, forbidden_ids
         )
         total = live.log_probabilities[:, :, None] + scores  # (B, K, k)
+        trace = record(trace, here, index, total, tokens)
         live, parents = _continue(live, total, tokens, index)
         ended = tf.gather(live.ids, index, axis=2) == END_ID
         cut = at_limit[:, None] & ~tf.gather(wants_end, parents, batch_dims=1)
@@ -164,7 +205,8 @@ def beam_search(
             live.ids,
             tf.where(
                 ended,
-                live.log_probabilities / _penalty(index + 1, alpha)[:, None],
+                live.log_probabilities
+                / length_penalty_of(index + 1, alpha)[:, None],
                 -float("inf"),
             ),
             tf.fill(tf.shape(ended), index + 1),
@@ -174,7 +216,8 @@ def beam_search(
         finished = _scatter(finished, here, merged)
         alive = tf.where(ended, -float("inf"), live.log_probabilities)
         best = tf.reduce_max(alive, axis=1) / tf.maximum(
-            _penalty(index + 2, alpha), _penalty(limits, alpha)
+            length_penalty_of(index + 2, alpha),
+            length_penalty_of(limits, alpha),
         )
         # A tie cannot enter either: of equals, the earlier stays.
         done = best <= merged.scores[:, -1]
@@ -194,18 +237,27 @@ def beam_search(
             finished,
             _gather(state, parents),
             constants,
+            trace,
         )
 
-    variables = (tf.constant(0), rows, live, finished, initial_state, constants)
+    variables = (
+        tf.constant(0),
+        rows,
+        live,
+        finished,
+        initial_state,
+        constants,
+        trace,
+    )
     shapes = tf.nest.map_structure(lambda x: x.shape, variables)
-    inside = [1, 2, 4, 5]  # All but the index and the finished hypotheses.
+    inside = [1, 2, 4, 5]  # What has rows of the sentences that are here.
     shapes = [
         tf.nest.map_structure(lambda x: tf.TensorShape([None, *x[1:]]), shape)
         if place in inside
         else shape
         for place, shape in enumerate(shapes)
     ]
-    _, _, _, finished, _, _ = tf.while_loop(
+    _, _, _, finished, _, _, trace = tf.while_loop(
         condition,
         body,
         variables,
@@ -214,11 +266,17 @@ def beam_search(
         maximum_iterations=longest,
     )
     found = finished.scores > -float("inf")
-    return finished._replace(
+    hypotheses = finished._replace(
         ids=tf.where(found[:, :, None], finished.ids, PADDING_ID),
         lengths=tf.where(found, finished.lengths, 0),
         truncated=found & finished.truncated,
     )
+    return hypotheses, trace
+
+
+def longest_of(max_lengths):
+    """Returns the largest limit; 1 of none."""
+    return tf.reduce_max(tf.pad(max_lengths, [[0, 1]], constant_values=1))
 
 
 def _check_sizes(beam_size, num_hypotheses):
@@ -240,7 +298,8 @@ def _check_sizes(beam_size, num_hypotheses):
     return num_hypotheses
 
 
-def _penalty(length, length_penalty):
+def length_penalty_of(length, length_penalty):
+    """Returns `((5 + length) / 6) ** length_penalty`, float32."""
     return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** length_penalty
 
 

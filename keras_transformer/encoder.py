@@ -28,10 +28,13 @@ class EncoderLayer(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(B, S, D)`.
         mask: Bool tensor `(B, S)`, False where a position is padding.
+        return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
     Returns:
-        Float tensor `(B, S, D)` in the compute dtype.
+        Float tensor `(B, S, D)` in the compute dtype. With
+        `return_attention_scores`, a tuple with the attention weights after it,
+        as `MultiHeadAttention` gives them: `(B, H, S, S)`.
 
     Masking:
         No position looks at one that `mask` leaves out. The mask passes on.
@@ -85,16 +88,33 @@ class EncoderLayer(keras.layers.Layer):
         self.feed_forward.build(input_shape)
         self.feed_forward_residual.build(input_shape)
 
-    def call(self, inputs, mask=None, training=None):
+    def call(
+        self,
+        inputs,
+        mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
         x = inputs
         y = self.attention_residual.enter(x)
-        y = self.attention(y, y, value_mask=mask, training=training)
+        y, scores = self.attention(
+            y,
+            y,
+            value_mask=mask,
+            return_attention_scores=True,
+            training=training,
+        )
         x = self.attention_residual(x, y, training=training)
         y = self.feed_forward(self.feed_forward_residual.enter(x))
-        return self.feed_forward_residual(x, y, training=training)
+        x = self.feed_forward_residual(x, y, training=training)
+        return (x, scores) if return_attention_scores else x
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`, which returns a tuple if it is asked for the scores.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
         return {
@@ -127,10 +147,13 @@ class Encoder(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(B, S, D)`: embeddings with their positions.
         mask: Bool tensor `(B, S)`, False where a position is padding.
+        return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
     Returns:
-        Float tensor `(B, S, D)` in the compute dtype, `z` in the paper.
+        Float tensor `(B, S, D)` in the compute dtype, `z` in the paper. With
+        `return_attention_scores`, a tuple with the attention weights of each
+        layer after it.
 
     Masking:
         No position looks at one that `mask` leaves out. The mask passes on.
@@ -141,8 +164,12 @@ class Encoder(keras.layers.Layer):
 
     Example:
         >>> encoder = keras_transformer.Encoder(6, 8, 64, 64, 2048, 0.1)
-        >>> keras.ops.shape(encoder(keras.ops.ones((2, 7, 512))))
+        >>> inputs = keras.ops.ones((2, 7, 512))
+        >>> keras.ops.shape(encoder(inputs))
         (2, 7, 512)
+        >>> _, scores = encoder(inputs, return_attention_scores=True)
+        >>> keras.ops.shape(scores[5])  # Of the last layer.
+        (2, 8, 7, 7)
     """
 
     def __init__(
@@ -186,14 +213,30 @@ class Encoder(keras.layers.Layer):
         if self.norm == "pre":
             self.normalization = make_normalization(self, input_shape)
 
-    def call(self, inputs, mask=None, training=None):
+    def call(
+        self,
+        inputs,
+        mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
         x = inputs
+        scores = []
         for layer in self.layers:
-            x = layer(x, mask=mask, training=training)
-        return self.normalization(x) if self.norm == "pre" else x
+            x, layer_scores = layer(
+                x, mask=mask, return_attention_scores=True, training=training
+            )
+            scores.append(layer_scores)
+        if self.norm == "pre":
+            x = self.normalization(x)
+        return (x, tuple(scores)) if return_attention_scores else x
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`, which returns a tuple if it is asked for the scores.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
         return {

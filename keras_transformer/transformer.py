@@ -173,19 +173,26 @@ class Transformer(keras.Model):
             target_ids, memory, padding_mask(source_ids), training=training
         )
 
-    def encode(self, source_ids, training=None):
+    def encode(self, source_ids, training=None, return_attention_scores=False):
         """Runs the encoder (left of Figure 1).
 
         Args:
             source_ids: Int tensor `(B, S)`, padded with 0.
             training: Bool, whether dropout is on.
+            return_attention_scores: Bool, whether to return the weights too.
 
         Returns:
-            Float tensor `(B, S, D)`, the memory, `z` in the paper.
+            What the encoder returns: float tensor `(B, S, D)`, the memory, `z`
+            in the paper; with `return_attention_scores`, a tuple of it and the
+            attention weights of each layer, `(B, H, S, S)`.
         """
         x = self._embed(source_ids, self.source_dropout, 0, training)
-        mask = padding_mask(source_ids)
-        return self.encoder(x, mask=mask, training=training)
+        return self.encoder(
+            x,
+            mask=padding_mask(source_ids),
+            return_attention_scores=return_attention_scores,
+            training=training,
+        )
 
     def decode(
         self,

@@ -19,8 +19,9 @@ def search_translations(
     prefix_ids=None,
     pad_to=None,
     output_kernel=None,
+    search=beam_search,
 ):
-    """Finds the best translations of each sentence by `beam_search`.
+    """Finds the best translations of each sentence by beam search.
 
     The encoder runs once, and the decoder for one position a step.
 
@@ -41,9 +42,11 @@ def search_translations(
             `beam_search`.
         output_kernel: Float tensor `(D, V)`, the embedding matrix transposed.
             `None` means to transpose it here, once a call.
+        search: Function that searches: `beam_search`, or `trace_beam_search`
+            to see how.
 
     Returns:
-        `Hypotheses`.
+        What `search` returns: `Hypotheses`.
     """
     if transformer.positions == "learned":
         max_lengths = tf.minimum(max_lengths, transformer.sequence_length)
@@ -70,7 +73,7 @@ def search_translations(
         )
         return tf.matmul(states[:, 0], output_kernel), self_caches
 
-    return beam_search(
+    return search(
         next_step,
         self_caches,
         beam_size,

@@ -58,6 +58,8 @@ REQUESTS = {
     "translate_ids": ask_ids,
     "score": ask_pair,
     "align": ask_pair,
+    "explain": ask_pair,
+    "explain_beam": ask,
 }
 
 # Outputs to ask for where TF Serving would batch the whole signature, and

@@ -309,3 +309,48 @@ def test_refuses_an_unknown_width():
     ):
         with pytest.raises(ValueError, match="last dimension"):
             layer.build((None, None, None))
+
+
+def test_a_stack_shows_where_each_layer_looks(encoder):
+    """From the kernels (Section 3.2.1, equation 1), layer after layer."""
+    x, mask = random_array(B, S, D), mask_of_lengths([6, 4, 1], S)
+    expected, y = [], x
+    for layer in encoder.layers:
+        inner = layer.attention_residual.enter(y)
+        queries, keys = (
+            split_heads(np.array(inner) @ np.array(projection.kernel))
+            for projection in (
+                layer.attention.query_projection,
+                layer.attention.key_projection,
+            )
+        )
+        logits = queries @ keys.swapaxes(2, 3) / np.sqrt(SIZES["key_dim"])
+        weights = np.exp(logits) * mask[:, None, None]
+        expected.append(weights / weights.sum(axis=3, keepdims=True))
+        y = layer(y, mask=mask)
+
+    outputs, scores = encoder(x, mask=mask, return_attention_scores=True)
+
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(outputs, encoder(x, mask=mask))
+
+
+def split_heads(x):
+    heads = x.reshape(*x.shape[:2], SIZES["num_heads"], -1)
+    return heads.swapaxes(1, 2)
+
+
+def test_a_functional_model_may_show_where_it_looks():
+    encoder = make(Encoder, num_layers=2)
+    inputs = keras.Input((None, D))
+    returned = encoder(inputs, return_attention_scores=True)
+    model = keras.Model(inputs, returned)
+    x = random_array(B, S, D)
+
+    outputs, scores = model(x)
+
+    assert [symbol.shape for symbol in returned[1]] == [
+        (None, 2, None, None)
+    ] * 2
+    np.testing.assert_allclose(outputs, encoder(x), atol=1e-6)
+    assert [score.shape for score in scores] == [(B, 2, S, S)] * 2

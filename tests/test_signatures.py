@@ -144,6 +144,29 @@ def test_signatures_are_those_documented(servable):
                 "target_tokens": ("string", 2),
             },
         ),
+        "explain": (
+            pair,
+            {
+                "encoder_attention": ("float32", 5),
+                "decoder_attention": ("float32", 5),
+                "encoder_decoder_attention": ("float32", 5),
+                "source_tokens": ("string", 2),
+                "target_tokens": ("string", 2),
+                "token_log_probabilities": ("float32", 2),
+                "score": ("float32", 1),
+            },
+        ),
+        "explain_beam": (
+            text,
+            {
+                "tokens": ("string", 3),
+                "parents": ("int32", 3),
+                "log_probabilities": ("float32", 3),
+                "kept": ("bool", 3),
+                "ended": ("bool", 3),
+                "penalties": ("float32", 2),
+            },
+        ),
     }
 
     found = {

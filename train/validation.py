@@ -12,6 +12,7 @@ from keras_transformer import SubwordTokenizer
 from keras_transformer.decoding import END_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.translation import search_translations
+from train.attention_pictures import draw_attention
 from train.corpus import Pairs
 from train.vocabulary import Ids
 
@@ -25,7 +26,8 @@ class ValidationBleu(keras.callbacks.Callback):
 
     It translates as an export with its defaults does, and with the weights as
     they are: of replicas, the first one's. Some translations go to TensorBoard
-    as text. The BLEU is sacreBLEU's default, on the text as it was read.
+    as text, and where the model looks in the first pair as pictures. The BLEU
+    is sacreBLEU's default, on the text as it was read.
 
     Args:
         pairs: The text of the validation set.
@@ -52,6 +54,11 @@ class ValidationBleu(keras.callbacks.Callback):
         sequences = processor.encode(pairs.sources, add_eos=True)
         ends = np.cumsum([0] + [len(ids) for ids in sequences])
         self._sources = Ids(np.concatenate(sequences), ends)
+        self._first_pair = (
+            sequences[0],
+            processor.encode(pairs.targets[0], add_eos=True),
+        )
+        self._pieces = processor.id_to_piece
         self._tokenizer = SubwordTokenizer(model_proto)
         self._log_dir = log_dir
         self._every = every
@@ -76,6 +83,11 @@ class ValidationBleu(keras.callbacks.Callback):
         table = sample_table(self._pairs, translations)
         with self._writer.as_default():
             tf.summary.text("translations", table, step=epoch)
+            pictures = draw_attention(
+                self.model.transformer, *self._first_pair, self._pieces
+            )
+            for name, picture in pictures.items():
+                tf.summary.image(f"attention/{name}", picture, step=epoch)
         self._writer.flush()
 
     def on_train_end(self, logs=None):

@@ -1,0 +1,191 @@
+"""A page in headless Chromium, driven by its DevTools protocol over a pipe.
+
+Clicks and keys are real events of the browser, so what a user does is what is
+tested. It needs no driver and no package.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+COMMAND = shutil.which("chromium") or shutil.which("chromium-browser")
+# Chromium reads messages from descriptor 3 and writes its own to 4.
+START = """\
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+KEY_CODES = {
+    **{"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38},
+    **{"ArrowRight": 39, "ArrowDown": 40},
+}
+
+
+class Page:
+    """A tab.
+
+    Attributes:
+        complaints: List of what stood in the console, errors included.
+        requests: List of the addresses that the page asked for.
+    """
+
+    def __init__(self, reader, writer):
+        self._reader, self._writer = reader, writer
+        self._count, self._session, self._loaded = 0, None, False
+        self.complaints, self.requests = [], []
+        target = self.call("Target.createTarget", url="about:blank")
+        self._session = self.call(
+            "Target.attachToTarget", flatten=True, **target
+        )["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **params):
+        """Sends a message; returns the answer."""
+        self._count += 1
+        message = {"id": self._count, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        self._writer.write(json.dumps(message).encode() + b"\0")
+        self._writer.flush()
+        while True:
+            answer = self._read()
+            if answer.get("id") == message["id"]:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def _read(self):
+        buffer = bytearray()
+        while (byte := self._reader.read(1)) not in (b"\0", b""):
+            buffer += byte
+        message = json.loads(buffer)
+        method, params = message.get("method"), message.get("params")
+        if method in (
+            "Runtime.consoleAPICalled",
+            "Runtime.exceptionThrown",
+            "Log.entryAdded",
+        ):
+            self.complaints.append(params)
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+        elif method == "Page.loadEventFired":
+            self._loaded = True
+        return message
+
+    def open(self, path):
+        self._loaded = False
+        self.call("Page.navigate", url=path.as_uri())
+        while not self._loaded:
+            self._read()
+
+    def resize(self, width, height):
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def prefer(self, **features):
+        """Sets media features, such as `prefers_color_scheme="dark"`."""
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[
+                {"name": name.replace("_", "-"), "value": value}
+                for name, value in features.items()
+            ],
+        )
+
+    def evaluate(self, expression):
+        """Returns the value of JavaScript, as JSON."""
+        answer = self.call(
+            "Runtime.evaluate",
+            expression=expression,
+            returnByValue=True,
+            awaitPromise=True,
+        )
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def hover(self, selector):
+        """Moves the mouse onto an element."""
+        x, y = self.evaluate(f"""(() => {{
+            const element = document.querySelector({json.dumps(selector)});
+            element.scrollIntoView({{block: "center", inline: "center"}});
+            const box = element.getBoundingClientRect();
+            return [box.x + box.width / 2, box.y + box.height / 2];
+        }})()""")
+        place = {"x": x, "y": y}
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
+        return place
+
+    def click(self, selector):
+        place = self.hover(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                button="left",
+                clickCount=1,
+                **place,
+            )
+
+    def press(self, key):
+        code = KEY_CODES[key]
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode=code,
+                **(text if kind == "keyDown" else {}),
+            )
+
+    def choose(self, selector, value):
+        """Sets a `<select>` as its menu does."""
+        self.evaluate(f"""(() => {{
+            const element = document.querySelector({json.dumps(selector)});
+            element.value = {json.dumps(value)};
+            element.dispatchEvent(new Event("change", {{bubbles: true}}));
+        }})()""")
+
+    def screenshot(self, path, whole=True):
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)[
+            "data"
+        ]
+        path.write_bytes(base64.b64decode(data))
+
+
+@contextlib.contextmanager
+def browse(profile):
+    """Gives a `Page`; `profile` is an empty folder for the browser."""
+    ours, theirs = os.pipe()
+    inputs, outputs = os.pipe()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", START, str(inputs), str(theirs), COMMAND),
+            *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
+            *("--remote-debugging-pipe", f"--user-data-dir={profile}"),
+            "--disable-background-networking",
+        ],
+        pass_fds=(inputs, theirs),
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(inputs)
+    os.close(theirs)
+    try:
+        with open(ours, "rb") as reader, open(outputs, "wb") as writer:
+            yield Page(reader, writer)
+    finally:
+        process.terminate()
+        process.wait()
