@@ -1,51 +1,28 @@
 """Strings in, strings out: a trained Transformer as TensorFlow graphs."""
 
-from typing import NamedTuple
-
 import tensorflow as tf
 
 from export.explanations import describe_trace
-from export.explanations import stack_scores
 from export.options import check_options
 from export.options import describe_errors
 from export.search import Search
 from export.search import SearchSettings
 from export.search import is_empty
-from keras_transformer import SubwordTokenizer
+from export.teacher import Teacher
+from export.text_model import strings
 from keras_transformer import Transformer
-from keras_transformer.decoding import BEGIN_ID
 from keras_transformer.decoding import END_ID
-from keras_transformer.decoding import length_penalty_of
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.tokenizer import UNKNOWN_ID
-
-
-def strings(name):
-    return tf.TensorSpec([None], tf.string, name=name)
 
 
 def scalar(name, dtype=tf.int32):
     return tf.TensorSpec([], dtype, name=name)
 
 
-class Taught(NamedTuple):
-    """What the model makes of pairs whose targets are given."""
-
-    source_ids: tf.Tensor  # (B, S)
-    labels: tf.Tensor  # (B, T)
-    states: tf.Tensor  # (B, T, D)
-    encoder_scores: tuple  # A tensor a layer, (B, H, S, S).
-    decoder_scores: tuple  # A pair a layer: to the target, to the source.
-
-
-class Translator(tf.Module):
+class Translator(Teacher):
     """A Transformer, its tokenizer and beam search as `tf.function`s.
-
-    It tracks the plain TensorFlow variables of the model and keeps the model
-    itself out of sight. A SavedModel that tracks Keras objects holds each
-    variable twice, and every loader but Python's reads the copy that nobody
-    fills.
 
     Strings are UTF-8. A text without any token gives `""` with score 0, and
     one that is longer than `sequence_length` is cut. No row looks at another.
@@ -74,43 +51,11 @@ class Translator(tf.Module):
         model_proto: bytes,
         settings: SearchSettings,
     ):
-        super().__init__(name="translator")
-        self._tokenizer = SubwordTokenizer(model_proto)
-        if self._tokenizer.vocabulary_size > transformer.vocabulary_size:
-            raise ValueError(
-                "`model_proto` may not have more pieces than the transformer. "
-                f"Received: {self._tokenizer.vocabulary_size} pieces, "
-                f"vocabulary_size={transformer.vocabulary_size}"
-            )
-        layer, layers = settings.align_layer, transformer.num_layers
-        if layer is not None and not -layers <= layer < layers:
-            raise ValueError(
-                f"`align_layer` must be between {-layers} and {layers - 1}. "
-                f"Received: align_layer={layer}"
-            )
-        self._weights = [v.value for v in transformer.weights]
-        self._transformer = lambda: transformer  # Not tracked: see above.
-        self._settings = settings
+        super().__init__(transformer, model_proto, settings)
         self._search = Search(
-            transformer, self._tokenizer.vocabulary_size, settings
+            transformer, self.tokenizer.vocabulary_size, settings
         )
         self.translate_nbest = self._make_nbest()
-
-    @property
-    def settings(self):
-        return self._settings
-
-    @property
-    def tokenizer(self):
-        return self._tokenizer
-
-    @property
-    def sequence_length(self):
-        return self._transformer().sequence_length
-
-    @property
-    def precision(self):
-        return self._transformer().dtype_policy.name
 
     @property
     def signatures(self):
@@ -290,105 +235,6 @@ class Translator(tf.Module):
             "scores": tf.where(empty, 0.0, best.scores[:, 0]),
         }
 
-    @tf.function(
-        input_signature=[strings("source"), strings("target")], autograph=False
-    )
-    def score(self, source, target) -> dict[str, tf.Tensor]:
-        """Scores given translations.
-
-        Args:
-            source: String tensor `(B,)`.
-            target: String tensor `(B,)`, its translations.
-
-        Returns:
-            Dict of `"log_probability"`, float32 `(B,)`, of the whole target
-            and its end; `"token_log_probabilities"`, float32 `(B, T)`, of each
-            token; and `"tokens"`, string `(B, T)`, the pieces. After the end
-            symbol come zeros and `""`.
-        """
-        taught = self._teach(source, target)
-        found = self._log_probabilities(taught)
-        return {
-            "log_probability": tf.reduce_sum(found, axis=1),
-            "token_log_probabilities": found,
-            "tokens": self._pieces(taught.labels),
-        }
-
-    @tf.function(
-        input_signature=[strings("source"), strings("target")], autograph=False
-    )
-    def align(self, source, target) -> dict[str, tf.Tensor]:
-        """Says which tokens of the source each token of the target looks at.
-
-        Args:
-            source: String tensor `(B,)`.
-            target: String tensor `(B,)`, its translations.
-
-        Returns:
-            Dict of `"attention"`, float32 `(B, T, S)`, the mean over the heads
-            of a layer, as the decoder predicts each target token;
-            `"alignment"`, int32 `(B, T)`, where it is largest, -1 after the
-            target's end; and `"source_tokens"`, string `(B, S)`, and
-            `"target_tokens"`, string `(B, T)`, the pieces.
-        """
-        taught = self._teach(source, target)
-        layer = self._settings.align_layer
-        if layer is None:
-            layer = max(0, len(taught.decoder_scores) - 2)
-        _, attention = taught.decoder_scores[layer]
-        attention = tf.reduce_mean(tf.cast(attention, tf.float32), axis=1)
-        real = padding_mask(taught.labels)
-        attention = tf.where(real[:, :, None], attention, 0.0)
-        places = tf.argmax(attention, axis=2, output_type=tf.int32)
-        return {
-            "attention": attention,
-            "alignment": tf.where(real, places, -1),
-            "source_tokens": self._pieces(taught.source_ids),
-            "target_tokens": self._pieces(taught.labels),
-        }
-
-    @tf.function(
-        input_signature=[strings("source"), strings("target")], autograph=False
-    )
-    def explain(self, source, target) -> dict[str, tf.Tensor]:
-        """Shows the attention of every layer and head (Section 3.2.3).
-
-        Row `t` of the decoder's weights is the step that predicts target token
-        `t`. It sees the begin symbol, as key 0, and the target tokens before
-        `t`, each one key further.
-
-        Args:
-            source: String tensor `(B,)`.
-            target: String tensor `(B,)`, its translations.
-
-        Returns:
-            Dict of the attention weights, float32: `"encoder_attention"`, `(B,
-            N, H, S, S)`, `"decoder_attention"`, `(B, N, H, T, T)`, and
-            `"encoder_decoder_attention"`, `(B, N, H, T, S)`; of
-            `"source_tokens"`, string `(B, S)`, and `"target_tokens"`, string
-            `(B, T)`, the pieces; of `"token_log_probabilities"`, float32 `(B,
-            T)`; and of `"score"`, float32 `(B,)`, the log-probability of the
-            whole target over its length penalty. After a text's end come zeros
-            and `""`.
-        """
-        taught = self._teach(source, target)
-        own, memory = zip(*taught.decoder_scores, strict=True)
-        found = self._log_probabilities(taught)
-        real = padding_mask(taught.labels)
-        length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
-        penalty = length_penalty_of(length, self._settings.length_penalty)
-        return {
-            "encoder_attention": stack_scores(
-                taught.encoder_scores, padding_mask(taught.source_ids)
-            ),
-            "decoder_attention": stack_scores(own, real),
-            "encoder_decoder_attention": stack_scores(memory, real),
-            "source_tokens": self._pieces(taught.source_ids),
-            "target_tokens": self._pieces(taught.labels),
-            "token_log_probabilities": found,
-            "score": tf.reduce_sum(found, axis=1) / penalty,
-        }
-
     @tf.function(input_signature=[strings("text")], autograph=False)
     def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Shows what `translate_nbest` looks at on its way, in `L` steps.
@@ -416,62 +262,3 @@ class Translator(tf.Module):
             self._settings.length_penalty,
             self._tokenizer.id_to_piece,
         )
-
-    def _log_probabilities(self, taught):
-        """Returns that of each label, `(B, T)`, and 0 of padding."""
-        logits = self._transformer().embedding(taught.states, reverse=True)
-        logits = tf.cast(logits, tf.float32)
-        found = -tf.nn.sparse_softmax_cross_entropy_with_logits(
-            taught.labels, logits
-        )
-        return tf.where(padding_mask(taught.labels), found, 0.0)
-
-    def _teach(self, source, target):
-        """Runs the model on pairs."""
-        transformer = self._transformer()
-        source_ids, _, _ = self._tokenize(source)
-        labels, _, _ = self._tokenize(target)
-        begin = tf.fill([tf.shape(labels)[0], 1], BEGIN_ID)
-        target_ids = tf.concat([begin, labels[:, :-1]], axis=1)
-        target_ids = tf.where(padding_mask(labels), target_ids, PADDING_ID)
-        memory, encoder_scores = transformer.encode(
-            source_ids, training=False, return_attention_scores=True
-        )
-        states, decoder_scores = transformer.decode_states(
-            target_ids,
-            memory,
-            padding_mask(source_ids),
-            return_attention_scores=True,
-            training=False,
-        )
-        return Taught(
-            source_ids, labels, states, encoder_scores, decoder_scores
-        )
-
-    def _tokenize(self, text):
-        """Returns padded ids `(B, S)`, their lengths, and which were cut."""
-        limit = self._transformer().sequence_length
-        text = tf.strings.regex_replace(text, r"\x00", " ")  # NUL is no text.
-        ids = self._tokenizer.tokenize(text)
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
-        ids = self._cut(ids[:, : limit + 1].to_tensor(PADDING_ID))
-        return ids, tf.minimum(lengths, limit), lengths > limit
-
-    def _cut(self, ids):
-        """Cuts padded ids at the limit; the end symbol is the last there."""
-        limit = self._transformer().sequence_length
-        ids = tf.pad(ids, [[0, 0], [0, 1]])[:, : limit + 1]
-        goes_on = (tf.range(tf.shape(ids)[1] - 1) == limit - 1) & (
-            ids[:, 1:] != PADDING_ID
-        )
-        return tf.where(goes_on, END_ID, ids[:, :-1])
-
-    def _detokenize(self, hypotheses):
-        """Returns the text of hypotheses, `(B, N)`."""
-        shape = tf.shape(hypotheses.ids)
-        rows = tf.reshape(hypotheses.ids, [shape[0] * shape[1], shape[2]])
-        return tf.reshape(self._tokenizer.detokenize(rows), shape[:2])
-
-    def _pieces(self, ids):
-        pieces = self._tokenizer.id_to_piece(ids)
-        return tf.where(padding_mask(ids), pieces, "")

@@ -160,10 +160,14 @@ class Transformer(keras.Model):
     def build(self, input_shape=None):
         # No weight depends on the shape of the inputs.
         states = (None, None, self.hidden_dim)
-        self.embedding.build((None, None))
-        self.position_encoding.build(states)
-        self.encoder.build(states)
-        self.decoder.build(states, states)
+        for layer, *shapes in (
+            (self.embedding, (None, None)),
+            (self.position_encoding, states),
+            (self.encoder, states),
+            (self.decoder, states, states),
+        ):
+            if not layer.built:  # As after `encode` alone.
+                layer.build(*shapes)
         self.built = True
 
     def call(self, inputs, training=None):
