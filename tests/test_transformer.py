@@ -169,6 +169,16 @@ def test_encode_and_decode_make_a_call(model):
     np.testing.assert_array_equal(model.embedding(states, reverse=True), logits)
 
 
+def test_the_encoder_alone_may_come_first():
+    model = Transformer(**SIZES)
+    memory = model.encode(BATCH["source_ids"])
+
+    model.build()
+
+    assert_close(model.encode(BATCH["source_ids"]), memory)
+    assert model(BATCH).shape == (B, T, V)
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_dropout_falls_on_the_sums_of_embeddings_and_positions(side):
     keras.utils.set_random_seed(2017)
@@ -343,6 +353,18 @@ def trained():
     weights = model.get_weights()
     model.fit(batch, labels, batch_size=32, shuffle=False, verbose=0)
     return model, weights, loss
+
+
+def test_keras_takes_a_twin_and_a_summary_as_of_its_own(model, capsys):
+    twin = keras.models.clone_model(model)
+    twin.build()
+    twin.set_weights(model.get_weights())
+
+    assert_close(twin(BATCH), model(BATCH))
+    model.summary()
+    printed = capsys.readouterr().out
+    assert "encoder (Encoder)" in printed
+    assert f"Total params: {model.count_params():,}" in printed
 
 
 def test_an_epoch_lowers_the_loss(trained):
