@@ -4,8 +4,6 @@ A picture shows two small squares far apart: are they of one colour? Each place
 of MobileNetV2's last map looks at all others by `MultiHeadAttention`. Run
 
     python examples/application.py
-
-FIGURE
 """
 
 import keras

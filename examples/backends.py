@@ -5,8 +5,6 @@ Two encoder layers learn to sort ids. Run
     KERAS_BACKEND=tensorflow python examples/backends.py
     KERAS_BACKEND=jax python examples/backends.py
     KERAS_BACKEND=torch python examples/backends.py
-
-FIGURE
 """
 
 import keras

@@ -4,8 +4,6 @@ It predicts each byte of a text from those before it: the decoder of the paper
 without its attention to a memory. Run, on any two texts,
 
     python examples/character_language_model.py train.txt test.txt
-
-FIGURE
 """
 
 import pathlib

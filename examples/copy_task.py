@@ -3,8 +3,6 @@
 A source of random ids is to be written again, end symbol included. Run
 
     python examples/copy_task.py
-
-FIGURE
 """
 
 import keras

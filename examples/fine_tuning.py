@@ -4,8 +4,6 @@
 and the embeddings stay as they are, the decoder learns. Run, after `make demo`,
 
     python examples/fine_tuning.py runs/demo runs/demo/demo/unseen
-
-FIGURE
 """
 
 import pathlib

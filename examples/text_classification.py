@@ -4,8 +4,6 @@ Is a sentence in its own order, or were its words shuffled? Nothing but the
 positions tells. Run, on any texts of one sentence a line,
 
     python examples/text_classification.py train.txt test.txt
-
-FIGURE
 """
 
 import pathlib

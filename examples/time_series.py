@@ -4,8 +4,6 @@ The decoder has no input but the positions of the future; all that it knows of
 the past comes by attention to a memory, the past behind a linear map. Run
 
     python examples/time_series.py
-
-FIGURE
 """
 
 import keras
