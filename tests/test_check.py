@@ -42,6 +42,7 @@ def flip(path, place):
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_a_whole_export_passes_in_a_clean_process(export_dir):
     code = """
 import runpy, sys

@@ -47,6 +47,7 @@ def test_character_language_model_learns(text):
     assert 0 < bits < 6
 
 
+@pytest.mark.slow
 def test_text_classification(text):
     assert 0 <= text_classification.main(text, text, epochs=1) <= 1
 
@@ -56,16 +57,19 @@ def test_text_classification(text):
     assert labels[:2].tolist() == [0, 1]
 
 
+@pytest.mark.slow
 def test_time_series_learns():
     error, constant = time_series.main(number=640, epochs=3)
 
     assert error < constant
 
 
+@pytest.mark.slow
 def test_application():
     assert 0 <= application.main(number=64, epochs=1) <= 1
 
 
+@pytest.mark.slow
 def test_fine_tuning_learns(run_dir, tmp_path):
     (tmp_path / "new.en").write_text("\n".join(SENTENCES), "utf-8")
     (tmp_path / "new.es").write_text("\n".join(SENTENCES), "utf-8")

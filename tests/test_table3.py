@@ -136,6 +136,7 @@ def test_a_lost_ratio_is_told_in_one_line():
     ]
 
 
+@pytest.mark.slow
 def test_a_row_differs_from_base_in_its_cell_alone(finished):
     presets = {
         name: json.loads((finished / name / "arguments.json").read_text())
@@ -151,6 +152,7 @@ def test_a_row_differs_from_base_in_its_cell_alone(finished):
     assert read_table(finished)["rows"]["d-drop0.0"]["change"] == "P_drop=0.0"
 
 
+@pytest.mark.slow
 def test_the_table_holds_what_the_model_of_a_row_gives(finished, corpus):
     row = read_table(finished)["rows"]["d-drop0.0"]["ours"]
     folder = finished / "d-drop0.0"
@@ -186,6 +188,7 @@ def test_the_table_holds_what_the_model_of_a_row_gives(finished, corpus):
     assert row["bleu"] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_minutes_are_those_of_all_updates(finished):
     row = read_table(finished)["rows"]["base"]["ours"]
     plan = json.loads((finished / "base" / "report.json").read_text())[
@@ -215,6 +218,7 @@ def test_a_round_without_a_speed_is_taken_to_be_like_the_others():
     assert minutes_of(rows[1:2], batches) is None
 
 
+@pytest.mark.slow
 def test_the_same_command_trains_nothing_that_is_there(
     finished, corpus, monkeypatch, capsys
 ):
@@ -227,6 +231,7 @@ def test_the_same_command_trains_nothing_that_is_there(
     assert (finished / "table3.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_where_it_was_killed(
     copy, corpus, monkeypatch
 ):
@@ -244,6 +249,7 @@ def test_the_same_command_goes_on_where_it_was_killed(
     assert (copy / "d-drop0.0" / "validation.json").read_bytes() == text
 
 
+@pytest.mark.slow
 def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
     copy, corpus, monkeypatch, capsys
 ):
@@ -266,6 +272,7 @@ def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
     assert list(read_table(copy)["rows"]) == ["base"]
 
 
+@pytest.mark.slow
 def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
     reproduce.main(["table3", "--run-dir", str(finished), "--report"])
 
@@ -280,6 +287,7 @@ def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
     assert (finished / "table3.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_rows_that_were_trained_for_less_than_base_are_missing(copy):
     path = copy / "d-drop0.0" / "arguments.json"
     path.write_text(path.read_text().replace('"steps": 2', '"steps": 1'))
@@ -289,6 +297,7 @@ def test_rows_that_were_trained_for_less_than_base_are_missing(copy):
     assert list(read_table(copy)["rows"]) == ["base"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -312,6 +321,7 @@ def test_refuses_a_report_without_base(tmp_path, capsys):
     assert "must hold the row base" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_refuses_rows_of_two_validation_sets(copy, capsys):
     path = copy / "d-drop0.0" / "validation.json"
     text = json.loads(path.read_text())
