@@ -15,6 +15,7 @@ from examples import copy_task
 from examples import fine_tuning
 from examples import text_classification
 from examples import time_series
+from keras_transformer import SubwordTokenizer
 from tests.conftest import SENTENCES
 
 EXAMPLES = pathlib.Path(copy_task.__file__).parent
@@ -69,15 +70,38 @@ def test_application():
     assert 0 <= application.main(number=64, epochs=1) <= 1
 
 
+def test_a_picture_has_two_squares_that_agree_or_not():
+    pictures, labels = application.make_pictures(50, 0)
+    middle = application.SIZE // 2
+
+    for picture, label in zip(pictures, labels, strict=True):
+        halves = picture[:, :middle], picture[:, middle:]
+        left, right = (half.sum(axis=(0, 1)).argmax() for half in halves)
+        assert (left == right) == label
+
+
 @pytest.mark.slow
-def test_fine_tuning_learns(run_dir, tmp_path):
+def test_fine_tuning(run_dir, tmp_path):
     (tmp_path / "new.en").write_text("\n".join(SENTENCES), "utf-8")
     (tmp_path / "new.es").write_text("\n".join(SENTENCES), "utf-8")
 
     before, after = fine_tuning.main(run_dir, tmp_path / "new", epochs=1)
 
-    assert before >= 0
-    assert after >= 0
+    assert 0 <= before <= 100
+    assert 0 <= after <= 100
+
+
+def test_fine_tuning_moves_targets_by_one(run_dir):
+    proto = (run_dir / "tokenizer.model").read_bytes()
+    tokenizer = SubwordTokenizer(proto)
+
+    inputs, labels = fine_tuning.make_batch(
+        tokenizer, SENTENCES, SENTENCES[::-1]
+    )
+
+    for given, label in zip(inputs["target_ids"], labels, strict=True):
+        tokens = label[label != 0]
+        assert given[given != 0].tolist() == [3, *tokens[:-1]]
 
 
 def test_the_same_file_runs_on_this_backend():

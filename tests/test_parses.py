@@ -171,6 +171,9 @@ def test_says_what_pictures_need(trees, tmp_path, monkeypatch, capsys):
         (["--trees=x", "--source=x"], "Received: --source, --trees"),
         (["--source=x", "--reference=x", "--picture=y"], "needs --trees"),
         (["--trees=none"], "no such file: none"),
+        (["--trees=x", "--paper-bleu"], "--paper-bleu is of translations"),
+        (["--trees=x", "--confidence"], "--confidence is of translations"),
+        (["--trees=x", "--baseline=y"], "--baseline is of translations"),
     ],
 )
 def test_refuses_test_sets_that_are_none(capsys, options, message):
