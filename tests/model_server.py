@@ -13,6 +13,7 @@ import contextlib
 import http.server
 import json
 import re
+import sys
 import threading
 
 import grpc
@@ -111,6 +112,13 @@ def serve_grpc(servable, port=0):
         server.stop(grace=None).wait()
 
 
+class HTTPServer(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+        # Else a client has hung up, which is no error of the server.
+
+
 @contextlib.contextmanager
 def serve_rest(servable, port=0):
     """Serves on localhost while the context lasts; yields `"host:port"`."""
@@ -130,7 +138,7 @@ def serve_rest(servable, port=0):
         def log_message(self, *args):
             pass
 
-    server = http.server.ThreadingHTTPServer(("localhost", port), Handler)
+    server = HTTPServer(("localhost", port), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
