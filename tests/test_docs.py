@@ -1,8 +1,10 @@
 """The guide: its code runs, and what it takes from the package is there."""
 
 import importlib.util
+import json
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -28,6 +30,26 @@ def test_code_of_the_paper_runs():
         exec(block, names)
 
     assert len(blocks) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+def test_the_notebook_runs(monkeypatch, capsys):
+    monkeypatch.chdir(DOCS)  # As Jupyter does.
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    notebook = json.loads((DOCS / "annotated.ipynb").read_text("utf-8"))
+    cells = [
+        "".join(cell["source"])
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    assert cells[0] == "UPDATES = 1000\nTEST_SENTENCES = 200"
+    names = {"UPDATES": 10, "TEST_SENTENCES": 8}
+
+    for cell in cells[1:]:
+        exec(cell, names)
+
+    assert "BLEU on 8 sentences: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
