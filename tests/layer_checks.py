@@ -45,9 +45,10 @@ def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-6)
 
     # Mixed precision computes in half and keeps float32 weights.
-    half = cls(**{**init_kwargs, "dtype": "mixed_bfloat16"})
-    assert half(**inputs).dtype == "bfloat16"
-    assert all(weight.dtype == "float32" for weight in half.weights)
+    for dtype in ("bfloat16", "float16"):
+        half = cls(**{**init_kwargs, "dtype": f"mixed_{dtype}"})
+        assert half(**inputs).dtype == dtype
+        assert all(weight.dtype == "float32" for weight in half.weights)
 
     # Every weight learns, in a model of unknown batch size and length...
     symbols = {
@@ -63,7 +64,19 @@ def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     for weight, old in zip(layer.trainable_weights, before, strict=True):
         assert not np.array_equal(weight.numpy(), old), weight.path
 
-    # ... which comes back from disk unchanged.
+    # ... which can be cloned, with weights of its own, and summed up...
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    np.testing.assert_allclose(
+        clone(inputs), model(inputs), rtol=1e-5, atol=1e-6
+    )
+    mine = {id(weight) for weight in layer.weights}
+    assert mine.isdisjoint(id(weight) for weight in clone.weights)
+    lines = []
+    model.summary(print_fn=lines.append)
+    assert f" {model.count_params():,} " in "\n".join(lines)
+
+    # ... and comes back from disk unchanged.
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(
