@@ -28,6 +28,7 @@ def text(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_copy_task():
     sources = copy_task.make_sources(50, 4, seed=0)
     inputs = copy_task.make_inputs(sources)
