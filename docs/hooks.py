@@ -14,8 +14,11 @@ import textwrap
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = "keras_transformer"
 PAGES = {
+    "docs/annotated.ipynb": "annotated.ipynb",
+    "docs/tables.md": "tables.md",
     "docs/many_machines.md": "many_machines.md",
     "benchmarks/README.md": "measured.md",
+    "../benchmarks/README.md": "measured.md",
     "#results": "measured.md#results",
 }
 

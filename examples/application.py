@@ -1,7 +1,8 @@
 """Our attention in a network of `keras.applications`.
 
-A picture shows two small squares far apart: are they of one colour? Each place
-of MobileNetV2's last map looks at all others by `MultiHeadAttention`. Run
+A picture shows a small square in each half: are they of one colour? Each place
+of a map in the middle of MobileNetV2 looks at all others by
+`MultiHeadAttention`. Run
 
     python examples/application.py
 """

@@ -11,7 +11,6 @@ import numpy as np
 import keras_transformer as kt
 from keras_transformer.decoding import BEGIN_ID
 from keras_transformer.decoding import END_ID
-from keras_transformer.translation import search_translations
 
 FIRST_ID, VOCABULARY_SIZE = 4, 14
 
@@ -42,7 +41,9 @@ def main(updates=1500, longest=10, seed=0):
     model.compile(
         keras.optimizers.Adam(
             kt.TransformerSchedule(64, warmup_steps=updates // 4),
-            *(0.9, 0.98, 1e-9),
+            beta_1=0.9,
+            beta_2=0.98,
+            epsilon=1e-9,
         ),
         kt.SmoothedCrossentropy(label_smoothing=0.0),
         metrics=[kt.TokenAccuracy()],
@@ -52,7 +53,7 @@ def main(updates=1500, longest=10, seed=0):
 
     unseen = make_sources(500, longest, seed + 1)
     limits = np.full(len(unseen), longest + 5, "int32")
-    found = search_translations(model, unseen, limits, beam_size=1)
+    found = kt.search_translations(model, unseen, limits, beam_size=1)
     copies = found.ids.numpy()[:, 0, : longest + 1]
     return float(np.mean(np.all(copies == unseen, axis=1)))
 

@@ -15,7 +15,6 @@ import sacrebleu
 
 import keras_transformer as kt
 from keras_transformer.decoding import BEGIN_ID
-from keras_transformer.translation import search_translations
 
 
 def read_pairs(prefix):
@@ -40,7 +39,7 @@ def score(model, tokenizer, sources, targets):
     """Returns the BLEU of greedy translations."""
     source_ids = tokenizer.tokenize(sources).to_tensor()
     limits = np.full(len(sources), 50, "int32")
-    found = search_translations(model, source_ids, limits, beam_size=1)
+    found = kt.search_translations(model, source_ids, limits, beam_size=1)
     texts = tokenizer.detokenize(found.ids[:, 0]).numpy()
     texts = [text.decode() for text in texts]
     return sacrebleu.corpus_bleu(texts, [targets]).score

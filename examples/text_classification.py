@@ -32,9 +32,9 @@ def make_examples(path, seed, limit=None):
 
 def make_model(vocabulary_size, width=64, num_layers=2):
     ids = keras.Input((None,), dtype="int32")
-    # The mask of Keras's own embedding travels through all that follows.
     x = keras.layers.Embedding(vocabulary_size, width, mask_zero=True)(ids)
-    x = x + kt.SinePositionEncoding()(x)
+    # The mask of Keras's own embedding travels on; `+` would lose it.
+    x = keras.layers.Add()([x, kt.SinePositionEncoding()(x)])
     x = kt.Encoder(
         num_layers=num_layers,
         num_heads=4,

@@ -60,7 +60,8 @@ def main(number=20_000, epochs=10):
         "mae",
     )
     model.fit(
-        *(series[:, :PAST], series[:, PAST:]),
+        series[:, :PAST],
+        series[:, PAST:],
         batch_size=64,
         epochs=epochs,
         verbose=2,

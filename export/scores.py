@@ -140,8 +140,7 @@ def load_splitter(language: str) -> tuple[Callable[[str], str], str]:
         from sacremoses.corpus import NonbreakingPrefixes
     except ImportError:
         raise UserError(
-            "--paper-bleu needs sacremoses: pip install "
-            "'keras-transformer[paper-bleu]' or pip install sacremoses"
+            "--paper-bleu needs sacremoses: pip install sacremoses"
         ) from None
     known = sorted(set(NonbreakingPrefixes().available_langs.values()))
     if language not in known:

@@ -44,7 +44,7 @@ def load_svgling():
         return importlib.import_module("svgling")
     except ModuleNotFoundError:
         raise UserError(
-            "--picture needs svgling: pip install 'keras-transformer[parsing]'"
+            "--picture needs svgling: pip install svgling"
         ) from None
 
 

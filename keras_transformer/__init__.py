@@ -46,12 +46,14 @@ __all__ = [
     "beam_search",
     "causal_mask",
     "padding_mask",
+    "search_translations",
 ]
 
-# These two need TensorFlow, which the layers do without.
+# These need TensorFlow, which the layers do without.
 _LAZY = {
     "SubwordTokenizer": "keras_transformer.tokenizer",
     "beam_search": "keras_transformer.decoding",
+    "search_translations": "keras_transformer.translation",
 }
 
 
