@@ -2,11 +2,12 @@
 
 Two kinds of chance are weighed. The validation set is one of many: 95 % of the
 differences in BLEU over 1,000 bootstrap samples of its sentences (the same for
-all rows) must lie on one side. And a run is one of many: with `σ` the standard
-deviation of runs of base that differ in their seed alone, two such runs lie
-less than `1.96 √2 σ` apart 19 times of 20, so a difference must be larger. The
+all rows) must lie on one side. And a run is one of many: `n` runs of base differ
+in their seed alone, with standard deviation `s`; one more run would lie less
+than `t s √(1 + 1/n)` from their mean 19 times of 20, with `t` of Student's
+distribution, so the difference of a row to that mean must be larger. The
 logarithm of perplexity is held to the second rule alone. A difference that
-fails is too close to tell. `σ` comes from a few runs and is rough itself.
+fails is too close to tell.
 """
 
 import dataclasses
@@ -16,7 +17,10 @@ import numpy as np
 import sacrebleu
 
 SAMPLES = 1_000
-APART = 1.96 * math.sqrt(2)
+# The 97.5th percentile of Student's t for 1, 2, … degrees of freedom.
+STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+# "Nearly identical" (Section 6.2): a point of BLEU, 5 % of perplexity.
+NEARLY_EQUAL = {"bleu": 1.0, "log_perplexity": math.log(1.05)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,15 +118,20 @@ def interval(differences: np.ndarray) -> tuple[float, float]:
 
 
 def seed_margin(values: list[float]) -> float | None:
-    """Returns how far apart chance drives two runs, 19 times of 20.
+    """Returns how far chance drives a run from the mean of others.
+
+    It does not drive it farther 19 times of 20.
 
     Args:
-        values: Those of runs that differ in their seed; `None` comes back
-            where there are fewer than two.
+        values: Those of the others, which differ in their seed; `None` comes
+            back where there are fewer than two. More than ten are taken for
+            ten, which makes the margin a little too wide.
     """
-    if len(values) < 2:
+    count = len(values)
+    if count < 2:
         return None
-    return APART * float(np.std(values, ddof=1))
+    t = STUDENT_T[min(count - 1, len(STUDENT_T)) - 1]
+    return t * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / count)
 
 
 def tell(
@@ -139,17 +148,28 @@ def tell(
     return sign
 
 
-def verdict(signs: list[int], equal: bool = False) -> str:
+def tell_equal(difference: float, margin: float | None, bound: float) -> int:
+    """Returns 1 where a difference is surely small, -1 where surely not.
+
+    Args:
+        difference: Float.
+        margin: How far chance may have driven it, or `None` for unknown.
+        bound: What is small.
+    """
+    if margin is None:
+        return 0
+    if abs(difference) + margin <= bound:
+        return 1
+    return -1 if abs(difference) - margin > bound else 0
+
+
+def verdict(signs: list[int]) -> str:
     """Says what some differences mean for a finding.
 
     Args:
         signs: 1 for each that speaks for it, -1 against it, 0 for none.
-        equal: Bool, whether the finding is that there is no difference.
     """
     count = len(signs)
-    if equal:
-        clear = sum(map(abs, signs))
-        return "does not hold" if clear else "holds: no clear difference"
     for_, against = signs.count(1), signs.count(-1)
     if for_ and against:
         return f"mixed: {for_} of {count} for it, {against} against"

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import pathlib
+import statistics
 
 from matplotlib.figure import Figure
 
@@ -15,8 +16,8 @@ NOTES = """\
 PPL: per piece of the vocabulary, the end symbol counted, unsmoothed. BLEU: the
 paper's is tokenized, ours sacreBLEU (13a, cased). Both are of the validation
 set, without averaged checkpoints, beam 4, length penalty 0.6. Parameters are in
-millions. Differences are to base: of PPL in percent, of BLEU in points, with
-95 % of bootstrap samples in brackets. Minutes are those of the updates alone.
+millions. Differences are to the mean of base's runs: of PPL in percent, of BLEU
+in points, with 95 % of bootstrap samples in brackets. Minutes are those of the updates alone.
 """
 
 
@@ -26,28 +27,32 @@ def make_report(rows: dict[str, dict]) -> dict:
     Args:
         rows: What `read_rows` returned.
     """
-    base = rows["base"]
     samples = findings.resample({n: row["counts"] for n, row in rows.items()})
     runs = [name for name in rows if name.startswith("base")]
+    bleu = [rows[n]["bleu"] for n in runs]
+    log_perplexity = [math.log(rows[n]["perplexity"]) for n in runs]
     margins = {
-        "bleu": findings.seed_margin([rows[n]["bleu"] for n in runs]),
-        "log_perplexity": findings.seed_margin(
-            [math.log(rows[n]["perplexity"]) for n in runs]
-        ),
+        "bleu": findings.seed_margin(bleu),
+        "log_perplexity": findings.seed_margin(log_perplexity),
     }
+    base = {
+        "bleu": statistics.fmean(bleu),
+        "perplexity": math.exp(statistics.fmean(log_perplexity)),
+    }
+    base_samples = sum(samples[n] for n in runs) / len(runs)
     table = {}
     for name, row in rows.items():
         ours = {key: row[key] for key in ("perplexity", "bleu", "parameters")}
         table[name] = {
             "change": table3_results.describe_change(
-                row["preset"], base["preset"]
+                row["preset"], rows["base"]["preset"]
             ),
             "paper": None,
             "ours": {**ours, "minutes": row["minutes"]},
             "ours_to_base": {
                 **compare(ours, base),
                 "bleu_interval": findings.interval(
-                    samples[name] - samples["base"]
+                    samples[name] - base_samples
                 ),
             },
         }
@@ -64,6 +69,8 @@ def make_report(rows: dict[str, dict]) -> dict:
                 "millions": table3_results.PAPER[name][2],
             }
             table[name]["paper_to_base"] = compare(printed, first)
+    rows = {**rows, "base": base}
+    samples = {**samples, "base": base_samples}
     return {
         "rows": table,
         "missing": [name for name in table3_results.PAPER if name not in rows],
@@ -110,19 +117,29 @@ def judge(
         if lacking:
             continue
         if measure == "bleu":
+            unit, bounds = (
+                "bleu",
+                findings.interval(samples[better] - samples[worse]),
+            )
             difference = rows[better]["bleu"] - rows[worse]["bleu"]
-            bounds = findings.interval(samples[better] - samples[worse])
-            signs.append(findings.tell(difference, margins["bleu"], bounds))
         else:
-            ratio = rows[worse]["perplexity"] / rows[better]["perplexity"]
-            margin = margins["log_perplexity"]
-            signs.append(findings.tell(math.log(ratio), margin))
+            unit, bounds = "log_perplexity", None
+            difference = math.log(
+                rows[worse]["perplexity"] / rows[better]["perplexity"]
+            )
+        signs.append(
+            findings.tell_equal(
+                difference, margins[unit], findings.NEARLY_EQUAL[unit]
+            )
+            if finding.equal
+            else findings.tell(difference, margins[unit], bounds)
+        )
     if not signs:
         ours = "no row of it is there"
     elif margins["bleu"] is None:
         ours = "cannot be told from one run of base"
     else:
-        ours = findings.verdict(signs, finding.equal)
+        ours = findings.verdict(signs)
     if finding.equal:
         in_paper = f"{abs(paper[0]):.2f} apart"
     else:
@@ -154,9 +171,9 @@ def format_table(report: dict) -> str:
     if margins["bleu"] is not None:
         percent = 100 * math.expm1(margins["log_perplexity"])
         lines += [
-            f"By {report['runs_of_base']} runs of base, chance alone drives "
-            f"two runs {margins['bleu']:.2f} BLEU and {percent:.1f} % of "
-            "perplexity apart, 19 times of 20 (see train/findings.py).",
+            f"By {report['runs_of_base']} runs of base, chance alone drives a "
+            f"run less than {margins['bleu']:.2f} BLEU and {percent:.1f} % of "
+            "perplexity from their mean, 19 times of 20 (train/findings.py).",
             "",
         ]
     lines += [
