@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from benchmarks.sizes import count_source_weights
 from benchmarks.sizes import count_step_weights
 from benchmarks.sizes import make_batch
 from tests.conftest import SENTENCES
+from train import table2
 
 
 @pytest.mark.parametrize(
@@ -135,13 +137,13 @@ def test_every_matrix_is_counted_once(endless):
 
 
 def test_growth_is_measured_along_both_axes(tmp_path, capsys):
-    output = tmp_path / "complexity.json"
+    output, picture = tmp_path / "complexity.json", tmp_path / "complexity.png"
 
     complexity.main(
         [
             *("--lengths", "8", "16", "--width=4", "--widths=4"),
             *("--length=8", "--radius=2", "--repetitions=1"),
-            *("--output", str(output)),
+            *("--output", str(output), "--picture", str(picture)),
         ]
     )
 
@@ -150,7 +152,29 @@ def test_growth_is_measured_along_both_axes(tmp_path, capsys):
     assert len(results["rows"]) == 3 * 4 * 2
     assert all(row["seconds"] > 0 for row in results["rows"])
     printed = capsys.readouterr().out
-    assert "| restricted | gradient | O(r n d) | 1 |" in printed
+    assert "| restricted | gradient | O(r n d) | 1 | 1.00 |" in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("kind", ["self-attention", "restricted"])
+def test_the_products_of_attention_are_those_of_its_graph(kind):
+    args = complexity.parse_arguments(["--radius", "4"])
+    row = {"kind": kind, "n": 40, "d": 8, "direction": "forward"}
+    call = complexity.make_call(row, args)
+
+    graph = call.get_concrete_function().graph
+    found = table2.count_products(graph, num_tokens=40)
+
+    assert found == 2 * complexity.count_products(row, args)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the peak")
+def test_the_peak_holds_what_a_call_allocates():
+    complexity.set_mmap_threshold(1 << 16)
+
+    peak = complexity.measure_peak(lambda: np.ones(50 << 20, np.uint8).sum())
+
+    assert peak is None or 45 << 20 < peak < 60 << 20
 
 
 def test_the_exponent_of_a_growth_is_found():
