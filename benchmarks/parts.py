@@ -65,12 +65,16 @@ def make_parts(task, batch: dict) -> dict[str, Callable]:
     }
 
 
-def main(argv: list[str] | None = None) -> None:
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.parts")
     parser.add_argument("--size", choices=SIZES, default="base")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--repetitions", type=int, default=5)
-    args = parser.parse_args(argv)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
     size = SIZES[args.size]
     task = make_package_task(size, args.precision)
     batch = prepare_package(make_batch(size, fill=1.0))

@@ -173,14 +173,18 @@ def run_load(servable, seconds, num_clients=8, num_texts=200, samples=200):
     return report
 
 
-def main(argv=None):
+def parse_arguments(argv=None):
     parser = argparse.ArgumentParser(
         prog="python -m tests.load", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--export-dir", required=True, type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--clients", type=int, default=8)
-    args = parser.parse_args(argv)
+    return parser.parse_args(argv)
+
+
+def main(argv=None):
+    args = parse_arguments(argv)
     servable = Servable(args.export_dir)
     report = run_load(servable, 60 * args.minutes, args.clients)
     mebibytes = [round(bytes_ / 2**20) for _, bytes_ in report.memory]

@@ -1,27 +1,45 @@
-"""The README's Python runs as it stands, and its commands exist."""
+"""The README's Python runs as it stands; commands have their options."""
 
+import importlib
 import pathlib
 import re
 import shlex
 
 import numpy as np
+import pytest
 
-import export.__main__
-import export.check
-import export.evaluate
-import export.explain
-import export.translate
-import tests.model_server
-import train.__main__
-import train.checkpoints
-import train.reproduce
+from tests.model_server import serve_grpc
+from tests.servable import Servable
 
-README = pathlib.Path(__file__).parent.parent / "README.md"
+ROOT = pathlib.Path(__file__).parent.parent
+README = ROOT / "README.md"
 
 
-def test_python_blocks_run(monkeypatch):
-    monkeypatch.setenv("MPLBACKEND", "agg")
+def python_blocks():
+    """Returns the blocks about an export, and those about the layers."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    first = next(i for i, b in enumerate(blocks) if "import keras\n" in b)
+    return blocks[:first], blocks[first:]
+
+
+def test_blocks_about_an_export_run(export_dir, monkeypatch, tmp_path, capsys):
+    (tmp_path / "exports").mkdir()
+    (tmp_path / "exports/mine").symlink_to(export_dir)
+    monkeypatch.chdir(tmp_path)
+    (load, ask), _ = python_blocks()
+    names = {}
+
+    exec(load, names)
+    with serve_grpc(Servable(export_dir, "mine")) as address:
+        exec(ask.replace("localhost:8500", address), names)
+
+    assert set(names["outputs"]) == {"translation", "score", "truncated"}
+    assert capsys.readouterr().out.startswith("[b'")
+
+
+def test_blocks_about_layers_run(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    _, blocks = python_blocks()
     names = {}
     for block in blocks:
         exec(block, names)
@@ -34,22 +52,16 @@ def test_python_blocks_run(monkeypatch):
     names["model"].train_on_batch({"source_ids": ids, "target_ids": ids}, ids)
 
 
-def test_commands_have_the_options_that_it_names():
-    commands = {
-        "train": train.__main__,
-        "train.checkpoints": train.checkpoints,
-        "train.reproduce": train.reproduce,
-        "export": export.__main__,
-        "export.check": export.check,
-        "export.translate": export.translate,
-        "export.evaluate": export.evaluate,
-        "export.explain": export.explain,
-        "tests.model_server": tests.model_server,
-    }
-    text = README.read_text().replace("\\\n", " ")
-    found = re.findall(r"\.venv/bin/python -m (\S+)(.*)", text)
+@pytest.mark.parametrize(
+    "path",
+    [README, ROOT / "benchmarks/README.md", *(ROOT / "docs").glob("*.md")],
+)
+def test_commands_have_the_options_that_it_names(path):
+    text = path.read_text("utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.S | re.M)
 
-    assert {name for name, _ in found} == set(commands)
-    for name, rest in found:
-        arguments = shlex.split(re.sub(r"[<>].*", "", rest))
-        commands[name].parse_arguments(arguments)
+    for name, rest in re.findall(r"python -m (\S+)(.*)", "\n".join(blocks)):
+        arguments = shlex.split(re.sub(r"[<>|\[].*|…|'$", "", rest))
+        package = "__main__" if name in ("train", "export") else ""
+        module = importlib.import_module(f"{name}.{package}".rstrip("."))
+        module.parse_arguments(arguments)
