@@ -4,8 +4,6 @@ Keras says `Example:` and `Call arguments:` where griffe, which reads docstrings
 for mkdocs, knows `Examples:` and `Other arguments:`.
 """
 
-import re
-
 import griffe
 
 SECTIONS = {

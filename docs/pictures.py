@@ -8,6 +8,8 @@ import numpy as np
 
 import keras_transformer as kt
 from keras_transformer.attention import scaled_dot_product_attention
+from keras_transformer.decoding import length_penalty_of
+from keras_transformer.residual import Residual
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -24,6 +26,90 @@ def draw_softmax(axes):
         _, weights = scaled_dot_product_attention(factor * query, keys, keys)
         axes.plot(np.ravel(weights), "o-", label=label)
     axes.set(xlabel="key", ylabel="attention weight")
+    axes.legend()
+
+
+def draw_residual(axes):
+    """Features of one position on their way through Add & Norm."""
+    random = np.random.default_rng(1)
+    x = random.normal(size=(1, 1, 512)).astype("float32")
+    sublayer = random.normal(1, 3, size=(1, 1, 512)).astype("float32")
+    outputs = Residual(dropout=0.0)(x, sublayer)
+    for values, label in (
+        (x, "x"),
+        (x + sublayer, "x + Sublayer(x)"),
+        (outputs, "LayerNorm(x + Sublayer(x))"),
+    ):
+        bins = np.linspace(-10, 12, 60)
+        axes.hist(np.ravel(values), bins, histtype="step", label=label)
+    axes.set(xlabel="value", ylabel="features")
+    axes.legend()
+
+
+def draw_heads(axes):
+    """Weights of two heads over the same eight random positions."""
+    keras.utils.set_random_seed(1)
+    x = keras.random.normal((1, 8, 64))
+    layer = kt.MultiHeadAttention(num_heads=2, key_dim=32)
+    _, weights = layer(x, 3 * x, return_attention_scores=True)
+    both = np.concatenate([weights[0, 0], np.ones((8, 1)), weights[0, 1]], 1)
+    both[:, 8] = np.nan
+    axes.imshow(both, cmap="Blues", vmin=0, vmax=1)
+    axes.set(xlabel="keys of head 1, of head 2", ylabel="query")
+    axes.set_xticks([])
+
+
+def draw_feed_forward(axes):
+    """Three outputs of the network along a straight line of inputs."""
+    keras.utils.set_random_seed(2)
+    line = np.linspace(-3, 3, 200)
+    start, direction = np.random.default_rng(2).normal(size=(2, 16))
+    inputs = (start + line[:, None] * direction)[None].astype("float32")
+    outputs = kt.FeedForward(intermediate_dim=16)(inputs)
+    axes.plot(line, np.array(outputs)[0, :, :3])
+    axes.set(xlabel="place on the line", ylabel="three outputs")
+
+
+def draw_scale(axes):
+    """Lengths of embeddings, scaled and not, beside those of positions."""
+    keras.utils.set_random_seed(0)
+    ids = np.arange(1, 1000)[None]
+    embedded = kt.TokenEmbedding(1000, 512)(ids)
+    positions = kt.SinePositionEncoding()(embedded)
+    bins = np.linspace(0, 30, 120)
+    for values, label in (
+        (embedded / 512**0.5, "embedding"),
+        (embedded, "embedding · √d_model"),
+        (positions, "position"),
+    ):
+        lengths = np.linalg.norm(np.array(values)[0], axis=-1)
+        axes.hist(lengths, bins, label=label)
+    axes.set(xlabel="length of the vector", ylabel="vectors")
+    axes.legend()
+
+
+def draw_smoothing(axes):
+    """The loss of one token, as its probability grows."""
+    probability = np.linspace(0.01, 0.99, 99)
+    size = 10  # Tokens of the vocabulary; the others share the rest.
+    rest = np.log((1 - probability) / (size - 1))
+    logits = np.tile(rest[:, None], (1, size))
+    logits[:, 1] = np.log(probability)
+    labels = np.ones((99, 1), "int32")
+    for smoothing in (0.0, 0.1, 0.2):
+        loss = kt.SmoothedCrossentropy(smoothing, reduction=None)
+        losses = loss(labels, logits[:, None].astype("float32"))
+        axes.plot(probability, np.ravel(losses), label=f"ε = {smoothing}")
+    axes.set(xlabel="probability of the right token", ylabel="loss")
+    axes.legend()
+
+
+def draw_length_penalty(axes):
+    lengths = np.arange(1, 61)
+    for alpha in (0.0, 0.6, 1.0):
+        penalties = length_penalty_of(lengths, alpha)
+        axes.plot(lengths, penalties, label=f"α = {alpha}")
+    axes.set(xlabel="tokens n", ylabel="((5 + n) / 6)^α")
     axes.legend()
 
 
@@ -47,9 +133,23 @@ def draw_schedule(axes):
     axes.legend(title="d_model, warm-up")
 
 
+PICTURES = (
+    draw_softmax,
+    draw_residual,
+    draw_heads,
+    draw_feed_forward,
+    draw_scale,
+    draw_smoothing,
+    draw_length_penalty,
+    draw_causal_mask,
+    draw_positions,
+    draw_schedule,
+)
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for draw in (draw_softmax, draw_causal_mask, draw_positions, draw_schedule):
+    for draw in PICTURES:
         figure, axes = pyplot.subplots(figsize=(6, 3.2))
         draw(axes)
         figure.tight_layout()
