@@ -26,7 +26,7 @@ def test_blocks_about_an_export_run(export_dir, monkeypatch, tmp_path, capsys):
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports/mine").symlink_to(export_dir)
     monkeypatch.chdir(tmp_path)
-    (load, ask), _ = python_blocks()
+    (load, _, ask), _ = python_blocks()
     names = {}
 
     exec(load, names)
@@ -35,6 +35,17 @@ def test_blocks_about_an_export_run(export_dir, monkeypatch, tmp_path, capsys):
 
     assert set(names["outputs"]) == {"translation", "score", "truncated"}
     assert capsys.readouterr().out.startswith("[b'")
+
+
+def test_the_block_about_trees_runs(capsys):
+    (_, restore, _), _ = python_blocks()
+    names = {}
+
+    exec(restore, names)
+
+    expected = re.search(r"print\(tree\)  # (.*)", restore)[1]
+    assert capsys.readouterr().out == f"{expected}\n"
+    assert not names["faults"]
 
 
 def test_blocks_about_layers_run(monkeypatch):
