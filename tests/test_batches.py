@@ -66,13 +66,18 @@ def test_epochs_and_seeds_differ_and_a_batch_is_a_function_of_both(pairs, plan):
 
 
 def test_shapes_are_few_and_rows_a_multiple_of_eight(plan):
-    shapes = {plan.batch(j)[0].shape for j in range(2 * plan.steps_per_epoch)}
+    shapes = set()
+    for j in range(2 * plan.steps_per_epoch):
+        sources, targets, labels, _ = plan.batch(j)
+        assert targets.shape == labels.shape
+        shapes.add((*sources.shape, labels.shape[1]))
 
     assert shapes <= set(plan.shapes)
     assert len(plan.shapes) <= 16
-    assert all(rows % 8 == 0 for rows, _ in plan.shapes)
+    assert all(rows % 8 == 0 for rows, *_ in plan.shapes)
     assert all(
-        rows * length <= 400 or rows == 8 for rows, length in plan.shapes
+        rows * max(lengths) <= 400 or rows == 8
+        for rows, *lengths in plan.shapes
     )
 
 
@@ -118,10 +123,11 @@ def test_fill_counts_real_tokens_over_positions(plan, pairs):
 def lengths_like(name, count):
     """Returns the lengths of both sides of a synthetic corpus.
 
-    A target has about the length of its source, with a spread of 8 %.
+    A target has about the length of its source, with a spread of 8 %; one of
+    the parser's has twice its length, and one of a summary half.
     """
     random = np.random.default_rng(0)
-    if name == "Multi30k":
+    if name != "Zipf":
         lengths = np.clip(random.normal(15, 4, count), 6, 40)
     else:  # Zipf: lengths of 10 to 100 tokens, one of n as likely as 1 / n.
         weights = 1 / np.arange(10, 101)
@@ -129,10 +135,11 @@ def lengths_like(name, count):
             np.arange(10, 101), count, p=weights / weights.sum()
         )
     spread = random.normal(1, 0.08, count)
+    spread *= {"trees": 2.1, "summaries": 0.5}.get(name, 1)
     return [lengths.astype(int), np.rint(lengths * spread).astype(int)]
 
 
-@pytest.mark.parametrize("name", ["Multi30k", "Zipf"])
+@pytest.mark.parametrize("name", ["Multi30k", "Zipf", "trees", "summaries"])
 def test_nine_of_ten_positions_are_tokens(name):
     sides = [
         Ids(np.ones(lengths.sum(), np.uint16), np.cumsum([0, *lengths]))

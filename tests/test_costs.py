@@ -26,10 +26,16 @@ ODD = dataclasses.replace(
 
 
 def make_plan():
-    """Returns 20 pairs of 3 and 6 of 5 tokens a side, in batches of 8 rows."""
+    """Returns 20 sources of 3 and 6 of 5 tokens, in batches of 8 rows.
+
+    Targets are twice as long.
+    """
     offsets = np.cumsum([0] + [3] * 20 + [5] * 6)
-    ids = Ids(np.ones(offsets[-1], np.int32), offsets)
-    return BatchPlan(EncodedPairs(ids, ids), batch_tokens=8, seed=0)
+    sides = [
+        Ids(np.ones(offsets[-1] * times, np.int32), offsets * times)
+        for times in (1, 2)
+    ]
+    return BatchPlan(EncodedPairs(*sides), batch_tokens=8, seed=0)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -51,17 +57,23 @@ def test_the_base_model_has_the_parameters_of_table_3():
 def test_counts_the_flops_of_every_product():
     plan = make_plan()
     products = 0  # Multiplications of a forward pass, one epoch.
-    for batches, (rows, length) in zip(
+    for batches, (rows, source, target) in zip(
         plan.num_batches, plan.shapes, strict=True
     ):
-        inner = 3 * 5, 3 * 5, 3 * 7, 3 * 7  # Queries, keys, values, output.
-        attention = rows * length * 10 * sum(inner)
-        attention += rows * 3 * length * length * (5 + 7)
-        feed_forward = rows * length * 10 * 14 * 2
-        products += batches * 2 * (3 * attention + 2 * feed_forward)
+        layer = 0  # One of the encoder and one of the decoder.
+        for queries, keys in (
+            (source, source),
+            (target, target),
+            (target, source),
+        ):
+            layer += queries * 10 * (3 * 5 + 3 * 7)  # And the output.
+            layer += keys * 10 * (3 * 5 + 3 * 7)
+            layer += 3 * queries * keys * (5 + 7)
+        layer += (source + target) * 10 * 14 * 2
+        products += batches * rows * 2 * layer
     products += plan.target_tokens * 10 * 50
 
-    assert plan.shapes == ((8, 3), (8, 5))
+    assert plan.shapes == ((8, 3, 6), (8, 5, 10))
     assert plan.num_batches == (2, 2)
     # Two operations a multiplication; the backward pass takes two such.
     flops = count_flops(ODD, 50, plan)
@@ -75,6 +87,6 @@ def test_memory_counts_weights_four_times_and_the_largest_batch():
 
     state = memory["weights"] + memory["gradients"] + memory["optimizer"]
     assert state == 16 * count_parameters(ODD, 50, 11)
-    assert memory["logits"] == 3 * 4 * 8 * 5 * 50
+    assert memory["logits"] == 3 * 4 * 8 * 10 * 50
     assert half["logits"] == memory["logits"] // 2
     assert half["activations"] == memory["activations"] // 4

@@ -296,8 +296,10 @@ def test_a_device_never_takes_more_than_its_limit(pairs, num_replicas, limit):
 
     parts = num_replicas * settings.micro_batches(plan, num_replicas)
 
-    positions = [-(-rows // parts) * length for rows, length in plan.shapes]
-    longest = max(length for _, length in plan.shapes)
+    positions = [
+        -(-rows // parts) * max(lengths) for rows, *lengths in plan.shapes
+    ]
+    longest = max(max(lengths) for _, *lengths in plan.shapes)
     assert max(positions) <= max(limit or 10_000, longest)
     assert (parts == num_replicas) == (limit in (None, 500))
 

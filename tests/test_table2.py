@@ -55,7 +55,7 @@ def test_the_graph_holds_the_products_of_the_formulas():
     # The report before a training leaves out the mean logit.
     ids = Ids(np.ones(positions, np.int32), np.arange(0, positions + 1, length))
     plan = BatchPlan(EncodedPairs(ids, ids), batch_tokens=positions, seed=0)
-    assert plan.shapes == ((rows, length),)
+    assert plan.shapes == ((rows, length, length),)
     reported = count_flops(TOY, pieces, plan)
     assert counted == reported + product(positions, width, 1)
 

@@ -22,16 +22,17 @@ ROW_MULTIPLE = 8
 class BatchPlan:
     """Says which sentence pairs make batch `j`.
 
-    Each pair goes into the shortest of at most 16 lengths that holds it, and
-    each length has a fixed number of rows, so that there are at most 16 shapes
-    of batches. Pairs that fill no batch of their length move on to the next
-    longer one: every pair comes once an epoch, and only the last batch of the
-    longest is filled up with padding.
+    Each pair goes into the smallest of at most 16 shapes that holds it. A shape
+    is a fixed number of rows, and a length for each side: where targets are
+    longer than sources on the whole, so they are in each shape. Pairs that fill
+    no batch of their shape move on to the next larger one: every pair comes
+    once an epoch, and only the last batch of the largest is filled up with
+    padding.
 
     Args:
         pairs: The encoded corpus.
-        batch_tokens: Positive int, positions of a side in a batch, padding
-            included: a batch of sentences padded to `length` has
+        batch_tokens: Positive int, positions of the longer side in a batch,
+            padding included: a batch of sentences padded to `length` has
             `batch_tokens // length` rows, rounded down to a multiple of
             `row_multiple`, and that many at least.
         seed: Int, seed of the order.
@@ -40,7 +41,8 @@ class BatchPlan:
             of devices divides.
 
     Attributes:
-        shapes: Tuple of pairs `(rows, length)`, shortest first.
+        shapes: Tuple of `(rows, source length, target length)`, shortest
+            first.
         num_batches: Tuple of ints, batches of each shape in an epoch.
         steps_per_epoch: Int, their sum.
         tokens: Int, real tokens of both sides in an epoch.
@@ -57,21 +59,25 @@ class BatchPlan:
     ):
         self._pairs = pairs
         self._seed = seed
-        lengths = np.maximum(pairs.sources.lengths, pairs.targets.lengths)
-        boundaries = choose_boundaries(lengths, MAX_SHAPES)
+        sides = [pairs.sources.lengths, pairs.targets.lengths]
+        sizes = size_of(*sides)
+        boundaries = choose_boundaries(sizes, MAX_SHAPES)
         bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
-        self._bucket = bucket_of.astype(np.uint8)[lengths]
+        self._bucket = bucket_of.astype(np.uint8)[sizes]
         self.shapes = tuple(
-            (rows_of(batch_tokens, length, row_multiple), length)
-            for length in boundaries
+            (rows_of(batch_tokens, max(lengths), row_multiple), *lengths)
+            for lengths in zip(
+                *(longest_of(side, sizes, boundaries) for side in sides),
+                strict=True,
+            )
         )
         self.num_batches = self._count_batches()
         self.steps_per_epoch = sum(self.num_batches)
         self.target_tokens = self._count_tokens(pairs.targets)
         tokens = self._count_tokens(pairs.sources) + self.target_tokens
         positions = sum(
-            2 * batches * rows * length
-            for batches, (rows, length) in zip(
+            batches * rows * (source + target)
+            for batches, (rows, source, target) in zip(
                 self.num_batches, self.shapes, strict=True
             )
         )
@@ -92,17 +98,17 @@ class BatchPlan:
                 rows: rows of padding fill them up.
 
         Returns:
-            Int32 arrays `(n, length)` of source ids, target ids (which begin
+            Int32 arrays of source ids, `(n, S)`, and of target ids (which begin
             with the begin symbol) and labels (which end with the end symbol),
-            and a float32 scalar, the number of target tokens in the whole
-            batch.
+            `(n, T)`, and a float32 scalar, the number of target tokens in the
+            whole batch.
         """
         epoch, place = divmod(j, self.steps_per_epoch)
-        (rows, length), indices = self._order(epoch)[place]
+        (rows, *lengths), indices = self._order(epoch)[place]
         tokens = self._pairs.targets.lengths[indices].sum()
         mine = indices[part::num_parts]
-        sources = self._pairs.sources.pad(mine, length)
-        labels = self._pairs.targets.pad(mine, length)
+        sources = self._pairs.sources.pad(mine, lengths[0])
+        labels = self._pairs.targets.pad(mine, lengths[1])
         missing = -(-rows // num_parts) - len(mine)
         sources, labels = (
             np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels)
@@ -115,7 +121,7 @@ class BatchPlan:
             counts[bucket] = self._repeated(self._bucket == bucket).sum()
         batches = []
         left = 0
-        for count, (rows, _) in zip(counts.tolist(), self.shapes, strict=True):
+        for count, (rows, *_) in zip(counts.tolist(), self.shapes, strict=True):
             whole, left = divmod(count + left, rows)
             batches.append(whole)
         return (*batches[:-1], batches[-1] + bool(left))
@@ -146,7 +152,7 @@ class BatchPlan:
     def _draw(self, epoch: int) -> "Order":
         random = np.random.default_rng((self._seed, epoch))
         pairs, left = [], np.zeros(0, np.int32)
-        for bucket, (rows, _) in enumerate(self.shapes):
+        for bucket, (rows, *_) in enumerate(self.shapes):
             own = np.flatnonzero(self._bucket == bucket).astype(np.int32)
             if self._pairs.repeats is not None:
                 own = np.repeat(own, self._pairs.repeats[own])
@@ -155,7 +161,7 @@ class BatchPlan:
             whole = len(own) // rows * rows
             pairs.append(own[:whole])
             left = own[whole:]
-        rows = np.repeat([rows for rows, _ in self.shapes], self.num_batches)
+        rows = np.repeat([rows for rows, *_ in self.shapes], self.num_batches)
         return Order(
             np.concatenate([*pairs, left]),
             np.concatenate([[0], np.cumsum(rows)]),
@@ -171,7 +177,7 @@ class Order:
     Attributes:
         pairs: Int32 array, pairs in the order of batches sorted by shape.
         starts: Int array, where in `pairs` each of these begins.
-        shapes: Int array `(n, 2)`, rows and length of each.
+        shapes: Int array `(n, 3)`, rows and lengths of each.
         places: Int array, which of these is batch `j` of the epoch.
     """
 
@@ -181,7 +187,7 @@ class Order:
     places: np.ndarray
 
     def __getitem__(self, place: int):
-        """Returns `(rows, length), pairs` of a batch, the pairs not padded."""
+        """Returns shape and pairs of a batch, the pairs not padded."""
         sorted_place = self.places[place]
         start, end = self.starts[sorted_place : sorted_place + 2]
         shape = tuple(self.shapes[sorted_place].tolist())
@@ -199,6 +205,27 @@ def shift_right(labels: np.ndarray) -> np.ndarray:
     shifted[:, 1:] = labels[:, :-1]
     shifted[:, 0] = BEGIN_ID
     return np.where(labels != PADDING_ID, shifted, PADDING_ID)
+
+
+def size_of(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Returns one length for each pair, by which it finds its shape.
+
+    It is that of the longer side, when the lengths of the language that takes
+    more tokens on the whole are shrunk to those of the other.
+    """
+    ratio = np.float32(targets.sum() / sources.sum())
+    if ratio < 1:
+        sources, targets, ratio = targets, sources, 1 / ratio
+    return np.maximum(sources, np.ceil(targets / ratio).astype(np.int32))
+
+
+def longest_of(
+    lengths: np.ndarray, sizes: np.ndarray, boundaries: list[int]
+) -> list[int]:
+    """Returns, for each boundary, the greatest length of what it holds."""
+    longest = np.zeros(boundaries[-1] + 1, lengths.dtype)
+    np.maximum.at(longest, sizes, lengths)
+    return np.maximum.accumulate(longest)[boundaries].tolist()
 
 
 def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
@@ -252,9 +279,9 @@ def make_dataset(
             one after the other.
 
     Returns:
-        Dataset of dicts: int32 `"source_ids"`, `"target_ids"` and `"labels"`,
-        of shape `(K, n, length)`, and float32 `"num_tokens"`, a scalar: target
-        tokens in the batch of all replicas.
+        Dataset of dicts: int32 `"source_ids"` of shape `(K, n, S)`,
+        `"target_ids"` and `"labels"` of shape `(K, n, T)`, and float32
+        `"num_tokens"`, a scalar: target tokens in the batch of all replicas.
     """
     names = ("source_ids", "target_ids", "labels", "num_tokens")
     dtypes = (tf.int32, tf.int32, tf.int32, tf.float32)

@@ -41,11 +41,10 @@ def count_flops(preset: Preset, vocabulary_size: int, plan: BatchPlan) -> float:
 
     Those of the matrix products, forward and backward, with padding, as the
     machine does them: six for each weight of a product and each position that
-    it is applied to, and `6 h (d_k + d_v) L^2` for each attention and row of
-    length `L`. With `P = rows L` positions a side and `n` target tokens, which
-    alone get logits, a batch takes
-
-        6 P N (6 D h (d_k + d_v) + 4 D d_ff + 3 h (d_k + d_v) L) + 6 n D V
+    it is applied to, and `6 h (d_k + d_v) T S` for each attention and row of
+    `T` queries and `S` keys. The encoder's layers and the keys and values of
+    the memory see the positions of the source, all else those of the target,
+    and `n` target tokens alone get logits, which takes `6 n D V`.
 
     Args:
         preset: Sizes of the model.
@@ -54,14 +53,16 @@ def count_flops(preset: Preset, vocabulary_size: int, plan: BatchPlan) -> float:
     """
     attention = attention_weights(preset)
     feed_forward = 2 * preset.hidden_dim * preset.intermediate_dim
-    layers = preset.num_layers * (3 * attention + 2 * feed_forward)
     heads = preset.num_heads * (preset.key_dim + preset.value_dim)
+    # Of an attention to the memory, half the weights are for either side.
+    layer = attention + feed_forward + attention // 2
     total = 6 * plan.target_tokens * preset.hidden_dim * vocabulary_size
-    for batches, (rows, length) in zip(
+    for batches, (rows, source, target) in zip(
         plan.num_batches, plan.shapes, strict=True
     ):
-        scores = 3 * preset.num_layers * heads * length
-        total += 6 * batches * rows * length * (layers + scores)
+        scores = heads * (source**2 + target**2 + target * source)
+        products = (source + target) * layer + scores
+        total += 6 * batches * rows * preset.num_layers * products
     return total / plan.steps_per_epoch
 
 
@@ -93,11 +94,18 @@ def estimate_memory(
     """
     weights = 4 * count_parameters(preset, vocabulary_size, max_length)
     heads = preset.num_heads * (preset.key_dim + preset.value_dim)
-    layer = 20 * preset.hidden_dim + 6 * heads + 4 * preset.intermediate_dim
-    positions = max(rows * length for rows, length in plan.shapes)
-    scores = max(rows * length**2 for rows, length in plan.shapes)
-    numbers = preset.num_layers * (
-        positions * layer + 3 * 3 * preset.num_heads * scores
+    wide = 2 * preset.intermediate_dim
+    encoder = 8 * preset.hidden_dim + 2 * heads + wide
+    decoder = 12 * preset.hidden_dim + 4 * heads + wide
+    positions = max(rows * target for rows, _, target in plan.shapes)
+    numbers = preset.num_layers * max(
+        rows
+        * (
+            source * encoder
+            + target * decoder
+            + 3 * preset.num_heads * (source**2 + target**2 + target * source)
+        )
+        for rows, source, target in plan.shapes
     )
     return {
         "weights": weights,

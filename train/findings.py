@@ -2,11 +2,11 @@
 
 Two kinds of chance are weighed. The validation set is one of many: 95 % of the
 differences in BLEU over 1,000 bootstrap samples of its sentences (the same for
-all rows) must lie on one side. And a run is one of many: `n` runs of base differ
-in their seed alone, with standard deviation `s`; one more run would lie less
-than `t s √(1 + 1/n)` from their mean 19 times of 20, with `t` of Student's
-distribution, so the difference of a row to that mean must be larger. The
-logarithm of perplexity is held to the second rule alone. A difference that
+all rows) must lie on one side. And a run is one of many: `n` runs of base
+differ in their seed alone, with standard deviation `s`; one more run would lie
+less than `t s √(1 + 1/n)` from their mean 19 times of 20, with `t` of
+Student's distribution, so the difference of a row to that mean must be larger.
+The logarithm of perplexity is held to the second rule alone. A difference that
 fails is too close to tell.
 """
 

@@ -79,9 +79,12 @@ class FitSettings:
         return max(
             math.ceil(
                 rows
-                / (num_replicas * max(1, self.max_tokens_per_replica // length))
+                / (
+                    num_replicas
+                    * max(1, self.max_tokens_per_replica // max(lengths))
+                )
             )
-            for rows, length in plan.shapes
+            for rows, *lengths in plan.shapes
         )
 
 

@@ -88,7 +88,7 @@ def format_report(report: dict) -> str:
     memory = sum(model["memory_bytes"].values())
     overlap = report["validation"]["in_training"]
     epochs = model["steps"] / batches["steps_per_epoch"]
-    shapes = ", ".join(f"{r}x{length}" for r, length in batches["shapes"])
+    shapes = ", ".join("x".join(map(str, s)) for s in batches["shapes"])
     return "\n".join(
         [
             *describe_text("training", report["training"]),
@@ -99,7 +99,7 @@ def format_report(report: dict) -> str:
             f"an epoch: {batches['steps_per_epoch']:,} updates, "
             f"{batches['tokens_per_epoch']:,} tokens of both sides, "
             f"{batches['fill']:.1%} of all positions",
-            f"  rows x length: {shapes}",
+            f"  rows x source x target: {shapes}",
             f"model: {model['parameters']:,} parameters, about "
             f"{memory / 1e9:.2g} GB a device",
             f"training: {model['steps']:,} updates ({epochs:.1f} epochs) of "

@@ -17,7 +17,8 @@ PPL: per piece of the vocabulary, the end symbol counted, unsmoothed. BLEU: the
 paper's is tokenized, ours sacreBLEU (13a, cased). Both are of the validation
 set, without averaged checkpoints, beam 4, length penalty 0.6. Parameters are in
 millions. Differences are to the mean of base's runs: of PPL in percent, of BLEU
-in points, with 95 % of bootstrap samples in brackets. Minutes are those of the updates alone.
+in points, with 95 % of bootstrap samples in brackets. Minutes are those of the
+updates alone.
 """
 
 
