@@ -59,7 +59,8 @@ def score(pairs: Iterable[tuple[Tree, Tree]]) -> dict[str, float]:
     Returns:
         Dict of `"f1"`, `"precision"` and `"recall"` over the constituents of
         all sentences, 0 where there are none, and `"complete_match"`, the share
-        of the sentences in which all constituents match.
+        of the sentences in which all constituents match; one of punctuation
+        alone is such a sentence, though evalb skips it.
     """
     counts = [count_brackets(*pair) for pair in pairs]
     matched, gold, parsed = (

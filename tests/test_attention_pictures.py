@@ -1,13 +1,19 @@
 """Tests of `train.attention_pictures`."""
 
+import types
+
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow.core.util import event_pb2
 
 from train import attention_pictures
+from train.attention_pictures import AttentionPictures
 from train.fit import make_strategy
 
 SOURCE, TARGET = [9, 5, 7, 8, 1], [6, 5, 1]
+KINDS = ["encoder", "decoder", "encoder_decoder"]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,7 @@ def test_draws_each_layer_and_head_with_its_pieces(model, drawn):
         assert weights.shape == (2, 1, 2, len(rows), len(columns))
         np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
     assert not np.triu(drawn[1][0], 1).any()
-    assert list(pictures) == ["encoder", "decoder", "encoder_decoder"]
+    assert list(pictures) == KINDS
     for picture in pictures.values():
         assert picture.dtype == np.uint8
         assert picture.ndim == 4
@@ -84,15 +90,42 @@ def test_a_darker_cell_is_a_larger_weight():
     assert np.mean(columns[upper]) < middle[1] < np.mean(columns[~upper])
 
 
-def test_what_the_model_cannot_read_is_left_out(model, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        attention_pictures, "draw_maps", lambda *call: drawn.append(call)
-    )
+def test_of_a_long_sentence_the_first_pieces_are_drawn(monkeypatch):
+    monkeypatch.setattr(attention_pictures, "MAX_PIECES", 3)
+    scores = np.random.default_rng(2).random((2, 1, 2, 7, 5), "float32")
 
-    attention_pictures.draw_attention(
-        model, [5] * 50 + [1], [6] * 60 + [1], lambda ids: ["a"] * len(ids)
-    )
+    picture = attention_pictures.draw_maps(scores, "abcdefg", "vwxyz")
 
-    lengths = [(len(rows), len(columns)) for _, rows, columns in drawn]
-    assert lengths == [(40, 40)] * 3
+    first = attention_pictures.draw_maps(scores[..., :3, :3], "abc", "vwx")
+    np.testing.assert_array_equal(picture, first)
+
+
+def test_each_round_is_shown_and_changes_no_variable(model, tmp_path):
+    pictures = AttentionPictures(
+        SOURCE, TARGET, lambda ids: [str(i) for i in ids], tmp_path
+    )
+    pictures.set_model(types.SimpleNamespace(transformer=model))
+    before = [np.array(variable) for variable in model.variables]
+
+    pictures.on_train_begin()
+    for epoch in (4, 5):
+        pictures.on_epoch_end(epoch, logs={})
+    pictures.on_train_end()
+
+    for variable, value in zip(model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value)
+    (path,) = tmp_path.iterdir()
+    shown = [
+        (event.step, value.tag, value.tensor.string_val[2])
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+        for event in [event_pb2.Event.FromString(record)]
+        for value in event.summary.value
+    ]
+    tags = [f"attention/{name}" for name in KINDS]
+    assert [each[:2] for each in shown] == [
+        (step, tag) for step in (4, 5) for tag in tags
+    ]
+    # The same weights make the same pictures, and others than each other.
+    images = [image for *_, image in shown]
+    assert images[:3] == images[3:]
+    assert len(set(images)) == 3

@@ -1,6 +1,8 @@
 """Tests of `export.brackets`, against PYEVALB and evalb's own rules."""
 
-import collections
+import gzip
+import os
+import pathlib
 import random
 
 import pytest
@@ -12,78 +14,77 @@ from keras_transformer.trees import read_trees
 from keras_transformer.trees import restore
 from tests import treebank
 
-
-def repeats_itself(tree):
-    """Tells whether two constituents have the same label and words."""
-    places = collections.Counter()
-
-    def visit(node, start):
-        end = start
-        for child in node[1:]:
-            end = end + 1 if isinstance(child, tuple) else visit(child, end)
-        places[node[0], start, end] += 1
-        return end
-
-    visit(tree, 0)
-    return max(places.values()) > 1
+# Bracketed trees, one a line. Such data may not be copied into this repository.
+ROOT = pathlib.Path(__file__).parents[1]
+GUM = pathlib.Path(
+    os.environ.get("GUM_TREES", ROOT / "../shared/data/gum/dev.ptb.gz")
+)
 
 
-def draw_pairs(count):
-    """Yields trees and corrupted ones that PYEVALB can score.
-
-    It takes punctuation and root for what the trees have of them, and counts a
-    constituent that comes twice as one where it matches, unlike evalb.
-    """
-    chance = random.Random(7)
-    while count:
-        gold = treebank.draw_tree(chance, chance.randint(1, 25))
-        parse = treebank.corrupt(chance, gold)
-        plain = [treebank.without_punctuation(tree) for tree in (gold, parse)]
-        if plain[0] and not any(map(repeats_itself, plain)):
-            count -= 1
-            yield gold, parse, *plain
-
-
-def test_counts_what_pyevalb_counts(tmp_path):
-    parser = pytest.importorskip("PYEVALB.parser", reason="needs PYEVALB")
-    scorer = pytest.importorskip("PYEVALB.scorer", reason="needs PYEVALB")
+@pytest.fixture
+def check_counts(tmp_path):
+    """Compares our scores of trees and parses with PYEVALB's."""
+    evalb = pytest.importorskip("tests.evalb", reason="needs PYEVALB")
     summary = pytest.importorskip("PYEVALB.summary", reason="needs PYEVALB")
-    drawn = list(draw_pairs(400))
-    chance = random.Random(8)
-    path = tmp_path / "gold"
-    path.write_text(
-        "\n".join(
-            f"(ROOT {treebank.write_decorated(chance, gold)})"
-            for gold, *_ in drawn
-        )
-    )
-    pairs = [
-        (gold, restore(treebank.linearise(parse), gold.words)[0])
-        for gold, (_, parse, *_) in zip(read_trees(path), drawn, strict=True)
-    ]
-    theirs = [
-        scorer.Scorer().score_trees(
-            *(
-                parser.create_from_bracket_string(treebank.write(tree))
-                for tree in plain
+
+    def read(lines):
+        path = tmp_path / "trees"
+        path.write_text("\n".join(lines), "utf-8")
+        return list(read_trees(path))
+
+    def check(golds, parses):
+        # What a model writes of a parse has no words and no tags.
+        pairs = [
+            (gold, restore(" ".join(parse.symbols), gold.words)[0])
+            for gold, parse in zip(read(golds), read(parses), strict=True)
+        ]
+        theirs = [
+            evalb.count(*texts) for texts in zip(golds, parses, strict=True)
+        ]
+
+        for pair, result in zip(pairs, theirs, strict=True):
+            assert count_brackets(*pair) == (
+                result.matched_brackets,
+                result.gold_brackets,
+                result.test_brackets,
             )
-        )
-        for *_, in_gold, in_parse in drawn
-        for plain in [(in_gold, in_parse)]
+        total, ours = summary.summary(theirs), score(pairs)
+        assert ours["f1"] == pytest.approx(total.bracker_fmeasure)
+        assert ours["precision"] == pytest.approx(total.bracket_prec)
+        assert ours["recall"] == pytest.approx(total.bracket_recall)
+        assert ours["complete_match"] == pytest.approx(total.complete_match)
+        assert 40 < ours["f1"] < 95
+        assert 5 < ours["complete_match"] < 60
+
+    return check
+
+
+def test_counts_what_pyevalb_counts(check_counts):
+    chance = random.Random(7)
+    golds = [
+        # PYEVALB wants a word that is no punctuation.
+        [*treebank.draw_tree(chance, chance.randint(1, 25)), ("NN", "w")]
+        for _ in range(400)
+    ]
+    parses = [treebank.corrupt(chance, gold) for gold in golds]
+
+    def write(tree):
+        root = chance.choice(["TOP", "ROOT", "S1"])
+        return f"({root} {treebank.write_decorated(chance, tree)})"
+
+    check_counts([write(t) for t in golds], [write(t) for t in parses])
+
+
+@pytest.mark.skipif(not GUM.exists(), reason=f"needs {GUM}, or GUM_TREES=FILE")
+def test_counts_what_pyevalb_counts_in_a_treebank(check_counts):
+    chance = random.Random(8)
+    lines = gzip.decompress(GUM.read_bytes()).decode().splitlines()[::4]
+    corrupted = [
+        treebank.corrupt(chance, treebank.read(line)) for line in lines
     ]
 
-    for pair, result in zip(pairs, theirs, strict=True):
-        matched, gold, parsed = count_brackets(*pair)
-        assert matched == result.matched_brackets
-        assert matched / gold == result.recall
-        assert matched / parsed == result.prec
-    total, ours = summary.summary(theirs), score(pairs)
-    assert ours["f1"] == pytest.approx(total.bracker_fmeasure)
-    assert ours["precision"] == pytest.approx(total.bracket_prec)
-    assert ours["recall"] == pytest.approx(total.bracket_recall)
-    assert ours["complete_match"] == pytest.approx(total.complete_match)
-    assert 40 < ours["f1"] < 95
-    assert 5 < ours["complete_match"] < 60
+    assert len(lines) > 300
+    check_counts(lines, [treebank.write(tree) for tree in corrupted])
 
 
 def tree(text, tags):
@@ -134,6 +135,21 @@ def test_a_corpus_counts_brackets_not_sentences():
     assert results["recall"] == pytest.approx(75)
     assert results["f1"] == pytest.approx(2 * 100 * 75 / 175)
     assert results["complete_match"] == pytest.approx(200 / 3)
+
+
+def test_a_sentence_of_punctuation_alone_is_a_complete_match():
+    # evalb skips it. Of the corpus, only the complete matches are others.
+    marks = tree("(NP XX )NP", ".")
+    wrong = tree("(S (NP XX )NP XX )S", "NN VB")
+    parse = tree("(S XX XX )S", "NN VB")
+
+    with_it = score([(marks, marks), (wrong, parse)])
+    without = score([(wrong, parse)])
+
+    assert count_brackets(marks, marks) == (0, 0, 0)
+    assert with_it.pop("complete_match") == 50
+    assert without.pop("complete_match") == 0
+    assert with_it == without
 
 
 def test_nothing_to_count_is_no_error():

@@ -117,6 +117,7 @@ def test_a_lost_worker_ends_the_others_and_the_job_goes_on(
     for name in ("job", "alone"):
         with (tmp_path / name / "history.csv").open(newline="") as file:
             histories.append(list(csv.DictReader(file)))
+    assert (tmp_path / "job" / "logs" / "attention").is_dir()
     job, alone = histories
     assert [row["step"] for row in job] == ["20", "40", "60", "80"]
     for row, other in zip(job, alone, strict=True):

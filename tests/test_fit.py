@@ -13,6 +13,7 @@ from keras_transformer import PRESETS
 from keras_transformer import SmoothedCrossentropy
 from keras_transformer.errors import UserError
 from tests.test_batches import make_ids
+from train.attention_pictures import AttentionPictures
 from train.batches import BatchPlan
 from train.batches import make_dataset
 from train.callbacks import Progress
@@ -59,10 +60,13 @@ def pairs():
     return make_training_pairs()
 
 
-def train(pairs, run_dir, strategy=None, steps=6, **changes):
+def train(pairs, run_dir, strategy=None, steps=6, pictures=None, **changes):
     strategy = strategy or tf.distribute.get_strategy()
     task = make_task(preset(**changes), VOCABULARY_SIZE, 16, SETTINGS, strategy)
-    state = fit(task, pairs, pairs, steps, SETTINGS, strategy, run_dir)
+    state = fit(
+        *(task, pairs, pairs, steps, SETTINGS, strategy, run_dir),
+        pictures=pictures,
+    )
     return task, state
 
 
@@ -195,9 +199,15 @@ def test_dropout_differs_between_replicas(pairs):
 def test_a_run_that_stopped_ends_as_the_one_that_did_not(
     pairs, tmp_path, uninterrupted
 ):
-    train(pairs, tmp_path, steps=3, dropout=0.3)
-    task, _ = train(pairs, tmp_path, steps=6, dropout=0.3)
+    # Nor do pictures change anything, which that one did without.
+    folder = tmp_path / "logs" / "attention"
+    pictures = AttentionPictures(
+        [9, 5, 1], [6, 1], lambda ids: "abc"[: len(ids)], folder
+    )
+    train(pairs, tmp_path, steps=3, pictures=pictures, dropout=0.3)
+    task, _ = train(pairs, tmp_path, steps=6, pictures=pictures, dropout=0.3)
 
+    assert len(list(folder.iterdir())) == 2
     expected, _, run_dir = uninterrupted
     for a, b in zip(
         task.transformer.get_weights(),

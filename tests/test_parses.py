@@ -241,6 +241,7 @@ def test_a_treebank_becomes_a_parser(trees, tmp_path, capsys):
             *(f"--{name}={value}" for name, value in sizes.items()),
         ]
     )
+    assert (run_dir / "logs" / "attention").is_dir()
     export_command.main([f"--run-dir={run_dir}", f"--export-dir={export_dir}"])
     capsys.readouterr()
 

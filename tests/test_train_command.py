@@ -89,6 +89,7 @@ def test_a_run_folder_holds_all_that_the_run_was(finished):
     assert description["packages"]["keras"] == keras.__version__
     with (finished / "history.csv").open() as file:
         assert [row["step"] for row in csv.DictReader(file)] == ["2", "3"]
+    assert (finished / "logs" / "attention").is_dir()
     model = keras.saving.load_model(finished / "model.keras")
     proto = (finished / "tokenizer.model").read_bytes()
     assert model.vocabulary_size == SubwordTokenizer(proto).vocabulary_size

@@ -4,10 +4,10 @@ A tree is a list of a label and its children; a leaf is a pair of tag and word.
 """
 
 import copy
+import re
 
-LABELS = ["S", "NP", "VP", "PP", "SBAR", "ADVP", "ADJP", "X"]
-TAGS = ["NN", "DT", "VBZ", "IN", "-LRB-", ",", ".", ":", "``", "''"]
-PUNCTUATION = {",", ".", ":", "``", "''"}
+LABELS = ["S", "NP", "VP", "PP", "SBAR", "ADVP", "PRT", "X"]
+TAGS = ["NN", "IN", "-LRB-", "HYPH", "SYM", "NFP", ",", ".", ":", "``", "''"]
 
 
 def draw_tree(random, num_words):
@@ -32,6 +32,21 @@ def draw_children(random, leaves):
     return children
 
 
+def read(text):
+    """Returns the tree that is written in Penn Treebank form."""
+    open_nodes = [[]]
+    for token in re.findall(r"[()]|[^() \n]+", text):
+        if token == "(":
+            open_nodes.append([])
+        elif token == ")":
+            node = open_nodes.pop()
+            is_leaf = isinstance(node[1], str)
+            open_nodes[-1].append(tuple(node) if is_leaf else node)
+        else:
+            open_nodes[-1].append(token)
+    return open_nodes[0][0]
+
+
 def nodes(tree):
     """Yields the constituents of a tree, itself first."""
     yield tree
@@ -41,19 +56,24 @@ def nodes(tree):
 
 
 def corrupt(random, tree):
-    """Returns another tree of the same words."""
+    """Returns another tree of the same words, below the same label."""
     tree = copy.deepcopy(tree)
-    for _ in range(random.randint(0, 6)):
+    for _ in range(random.randint(0, 20)):
         node = random.choice(list(nodes(tree)))
-        kind = random.choice(["relabel", "splice", "wrap"])
         place = random.randrange(1, len(node))
-        if kind == "relabel":
-            node[0] = random.choice(LABELS)
-        elif kind == "splice" and isinstance(node[place], list):
-            node[place : place + 1] = node[place][1:]
-        elif kind == "wrap":
+        child = node[place]
+        kind = random.choice(["add", "drop", "relabel", "move"])
+        if kind == "add":
             end = random.randint(place + 1, len(node))
             node[place:end] = [[random.choice(LABELS), *node[place:end]]]
+        elif isinstance(child, tuple):
+            continue
+        elif kind == "drop":
+            node[place : place + 1] = child[1:]
+        elif kind == "relabel":
+            child[0] = random.choice(LABELS)
+        elif len(child) > 2:  # Its last child moves out of it.
+            node.insert(place + 1, child.pop())
     return tree
 
 
@@ -61,15 +81,6 @@ def words(tree):
     if isinstance(tree, tuple):
         return [tree[1]]
     return [word for child in tree[1:] for word in words(child)]
-
-
-def without_punctuation(tree):
-    """Returns what is left of a tree; `None` if nothing is."""
-    if isinstance(tree, tuple):
-        return None if tree[0] in PUNCTUATION else tree
-    children = [without_punctuation(child) for child in tree[1:]]
-    children = [child for child in children if child is not None]
-    return [tree[0], *children] if children else None
 
 
 def write(tree):

@@ -12,6 +12,7 @@ import pathlib
 import sys
 import tempfile
 
+import sentencepiece
 import tensorflow as tf
 
 from keras_transformer import Preset
@@ -31,10 +32,12 @@ from train import sources
 from train.arguments import choose_round_steps
 from train.arguments import parse_arguments
 from train.arguments import resolve
+from train.attention_pictures import AttentionPictures
 from train.corpus import Corpus
 from train.corpus import Pairs
 from train.corpus import demo_pairs
 from train.validation import ValidationBleu
+from train.vocabulary import EncodedPairs
 
 
 def write_demo_tests(folder: pathlib.Path) -> None:
@@ -110,6 +113,25 @@ def make_bleu(
         args.run_dir / "logs" / "translations",
         args.validate_bleu,
         args.validation_beam_size,
+    )
+
+
+def make_pictures(
+    args: argparse.Namespace, pairs: EncodedPairs
+) -> AttentionPictures | None:
+    """Makes what draws the first pair; of several workers the chief does."""
+    if not cluster.is_chief():
+        return None
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=str(args.run_dir / "tokenizer.model")
+    )
+    return AttentionPictures(
+        *(
+            ids.flat[: ids.offsets[1]].tolist()
+            for ids in (pairs.sources, pairs.targets)
+        ),
+        processor.id_to_piece,
+        args.run_dir / "logs" / "attention",
     )
 
 
@@ -207,6 +229,7 @@ def run(args: argparse.Namespace) -> None:
             strategy,
             args.run_dir,
             make_bleu(args, pairs[1]),
+            make_pictures(args, encoded[1].pairs),
         )
     except tf.errors.ResourceExhaustedError as error:
         if "No space left on device" in str(error):

@@ -14,6 +14,7 @@ from keras_transformer import TransformerSchedule
 from keras_transformer.errors import UserError
 from train import cluster
 from train import signals
+from train.attention_pictures import AttentionPictures
 from train.batches import ROW_MULTIPLE
 from train.batches import BatchPlan
 from train.batches import make_dataset
@@ -175,10 +176,12 @@ def fit(
     strategy: tf.distribute.Strategy,
     run_dir: pathlib.Path,
     bleu: ValidationBleu | None = None,
+    pictures: AttentionPictures | None = None,
 ) -> RunState:
     """Trains until update `steps`, from the last checkpoint of the run.
 
-    With `bleu`, its rounds also log the BLEU of the validation set.
+    With `bleu`, its rounds also log the BLEU of the validation set; with
+    `pictures`, every round shows where the model looks.
 
     Returns:
         The state of the run, which knows its checkpoints.
@@ -223,7 +226,7 @@ def fit(
         callbacks = [
             # Before `state`, which makes of the logs a row of the history.
             Progress(steps),
-            *([bleu] if bleu else []),
+            *[callback for callback in (bleu, pictures) if callback],
             keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False),
             state,
             best,

@@ -12,7 +12,6 @@ from keras_transformer import SubwordTokenizer
 from keras_transformer.decoding import END_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.translation import search_translations
-from train.attention_pictures import draw_attention
 from train.corpus import Pairs
 from train.vocabulary import Ids
 
@@ -26,8 +25,7 @@ class ValidationBleu(keras.callbacks.Callback):
 
     It translates as an export with its defaults does, and with the weights as
     they are: of replicas, the first one's. Some translations go to TensorBoard
-    as text, and where the model looks in the first pair as pictures. The BLEU
-    is sacreBLEU's default, on the text as it was read.
+    as text. The BLEU is sacreBLEU's default, on the text as it was read.
 
     Args:
         pairs: The text of the validation set.
@@ -54,11 +52,6 @@ class ValidationBleu(keras.callbacks.Callback):
         sequences = processor.encode(pairs.sources, add_eos=True)
         ends = np.cumsum([0] + [len(ids) for ids in sequences])
         self._sources = Ids(np.concatenate(sequences), ends)
-        self._first_pair = (
-            sequences[0],
-            processor.encode(pairs.targets[0], add_eos=True),
-        )
-        self._pieces = processor.id_to_piece
         self._tokenizer = SubwordTokenizer(model_proto)
         self._log_dir = log_dir
         self._every = every
@@ -83,11 +76,6 @@ class ValidationBleu(keras.callbacks.Callback):
         table = sample_table(self._pairs, translations)
         with self._writer.as_default():
             tf.summary.text("translations", table, step=epoch)
-            pictures = draw_attention(
-                self.model.transformer, *self._first_pair, self._pieces
-            )
-            for name, picture in pictures.items():
-                tf.summary.image(f"attention/{name}", picture, step=epoch)
         self._writer.flush()
 
     def on_train_end(self, logs=None):

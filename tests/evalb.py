@@ -1,0 +1,81 @@
+"""What evalb counts: PYEVALB, after its parameter file COLLINS.prm.
+
+PYEVALB 0.1.3 reads no parameters. It compares all constituents, the root among
+them, and of one that comes twice in both trees it sees one match. What evalb
+does before it compares ("More details about the scoring algorithm" in its
+README) is therefore done here, on PYEVALB's trees.
+"""
+
+import re
+
+from PYEVALB import parser
+from PYEVALB import scorer
+from PYEVALB.summary import Result
+from PYEVALB.tree import Node
+from PYEVALB.tree import Tree
+
+COLLINS = """
+DELETE_LABEL TOP
+DELETE_LABEL -NONE-
+DELETE_LABEL ,
+DELETE_LABEL :
+DELETE_LABEL ``
+DELETE_LABEL ''
+DELETE_LABEL .
+EQ_LABEL ADVP PRT
+"""
+RULES = [line.split() for line in COLLINS.split("\n") if line]
+DELETED = {labels[0] for rule, *labels in RULES if rule == "DELETE_LABEL"}
+EQUAL = {labels[1]: labels[0] for rule, *labels in RULES if rule == "EQ_LABEL"}
+
+
+def count(gold: str, parse: str) -> Result:
+    """Compares two trees, in Penn Treebank form with a root."""
+    result = scorer.Scorer().score_trees(prepare(gold), prepare(parse))
+    # Less the root, which has the same words in both.
+    result.matched_brackets -= 1
+    result.gold_brackets -= 1
+    result.test_brackets -= 1
+    return result
+
+
+def prepare(text: str) -> Tree:
+    # What treebanks call ROOT or S1 is TOP to evalb. PYEVALB needs one again.
+    root = make("TOP", parser.create_from_bracket_string(text).root.children)
+    return Tree(number(make("TOP", delete(root))))
+
+
+def make(label: str, children: list[Node]) -> Node:
+    node = Node(label)
+    node.children = children
+    return node
+
+
+def delete(node: Node) -> list[Node]:
+    """Returns what is left of a node: itself, its children, or nothing."""
+    if node.isPos():
+        return [] if node.value in DELETED else [node]
+    children = [left for child in node.children for left in delete(child)]
+    label = re.sub("[-=].*", "", node.value)
+    if not children or label in DELETED:
+        return children
+    return [make(EQUAL.get(label, label), children)]
+
+
+def number(node: Node, above: tuple[str, ...] = ()) -> Node:
+    """Numbers constituents of the same label and words, which sets unite.
+
+    Of `n` in one tree and `m` in the other, `min(n, m)` have the same number.
+
+    Args:
+        node: The node.
+        above: Labels of the nodes above that have the same words.
+    """
+    if node.isPos():
+        return node
+    labels = (*above, node.value)
+    below = labels if len(node.children) == 1 else ()
+    return make(
+        f"{node.value}{labels.count(node.value)}",
+        [number(child, below) for child in node.children],
+    )
