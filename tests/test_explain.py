@@ -111,14 +111,38 @@ def test_the_page_has_what_the_export_says(ask, data):
 def test_notes_say_what_is_not_as_it_seems(ask):
     beam = ask("explain_beam", text=SENTENCES[0])
     path = explain.best_path(beam)
-    own = {"target_tokens": np.array(path, object)}
-    other = {"target_tokens": np.array([*path[:-1], b"x", b"</s>"], object)}
 
-    assert explain.make_notes({"truncated": False}, beam, own) == []
-    (note,) = explain.make_notes({"truncated": True}, beam, own)
-    assert "was cut" in note
-    (note,) = explain.make_notes({"truncated": False}, beam, other)
+    def notes(found, path, target_truncated=False):
+        own = {
+            "target_tokens": np.array(path, object),
+            "target_truncated": target_truncated,
+        }
+        return explain.make_notes(found, beam, {"Translation": own})
+
+    assert notes({"truncated": False}, path) == []
+    (note,) = notes({"truncated": True}, path)
+    assert "was cut at the limit" in note
+    other = [*path[:-1], b"x", b"</s>"]
+    (note,) = notes({"truncated": False}, other)
     assert "other pieces" in note
+    (note,) = notes({"truncated": False}, other, target_truncated=True)
+    assert note.startswith("Translation: the text is longer")
+
+
+def test_targets_that_are_cut_are_told(ask):
+    long = b" ".join(s.encode() for s in SENTENCES * 3)
+
+    def answer(name, **texts):
+        """Translates into what is longer than the model takes."""
+        outputs = ask(name, **texts)
+        changed = {"translation": long} if name == explain.SIGNATURE else {}
+        return {**outputs, **changed}
+
+    notes = explain.explain(answer, TEXT.encode(), long)["notes"]
+
+    for name in ("Translation", "Reference"):
+        assert sum(note.startswith(f"{name}: the text is") for note in notes)
+    assert not any("other pieces" in note for note in notes)
 
 
 @pytest.mark.parametrize(
