@@ -205,8 +205,7 @@ function drawMap() {
     ...row.map((w, s) => {
       const text = `${rows[t]} looks at ${columns[s]}: ${percent(w)}`;
       const cell = make("td", { tabindex: t + s ? -1 : 0, "aria-label": text,
-        class: w > 0.75 ? "half full" : w > 0.5 ? "half" : null, style: `--w: ${100 * w}%` },
-      Math.round(100 * w));
+        style: `--w: ${100 * w}%` }, Math.round(100 * w));
       const mark = (seen) => () => {
         head[s].classList.toggle("seen", seen);
         names[t].classList.toggle("seen", seen);
