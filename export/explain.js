@@ -93,10 +93,12 @@ function drawSummary() {
 function drawConfidence() {
   $("confidence").replaceChildren(...target().tokens.map((token, t) => {
     const found = target().token_log_probabilities[t], p = Math.exp(found);
-    const item = make("li", { style: `--p: ${100 * p}%` }, piece(token),
-      make("small", {}, percent(p)));
-    onSeen(item, `${token}: probability ${percent(p)}, log-probability ` +
-      found.toFixed(3));
+    const text = `${token}: probability ${percent(p)}, log-probability ` +
+      found.toFixed(3);
+    const item = make("li", { tabindex: t ? -1 : 0, "aria-label": text,
+      style: `--p: ${100 * p}%` }, piece(token),
+    make("small", {}, percent(p)));
+    onSeen(item, text);
     return item;
   }));
 }
@@ -334,6 +336,10 @@ $("pruned").addEventListener("change", drawTree);
 matchMedia("(prefers-color-scheme: dark)")
   .addEventListener("change", drawOverview);
 
+walk($("confidence"), (item, key) => ({
+  ArrowLeft: item.previousElementSibling,
+  ArrowRight: item.nextElementSibling,
+}[key]));
 walk($("map"), (cell, key) => {
   const row = cell.parentElement, rows = [...row.parentElement.rows];
   const across = { ArrowLeft: -1, ArrowRight: 1 }[key] || 0;

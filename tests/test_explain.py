@@ -326,6 +326,18 @@ def test_arrow_keys_walk_through_the_map(page):
     )
 
 
+def test_arrow_keys_walk_through_the_pieces(page, data):
+    own = data["targets"][0]
+    selected = "#confidence [tabindex='0']"
+    page.evaluate(f'document.querySelector("{selected}").focus()')
+    page.press("ArrowRight")
+
+    log = own["token_log_probabilities"][1]
+    assert status(page).startswith(f"{own['tokens'][1]}: probability")
+    assert status(page).endswith(f"log-probability {log:.3f}")
+    assert texts_in(page, f"{selected} bdi") == [own["tokens"][1]]
+
+
 def test_the_tree_is_the_beam(page, data, ask):
     beam = data["beam"]
     parents = np.array(beam["parents"])
@@ -370,9 +382,10 @@ def test_tab_reaches_each_part_and_every_control_has_a_name(page):
         if not part:
             break
         seen.append(part)
-    for part in ("target", "head", "alignment", "overview", "map", "tree"):
+    for part in ("target", "head", "alignment", "overview"):
         assert part in seen
-    assert seen.count("map") == seen.count("tree") == 1
+    for part in ("confidence", "map", "tree"):
+        assert seen.count(part) == 1
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     controls = [
         node
