@@ -338,6 +338,46 @@ def test_arrow_keys_walk_through_the_pieces(page, data):
     assert texts_in(page, f"{selected} bdi") == [own["tokens"][1]]
 
 
+@pytest.mark.parametrize("size", [(1200, 260), (360, 420)])
+def test_no_bar_hides_what_has_the_focus(page, size):
+    """Focus not obscured (WCAG 2.2, 2.4.11)."""
+    page.choose("#kind", "encoder_attention")
+    page.resize(*size)
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    page.click("h1")
+    hidden, seen = [], {}
+    while len(seen) < 100 and "SUMMARY" not in seen.values():
+        seen[len(seen)] = part = press_and_look(page, "Tab", hidden)
+        # Not beyond an edge: there the keys scroll the page, as ever.
+        steps = {"map": 9, "tree": 2}.get(part, 0)
+        for arrow in ["ArrowDown"] * steps + ["ArrowUp"] * steps:
+            press_and_look(page, arrow, hidden)
+    page.resize(1200, 900)
+    page.choose("#kind", "encoder_decoder_attention")
+
+    assert {"target", "confidence", "map", "tree"} < {*seen.values()}
+    assert hidden == []
+
+
+def press_and_look(page, key, hidden):
+    """Returns the part that has the focus then; adds to `hidden` what is."""
+    page.press(key)
+    part, text, bars = page.evaluate(
+        "(() => { const focused = document.activeElement;"
+        " const box = focused.getBoundingClientRect();"
+        " const over = ['.controls', '#status'].filter((name) => {"
+        "  const bar = document.querySelector(name);"
+        "  const { top, bottom } = bar.getBoundingClientRect();"
+        "  return !bar.contains(focused)"
+        "   && box.top < bottom && box.bottom > top; });"
+        " const part = focused.closest('[id]');"
+        " return [part ? part.id : focused.tagName, focused.textContent, over];"
+        "})()"
+    )
+    hidden.extend((key, part, text, bar) for bar in bars)
+    return part
+
+
 def test_the_tree_is_the_beam(page, data, ask):
     beam = data["beam"]
     parents = np.array(beam["parents"])
