@@ -459,6 +459,18 @@ def test_text_can_be_read_in_either_scheme(spread, scheme):
     assert {s: ratio for s, ratio in lowest.items() if ratio < 4.5} == {}
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_controls_and_the_tree_can_be_seen_in_either_scheme(page, scheme):
+    """Contrast of 3 to 1 and more (WCAG 2.2, 1.4.11)."""
+    page.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
+    borders = contrasts(page, "button, select", "borderTopColor")
+    paths = contrasts(page, "#tree path", "stroke")
+    page.prefer()
+
+    assert len(borders) > len(paths) > 30
+    assert min(*borders, *paths) >= 3
+
+
 def contrasts(page, selector, name):
     """Returns the contrast of a colour of each element with what is behind.
 
