@@ -240,6 +240,11 @@ def test_a_browser_shows_it_without_a_complaint(page, data):
 
 def test_selections_change_the_map(page, data):
     """Each of the maps is the one in the data, whatever is chosen."""
+    page.evaluate(
+        "window.synthetic = [];"
+        "addEventListener('change', (event) => {"
+        " if (!event.isTrusted) synthetic.push(event.target.id); })"
+    )
     for kind in ("encoder_attention", "decoder_attention"):
         for target, layer, head in ((0, 0, 1), (1, 1, 0)):
             page.choose("#target", target)
@@ -258,7 +263,7 @@ def test_selections_change_the_map(page, data):
     )
     page.choose("#target", 0)
     page.choose("#kind", "encoder_decoder_attention")
-    assert page.complaints == []
+    assert page.complaints == page.evaluate("synthetic") == []
 
 
 def expected_all(data):
@@ -469,6 +474,27 @@ def test_controls_and_the_tree_can_be_seen_in_either_scheme(page, scheme):
 
     assert len(borders) > len(paths) > 30
     assert min(*borders, *paths) >= 3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_picture_has_the_heat_of_each_cell(spread, tmp_path, scheme):
+    spread.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
+    places = spread.evaluate(
+        "document.getElementById('map').scrollIntoView({block: 'center'}),"
+        "[...document.querySelectorAll('#map td')].map((cell) => {"
+        " const box = cell.getBoundingClientRect();"
+        " return [Math.round(box.y + box.height / 2),"
+        "  Math.round(box.x + box.width / 2)]; })"
+    )
+    spread.screenshot(tmp_path / "page.png")
+    spread.prefer()
+
+    png = tf.io.decode_png((tmp_path / "page.png").read_bytes(), channels=3)
+    found = luminance(png.numpy()[tuple(np.transpose(places))])
+    if scheme == "light":
+        found = found[::-1]
+    assert (np.diff(found) >= 0).all()
+    assert (found[-1] + 0.05) / (found[0] + 0.05) > 5
 
 
 def contrasts(page, selector, name):
