@@ -93,10 +93,12 @@ function drawSummary() {
 function drawConfidence() {
   $("confidence").replaceChildren(...target().tokens.map((token, t) => {
     const found = target().token_log_probabilities[t], p = Math.exp(found);
-    const item = make("li", { style: `--p: ${100 * p}%` }, piece(token),
-      make("small", {}, percent(p)));
-    onSeen(item, `${token}: probability ${percent(p)}, log-probability ` +
-      found.toFixed(3));
+    const text = `${token}: probability ${percent(p)}, log-probability ` +
+      found.toFixed(3);
+    const item = make("li", { tabindex: t ? -1 : 0, "aria-label": text,
+      style: `--p: ${100 * p}%` }, piece(token),
+    make("small", {}, percent(p)));
+    onSeen(item, text);
     return item;
   }));
 }
@@ -205,8 +207,7 @@ function drawMap() {
     ...row.map((w, s) => {
       const text = `${rows[t]} looks at ${columns[s]}: ${percent(w)}`;
       const cell = make("td", { tabindex: t + s ? -1 : 0, "aria-label": text,
-        class: w > 0.75 ? "half full" : w > 0.5 ? "half" : null, style: `--w: ${100 * w}%` },
-      Math.round(100 * w));
+        style: `--w: ${100 * w}%` }, Math.round(100 * w));
       const mark = (seen) => () => {
         head[s].classList.toggle("seen", seen);
         names[t].classList.toggle("seen", seen);
@@ -335,6 +336,10 @@ $("pruned").addEventListener("change", drawTree);
 matchMedia("(prefers-color-scheme: dark)")
   .addEventListener("change", drawOverview);
 
+walk($("confidence"), (item, key) => ({
+  ArrowLeft: item.previousElementSibling,
+  ArrowRight: item.nextElementSibling,
+}[key]));
 walk($("map"), (cell, key) => {
   const row = cell.parentElement, rows = [...row.parentElement.rows];
   const across = { ArrowLeft: -1, ArrowRight: 1 }[key] || 0;

@@ -128,18 +128,32 @@ def explain(ask: Callable, text: bytes, reference: bytes | None = None) -> dict:
             for name, outputs in told.items()
         ],
         "beam": {name: plain(value) for name, value in beam.items()},
-        "notes": make_notes(best, beam, own),
+        "notes": make_notes(best, beam, told),
     }
 
 
-def make_notes(best: dict, beam: dict, own: dict) -> list[str]:
-    """Returns what a reader must know of this translation, as sentences."""
+def make_notes(best: dict, beam: dict, told: dict) -> list[str]:
+    """Returns what a reader must know of this translation, as sentences.
+
+    Args:
+        best: What the default signature answered.
+        beam: What `explain_beam` answered.
+        told: Dict from the name of a target to what `explain` answered.
+    """
     notes = []
     if best["truncated"]:
         notes.append(
             "The source or the translation was cut at the limit of its length."
         )
-    if best_path(beam) != own["target_tokens"].tolist():
+    notes.extend(
+        f"{name}: the text is longer than the model takes and was cut. Score, "
+        "confidence and attention are those of the part that is shown."
+        for name, outputs in told.items()
+        if outputs["target_truncated"]
+    )
+    own = told["Translation"]
+    same = best_path(beam) == own["target_tokens"].tolist()
+    if not same and not own["target_truncated"]:
         notes.append(
             "The search wrote the translation in other pieces than those into "
             "which its text is cut. Confidence and attention are those of the "

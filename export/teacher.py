@@ -18,6 +18,7 @@ class Taught(NamedTuple):
 
     source_ids: tf.Tensor  # (B, S)
     labels: tf.Tensor  # (B, T)
+    target_truncated: tf.Tensor  # (B,)
     states: tf.Tensor  # (B, T, D)
     encoder_scores: tuple  # A tensor a layer, (B, H, S, S).
     decoder_scores: tuple  # A pair a layer: to the target, to the source.
@@ -103,9 +104,10 @@ class Teacher(TextModel):
             `"encoder_decoder_attention"`, `(B, N, H, T, S)`; of
             `"source_tokens"`, string `(B, S)`, and `"target_tokens"`, string
             `(B, T)`, the pieces; of `"token_log_probabilities"`, float32 `(B,
-            T)`; and of `"score"`, float32 `(B,)`, the log-probability of the
-            whole target over its length penalty. After a text's end come zeros
-            and `""`.
+            T)`; of `"score"`, float32 `(B,)`, the log-probability of the whole
+            target over its length penalty; and of `"target_truncated"`, bool
+            `(B,)`: whether the target was cut at the model's limit. After a
+            text's end come zeros and `""`.
         """
         taught = self._teach(source, target)
         own, memory = zip(*taught.decoder_scores, strict=True)
@@ -123,6 +125,7 @@ class Teacher(TextModel):
             "target_tokens": self._pieces(taught.labels),
             "token_log_probabilities": found,
             "score": tf.reduce_sum(found, axis=1) / penalty,
+            "target_truncated": taught.target_truncated,
         }
 
     def _log_probabilities(self, taught):
@@ -138,7 +141,7 @@ class Teacher(TextModel):
         """Runs the model on pairs."""
         transformer = self._transformer()
         source_ids, _, _ = self._tokenize(source)
-        labels, _, _ = self._tokenize(target)
+        labels, _, target_truncated = self._tokenize(target)
         begin = tf.fill([tf.shape(labels)[0], 1], BEGIN_ID)
         target_ids = tf.concat([begin, labels[:, :-1]], axis=1)
         target_ids = tf.where(padding_mask(labels), target_ids, PADDING_ID)
@@ -153,5 +156,10 @@ class Teacher(TextModel):
             training=False,
         )
         return Taught(
-            source_ids, labels, states, encoder_scores, decoder_scores
+            source_ids,
+            labels,
+            target_truncated,
+            states,
+            encoder_scores,
+            decoder_scores,
         )

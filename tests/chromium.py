@@ -152,18 +152,21 @@ class Page:
             )
 
     def choose(self, selector, value):
-        """Sets a `<select>` as its menu does."""
-        self.evaluate(f"""(() => {{
+        """Walks through a `<select>` with the arrow keys."""
+        values, selected = self.evaluate(f"""(() => {{
             const element = document.querySelector({json.dumps(selector)});
-            element.value = {json.dumps(value)};
-            element.dispatchEvent(new Event("change", {{bubbles: true}}));
+            element.focus();
+            const values = [...element.options].map(({{value}}) => value);
+            return [values, element.selectedIndex];
         }})()""")
+        steps = values.index(str(value)) - selected
+        for _ in range(abs(steps)):
+            self.press("ArrowDown" if steps > 0 else "ArrowUp")
 
-    def screenshot(self, path, whole=True):
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)[
-            "data"
-        ]
-        path.write_bytes(base64.b64decode(data))
+    def screenshot(self, path):
+        """Writes what the window shows, as PNG."""
+        picture = self.call("Page.captureScreenshot")
+        path.write_bytes(base64.b64decode(picture["data"]))
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Tests of `export.explain`: the page, and what a browser makes of it."""
 
+import copy
 import json
 import re
 
@@ -44,6 +45,23 @@ def page(report, tmp_path_factory):
         page.resize(1200, 900)
         page.open(report)
         yield page
+
+
+@pytest.fixture
+def spread(page, report, data, tmp_path):
+    """The page of weights that are spread over 0 to 1 in the map it shows."""
+    data = copy.deepcopy(data)
+    target = data["targets"][0]
+    *_, rows, columns = shape = np.shape(target["encoder_decoder_attention"])
+    weights = np.linspace(0, 1, rows * columns).reshape(rows, columns)
+    target["encoder_decoder_attention"] = np.broadcast_to(
+        weights, shape
+    ).tolist()
+    path = tmp_path / "spread.html"
+    path.write_text(explain.render(data), encoding="utf-8")
+    page.open(path)
+    yield page
+    page.open(report)
 
 
 def texts_in(page, selector):
@@ -111,14 +129,38 @@ def test_the_page_has_what_the_export_says(ask, data):
 def test_notes_say_what_is_not_as_it_seems(ask):
     beam = ask("explain_beam", text=SENTENCES[0])
     path = explain.best_path(beam)
-    own = {"target_tokens": np.array(path, object)}
-    other = {"target_tokens": np.array([*path[:-1], b"x", b"</s>"], object)}
 
-    assert explain.make_notes({"truncated": False}, beam, own) == []
-    (note,) = explain.make_notes({"truncated": True}, beam, own)
-    assert "was cut" in note
-    (note,) = explain.make_notes({"truncated": False}, beam, other)
+    def notes(found, path, target_truncated=False):
+        own = {
+            "target_tokens": np.array(path, object),
+            "target_truncated": target_truncated,
+        }
+        return explain.make_notes(found, beam, {"Translation": own})
+
+    assert notes({"truncated": False}, path) == []
+    (note,) = notes({"truncated": True}, path)
+    assert "was cut at the limit" in note
+    other = [*path[:-1], b"x", b"</s>"]
+    (note,) = notes({"truncated": False}, other)
     assert "other pieces" in note
+    (note,) = notes({"truncated": False}, other, target_truncated=True)
+    assert note.startswith("Translation: the text is longer")
+
+
+def test_targets_that_are_cut_are_told(ask):
+    long = b" ".join(s.encode() for s in SENTENCES * 3)
+
+    def answer(name, **texts):
+        """Translates into what is longer than the model takes."""
+        outputs = ask(name, **texts)
+        changed = {"translation": long} if name == explain.SIGNATURE else {}
+        return {**outputs, **changed}
+
+    notes = explain.explain(answer, TEXT.encode(), long)["notes"]
+
+    for name in ("Translation", "Reference"):
+        assert sum(note.startswith(f"{name}: the text is") for note in notes)
+    assert not any("other pieces" in note for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +240,11 @@ def test_a_browser_shows_it_without_a_complaint(page, data):
 
 def test_selections_change_the_map(page, data):
     """Each of the maps is the one in the data, whatever is chosen."""
+    page.evaluate(
+        "window.synthetic = [];"
+        "addEventListener('change', (event) => {"
+        " if (!event.isTrusted) synthetic.push(event.target.id); })"
+    )
     for kind in ("encoder_attention", "decoder_attention"):
         for target, layer, head in ((0, 0, 1), (1, 1, 0)):
             page.choose("#target", target)
@@ -216,7 +263,7 @@ def test_selections_change_the_map(page, data):
     )
     page.choose("#target", 0)
     page.choose("#kind", "encoder_decoder_attention")
-    assert page.complaints == []
+    assert page.complaints == page.evaluate("synthetic") == []
 
 
 def expected_all(data):
@@ -284,6 +331,58 @@ def test_arrow_keys_walk_through_the_map(page):
     )
 
 
+def test_arrow_keys_walk_through_the_pieces(page, data):
+    own = data["targets"][0]
+    selected = "#confidence [tabindex='0']"
+    page.evaluate(f'document.querySelector("{selected}").focus()')
+    page.press("ArrowRight")
+
+    log = own["token_log_probabilities"][1]
+    assert status(page).startswith(f"{own['tokens'][1]}: probability")
+    assert status(page).endswith(f"log-probability {log:.3f}")
+    assert texts_in(page, f"{selected} bdi") == [own["tokens"][1]]
+
+
+@pytest.mark.parametrize("size", [(1200, 260), (360, 420)])
+def test_no_bar_hides_what_has_the_focus(page, size):
+    """Focus not obscured (WCAG 2.2, 2.4.11)."""
+    page.choose("#kind", "encoder_attention")
+    page.resize(*size)
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    page.click("h1")
+    hidden, seen = [], {}
+    while len(seen) < 100 and "SUMMARY" not in seen.values():
+        seen[len(seen)] = part = press_and_look(page, "Tab", hidden)
+        # Not beyond an edge: there the keys scroll the page, as ever.
+        steps = {"map": 9, "tree": 2}.get(part, 0)
+        for arrow in ["ArrowDown"] * steps + ["ArrowUp"] * steps:
+            press_and_look(page, arrow, hidden)
+    page.resize(1200, 900)
+    page.choose("#kind", "encoder_decoder_attention")
+
+    assert {"target", "confidence", "map", "tree"} < {*seen.values()}
+    assert hidden == []
+
+
+def press_and_look(page, key, hidden):
+    """Returns the part that has the focus then; adds to `hidden` what is."""
+    page.press(key)
+    part, text, bars = page.evaluate(
+        "(() => { const focused = document.activeElement;"
+        " const box = focused.getBoundingClientRect();"
+        " const over = ['.controls', '#status'].filter((name) => {"
+        "  const bar = document.querySelector(name);"
+        "  const { top, bottom } = bar.getBoundingClientRect();"
+        "  return !bar.contains(focused)"
+        "   && box.top < bottom && box.bottom > top; });"
+        " const part = focused.closest('[id]');"
+        " return [part ? part.id : focused.tagName, focused.textContent, over];"
+        "})()"
+    )
+    hidden.extend((key, part, text, bar) for bar in bars)
+    return part
+
+
 def test_the_tree_is_the_beam(page, data, ask):
     beam = data["beam"]
     parents = np.array(beam["parents"])
@@ -328,9 +427,10 @@ def test_tab_reaches_each_part_and_every_control_has_a_name(page):
         if not part:
             break
         seen.append(part)
-    for part in ("target", "head", "alignment", "overview", "map", "tree"):
+    for part in ("target", "head", "alignment", "overview"):
         assert part in seen
-    assert seen.count("map") == seen.count("tree") == 1
+    for part in ("confidence", "map", "tree"):
+        assert seen.count(part) == 1
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     controls = [
         node
@@ -344,34 +444,90 @@ def test_tab_reaches_each_part_and_every_control_has_a_name(page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_either_scheme(page, scheme):
+def test_text_can_be_read_in_either_scheme(spread, scheme):
     """Contrast of 4.5 to 1 and more (WCAG 2.2, 1.4.3)."""
+    spread.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
+    spread.click("#numbers")
+    spread.evaluate(f'document.querySelector("{SELECTED}").focus()')
+    found = {
+        selector: contrasts(spread, selector, "color")
+        for selector in (
+            *("body", "section p", ".pieces small", "#tree small"),
+            *("#map td", "#map th.seen", "button", "select"),
+        )
+    }
+    spread.prefer()
+
+    assert len(found["#map td"]) > 50
+    assert len(found["#map th.seen"]) == 2
+    lowest = {selector: min(ratios) for selector, ratios in found.items()}
+    assert {s: ratio for s, ratio in lowest.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_controls_and_the_tree_can_be_seen_in_either_scheme(page, scheme):
+    """Contrast of 3 to 1 and more (WCAG 2.2, 1.4.11)."""
     page.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
+    borders = contrasts(page, "button, select", "borderTopColor")
+    paths = contrasts(page, "#tree path", "stroke")
+    page.prefer()
+
+    assert len(borders) > len(paths) > 30
+    assert min(*borders, *paths) >= 3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_picture_has_the_heat_of_each_cell(spread, tmp_path, scheme):
+    spread.prefer(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
+    places = spread.evaluate(
+        "document.getElementById('map').scrollIntoView({block: 'center'}),"
+        "[...document.querySelectorAll('#map td')].map((cell) => {"
+        " const box = cell.getBoundingClientRect();"
+        " return [Math.round(box.y + box.height / 2),"
+        "  Math.round(box.x + box.width / 2)]; })"
+    )
+    spread.screenshot(tmp_path / "page.png")
+    spread.prefer()
+
+    png = tf.io.decode_png((tmp_path / "page.png").read_bytes(), channels=3)
+    found = luminance(png.numpy()[tuple(np.transpose(places))])
+    if scheme == "light":
+        found = found[::-1]
+    assert (np.diff(found) >= 0).all()
+    assert (found[-1] + 0.05) / (found[0] + 0.05) > 5
+
+
+def contrasts(page, selector, name):
+    """Returns the contrast of a colour of each element with what is behind.
+
+    Args:
+        page: The `Page`.
+        selector: CSS selector.
+        name: `"color"`, on the background of the element, or another colour
+            of the style, such as of a border, on what surrounds the element.
+    """
     pairs = page.evaluate(
-        "[...document.querySelectorAll('body, section p, .pieces small,"
-        " #tree small')].map((element) => {"
+        f"[...document.querySelectorAll({json.dumps(selector)})]"
+        ".map((element) => {"
         " const canvas = document.createElement('canvas');"
         " const context = canvas.getContext('2d');"
         " const paint = (color) => { context.fillStyle = color;"
         "  context.fillRect(0, 0, 1, 1);"
         "  return [...context.getImageData(0, 0, 1, 1).data]; };"
-        " let box = element;"
+        f" const name = {json.dumps(name)};"
+        " let box = name === 'color' ? element : element.parentElement;"
         " const back = (e) => getComputedStyle(e).backgroundColor;"
         " while (back(box) === 'rgba(0, 0, 0, 0)') box = box.parentElement;"
-        " return [paint(back(box)), paint(getComputedStyle(element).color)];"
+        " return [paint(back(box)), paint(getComputedStyle(element)[name])];"
         "})"
     )
-    page.prefer()
-
-    assert len(pairs) > 20
-    light, dark = np.sort([[luminance(c) for c in p] for p in pairs]).T[::-1]
-    assert ((light + 0.05) / (dark + 0.05)).min() >= 4.5
-    assert (luminance(pairs[0][0]) > 0.5) == (scheme == "light")
+    light, dark = np.sort(luminance(pairs)).T[::-1]
+    return (light + 0.05) / (dark + 0.05)
 
 
-def luminance(color):
-    """Relative luminance of sRGB (WCAG 2.2)."""
-    part = np.array(color[:3]) / 255
+def luminance(colors):
+    """Relative luminance of sRGB (WCAG 2.2); the last axis is the colour."""
+    part = np.array(colors)[..., :3] / 255
     linear = np.where(
         part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4
     )

@@ -148,6 +148,20 @@ def test_pieces_and_confidence_are_those_of_the_model(
     )
 
 
+def test_a_target_beyond_the_limit_is_cut_and_told(servable, model):
+    limit = model.sequence_length  # In pieces: one ends the text.
+    targets = [b" ".join([b"a"] * count) for count in (limit - 1, limit)]
+
+    outputs = servable.predict(
+        "explain",
+        {"source": strings(TEXTS[:2]), "target": strings(targets)},
+    )
+
+    assert outputs["target_truncated"].tolist() == [False, True]
+    for row in outputs["target_tokens"]:
+        assert row.tolist() == ["▁a".encode()] * (limit - 1) + [b"</s>"]
+
+
 def read_beam(beam):
     """Finds the finished hypotheses in one row of `explain_beam` alone.
 

@@ -154,6 +154,7 @@ def test_signatures_are_those_documented(servable):
                 "target_tokens": ("string", 2),
                 "token_log_probabilities": ("float32", 2),
                 "score": ("float32", 1),
+                "target_truncated": ("bool", 1),
             },
         ),
         "explain_beam": (
