@@ -331,7 +331,8 @@ def test_arrow_keys_walk_through_the_map(page):
     )
 
 
-def test_arrow_keys_walk_through_the_pieces(page, data):
+def test_arrow_keys_walk_through_the_pieces(page, report, data):
+    page.open(report)  # The first piece is where it begins.
     own = data["targets"][0]
     selected = "#confidence [tabindex='0']"
     page.evaluate(f'document.querySelector("{selected}").focus()')

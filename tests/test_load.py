@@ -1,6 +1,7 @@
 """A short form of `python -m tests.load`."""
 
 import numpy as np
+import pytest
 
 from tests.load import Report
 from tests.load import make_texts
@@ -8,6 +9,7 @@ from tests.load import run_load
 from tests.requests import differences
 
 
+@pytest.mark.slow
 def test_many_clients_get_right_answers(servable):
     report = run_load(servable, seconds=4, num_clients=8, num_texts=12)
 

@@ -177,6 +177,7 @@ def refusal(capsys, main, arguments):
     return lines[0]
 
 
+@pytest.mark.slow
 def test_exports_from_the_command_line(run_dir, tmp_path, capsys):
     folder = tmp_path / "export"
     arguments = [f"--run-dir={run_dir}", f"--export-dir={folder}"]

@@ -107,6 +107,7 @@ def test_all_loaders_give_the_same_translations(run_dir, export_dir, translate):
     assert_same(in_session(export_dir / "1", text), expected)
 
 
+@pytest.mark.slow
 def test_a_naive_export_fails_in_a_session(run_dir, tmp_path):
     """Shows that the comparison above can fail: Keras objects tracked."""
     translator = load_run(run_dir, SearchSettings(beam_size=1))
@@ -122,6 +123,7 @@ def test_a_naive_export_fails_in_a_session(run_dir, tmp_path):
         in_session(tmp_path / "naive", [b"a cat"])
 
 
+@pytest.mark.slow
 def test_serves_where_nothing_but_tensorflow_is_installed(
     export_dir, translate, tmp_path
 ):
