@@ -118,23 +118,20 @@ def judge(
         if lacking:
             continue
         if measure == "bleu":
-            unit, bounds = (
-                "bleu",
-                findings.interval(samples[better] - samples[worse]),
-            )
+            unit = "bleu"
+            bounds = findings.interval(samples[better] - samples[worse])
             difference = rows[better]["bleu"] - rows[worse]["bleu"]
         else:
             unit, bounds = "log_perplexity", None
             difference = math.log(
                 rows[worse]["perplexity"] / rows[better]["perplexity"]
             )
-        signs.append(
-            findings.tell_equal(
-                difference, margins[unit], findings.NEARLY_EQUAL[unit]
-            )
-            if finding.equal
-            else findings.tell(difference, margins[unit], bounds)
-        )
+        if finding.equal:
+            bound = findings.NEARLY_EQUAL[unit]
+            sign = findings.tell_equal(difference, margins[unit], bound)
+        else:
+            sign = findings.tell(difference, margins[unit], bounds)
+        signs.append(sign)
     if not signs:
         ours = "no row of it is there"
     elif margins["bleu"] is None:
