@@ -18,6 +18,7 @@ class Taught(NamedTuple):
 
     source_ids: tf.Tensor  # (B, S)
     labels: tf.Tensor  # (B, T)
+    source_truncated: tf.Tensor  # (B,)
     target_truncated: tf.Tensor  # (B,)
     states: tf.Tensor  # (B, T, D)
     encoder_scores: tuple  # A tensor a layer, (B, H, S, S).
@@ -40,8 +41,9 @@ class Teacher(TextModel):
         Returns:
             Dict of `"log_probability"`, float32 `(B,)`, of the whole target
             and its end; `"token_log_probabilities"`, float32 `(B, T)`, of each
-            token; and `"tokens"`, string `(B, T)`, the pieces. After the end
-            symbol come zeros and `""`.
+            token; `"tokens"`, string `(B, T)`, the pieces; and `"truncated"`,
+            bool `(B,)`: whether source or target was cut at the model's limit.
+            After the end symbol come zeros and `""`.
         """
         taught = self._teach(source, target)
         found = self._log_probabilities(taught)
@@ -49,6 +51,7 @@ class Teacher(TextModel):
             "log_probability": tf.reduce_sum(found, axis=1),
             "token_log_probabilities": found,
             "tokens": self._pieces(taught.labels),
+            "truncated": taught.source_truncated | taught.target_truncated,
         }
 
     @tf.function(
@@ -65,8 +68,9 @@ class Teacher(TextModel):
             Dict of `"attention"`, float32 `(B, T, S)`, the mean over the heads
             of a layer, as the decoder predicts each target token;
             `"alignment"`, int32 `(B, T)`, where it is largest, -1 after the
-            target's end; and `"source_tokens"`, string `(B, S)`, and
-            `"target_tokens"`, string `(B, T)`, the pieces.
+            target's end; `"source_tokens"`, string `(B, S)`, and
+            `"target_tokens"`, string `(B, T)`, the pieces; and `"truncated"`,
+            bool `(B,)`: whether source or target was cut at the model's limit.
         """
         taught = self._teach(source, target)
         layer = self._settings.align_layer
@@ -82,6 +86,7 @@ class Teacher(TextModel):
             "alignment": tf.where(real, places, -1),
             "source_tokens": self._pieces(taught.source_ids),
             "target_tokens": self._pieces(taught.labels),
+            "truncated": taught.source_truncated | taught.target_truncated,
         }
 
     @tf.function(
@@ -140,7 +145,7 @@ class Teacher(TextModel):
     def _teach(self, source, target):
         """Runs the model on pairs."""
         transformer = self._transformer()
-        source_ids, _, _ = self._tokenize(source)
+        source_ids, _, source_truncated = self._tokenize(source)
         labels, _, target_truncated = self._tokenize(target)
         begin = tf.fill([tf.shape(labels)[0], 1], BEGIN_ID)
         target_ids = tf.concat([begin, labels[:, :-1]], axis=1)
@@ -158,6 +163,7 @@ class Teacher(TextModel):
         return Taught(
             source_ids,
             labels,
+            source_truncated,
             target_truncated,
             states,
             encoder_scores,

@@ -129,7 +129,8 @@ class Translator(Teacher):
 
             Returns:
                 Dict of `"translations"`, string, `"scores"`, float32,
-                `"lengths"`, int32, in tokens with the end symbol, and
+                `"lengths"`, int32, in tokens with the end symbol,
+                `"truncated"`, bool, whether source or translation was cut, and
                 `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
                 False there is no further translation.
             """
@@ -138,7 +139,7 @@ class Translator(Teacher):
             ):
                 # Nothing else may fail before the check.
                 text, beam_size = tf.identity(text), tf.identity(beam_size)
-            source_ids, lengths, _ = self._tokenize(text)
+            source_ids, lengths, cut = self._tokenize(text)
             found = self._search(
                 source_ids,
                 lengths,
@@ -154,6 +155,7 @@ class Translator(Teacher):
                 "translations": tf.where(real, self._detokenize(found), ""),
                 "scores": tf.where(real, found.scores, 0.0),
                 "lengths": tf.where(real, found.lengths, 0),
+                "truncated": (cut[:, None] | found.truncated) & real,
                 "valid": valid,
             }
 
@@ -221,18 +223,22 @@ class Translator(Teacher):
 
         Returns:
             Dict of `"ids"`, int32 `(B, L)`, each row ended by 1 and padded
-            with 0, and `"scores"`, float32 `(B,)`.
+            with 0; `"scores"`, float32 `(B,)`; and `"truncated"`, bool
+            `(B,)`, as of `translate`.
         """
         known = (ids >= 0) & (ids < self._tokenizer.vocabulary_size)
         ids = tf.where(known, ids, UNKNOWN_ID)
         ends = tf.cumsum(tf.cast(ids == END_ID, tf.int32), 1, exclusive=True)
-        ids = self._cut(tf.where(ends > 0, PADDING_ID, ids))
+        ids = tf.where(ends > 0, PADDING_ID, ids)
+        cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
+        ids = self._cut(ids)
         lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
         best = self._search(ids, lengths, self._settings.beam_size)
         empty = is_empty(lengths)
         return {
             "ids": tf.where(empty[:, None], PADDING_ID, best.ids[:, 0]),
             "scores": tf.where(empty, 0.0, best.scores[:, 0]),
+            "truncated": cut | (best.truncated[:, 0] & ~empty),
         }
 
     @tf.function(input_signature=[strings("text")], autograph=False)

@@ -64,7 +64,7 @@ REQUESTS = {
 
 # Outputs to ask for where TF Serving would batch the whole signature, and
 # refuse its scalar inputs.
-FILTERS = {"translate_nbest": ["translations", "scores", "valid"]}
+FILTERS = {"translate_nbest": ["translations", "scores", "truncated", "valid"]}
 
 
 def strings(texts):

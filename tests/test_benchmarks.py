@@ -11,6 +11,7 @@ from benchmarks import complexity
 from benchmarks import decoding
 from benchmarks import decoding_package
 from benchmarks import growth
+from benchmarks import like_lengths
 from benchmarks import parts
 from benchmarks.decoding_inputs import choose_batches
 from benchmarks.decoding_inputs import make_random_batch
@@ -69,6 +70,22 @@ def test_batches_are_of_like_length_and_evenly_taken():
 
     taken = [[lengths[i][0] for i in places] for places in batches]
     assert taken == [[3, 4], [7, 8]]
+
+
+def test_a_batch_is_paired_with_one_of_its_mean_length():
+    lines = [b"x" * (i % 80) for i in range(like_lengths.WINDOW)]
+    others = [b"y" * (i % 70) for i in range(70_000)]
+
+    pairs = like_lengths.pair_batches(lines + others, len)
+
+    for mixed, equal in pairs:
+        assert len(mixed) == len(equal)
+        [length] = set(map(len, equal))
+        assert abs(length - np.mean([len(line) for line in mixed])) <= 0.5
+    # The others have no line of 70 bytes or more.
+    used = [line for mixed, _ in pairs for line in mixed]
+    assert set(map(len, used)) >= set(range(65))
+    assert max(map(len, used)) < 75
 
 
 @pytest.fixture(scope="module")

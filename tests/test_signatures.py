@@ -111,6 +111,7 @@ def test_signatures_are_those_documented(servable):
                 "translations": ("string", 2),
                 "scores": ("float32", 2),
                 "lengths": ("int32", 2),
+                "truncated": ("bool", 2),
                 "valid": ("bool", 2),
             },
         ),
@@ -125,7 +126,11 @@ def test_signatures_are_those_documented(servable):
         ),
         "translate_ids": (
             {"ids": ("int32", 2)},
-            {"ids": ("int32", 2), "scores": ("float32", 1)},
+            {
+                "ids": ("int32", 2),
+                "scores": ("float32", 1),
+                "truncated": ("bool", 1),
+            },
         ),
         "score": (
             pair,
@@ -133,6 +138,7 @@ def test_signatures_are_those_documented(servable):
                 "log_probability": ("float32", 1),
                 "token_log_probabilities": ("float32", 2),
                 "tokens": ("string", 2),
+                "truncated": ("bool", 1),
             },
         ),
         "align": (
@@ -142,6 +148,7 @@ def test_signatures_are_those_documented(servable):
                 "alignment": ("int32", 2),
                 "source_tokens": ("string", 2),
                 "target_tokens": ("string", 2),
+                "truncated": ("bool", 1),
             },
         ),
         "explain": (
@@ -409,6 +416,35 @@ def test_a_prefix_beyond_the_limit_is_cut_and_told(servable):
     assert outputs["truncated"][0]
     assert long.startswith(outputs["translation"][0][:40])
     assert outputs["translation"][1].startswith(b"Two")
+
+
+@pytest.mark.parametrize("signature", ["score", "align"])
+def test_a_pair_beyond_the_limit_is_cut_and_told(servable, signature):
+    long, short = b" ".join(TEXTS * 9), TEXTS[0]
+    pairs = {
+        "source": np.array([short, long, short], object),
+        "target": np.array([short, short, long], object),
+    }
+
+    outputs = servable.predict(signature, pairs)
+
+    assert outputs["truncated"].tolist() == [False, True, True]
+
+
+def test_ids_and_best_translations_say_what_was_cut(servable, model, tokenizer):
+    texts = [b" ".join(TEXTS * 9), b"", *TEXTS]
+    expected = servable.predict("serving_default", ask(texts))["truncated"]
+    assert expected[0]
+    assert not expected.all()
+
+    found = servable.predict(
+        "translate_ids", {"ids": encode(tokenizer, texts).astype(np.int32)}
+    )
+    several = servable.predict("translate_nbest", ask(texts))
+
+    np.testing.assert_array_equal(found["truncated"], expected)
+    np.testing.assert_array_equal(several["truncated"][:, 0], expected)
+    assert several["truncated"][0].all()
 
 
 def test_scores_are_the_log_probabilities_of_the_model(
