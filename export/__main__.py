@@ -5,7 +5,6 @@ As a SavedModel, for TF Serving, or as a CTranslate2 directory.
 
 import argparse
 import json
-import math
 import pathlib
 
 from export import bundle
@@ -14,6 +13,7 @@ from export import saved_model
 from export import server_files
 from export.options import MAX_BEAM_SIZE
 from export.options import MAX_EXTRA_LENGTH
+from export.options import MAX_LENGTH_PENALTY
 from export.search import SearchSettings
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
@@ -123,7 +123,11 @@ def check(args: argparse.Namespace) -> None:
             f"between 1 and {MAX_BEAM_SIZE}",
             1 <= args.beam_size <= MAX_BEAM_SIZE,
         ),
-        ("length_penalty", "finite", math.isfinite(args.length_penalty)),
+        (
+            "length_penalty",
+            f"between -{MAX_LENGTH_PENALTY} and {MAX_LENGTH_PENALTY}",
+            abs(args.length_penalty) <= MAX_LENGTH_PENALTY,
+        ),
         (
             "max_extra_length",
             f"between 0 and {MAX_EXTRA_LENGTH:,}",
@@ -142,11 +146,13 @@ def check(args: argparse.Namespace) -> None:
             f"--precision must be {' or '.join(fitting)} with --format "
             f"{args.format}. Received: {args.precision}"
         )
-    if args.xla and args.format != "saved_model":
-        raise UserError(
-            f"--xla must be left out with --format {args.format}. "
-            "Received: --xla"
-        )
+    for name in ("xla", "align_layer", "model_name"):
+        given = getattr(args, name)
+        if given not in (None, False) and args.format != "saved_model":
+            raise UserError(
+                f"--{name.replace('_', '-')} must be left out with --format "
+                f"{args.format}. Received: {given}"
+            )
 
 
 def run(args: argparse.Namespace) -> None:

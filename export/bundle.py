@@ -59,7 +59,7 @@ def write_version(
         description = describe(translator, run_dir, model_name, beside)
         text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
         (beside / layout.BUNDLE).write_text(text, encoding="utf-8")
-        write_server_files(export_dir, model_name, tf.__version__)
+        write_server_files(export_dir, model_name)
     return folder
 
 

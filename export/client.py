@@ -13,6 +13,7 @@ import urllib.parse
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from http.client import IncompleteRead
 
 import tensorflow as tf
 
@@ -139,20 +140,23 @@ def over_rest(server: str, model_name: str, timeout: float) -> Callable:
         try:
             connection.request("POST", path, body)
             response = connection.getresponse()
-            content = response.read()
-        except (ConnectionError, TimeoutError) as error:
+            content = response.read().decode("utf-8", errors="replace")
+        except (ConnectionError, TimeoutError, IncompleteRead) as error:
             raise ServerUnavailableError(f"{server}, {error!r}") from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             raise refusal(f"{server}, {error!r}") from None
         finally:
             connection.close()
         if response.status != 200:
-            message = f"{server}, {response.status}: {content.decode()}"
+            message = f"{server}, {response.status}: {content}"
             if response.status in (503, 504):
                 raise ServerUnavailableError(message)
             raise refusal(message)
-        outputs = json.loads(content)["outputs"]
-        return {name: tf.constant(value) for name, value in outputs.items()}
+        try:
+            outputs = json.loads(content)["outputs"]
+            return {name: tf.constant(value) for name, value in outputs.items()}
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise refusal(f"{server}, {content}") from None
 
     return send
 

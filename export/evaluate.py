@@ -158,7 +158,9 @@ def record(path: pathlib.Path, args: argparse.Namespace, results: dict) -> None:
         **results,
     }
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
+    beside = path.with_suffix(".part")
+    beside.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
+    beside.replace(path)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -9,8 +9,8 @@ from tensorflow.core.framework import node_def_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
-# The server links TensorFlow's own ops and those of tensorflow-text; these are
-# the ones of the latter that a tokenizer of ours is made of.
+# The server links TensorFlow's own ops, but for those that call Python, and
+# those of tensorflow-text; these are the ones that our tokenizer is made of.
 TEXT_OPS = {
     "SentencepieceOp",
     "SentencepieceTokenizeOp",
@@ -64,7 +64,11 @@ def used_ops(meta_graph) -> set[str]:
 
 def foreign_ops(meta_graph) -> set[str]:
     """Returns the ops of a graph that the stock server does not link."""
-    core = {name for name in dir(tf.raw_ops) if not name.startswith("Xla")}
+    core = {
+        name
+        for name in dir(tf.raw_ops)
+        if not name.startswith("Xla") and "PyFunc" not in name
+    }
     return used_ops(meta_graph) - core - TEXT_OPS
 
 

@@ -3,6 +3,8 @@
 import tensorflow as tf
 
 MAX_BEAM_SIZE = 100
+# Beyond it penalties of long translations leave float32.
+MAX_LENGTH_PENALTY = 10
 MAX_EXTRA_LENGTH = 1_000
 
 
@@ -21,8 +23,8 @@ def check_options(beam_size, length_penalty, max_extra_length):
             ),
             (
                 "length_penalty",
-                "finite",
-                tf.math.is_finite(length_penalty),
+                f"between -{MAX_LENGTH_PENALTY} and {MAX_LENGTH_PENALTY}",
+                is_length_penalty(length_penalty),
                 length_penalty,
             ),
             (
@@ -35,6 +37,10 @@ def check_options(beam_size, length_penalty, max_extra_length):
     ]
 
 
+def is_length_penalty(value):
+    return tf.abs(value) <= MAX_LENGTH_PENALTY  # False of NaN.
+
+
 def is_extra_length(value):
     return (value >= 0) & (value <= MAX_EXTRA_LENGTH)
 
@@ -42,9 +48,10 @@ def is_extra_length(value):
 def describe_errors(length_penalty, max_extra_length):
     """Returns what is wrong with each row's options, or `""`."""
     penalty = tf.where(
-        tf.math.is_finite(length_penalty),
+        is_length_penalty(length_penalty),
         "",
-        "length_penalty must be finite. Received: "
+        f"length_penalty must be between -{MAX_LENGTH_PENALTY} and "
+        f"{MAX_LENGTH_PENALTY}. Received: "
         + tf.strings.as_string(length_penalty),
     )
     extra = tf.where(

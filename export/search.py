@@ -109,10 +109,9 @@ class Search(tf.Module):
             max_extra_length = settings.max_extra_length
         if prefix_ids is None:
             prefix_ids = tf.zeros([tf.shape(lengths)[0], 0], tf.int32)
-        limits = tf.maximum(lengths + max_extra_length, least)
         arguments = (
             source_ids,
-            tf.where(is_empty(lengths), 1, limits),
+            limits_of(lengths, max_extra_length, least),
             tf.broadcast_to(
                 tf.cast(length_penalty, tf.float32), tf.shape(lengths)
             ),
@@ -134,10 +133,9 @@ class Search(tf.Module):
     def trace(self, source_ids, lengths) -> BeamTrace:
         """Searches for the n best, and returns what was looked at."""
         settings = self._settings
-        limits = lengths + settings.max_extra_length
         _, trace = self._run(
             source_ids,
-            tf.where(is_empty(lengths), 1, limits),
+            limits_of(lengths, settings.max_extra_length),
             settings.length_penalty,
             None,
             settings.beam_size,
@@ -149,12 +147,14 @@ class Search(tf.Module):
     def padded(self, source_ids, lengths, beam_size):
         """Searches by XLA, which compiles anew for each shape.
 
-        Rows and lengths are padded to powers of two, so there are few.
+        Rows and lengths are padded to powers of two, so there are few, and
+        lengths never beyond `sequence_length`: there may be no position.
         """
         rows, length = tf.unstack(tf.shape(source_ids))
-        padding = tf.stack(
-            [next_power(rows) - rows, next_power(length) - length]
+        longest = tf.minimum(
+            next_power(length), self._transformer().sequence_length
         )
+        padding = tf.stack([next_power(rows) - rows, longest - length])
         source_ids = tf.pad(
             source_ids, tf.stack([tf.zeros_like(padding), padding], axis=1)
         )
@@ -170,10 +170,9 @@ class Search(tf.Module):
         )
         def search(source_ids, lengths):
             extra = settings.max_extra_length
-            limits = tf.where(is_empty(lengths), 1, lengths + extra)
             return self._run(
                 source_ids,
-                limits,
+                limits_of(lengths, extra),
                 settings.length_penalty,
                 None,
                 beam_size,
@@ -213,6 +212,12 @@ def next_power(number):
     """Returns the least power of two that is not below `number`."""
     powers = tf.constant([2**i for i in range(31)])
     return tf.reduce_min(tf.where(powers >= number, powers, powers[-1]))
+
+
+def limits_of(lengths, max_extra_length, least=0):
+    """Returns how long translations may be; an empty one has its end alone."""
+    limits = tf.maximum(lengths + max_extra_length, least)
+    return tf.where(is_empty(lengths), 1, limits)
 
 
 def is_empty(lengths):

@@ -52,8 +52,8 @@ A translator for TF Serving: strings in, strings out. Each numbered folder is a
 version, a SavedModel with its tokenizer and beam search.
 
 These commands follow TF Serving's documentation; nobody ran them when this file
-was written. It came with a SavedModel of TensorFlow {tensorflow}; take a server
-of the same version or a newer one.
+was written. Take a server of the TensorFlow version in
+`1/assets.extra/bundle.json`, or a newer one.
 
 ```
 docker run -p 8500:8500 -p 8501:8501 -v "$PWD:/models/{name}" \\
@@ -136,9 +136,7 @@ def choose_name(export_dir: pathlib.Path, given: str | None) -> str:
     return name
 
 
-def write_server_files(
-    export_dir: pathlib.Path, name: str, tensorflow_version: str
-) -> None:
+def write_server_files(export_dir: pathlib.Path, name: str) -> None:
     """Writes those of the files that are not there."""
     texts = {
         "models.config": MODELS.format(name=name),
@@ -149,9 +147,7 @@ def write_server_files(
             ),
         ),
         "monitoring.config": MONITORING,
-        "README.md": README.format(
-            name=name, tensorflow=tensorflow_version, samples=SAMPLES
-        ),
+        "README.md": README.format(name=name, samples=SAMPLES),
     }
     for file_name in SERVER_FILES:
         path = export_dir / file_name

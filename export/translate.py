@@ -23,11 +23,14 @@ from export.client import connect
 from export.parses import describe
 from export.parses import put_words_in
 from export.versions import newest_version
+from export.warmup import BATCH_SIZES
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 
 WINDOW = 2048  # Lines that are sorted together.
 BYTES_A_TOKEN = 4  # About what a piece of European text has.
+# Of a request: what `batching_parameters.txt` lets a server take.
+MAX_ROWS = BATCH_SIZES[-1]
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -103,10 +106,11 @@ def translate_lines(
         A translation for each sentence, in order, without line ends.
     """
     lines = iter(lines)
+    max_rows = MAX_ROWS if isinstance(translate, Client) else WINDOW
     while window := list(itertools.islice(lines, WINDOW)):
         window = [line.rstrip(b"\r\n") for line in window]
         translations = [b""] * len(window)
-        batches = list(cut_batches(window, batch_tokens))
+        batches = list(cut_batches(window, batch_tokens, max_rows))
         texts = ([window[i] for i in places] for places in batches)
         all_outputs = translate_batches(translate, texts)
         for places, outputs in zip(batches, all_outputs, strict=True):
@@ -118,13 +122,16 @@ def translate_lines(
         yield from translations
 
 
-def cut_batches(lines: list[bytes], batch_tokens: int) -> Iterator[list[int]]:
+def cut_batches(
+    lines: list[bytes], batch_tokens: int, max_rows: int = WINDOW
+) -> Iterator[list[int]]:
     """Yields the places of lines of like length, a batch at a time."""
     batch = []
     for place in sorted(range(len(lines)), key=lambda i: len(lines[i])):
         # The line is the longest so far, so the others are padded to it.
         tokens = 1 + len(lines[place]) // BYTES_A_TOKEN
-        if batch and tokens * (len(batch) + 1) > batch_tokens:
+        too_long = tokens * (len(batch) + 1) > batch_tokens
+        if batch and (too_long or len(batch) == max_rows):
             yield batch
             batch = []
         batch.append(place)
@@ -156,11 +163,25 @@ def show_progress(translations: Iterable[bytes]) -> Iterator[bytes]:
     print(file=sys.stderr)
 
 
+def check_output(args: argparse.Namespace) -> None:
+    if (
+        args.input
+        and args.output
+        and args.output.exists()
+        and args.output.samefile(args.input)
+    ):
+        raise UserError(
+            "--output must be another file than --input. "
+            f"Received: {args.output}"
+        )
+
+
 def run(args: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         source, output = sys.stdin.buffer, sys.stdout.buffer
         if args.input:
             source = stack.enter_context(args.input.open("rb"))
+        check_output(args)
         translate = load(args)
         if args.output:
             output = stack.enter_context(args.output.open("wb"))

@@ -12,6 +12,7 @@ from export.teacher import Teacher
 from export.text_model import strings
 from keras_transformer import Transformer
 from keras_transformer.decoding import END_ID
+from keras_transformer.decoding import longest_of
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.tokenizer import UNKNOWN_ID
@@ -177,7 +178,9 @@ class Translator(Teacher):
             text: String tensor `(B,)`.
             length_penalty: Float32 tensor `(B,)`, `α`.
             max_extra_length: Int32 tensor `(B,)`.
-            prefix: String tensor `(B,)`, with which the translation begins.
+            prefix: String tensor `(B,)`, with which the translation begins,
+                as the tokenizer reads it: in Unicode's form NFKC and without
+                blanks at its ends.
 
         Returns:
             The dict of `translate`, and `"error"`, string `(B,)`: what is
@@ -217,9 +220,10 @@ class Translator(Teacher):
         """Translates token ids, for clients with their own tokenizer.
 
         Args:
-            ids: Int32 tensor `(B, S)`, each row ended by 1. What follows is
-                left out: TF Serving pads with a tensor's first element. What
-                is no id of the vocabulary counts as unknown.
+            ids: Int32 tensor `(B, S)`, each row ended by 1, or by 0 or the
+                row's end, where 1 is put. What follows is left out: TF Serving
+                pads with a tensor's first element. What is no id of the
+                vocabulary counts as unknown.
 
         Returns:
             Dict of `"ids"`, int32 `(B, L)`, each row ended by 1 and padded
@@ -228,11 +232,14 @@ class Translator(Teacher):
         """
         known = (ids >= 0) & (ids < self._tokenizer.vocabulary_size)
         ids = tf.where(known, ids, UNKNOWN_ID)
+        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=END_ID)
+        ids = tf.where(ids == PADDING_ID, END_ID, ids)
         ends = tf.cumsum(tf.cast(ids == END_ID, tf.int32), 1, exclusive=True)
         ids = tf.where(ends > 0, PADDING_ID, ids)
         cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
         ids = self._cut(ids)
         lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
+        ids = ids[:, : longest_of(lengths)]
         best = self._search(ids, lengths, self._settings.beam_size)
         empty = is_empty(lengths)
         return {

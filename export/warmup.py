@@ -19,7 +19,7 @@ from export.predict_messages import make_request
 # In tokens, with the end symbol; none is beyond what the model takes.
 LENGTHS = {"short": 8, "medium": 32, "long": 128}
 # XLA compiles anew for each power of two.
-COMPILED_LENGTHS = (4, 8, 16, 32, 64, 128)
+COMPILED_LENGTHS = tuple(2**i for i in range(2, 11))
 BATCH_SIZES = (1, 8, 32)
 # Of all rows of a request: a version should not take minutes to load on a CPU.
 MAX_TOKENS = 1024
@@ -111,7 +111,8 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
     """Yields the requests.
 
     The default signature gets every length in every batch size that is within
-    `MAX_TOKENS`, the others one short request. Signatures with an input that
+    `MAX_TOKENS`, and the greedy one where XLA compiles them; the others get
+    one short request. Signatures with an input that
     has no batch axis get none: with --enable_batching the server would refuse
     it, and then not load the version at all.
 
@@ -122,9 +123,10 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
     """
     words = choose_words(translator.tokenizer)
     limit = translator.sequence_length
-    lengths = LENGTHS.values()
+    lengths, thorough = LENGTHS.values(), ["serving_default"]
     if translator.settings.xla:
         lengths = COMPILED_LENGTHS
+        thorough += ["translate_greedy"]
     lengths = sorted({min(length, limit) for length in lengths})
     for name, signature in signatures.items():
         if not all(
@@ -132,7 +134,7 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
         ):
             continue
         shapes = [(lengths[0], 1)]
-        if name == "serving_default":
+        if name in thorough:
             shapes = itertools.product(lengths, BATCH_SIZES)
         for length, batch_size in shapes:
             if length * batch_size > MAX_TOKENS:

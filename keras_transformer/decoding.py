@@ -189,7 +189,6 @@ def search_and_record(
             tf.reshape(last, [-1]), index, state, *constants
         )
         limits = tf.gather(max_lengths, here)
-        alpha = tf.gather(length_penalty, here)
         at_limit = index + 1 >= limits
         forced = tf.gather(prefix_ids, tf.minimum(index, prefix_end), axis=1)
         forced = tf.where(at_limit, END_ID, tf.gather(forced, here))
@@ -199,31 +198,12 @@ def search_and_record(
         total = live.log_probabilities[:, :, None] + scores  # (B, K, k)
         trace = record(trace, here, index, total, tokens)
         live, parents = _continue(live, total, tokens, index)
-        ended = tf.gather(live.ids, index, axis=2) == END_ID
         cut = at_limit[:, None] & ~tf.gather(wants_end, parents, batch_dims=1)
-        ended_now = Hypotheses(
-            live.ids,
-            tf.where(
-                ended,
-                live.log_probabilities
-                / length_penalty_of(index + 1, alpha)[:, None],
-                -float("inf"),
-            ),
-            tf.fill(tf.shape(ended), index + 1),
-            cut,
+        alpha = tf.gather(length_penalty, here)
+        live, merged, done = _retire(
+            live, _gather(finished, here), index, limits, alpha, cut
         )
-        merged = _merge(_gather(finished, here), ended_now)
         finished = _scatter(finished, here, merged)
-        alive = tf.where(ended, -float("inf"), live.log_probabilities)
-        best = tf.reduce_max(alive, axis=1) / tf.maximum(
-            length_penalty_of(index + 2, alpha),
-            length_penalty_of(limits, alpha),
-        )
-        # A tie cannot enter either: of equals, the earlier stays.
-        done = best <= merged.scores[:, -1]
-        live = live._replace(
-            log_probabilities=tf.where(done[:, None], -float("inf"), alive)
-        )
         stay = tf.range(tf.shape(here)[0])
         if pad_to is None:
             stay, constants = _leave(~done, constants)
@@ -249,19 +229,12 @@ def search_and_record(
         constants,
         trace,
     )
-    shapes = tf.nest.map_structure(lambda x: x.shape, variables)
-    inside = [1, 2, 4, 5]  # What has rows of the sentences that are here.
-    shapes = [
-        tf.nest.map_structure(lambda x: tf.TensorShape([None, *x[1:]]), shape)
-        if place in inside
-        else shape
-        for place, shape in enumerate(shapes)
-    ]
     _, _, _, finished, _, _, trace = tf.while_loop(
         condition,
         body,
         variables,
-        shape_invariants=tuple(shapes),
+        # `here`, `live`, `state` and `constants` lose the rows that leave.
+        shape_invariants=_shapes_of(variables, shrinking=(1, 2, 4, 5)),
         parallel_iterations=1,
         maximum_iterations=longest,
     )
@@ -272,6 +245,18 @@ def search_and_record(
         truncated=found & finished.truncated,
     )
     return hypotheses, trace
+
+
+def _shapes_of(variables, shrinking):
+    """Returns the shapes, those of places `shrinking` with rows unknown."""
+    shapes = [
+        tf.nest.map_structure(lambda x: x.shape, value) for value in variables
+    ]
+    for place in shrinking:
+        shapes[place] = tf.nest.map_structure(
+            lambda x: tf.TensorShape([None, *x[1:]]), shapes[place]
+        )
+    return tuple(shapes)
 
 
 def longest_of(max_lengths):
@@ -371,6 +356,34 @@ def _continue(live, total, tokens, index):
     here = tf.range(tf.shape(ids)[2]) == index
     ids = tf.where(here, tokens[:, :, None], ids)
     return _Live(ids, log_probabilities), parents
+
+
+def _retire(live, finished, index, limits, alpha, cut):
+    """Moves the hypotheses that ended to the finished ones.
+
+    Returns:
+        The hypotheses that go on, the finished ones, and which sentences are
+        done, bool `(B,)`: none of their hypotheses goes on.
+    """
+    ended = tf.gather(live.ids, index, axis=2) == END_ID
+    scores = (
+        live.log_probabilities / length_penalty_of(index + 1, alpha)[:, None]
+    )
+    ended_now = Hypotheses(
+        live.ids,
+        tf.where(ended, scores, -float("inf")),
+        tf.fill(tf.shape(ended), index + 1),
+        cut,
+    )
+    finished = _merge(finished, ended_now)
+    alive = tf.where(ended, -float("inf"), live.log_probabilities)
+    best = tf.reduce_max(alive, axis=1) / tf.maximum(
+        length_penalty_of(index + 2, alpha), length_penalty_of(limits, alpha)
+    )
+    # A tie cannot enter either: of equals, the earlier stays.
+    done = best <= finished.scores[:, -1]
+    alive = tf.where(done[:, None], -float("inf"), alive)
+    return live._replace(log_probabilities=alive), finished, done
 
 
 def _merge(finished, ended_now):

@@ -29,12 +29,18 @@ class BatchingSession:
             tensor names to a list of arrays.
         signatures: The SignatureDefs.
         timeout: Float, seconds for which a batch waits for more.
+        max_batch_size: Int, rows of a request at most.
         pad_variable_length_inputs: Bool, the server's option: pads inputs of
             different lengths, with the first element of each.
     """
 
     def __init__(
-        self, run, signatures, timeout=0.01, pad_variable_length_inputs=False
+        self,
+        run,
+        signatures,
+        timeout=0.01,
+        max_batch_size=1000,
+        pad_variable_length_inputs=False,
     ):
         self._run = run
         self._declared = {
@@ -45,6 +51,7 @@ class BatchingSession:
             for signature in signatures
         }
         self._timeout = timeout
+        self._max_batch_size = max_batch_size
         self._pads = pad_variable_length_inputs
         self._lock = threading.Lock()
         self._open = {}  # The batch that waits for more, by queue.
@@ -54,7 +61,7 @@ class BatchingSession:
         queue = queue_of(feeds, fetches)
         if queue not in self._declared:
             return self._run(feeds, fetches)
-        check_batch_size(feeds)
+        check_batch_size(feeds, self._max_batch_size)
         answer = concurrent.futures.Future()
         with self._lock:
             leads = queue not in self._open
@@ -107,8 +114,8 @@ def queue_of(inputs, outputs):
     return frozenset(inputs), frozenset(outputs)
 
 
-def check_batch_size(feeds):
-    """Refuses what has no batch (`ComputeTensorBatchSize`)."""
+def check_batch_size(feeds, limit):
+    """Refuses what has no batch, or one that is too large."""
     if any(np.ndim(value) == 0 for value in feeds.values()):
         raise ServerError(
             Status.INVALID_ARGUMENT,
@@ -118,6 +125,12 @@ def check_batch_size(feeds):
         raise ServerError(
             Status.INVALID_ARGUMENT,
             "Batching Run() input tensors must have equal 0th-dimension size",
+        )
+    size = len(next(iter(feeds.values())))
+    if size > limit:
+        raise ServerError(
+            Status.INVALID_ARGUMENT,
+            f"Task size {size} is larger than maximum input batch size {limit}",
         )
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import sys
 import threading
@@ -111,6 +112,47 @@ def test_translates_as_the_export_does(
 
     expected = [b" ".join(text.splitlines()) for text in expected]
     assert (tmp_path / "out").read_bytes() == b"\n".join([*expected, b""])
+
+
+def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
+    parameters = (export_dir / "batching_parameters.txt").read_text()
+    (limit,) = re.findall(r"max_batch_size { value: (\d+) }", parameters)
+    lines = [b"Two cats."] * 100
+    (expected,) = load_translate(export_dir)(lines[:1])["translation"].numpy()
+    batching = servable.with_batching(max_batch_size=int(limit))
+
+    with serve_grpc(batching) as address:
+        found = translate.translate_lines(
+            connect("grpc", address), lines, batch_tokens=1024
+        )
+
+        assert list(found) == [expected] * 100
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"200 OK\r\nContent-Length: 99\r\n\r\n{", r"answers.*IncompleteRead"),
+        (b"200 OK\r\nContent-Length: 2\r\n\r\n[]", r"of this model.*\[\]"),
+        (b"200 OK\r\nContent-Length: 2\r\n\r\nok", "of this model.*ok"),
+        (b"404 No\r\nContent-Length: 3\r\n\r\na\xff!", "404: a.!"),
+    ],
+)
+def test_an_answer_that_is_none_is_one_line(answer, error):
+    with socket.create_server(("localhost", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def serve_once():
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 " + answer)
+
+        thread = threading.Thread(target=serve_once)
+        thread.start()
+        with pytest.raises(UserError, match=error):
+            connect("rest", f"localhost:{port}", pauses=())([b"a"])
+        thread.join()
 
 
 @PROTOCOLS

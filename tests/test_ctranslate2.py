@@ -371,10 +371,12 @@ def test_refuses_in_one_line(
     )
     assert "--precision must be float32 or bfloat16 with --format" in line
     assert "Received: int8" in line
-    line = refusal(
-        capsys, export_command.main, [*arguments, tmp_path, *ours, "--xla"]
-    )
-    assert "--xla must be left out with --format ctranslate2" in line
+    for option in ("--xla", "--align-layer=0", "--model-name=a"):
+        line = refusal(
+            capsys, export_command.main, [*arguments, tmp_path, *ours, option]
+        )
+        name = option.split("=")[0]
+        assert f"{name} must be left out with --format ctranslate2" in line
     line = refusal(
         capsys,
         export_command.main,

@@ -37,8 +37,10 @@ def test_an_op_that_no_server_has_is_found(export_dir):
     (first, *_) = meta_graph.graph_def.library.function
     first.node_def.add(name="n", op="FastSentencepieceTokenize")
     meta_graph.graph_def.node.add(name="n", op="XlaDot")
+    meta_graph.graph_def.node.add(name="p", op="EagerPyFunc")
 
     assert graph.foreign_ops(meta_graph) == {
+        "EagerPyFunc",
         "FastSentencepieceTokenize",
         "XlaDot",
     }

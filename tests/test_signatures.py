@@ -248,6 +248,19 @@ def test_ids_after_the_end_are_padding(servable):
     np.testing.assert_array_equal(outputs["scores"], expected["scores"])
 
 
+def test_ids_without_an_end_get_one(servable):
+    ids = np.array([[9, 5, 7, 8], [9, 5, 0, 0], [9, 0, 5, 1]], np.int32)
+    ended = np.array(
+        [[9, 5, 7, 8, 1], [9, 5, 1, 0, 0], [9, 1, 0, 0, 0]], np.int32
+    )
+
+    outputs = servable.predict("translate_ids", {"ids": ids})
+    expected = servable.predict("translate_ids", {"ids": ended})
+
+    np.testing.assert_array_equal(outputs["ids"], expected["ids"])
+    np.testing.assert_array_equal(outputs["scores"], expected["scores"])
+
+
 def test_ids_of_no_vocabulary_are_unknown(servable):
     wild = np.array([[-1, 9, 1], [2**31 - 1, 9, 1], [2, 9, 1]], np.int32)
 
@@ -321,9 +334,10 @@ def test_nbest_are_the_best_of_all_that_the_beams_see(
         ("beam_size", 0, "beam_size must be between 1 and 100"),
         ("beam_size", -1, "beam_size must be between 1 and 100"),
         ("beam_size", 5000, "beam_size must be between 1 and 100"),
-        ("alpha", np.nan, "length_penalty must be finite"),
-        ("alpha", np.inf, "length_penalty must be finite"),
-        ("alpha", -np.inf, "length_penalty must be finite"),
+        ("alpha", np.nan, "length_penalty must be between -10 and 10"),
+        ("alpha", np.inf, "length_penalty must be between -10 and 10"),
+        ("alpha", -1000, "length_penalty must be between -10 and 10"),
+        ("alpha", -np.inf, "length_penalty must be between -10 and 10"),
         ("extra", -1, "max_extra_length must be between 0 and 1000"),
         ("extra", 1001, "max_extra_length must be between 0 and 1000"),
     ],
@@ -350,7 +364,7 @@ def test_options_default_to_serving_default(servable):
 
 def test_a_bad_row_has_its_error_and_the_others_none(servable):
     texts = TEXTS + TEXTS[:1]
-    alpha = [0.6, np.nan, 2.0, np.inf, 0.0, 1.0, -np.inf]
+    alpha = [0.6, np.nan, 2.0, 1e30, 0.0, 1.0, -np.inf]
     extra = [8, 3, -1, 0, 1001, 2, -1]
     bad = [False, True, True, True, True, False, True]
 
@@ -359,7 +373,7 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable):
     )
 
     assert [error != b"" for error in outputs["error"]] == bad
-    assert b"length_penalty must be finite" in outputs["error"][1]
+    assert b"length_penalty must be between -10 and 10" in outputs["error"][1]
     assert b"between 0 and 1000. Received: -1" in outputs["error"][2]
     assert b"Received: 1001" in outputs["error"][4]
     for place, row in enumerate(rows(outputs)):

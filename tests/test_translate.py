@@ -109,6 +109,17 @@ def test_translates_a_file_and_standard_input_alike(
     assert capsysbinary.readouterr().out == expected
 
 
+def test_does_not_write_over_its_input(export_dir, tmp_path, capsys):
+    path = tmp_path / "text"
+    path.write_bytes(b"Two cats.\n")
+    arguments = ["--export-dir", export_dir, "--input", path, "--output", path]
+
+    line = refusal(capsys, translate.main, arguments)
+
+    assert "--output must be another file than --input" in line
+    assert path.read_bytes() == b"Two cats.\n"
+
+
 def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     def copy(text):
         lines = [t if isinstance(t, bytes) else t.encode() for t in text]
@@ -197,7 +208,8 @@ def test_exports_from_the_command_line(run_dir, tmp_path, capsys):
     [
         ("--beam-size=0", "--beam-size must be between 1 and 100. Received: 0"),
         ("--beam-size=5000", "--beam-size must be between 1 and 100"),
-        ("--length-penalty=nan", "--length-penalty must be finite"),
+        ("--length-penalty=nan", "--length-penalty must be between -10 and 10"),
+        ("--length-penalty=1e39", "--length-penalty must be between -10"),
         ("--max-extra-length=-1", "--max-extra-length must be between 0"),
         ("--version=-1", "--version must be 0 or more"),
         ("--model-name=a b", "--model-name must be of letters"),

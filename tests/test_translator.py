@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from export.saved_model import load_run
 from export.saved_model import load_translate
+from export.search import Search
 from export.search import SearchSettings
 from export.search import next_power
 from export.translator import Translator
@@ -287,6 +288,31 @@ def test_xla_translates_as_the_plain_graph_does(run_dir):
             for translator in (plain, by_xla)
         )
         assert_same(outputs, expected)
+
+
+@pytest.mark.slow
+def test_xla_pads_no_source_beyond_learned_positions():
+    transformer = Transformer(
+        vocabulary_size=20,
+        num_layers=1,
+        hidden_dim=8,
+        intermediate_dim=8,
+        num_heads=2,
+        key_dim=4,
+        positions="learned",
+        sequence_length=10,
+    )
+    transformer.build()
+    search = Search(transformer, 20, SearchSettings(max_extra_length=3))
+    source = tf.constant([[5, 6, 7, 8, 9, 4, 5, 6, 1]])
+    lengths = tf.constant([9])
+
+    expected = search(source, lengths, 1)
+    found = search.padded(source, lengths, 1)
+
+    width = expected.ids.shape[2]
+    np.testing.assert_array_equal(found.ids[:, :, :width], expected.ids)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
 
 
 def test_xla_meets_few_shapes():
