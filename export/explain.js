@@ -226,29 +226,20 @@ function drawMap() {
 
 // ---- The search ----------------------------------------------------------
 function readTree() {
-  const beam = data.beam, nodes = [];
-  let best = null;
-  beam.tokens.forEach((tokens, step) => tokens.forEach((token, rank) => {
-    if (beam.parents[step][rank] < 0) return;
-    const parent = nodes.find((n) =>
-      n.step === step - 1 && n.rank === beam.parents[step][rank]) || null;
-    const node = { step, rank, token, parent,
+  const beam = data.beam, steps = [];
+  beam.tokens.forEach((tokens, step) => steps.push(tokens.map((token, rank) => {
+    if (beam.parents[step][rank] < 0) return null;
+    const parent = step ? steps[step - 1][beam.parents[step][rank]] : null;
+    const node = { step, rank, token, parent, best: beam.best[step] === rank,
       log: beam.log_probabilities[step][rank], penalty: beam.penalties[step],
       kept: beam.kept[step][rank], ended: beam.ended[step][rank] };
     node.score = node.log / node.penalty;
     node.text = (parent ? parent.text : "") + (node.ended ? "" : token);
-    if (node.kept && node.ended && (!best || node.score > best.score)) {
-      best = node;
-    }
-    nodes.push(node);
-  }));
-  const last = Math.max(...nodes.map((node) => node.step));
-  for (const node of nodes) {
     node.fate = !node.kept ? "pruned" : node.ended ? "ended"
-      : node.step === last ? "left: it could not win any more" : "kept";
-  }
-  for (let node = best; node; node = node.parent) node.best = true;
-  return nodes;
+      : step + 1 === beam.steps ? "left: it could not win any more" : "kept";
+    return node;
+  })));
+  return steps.flat().filter(Boolean);
 }
 
 const nodes = readTree();

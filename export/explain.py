@@ -22,12 +22,14 @@ from keras_transformer.errors import exit_on_user_error
 SIGNATURES = (SIGNATURE, "explain", "explain_beam")
 PAGE = pathlib.Path(__file__).with_name("explain.html")
 DIGITS = 4
-OF_TARGETS = (
-    "token_log_probabilities",
-    "score",
-    "decoder_attention",
-    "encoder_decoder_attention",
-)
+# A map of more is too small to read, and too much for a browser.
+SHOWN = 64
+# What is told of targets, with how many axes of pieces.
+OF_TARGETS = {
+    "token_log_probabilities": 1,
+    "decoder_attention": 2,
+    "encoder_decoder_attention": 2,
+}
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -112,32 +114,45 @@ def explain(ask: Callable, text: bytes, reference: bytes | None = None) -> dict:
             f"{readable(reference)!r}"
         )
     own = told["Translation"]
+    path = best_path(beam)
+    steps = len(beam["penalties"])
     return {
         "source": {
             "text": readable(text),
-            "tokens": plain(own["source_tokens"]),
+            "tokens": shown(own["source_tokens"], 1),
         },
-        "encoder_attention": plain(own["encoder_attention"]),
+        "encoder_attention": shown(own["encoder_attention"], 2),
         "targets": [
             {
                 "name": name,
                 "text": readable(targets[name]),
-                "tokens": plain(outputs["target_tokens"]),
-                **{key: plain(outputs[key]) for key in OF_TARGETS},
+                "tokens": shown(outputs["target_tokens"], 1),
+                "score": plain(outputs["score"]),
+                **{
+                    key: shown(outputs[key], axes)
+                    for key, axes in OF_TARGETS.items()
+                },
             }
             for name, outputs in told.items()
         ],
-        "beam": {name: plain(value) for name, value in beam.items()},
-        "notes": make_notes(best, beam, told),
+        "beam": {
+            **{name: plain(value[:SHOWN]) for name, value in beam.items()},
+            "best": path[:SHOWN],
+            "steps": steps,
+        },
+        "notes": make_notes(best, beam, path, told),
     }
 
 
-def make_notes(best: dict, beam: dict, told: dict) -> list[str]:
+def make_notes(
+    best: dict, beam: dict, path: list[int], told: dict
+) -> list[str]:
     """Returns what a reader must know of this translation, as sentences.
 
     Args:
         best: What the default signature answered.
         beam: What `explain_beam` answered.
+        path: What `best_path` returned.
         told: Dict from the name of a target to what `explain` answered.
     """
     notes = []
@@ -151,8 +166,22 @@ def make_notes(best: dict, beam: dict, told: dict) -> list[str]:
         for name, outputs in told.items()
         if outputs["target_truncated"]
     )
+    pieces = [
+        count
+        for outputs in told.values()
+        for count in (
+            len(outputs["source_tokens"]),
+            len(outputs["target_tokens"]),
+        )
+    ]
+    if max(*pieces, len(beam["penalties"])) > SHOWN:
+        notes.append(
+            f"Only the first {SHOWN} pieces and steps are shown. Texts and "
+            "scores are whole."
+        )
     own = told["Translation"]
-    same = best_path(beam) == own["target_tokens"].tolist()
+    written = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
+    same = written == own["target_tokens"].tolist()
     if not same and not own["target_truncated"]:
         notes.append(
             "The search wrote the translation in other pieces than those into "
@@ -162,16 +191,21 @@ def make_notes(best: dict, beam: dict, told: dict) -> list[str]:
     return notes
 
 
-def best_path(beam: dict) -> list[bytes]:
-    """Returns the pieces of the best translation in what a search looked at."""
+def best_path(beam: dict) -> list[int]:
+    """Returns the best translation's candidate in each step of its search."""
     scores = beam["log_probabilities"] / beam["penalties"][:, None]
     found = np.where(beam["kept"] & beam["ended"], scores, -np.inf)
     step, place = np.unravel_index(found.argmax(), found.shape)
     path = []
     while step >= 0:
-        path.append(beam["tokens"][step, place])
+        path.append(int(place))
         step, place = step - 1, beam["parents"][step, place]
     return path[::-1]
+
+
+def shown(value: np.ndarray, axes: int):
+    """Returns the first pieces along the last axes, as lists."""
+    return plain(value[(..., *[slice(SHOWN)] * axes)])
 
 
 def plain(value: np.ndarray):

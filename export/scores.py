@@ -125,9 +125,9 @@ def load_splitter(language: str) -> tuple[Callable[[str], str], str]:
     """Returns a function that splits a line as the paper did.
 
     That is what `get_ende_bleu.sh` of tensor2tensor does to the translations:
-    Moses's `tokenizer.perl` (here sacremoses, its port) and compounds split at
-    their hyphens. The script takes references that came tokenized; here they
-    are tokenized in the same way.
+    Moses's `tokenizer.perl` (here sacremoses, its port) and, of German alone,
+    compounds split at their hyphens. The script takes references that came
+    tokenized; here they are tokenized in the same way.
 
     Args:
         language: Code of a language, such as `"de"`.
@@ -150,11 +150,15 @@ def load_splitter(language: str) -> tuple[Callable[[str], str], str]:
         )
     tokenizer = sacremoses.MosesTokenizer(language)
 
+    german = language == "de"
+
     def split(line: str) -> str:
-        return split_compounds(tokenizer.tokenize(line, return_str=True))
+        line = tokenizer.tokenize(line, return_str=True)
+        return split_compounds(line) if german else line
 
     version = importlib.metadata.version("sacremoses")
-    return split, f"|moses:{language}|split:atat|sacremoses:{version}"
+    note = "|split:atat" if german else ""
+    return split, f"|moses:{language}{note}|sacremoses:{version}"
 
 
 def split_compounds(line: str) -> str:

@@ -24,6 +24,16 @@ TRACE = "-NONE-"
 # Other blanks may be part of a word: French numbers have hard spaces.
 TOKEN = re.compile(r"[()]|[^() \t\r\n\f\v]+")
 BRACKET = re.compile(r"[()][^()\s]+")
+# How the Penn Treebank writes brackets and signs that mean something in it.
+BRACKETS = dict(
+    zip(
+        ("-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"),
+        "(){}[]",
+        strict=True,
+    )
+)
+ESCAPED_BRACKET = re.compile("-[LR][RCS]B-")
+ESCAPED_SIGN = re.compile(r"\\([/*])")
 FUNCTION = re.compile(r"(?<=.)[-=].*")
 
 
@@ -32,7 +42,8 @@ class Tree:
     """A sentence and its constituents, without function tags and traces.
 
     Attributes:
-        words: The words; a parenthesis is itself, not `-LRB-` or `-RRB-`.
+        words: The words; a parenthesis is itself, not `-LRB-`, and a slash is
+            no `\\/`.
         tags: The part of speech of each word.
         symbols: `(NP` and `)NP` around the words of a constituent, and `XX` for
             the next word. The root is left out, so there may be several
@@ -73,7 +84,9 @@ def escape(word: str) -> str:
 
 
 def unescape(word: str) -> str:
-    return word.replace("-LRB-", "(").replace("-RRB-", ")")
+    """Returns a word as it was before the treebank wrote it."""
+    word = ESCAPED_BRACKET.sub(lambda m: BRACKETS[m[0]], word)
+    return ESCAPED_SIGN.sub(r"\1", word)
 
 
 def read_trees(path: pathlib.Path) -> Iterator[Tree]:
@@ -120,7 +133,7 @@ def build_tree(tokens: list[str], where: str) -> Tree:
 
     Raises:
         UserError: If a bracket holds neither a label and brackets, nor a tag
-            and a word.
+            and a word, or if a root is within a tree.
     """
     words, tags, symbols, labels = [], [], [], []
     place = 0
@@ -140,8 +153,14 @@ def build_tree(tokens: list[str], where: str) -> Tree:
             label = here[1] if shape[1] == "w" else ""
             place += 2 if label else 1
             label = FUNCTION.sub("", label)
-            labels.append(label if labels or label not in ROOTS else None)
-            symbols += [f"({label}"] * (labels[-1] is not None)
+            if label not in ROOTS:
+                symbols.append(f"({label}")
+            elif symbols or any(labels):
+                raise UserError(
+                    f"{label} must stand around a whole tree. Received: "
+                    f"{where}, {label} within a tree: is a bracket missing?"
+                )
+            labels.append(None if label in ROOTS else label)
         else:
             raise UserError(
                 "a bracket must hold a label and brackets, or a tag and a "
@@ -185,7 +204,8 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
     missing = len(words) - symbols.count(LEAF)
     if missing:
         faults.add("leaves")
-        place = len(symbols) - bool(symbols and symbols[-1] != LEAF)
+        closed = bool(symbols) and symbols[-1] != LEAF
+        place = len(symbols) - 1 if closed else len(symbols)
         symbols[place:place] = [LEAF] * missing
     tree = Tree(words, (LEAF,) * len(words), tuple(symbols))
     return tree, frozenset(faults)
@@ -205,7 +225,8 @@ def balance(symbols: list[str], limit: int, faults: set[str]) -> list[str]:
         label = symbol[1:]
         if symbol == LEAF:
             leaves += 1
-            balanced += [LEAF] * (leaves <= limit)
+            if leaves <= limit:
+                balanced.append(LEAF)
         elif not BRACKET.fullmatch(symbol):
             faults.add("symbols")
         elif symbol[0] == "(":

@@ -122,6 +122,7 @@ def test_the_page_has_what_the_export_says(ask, data):
         outputs = ask("explain", source=TEXT, target=target["text"])
         for name in explain.OF_TARGETS:
             np.testing.assert_allclose(target[name], outputs[name], atol=6e-5)
+        assert target["score"] == pytest.approx(outputs["score"], abs=6e-5)
     beam = ask("explain_beam", text=TEXT)
     assert data["beam"]["kept"] == beam["kept"].tolist()
 
@@ -129,22 +130,45 @@ def test_the_page_has_what_the_export_says(ask, data):
 def test_notes_say_what_is_not_as_it_seems(ask):
     beam = ask("explain_beam", text=SENTENCES[0])
     path = explain.best_path(beam)
+    pieces = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
 
-    def notes(found, path, target_truncated=False):
+    def notes(found, pieces, target_truncated=False):
         own = {
-            "target_tokens": np.array(path, object),
+            "source_tokens": np.array([b"a"], object),
+            "target_tokens": np.array(pieces, object),
             "target_truncated": target_truncated,
         }
-        return explain.make_notes(found, beam, {"Translation": own})
+        return explain.make_notes(found, beam, path, {"Translation": own})
 
-    assert notes({"truncated": False}, path) == []
-    (note,) = notes({"truncated": True}, path)
+    assert notes({"truncated": False}, pieces) == []
+    (note,) = notes({"truncated": True}, pieces)
     assert "was cut at the limit" in note
-    other = [*path[:-1], b"x", b"</s>"]
+    other = [*pieces[:-1], b"x", b"</s>"]
     (note,) = notes({"truncated": False}, other)
     assert "other pieces" in note
     (note,) = notes({"truncated": False}, other, target_truncated=True)
     assert note.startswith("Translation: the text is longer")
+
+
+def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
+    monkeypatch.setattr(explain, "SHOWN", 3)
+
+    found = explain.explain(ask, TEXT.encode(), REFERENCE.encode())
+
+    assert found["source"]["tokens"] == data["source"]["tokens"][:3]
+    whole = np.array(data["encoder_attention"])
+    np.testing.assert_array_equal(
+        found["encoder_attention"], whole[..., :3, :3]
+    )
+    for target, of_all in zip(found["targets"], data["targets"], strict=True):
+        assert target["score"] == of_all["score"]
+        assert target["tokens"] == of_all["tokens"][:3]
+        for name in ("decoder_attention", "encoder_decoder_attention"):
+            assert np.shape(target[name])[2:] == (3, 3)
+    assert len(found["beam"]["tokens"]) == len(found["beam"]["best"]) == 3
+    assert found["beam"]["steps"] == len(data["beam"]["tokens"])
+    assert any("first 3 pieces" in note for note in found["notes"])
+    assert not any("first" in note for note in data["notes"])
 
 
 def test_targets_that_are_cut_are_told(ask):

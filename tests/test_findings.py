@@ -90,6 +90,23 @@ def test_equal_is_what_is_surely_less_than_a_bound(difference, margin, sign):
 
 
 @pytest.mark.parametrize(
+    ("difference", "bounds", "sign"),
+    [
+        (0.1, (-0.8, 0.9), 1),
+        (0.1, (-1.2, 1.4), 0),
+        (0.1, (-0.2, 1.1), 0),
+        (2.0, (1.2, 2.8), -1),
+        (-2.0, (-2.8, -1.2), -1),
+        (-2.0, (-2.8, -0.9), 0),
+    ],
+)
+def test_equal_needs_the_bootstrap_too(difference, bounds, sign):
+    found = findings.tell_equal(difference, 0.4, bound=1.0, bounds=bounds)
+
+    assert found == sign
+
+
+@pytest.mark.parametrize(
     ("difference", "margin", "bounds", "sign"),
     [
         (1.0, 0.5, (0.2, 1.8), 1),
@@ -199,7 +216,7 @@ def test_the_margin_comes_from_the_runs_of_base():
     margin = 2.776 * deviation * math.sqrt(6 / 5)
     assert report["margins"]["bleu"] == pytest.approx(margin)
     assert report["margins"]["log_perplexity"] == pytest.approx(0.04 * margin)
-    assert f"less than {margin:.2f} BLEU" in format_table(report)
+    assert f"within {margin:.2f} BLEU" in format_table(report)
 
 
 def test_rows_are_compared_with_the_mean_of_the_runs_of_base():

@@ -93,6 +93,14 @@ def test_splits_as_the_script_does(line):
     assert note.startswith("|moses:de|split:atat|sacremoses:")
 
 
+def test_only_german_is_split():
+    pytest.importorskip("sacremoses", reason="needs sacremoses")
+    split, note = scores.load_splitter("fr")
+
+    assert "grand-mère" in split("La grand-mère arrive.")
+    assert note.startswith("|moses:fr|sacremoses:")
+
+
 def test_compounds_are_split_as_perl_does():
     perl = shutil.which("perl")
     if perl is None:

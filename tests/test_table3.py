@@ -23,6 +23,7 @@ from train.table3 import broken_ratios
 from train.table3 import scale_row
 from train.table3_results import PAPER
 from train.table3_results import minutes_of
+from train.table3_results import read_row
 
 TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
 TOY += " --batch-tokens 64 --max-length 90 --round-steps 1 --base-runs 1"
@@ -285,6 +286,15 @@ def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
     assert " +17.3 " in row  # 5.77 / 4.92.
     assert " -1.2 " in row
     assert (finished / "table3.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_a_row_is_missing_while_it_is_trained_further(copy):
+    path = copy / "d-drop0.0" / "arguments.json"
+    path.write_text(path.read_text().replace('"steps": 2', '"steps": 4'))
+
+    assert read_row(copy / "d-drop0.0") is None
+    assert read_row(copy / "base") is not None
 
 
 @pytest.mark.slow

@@ -43,6 +43,8 @@ def trees_of(tmp_path):
         f"( {CAT})\n",
         f"(ROOT {CAT})",
         f"(TOP\n  {CAT}\n)\n\n",
+        f"( (TOP {CAT}))",
+        f"(ROOT (S1 {CAT}))",
         CAT.replace(" ", "\r\n\t"),
         CAT.replace(" ", "")
         .replace("DTA", "DT A")
@@ -93,6 +95,12 @@ def test_words_hold_parentheses_as_they_are(trees_of):
     )
 
 
+def test_words_are_as_they_were_before_the_treebank_wrote_them(trees_of):
+    (tree,) = trees_of(r"(NP (CD 1\/2) (SYM \*) (NN -LCB-a-RSB-) (NN \a))")
+
+    assert tree.words == ("1/2", "*", "{a]", r"\a")
+
+
 def test_a_hard_space_is_part_of_a_word(trees_of):
     (tree,) = trees_of("(S (CD 10\u00a0000) (NN\u3000 x\u2028y))")
 
@@ -113,6 +121,8 @@ def test_a_hard_space_is_part_of_a_word(trees_of):
         ("(())", "tag and a word"),
         ("(ROOT)", "tag and a word"),
         ("(S ((NN a)))", r"tag and a word.*… \( \( NN a"),
+        (f"(ROOT {CAT}\n(ROOT {CAT}))", "a whole tree. .*line 1, ROOT within"),
+        ("(S (TOP (NN a)))", "TOP must stand around a whole tree"),
         ("\n\n", "must hold one. Received: .*trees"),
         (b"", "may not be empty"),
         (b"(S (NN \xff))", "must be UTF-8.*line 1, byte 0xff"),

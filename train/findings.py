@@ -4,7 +4,7 @@ Two kinds of chance are weighed. The validation set is one of many: 95 % of the
 differences in BLEU over 1,000 bootstrap samples of its sentences (the same for
 all rows) must lie on one side. And a run is one of many: `n` runs of base
 differ in their seed alone, with standard deviation `s`; one more run would lie
-less than `t s √(1 + 1/n)` from their mean 19 times of 20, with `t` of
+less than `t s √(1 + 1/n)` from their mean 19 times out of 20, with `t` of
 Student's distribution, so the difference of a row to that mean must be larger.
 The logarithm of perplexity is held to the second rule alone. A difference that
 fails is too close to tell.
@@ -120,7 +120,7 @@ def interval(differences: np.ndarray) -> tuple[float, float]:
 def seed_margin(values: list[float]) -> float | None:
     """Returns how far chance drives a run from the mean of others.
 
-    It does not drive it farther 19 times of 20.
+    It does not drive it farther 19 times out of 20.
 
     Args:
         values: Those of the others, which differ in their seed; `None` comes
@@ -148,19 +148,29 @@ def tell(
     return sign
 
 
-def tell_equal(difference: float, margin: float | None, bound: float) -> int:
+def tell_equal(
+    difference: float,
+    margin: float | None,
+    bound: float,
+    bounds: tuple[float, float] | None = None,
+) -> int:
     """Returns 1 where a difference is surely small, -1 where surely not.
 
     Args:
         difference: Float.
         margin: How far chance may have driven it, or `None` for unknown.
         bound: What is small.
+        bounds: Between which samples of it lie, if there are any.
     """
     if margin is None:
         return 0
-    if abs(difference) + margin <= bound:
+    low, high = difference - margin, difference + margin
+    bounds = bounds or (low, high)
+    if -bound <= min(low, bounds[0]) and max(high, bounds[1]) <= bound:
         return 1
-    return -1 if abs(difference) - margin > bound else 0
+    above = min(low, bounds[0]) > bound
+    below = max(high, bounds[1]) < -bound
+    return -1 if above or below else 0
 
 
 def verdict(signs: list[int]) -> str:

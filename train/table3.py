@@ -179,8 +179,9 @@ def make_command(
         "seed": seed,
         "average": 1,  # The paper averaged no checkpoints for this table.
     }
-    given = [text for key, value in own.items() for text in (key, value)]
-    given[::2] = map(option, given[::2])
+    given = [
+        text for key, value in own.items() for text in (option(key), value)
+    ]
     cache = ["--cache-dir", args.run_dir / "encoded"]
     return [str(text) for text in (*cache, *rest, *given)]
 

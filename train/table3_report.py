@@ -6,6 +6,7 @@ import math
 import pathlib
 import statistics
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from train import findings
@@ -28,68 +29,86 @@ def make_report(rows: dict[str, dict]) -> dict:
     Args:
         rows: What `read_rows` returned.
     """
-    samples = findings.resample({n: row["counts"] for n, row in rows.items()})
     runs = [name for name in rows if name.startswith("base")]
-    bleu = [rows[n]["bleu"] for n in runs]
-    log_perplexity = [math.log(rows[n]["perplexity"]) for n in runs]
-    margins = {
-        "bleu": findings.seed_margin(bleu),
-        "log_perplexity": findings.seed_margin(log_perplexity),
-    }
-    base = {
-        "bleu": statistics.fmean(bleu),
-        "perplexity": math.exp(statistics.fmean(log_perplexity)),
-    }
-    base_samples = sum(samples[n] for n in runs) / len(runs)
-    table = {}
-    for name, row in rows.items():
-        ours = {key: row[key] for key in ("perplexity", "bleu", "parameters")}
-        table[name] = {
-            "change": table3_results.describe_change(
-                row["preset"], rows["base"]["preset"]
-            ),
-            "paper": None,
-            "ours": {**ours, "minutes": row["minutes"]},
-            "ours_to_base": {
-                **compare(ours, base),
-                "bleu_interval": findings.interval(
-                    samples[name] - base_samples
-                ),
-            },
+    samples = findings.resample({n: row["counts"] for n, row in rows.items()})
+    values = {
+        name: {
+            "bleu": row["bleu"],
+            "log_perplexity": math.log(row["perplexity"]),
         }
-        if name in table3_results.PAPER:
-            printed = {
-                "perplexity": table3_results.PAPER[name][0],
-                "bleu": table3_results.PAPER[name][1],
-            }
-            first = dict(
-                zip(printed, table3_results.PAPER["base"][:2], strict=True)
-            )
-            table[name]["paper"] = {
-                **printed,
-                "millions": table3_results.PAPER[name][2],
-            }
-            table[name]["paper_to_base"] = compare(printed, first)
-    rows = {**rows, "base": base}
-    samples = {**samples, "base": base_samples}
+        for name, row in rows.items()
+    }
+    repeated = {
+        measure: [values[name][measure] for name in runs]
+        for measure in findings.NEARLY_EQUAL
+    }
+    margins = {m: findings.seed_margin(v) for m, v in repeated.items()}
+    # All are compared with the mean of base's runs.
+    values["base"] = {m: statistics.fmean(v) for m, v in repeated.items()}
+    of_base = sum(samples[name] for name in runs) / len(runs)
+    table = {
+        name: describe_row(
+            name, row, rows["base"], values["base"], samples[name] - of_base
+        )
+        for name, row in rows.items()
+    }
+    samples["base"] = of_base
     return {
         "rows": table,
         "missing": [name for name in table3_results.PAPER if name not in rows],
         "runs_of_base": len(runs),
         "margins": margins,
         "findings": [
-            judge(finding, measure, rows, samples, margins)
+            judge(finding, measure, values, samples, margins)
             for finding in findings.FINDINGS
-            for measure in ("bleu", "perplexity")
+            for measure in findings.NEARLY_EQUAL
         ],
     }
 
 
+def describe_row(
+    name: str, row: dict, base: dict, mean: dict, gains: np.ndarray
+) -> dict:
+    """Returns a row's numbers, the paper's and ours, and those to base.
+
+    Args:
+        name: The row's.
+        row: What was measured of it.
+        base: The same of base.
+        mean: The mean of base's runs, by measure.
+        gains: The row's BLEU above that of base, in bootstrap samples.
+    """
+    ours = {"perplexity": row["perplexity"], "bleu": row["bleu"]}
+    mean = {
+        "perplexity": math.exp(mean["log_perplexity"]),
+        "bleu": mean["bleu"],
+    }
+    described = {
+        "change": table3_results.describe_change(row["preset"], base["preset"]),
+        "paper": None,
+        "ours": {
+            **ours,
+            "parameters": row["parameters"],
+            "minutes": row["minutes"],
+        },
+        "ours_to_base": {
+            **compare(ours, mean),
+            "bleu_interval": findings.interval(gains),
+        },
+    }
+    if name in table3_results.PAPER:
+        described["paper"] = table3_results.in_the_paper(name)
+        described["paper_to_base"] = compare(
+            described["paper"], table3_results.in_the_paper("base")
+        )
+    return described
+
+
 def compare(row: dict, base: dict) -> dict:
     """Returns the differences of a row to base."""
+    percent = 100 * (row["perplexity"] / base["perplexity"]) - 100
     return {
-        "perplexity_percent": 100 * (row["perplexity"] / base["perplexity"])
-        - 100,
+        "perplexity_percent": percent,
         "bleu": row["bleu"] - base["bleu"],
     }
 
@@ -97,59 +116,72 @@ def compare(row: dict, base: dict) -> dict:
 def judge(
     finding: findings.Finding,
     measure: str,
-    rows: dict[str, dict],
+    values: dict[str, dict],
     samples: dict,
     margins: dict,
 ) -> dict:
-    """Returns what the paper and what we measured say of a finding."""
+    """Returns what the paper and what we measured say of a finding.
+
+    Args:
+        finding: The finding.
+        measure: `"bleu"` or `"log_perplexity"`.
+        values: What was measured of each row, by measure.
+        samples: The BLEU of each row in bootstrap samples.
+        margins: How far chance drives a run, by measure.
+    """
     pairs = finding.pairs
-    if measure == "perplexity" and finding.perplexity_pairs:
+    if measure == "log_perplexity" and finding.perplexity_pairs:
         pairs = finding.perplexity_pairs
-    paper, signs, missing = [], [], []
+    names = [name for pair in pairs for name in pair]
+    missing = [name for name in names if name not in values]
+    signs = []
     for worse, better in pairs:
-        column = ("perplexity", "bleu").index(measure)
-        gain = (
-            table3_results.PAPER[better][column]
-            - table3_results.PAPER[worse][column]
-        )
-        paper.append(gain if measure == "bleu" else -gain)
-        lacking = [name for name in (worse, better) if name not in rows]
-        missing += lacking
-        if lacking:
+        if {worse, better} & set(missing):
             continue
+        difference = values[better][measure] - values[worse][measure]
+        bounds = None
         if measure == "bleu":
-            unit = "bleu"
             bounds = findings.interval(samples[better] - samples[worse])
-            difference = rows[better]["bleu"] - rows[worse]["bleu"]
         else:
-            unit, bounds = "log_perplexity", None
-            difference = math.log(
-                rows[worse]["perplexity"] / rows[better]["perplexity"]
-            )
+            difference = -difference
         if finding.equal:
-            bound = findings.NEARLY_EQUAL[unit]
-            sign = findings.tell_equal(difference, margins[unit], bound)
+            bound = findings.NEARLY_EQUAL[measure]
+            sign = findings.tell_equal(
+                difference, margins[measure], bound, bounds
+            )
         else:
-            sign = findings.tell(difference, margins[unit], bounds)
+            sign = findings.tell(difference, margins[measure], bounds)
         signs.append(sign)
     if not signs:
         ours = "no row of it is there"
-    elif margins["bleu"] is None:
+    elif margins[measure] is None:
         ours = "cannot be told from one run of base"
     else:
         ours = findings.verdict(signs)
-    if finding.equal:
-        in_paper = f"{abs(paper[0]):.2f} apart"
-    else:
-        in_paper = f"{sum(x > 0 for x in paper)} of {len(paper)}"
     return {
         "finding": finding.text,
-        "measure": measure,
-        "in_the_paper": in_paper,
+        "measure": measure.removeprefix("log_"),
+        "in_the_paper": say_of_the_paper(finding, pairs, measure),
         "in_ours": ours,
         "signs": signs,
         "missing": missing,
     }
+
+
+def say_of_the_paper(
+    finding: findings.Finding, pairs: tuple, measure: str
+) -> str:
+    """Says how many pairs of the paper's rows speak for a finding."""
+    key = measure.removeprefix("log_")
+    gains = [
+        table3_results.in_the_paper(better)[key]
+        - table3_results.in_the_paper(worse)[key]
+        for worse, better in pairs
+    ]
+    if finding.equal:
+        return f"{abs(gains[0]):.2f} apart"
+    for_ = [gain > 0 if key == "bleu" else gain < 0 for gain in gains]
+    return f"{sum(for_)} of {len(gains)}"
 
 
 def format_table(report: dict) -> str:
@@ -169,9 +201,10 @@ def format_table(report: dict) -> str:
     if margins["bleu"] is not None:
         percent = 100 * math.expm1(margins["log_perplexity"])
         lines += [
-            f"By {report['runs_of_base']} runs of base, chance alone drives a "
-            f"run less than {margins['bleu']:.2f} BLEU and {percent:.1f} % of "
-            "perplexity from their mean, 19 times of 20 (train/findings.py).",
+            f"Chance: {report['runs_of_base']} runs of base differ in their "
+            "seed alone. One more would lie within "
+            f"{margins['bleu']:.2f} BLEU and {percent:.1f} % of perplexity of "
+            "their mean, 19 times out of 20 (train/findings.py).",
             "",
         ]
     lines += [

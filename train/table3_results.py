@@ -48,6 +48,12 @@ PAPER = {
 }
 
 
+def in_the_paper(name: str) -> dict:
+    """Returns a row of the paper's table; `None` where a cell is empty."""
+    keys = ("perplexity", "bleu", "millions")
+    return dict(zip(keys, PAPER[name], strict=True))
+
+
 def base_names(count: int) -> list[str]:
     """Returns the folders of base's runs, which differ in their seed."""
     return ["base", *(f"base-run{n}" for n in range(2, count + 1))]
@@ -76,7 +82,7 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
     with (run_dir / "history.csv").open(newline="") as file:
         history = list(csv.DictReader(file))
     text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
-    if int(history[-1]["step"]) != text["step"]:
+    if not int(history[-1]["step"]) == text["step"] == preset.steps:
         return None  # It is being trained further.
     counts = findings.sentence_counts(text["translations"], text["references"])
     return {
