@@ -47,7 +47,7 @@ slow: .venv/test.stamp
 
 # The guide, in build/site/index.html.
 docs: .venv/docs.stamp
-	$(PY) docs/pictures.py
+	$(PY) -m docs.pictures
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 check: .venv/test.stamp

@@ -7,6 +7,7 @@ import matplotlib
 import numpy as np
 
 import keras_transformer as kt
+from benchmarks import complexity
 from keras_transformer.attention import scaled_dot_product_attention
 from keras_transformer.decoding import length_penalty_of
 from keras_transformer.residual import Residual
@@ -124,6 +125,18 @@ def draw_positions(axes):
     axes.set(xlabel="feature", ylabel="position")
 
 
+def draw_operations(axes):
+    """Products of a layer of 512 features, as `benchmarks.complexity` has."""
+    args = complexity.parse_arguments([])
+    lengths = np.arange(1, 4097)
+    for kind in ("self-attention", "restricted", "recurrent", "convolution"):
+        row = {"kind": kind, "n": lengths, "d": 512}
+        counts = complexity.count_products(row, args) / lengths / 1e6
+        axes.plot(lengths, counts, label=kind)
+    axes.set(xlabel="length n", ylabel="million multiplications\na position")
+    axes.legend()
+
+
 def draw_schedule(axes):
     steps = np.arange(20_000)
     for width, warmup in ((512, 4000), (512, 8000), (256, 4000)):
@@ -143,6 +156,7 @@ PICTURES = (
     draw_length_penalty,
     draw_causal_mask,
     draw_positions,
+    draw_operations,
     draw_schedule,
 )
 

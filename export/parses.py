@@ -10,15 +10,17 @@ from keras_transformer.trees import restore
 
 
 def put_words_in(
-    sentences: Iterable[bytes], outputs: Iterable[bytes], faults: dict[str, int]
+    sentences: Iterable[bytes],
+    outputs: Iterable[bytes],
+    faults: collections.Counter,
 ) -> Iterator[bytes]:
     """Yields whole trees, a line each, of sentences and a model's outputs.
 
     Args:
         sentences: Words between blanks.
         outputs: What the model wrote of each.
-        faults: Counter, to which is added what `restore` had to mend, and
-            under `"parses"` and `"malformed"` how many there were in all.
+        faults: To it is added what `restore` had to mend, and under
+            `"parses"` and `"malformed"` how many there were in all.
     """
     for sentence, output in zip(sentences, outputs, strict=True):
         words = [decode(word) for word in sentence.split()]
@@ -31,7 +33,7 @@ def decode(text: bytes) -> str:
 
 
 def restore_counted(
-    output: str, words: Iterable[str], faults: dict[str, int]
+    output: str, words: Iterable[str], faults: collections.Counter
 ) -> Tree:
     tree, found = restore(output, words)
     faults.update(["parses", *found])
@@ -39,7 +41,7 @@ def restore_counted(
     return tree
 
 
-def describe(faults: dict[str, int]) -> str:
+def describe(faults: collections.Counter) -> str:
     """Says in one line what was mended."""
     kinds = sorted(faults.keys() - {"parses", "malformed"})
     listed = ", ".join(f"{kind} {faults[kind]:,}" for kind in kinds)

@@ -14,8 +14,9 @@ class RestrictedSelfAttention(MultiHeadAttention):
     """Self-attention in which a position sees only those near it.
 
     What `MultiHeadAttention` computes with the mask `|i - j| <= radius`: the
-    neighborhood of the paper's Table 1 has `r = 2 radius + 1` positions. Time
-    and memory grow with the length as `O(r n d)`, not `O(n² d)`.
+    neighborhood of the paper's Table 1 has `r = 2 radius + 1` positions. Its
+    time and memory grow with the length as `O(r n d)`, not `O(n² d)`; beside
+    it are the linear maps of any attention, `O(n d²)`.
 
     The sequence is cut into blocks of `radius` positions. Whatever a block may
     see lies in itself, the one before and the one behind it, so `3 radius`

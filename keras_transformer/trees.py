@@ -42,8 +42,8 @@ class Tree:
     """A sentence and its constituents, without function tags and traces.
 
     Attributes:
-        words: The words; a parenthesis is itself, not `-LRB-`, and a slash is
-            no `\\/`.
+        words: The words; a parenthesis is itself, not `-LRB-`, and a slash has
+            no backslash.
         tags: The part of speech of each word.
         symbols: `(NP` and `)NP` around the words of a constituent, and `XX` for
             the next word. The root is left out, so there may be several

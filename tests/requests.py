@@ -92,11 +92,23 @@ def differences(found, expected):
     """
     if found.keys() != expected.keys():
         return [f"outputs {list(found)} and alone {list(expected)}"]
+    if has_ties(expected):
+        expected = {"log_probabilities": expected["log_probabilities"]}
     return [
         f"{name}: {found[name]!r} and alone {expected[name]!r}"
         for name in expected
         if not is_same(np.asarray(found[name]), np.asarray(expected[name]))
     ]
+
+
+def has_ties(answer):
+    """Tells whether a search met candidates whose order rounding decides."""
+    if "log_probabilities" not in answer:
+        return False
+    values = np.where(
+        answer["parents"] < 0, np.nan, answer["log_probabilities"]
+    )
+    return bool((np.abs(np.diff(values)) < 2 * TOLERANCE).any())
 
 
 def is_same(found, expected):

@@ -44,6 +44,23 @@ def test_a_wrong_answer_is_seen():
     assert not differences(right, alone)
 
 
+def test_candidates_that_tie_have_no_order():
+    alone = {
+        "tokens": np.array([[b"a", b"b", b""]], object),
+        "parents": np.array([[0, 1, -1]]),
+        "log_probabilities": np.array([[-2.0, -2.00001, 0.0]], np.float32),
+    }
+    apart = np.array([[-2.0, -2.1, 0.0]], np.float32)
+    swapped = {
+        "tokens": np.array([[b"b", b"a", b""]], object),
+        "parents": np.array([[1, 0, -1]]),
+    }
+
+    assert not differences({**alone, **swapped}, alone)
+    alone["log_probabilities"] = apart
+    assert len(differences({**alone, **swapped}, alone)) == 2
+
+
 def test_texts_are_distinct_and_some_are_nasty():
     texts = make_texts(200)
 

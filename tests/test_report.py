@@ -47,6 +47,14 @@ def test_says_what_the_text_is_like(report):
     assert "left out" not in text
 
 
+def test_says_that_the_learning_rate_only_rises(report):
+    model = {**report["model"], "steps": 300, "warmup_steps": 300}
+
+    assert "learning rate" not in format_report(report)
+    text = format_report({**report, "model": model})
+    assert "the learning rate rises until update 300, and so to the end" in text
+
+
 def test_bars_show_each_range_of_lengths(report):
     lines = format_report(report).splitlines()
     start = next(i for i, line in enumerate(lines) if "sources" in line[:20])

@@ -61,6 +61,7 @@ def make_report(
             "parameters": count_parameters(preset, vocabulary_size, max_length),
             "flops_per_step": flops,
             "steps": preset.steps,
+            "warmup_steps": preset.warmup_steps,
             "flops": flops * preset.steps,
             "memory_bytes": estimate_memory(
                 preset,
@@ -104,8 +105,19 @@ def format_report(report: dict) -> str:
             f"{memory / 1e9:.2g} GB a device",
             f"training: {model['steps']:,} updates ({epochs:.1f} epochs) of "
             f"{model['flops_per_step']:.2g} FLOPs, {model['flops']:.2g} in all",
+            *describe_warmup(model),
         ]
     )
+
+
+def describe_warmup(model: dict) -> list[str]:
+    """Returns a line if the learning rate never falls."""
+    if model["steps"] > model["warmup_steps"]:
+        return []
+    return [
+        f"  the learning rate rises until update {model['warmup_steps']:,}, "
+        "and so to the end: take more --steps, or fewer --warmup-steps"
+    ]
 
 
 def describe_text(name: str, figures: dict) -> list[str]:
