@@ -20,6 +20,7 @@ PAGES = {
     "benchmarks/README.md": "measured.md",
     "../benchmarks/README.md": "measured.md",
     "#results": "measured.md#results",
+    "../docs/decoding.png": "decoding.png",
 }
 
 

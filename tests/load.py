@@ -108,7 +108,7 @@ def send_requests(address, texts, alone, until, seed, report, lock):
                 wrong = faults(outputs)
                 for text, found in zip(asked, rows(outputs), strict=True):
                     wrong += [
-                        f"{signature}, {text}: {difference}"
+                        f"{signature}, {text[:40]}…: {difference}"
                         for difference in differences(
                             found, alone[signature, text]
                         )

@@ -48,9 +48,9 @@ def test_candidates_that_tie_have_no_order():
     alone = {
         "tokens": np.array([[b"a", b"b", b""]], object),
         "parents": np.array([[0, 1, -1]]),
-        "log_probabilities": np.array([[-2.0, -2.00001, 0.0]], np.float32),
+        "log_probabilities": np.array([[-200.0, -200.002, 0.0]], np.float32),
     }
-    apart = np.array([[-2.0, -2.1, 0.0]], np.float32)
+    apart = np.array([[-200.0, -200.1, 0.0]], np.float32)
     swapped = {
         "tokens": np.array([[b"b", b"a", b""]], object),
         "parents": np.array([[1, 0, -1]]),
