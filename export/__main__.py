@@ -148,7 +148,8 @@ def check(args: argparse.Namespace) -> None:
         )
     for name in ("xla", "align_layer", "model_name"):
         given = getattr(args, name)
-        if given not in (None, False) and args.format != "saved_model":
+        is_given = given is not None and given is not False  # 0 is a layer.
+        if is_given and args.format != "saved_model":
             raise UserError(
                 f"--{name.replace('_', '-')} must be left out with --format "
                 f"{args.format}. Received: {given}"
