@@ -61,6 +61,17 @@ def test_candidates_that_tie_have_no_order():
     assert len(differences({**alone, **swapped}, alone)) == 2
 
 
+def test_weights_that_tie_have_no_alignment():
+    alone = {
+        "attention": np.array([[0.3, 0.300001, 0.1], [0.2, 0.7, 0.1]]),
+        "alignment": np.array([1, 1]),
+    }
+
+    assert not differences({**alone, "alignment": np.array([0, 1])}, alone)
+    alone["attention"][0, 0] = 0.2
+    assert differences({**alone, "alignment": np.array([0, 1])}, alone)
+
+
 def test_texts_are_distinct_and_some_are_nasty():
     texts = make_texts(200)
 
