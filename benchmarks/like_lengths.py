@@ -21,6 +21,8 @@ import sentencepiece
 from export.saved_model import load_translate
 from export.translate import WINDOW
 from export.translate import cut_batches
+from keras_transformer.errors import UserError
+from keras_transformer.errors import exit_on_user_error
 
 BATCH_TOKENS = 1024  # The default of `export.translate`.
 
@@ -53,6 +55,11 @@ def pair_batches(
         equal = others[round(statistics.mean(map(count_pieces, mixed)))]
         if len(equal) >= len(mixed):
             pairs.append((mixed, equal[: len(mixed)]))
+    if not pairs:
+        raise UserError(
+            f"--input must have many more than {WINDOW:,} lines. "
+            f"Received: {len(lines):,}"
+        )
     return pairs
 
 
@@ -95,4 +102,5 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

@@ -158,7 +158,8 @@ def record(path: pathlib.Path, args: argparse.Namespace, results: dict) -> None:
         **results,
     }
     path.parent.mkdir(exist_ok=True)
-    beside = path.with_suffix(".part")
+    # Outside the version, whose files `export.check` knows.
+    beside = path.parents[2] / f".{path.name}.part"
     beside.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
     beside.replace(path)
 

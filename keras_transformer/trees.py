@@ -155,7 +155,7 @@ def build_tree(tokens: list[str], where: str) -> Tree:
             label = FUNCTION.sub("", label)
             if label not in ROOTS:
                 symbols.append(f"({label}")
-            elif symbols or any(labels):
+            elif symbols:
                 raise UserError(
                     f"{label} must stand around a whole tree. Received: "
                     f"{where}, {label} within a tree: is a bracket missing?"

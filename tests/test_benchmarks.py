@@ -28,6 +28,7 @@ from benchmarks.sizes import SIZES
 from benchmarks.sizes import count_source_weights
 from benchmarks.sizes import count_step_weights
 from benchmarks.sizes import make_batch
+from keras_transformer.errors import UserError
 from tests.conftest import SENTENCES
 from train import table2
 
@@ -86,6 +87,8 @@ def test_a_batch_is_paired_with_one_of_its_mean_length():
     used = [line for mixed, _ in pairs for line in mixed]
     assert set(map(len, used)) >= set(range(65))
     assert max(map(len, used)) < 75
+    with pytest.raises(UserError, match="more than 2,048 lines. Received: 9"):
+        like_lengths.pair_batches(lines[:9], len)
 
 
 @pytest.fixture(scope="module")
