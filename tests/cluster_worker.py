@@ -14,11 +14,13 @@ def main() -> None:
     strategy = make_strategy(None)
     result = {}
     for name, adam in (("sgd", False), ("adam", True)):
-        weights, _ = weights_after_twenty_updates(
+        weights, figures = weights_after_twenty_updates(
             make_training_pairs(), adam, strategy
         )
         for i, array in enumerate(weights):
             result[f"{name}-{i}"] = array
+        for figure, value in figures.items():
+            result[f"{name}-{figure}"] = value
     if cluster.is_chief():
         np.savez(sys.argv[1], **result)
 

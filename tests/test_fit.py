@@ -127,6 +127,10 @@ def weights_after_twenty_updates(pairs, adam, strategy=None, micro_batches=1):
         history = task.fit(
             make_dataset(plan, strategy, micro_batches=micro_batches),
             steps_per_epoch=20,
+            validation_data=make_dataset(
+                plan, strategy, last=plan.steps_per_epoch
+            ),
+            validation_steps=plan.steps_per_epoch,
             shuffle=False,
             verbose=0,
         )
@@ -157,8 +161,28 @@ def test_any_division_of_a_batch_gives_the_same_updates(
     for a, b in zip(weights, others, strict=True):
         # Adam's epsilon of 1e-9 amplifies the noise of the sums.
         np.testing.assert_allclose(a, b, atol=5e-5 if adam else 1e-6)
+    assert {"perplexity", "val_loss", "val_perplexity"} < figures.keys()
     for name, value in figures.items():
         np.testing.assert_allclose(value, other_figures[name], rtol=1e-4)
+
+
+def test_a_validation_that_is_not_finite_is_told(pairs):
+    strategy = tf.distribute.get_strategy()
+    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    table = task.transformer.embedding.embeddings
+    table.assign(np.full(table.shape, np.nan))
+    plan = BatchPlan(pairs, 120, seed=0)
+
+    results = task.evaluate(
+        make_dataset(plan, strategy, last=1),
+        steps=1,
+        verbose=0,
+        return_dict=True,
+    )
+
+    assert not np.isfinite(results["loss"])
+    assert not np.isfinite(results["perplexity"])
+    assert "gradient_norm" not in results
 
 
 def test_the_divisions_are_uneven_and_leave_rows_of_padding(pairs):

@@ -56,10 +56,9 @@ class TeacherForcing(keras.Model):
         results = {name: mean.result() for name, mean in self.means.items()}
         likelihood = results.pop("negative_log_likelihood")
         results["perplexity"] = tf.exp(likelihood)
-        if isinstance(
-            tf.distribute.get_strategy(),
-            tf.distribute.MultiWorkerMirroredStrategy,
-        ):
+        strategy = tf.distribute.get_strategy()
+        several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        if several and not tf.distribute.in_cross_replica_context():
             # Keras would reduce them over an axis (tensorflow#72388).
             results = {k: tf.reshape(v, [1]) for k, v in results.items()}
         return results
@@ -74,8 +73,13 @@ class TeacherForcing(keras.Model):
 
     def test_step(self, batch):
         self.token_losses(micro_batch(batch, 0), training=False)
-        results = self.get_metrics_result()
-        del results["gradient_norm"]
+        # All of them: where a name is missing, Keras takes the mean of what
+        # the replicas say instead of these.
+        return self.get_metrics_result()
+
+    def evaluate(self, *args, **kwargs):
+        results = super().evaluate(*args, **kwargs)
+        del results["gradient_norm"]  # Nothing was trained.
         return results
 
     def gradients(self, batch):
@@ -116,9 +120,16 @@ class TeacherForcing(keras.Model):
         table = tf.convert_to_tensor(self.transformer.embedding.embeddings)
         nll, best = label_losses(states, table, labels)
         losses = nll + self._smoothing(states, table, labels)
-        update_mean(self.means["loss"], losses)
-        update_mean(self.means["negative_log_likelihood"], nll)
-        update_mean(self.means["accuracy"], tf.cast(best == labels, tf.float32))
+        right = tf.cast(best == labels, tf.float32)
+        for name, values in (
+            ("loss", losses),
+            ("negative_log_likelihood", nll),
+            ("accuracy", right),
+        ):
+            if training:
+                update_mean(self.means[name], values)
+            else:  # No update is skipped that would explain what is missing.
+                self.means[name].update_state(values)
         return losses
 
     def _smoothing(self, states, table, labels):
