@@ -202,6 +202,18 @@ def test_a_set_is_read_as_the_options_say(tmp_path):
             ["--source-language=de", *[f"{option(name)}=f" for name in FILES]],
             "are of --dataset. Received: --source-language and files",
         ),
+        (
+            ["--mixture=m", "--dataset=demo", "--train-split=train[:9%]"],
+            r'own "split". Received: --train-split train\[:9%\]',
+        ),
+        (
+            [
+                "--mixture=m",
+                *[f"{option(name)}=f" for name in FILES[2:]],
+                "--validation-split=test",
+            ],
+            "must come with --dataset. Received: --validation-split test",
+        ),
     ],
 )
 def test_refuses_options_that_do_not_go_together(options, message):

@@ -119,6 +119,16 @@ def check_arguments(args: argparse.Namespace) -> None:
             f"{', '.join(map(option, OF_SETS))} are of --dataset. "
             f"Received: {', '.join(given)} and files"
         )
+    if args.train_split and args.mixture:
+        raise UserError(
+            'a source of --mixture must name its own "split". '
+            f"Received: --train-split {args.train_split}"
+        )
+    if args.validation_split and not args.dataset:
+        raise UserError(
+            "--validation-split must come with --dataset. "
+            f"Received: --validation-split {args.validation_split} and files"
+        )
 
 
 def check_parsing(args: argparse.Namespace, trees: list[str]) -> None:
