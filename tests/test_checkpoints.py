@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 import re
 import shutil
 import types
@@ -18,8 +19,8 @@ from tests.test_fit import preset
 from train import checkpoints
 from train.best import BestCheckpoints
 from train.best import best_steps
-from train.best import saved_steps
 from train.fit import make_task
+from train.run_folder import saved_steps
 from train.run_state import RunState
 
 # Losses of the validation set after each round of three updates.
@@ -173,6 +174,74 @@ def test_what_cannot_be_read_is_named(finished, tmp_path, monkeypatch, capsys):
     assert "the checkpoints there: none." in refusal(
         capsys, run_dir, "--last", "1"
     )
+
+
+def test_the_last_are_those_of_whole_rounds(finished, tmp_path, capsys):
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished, run_dir)
+    folder = run_dir / "checkpoints"
+    for path in folder.glob("ckpt-15.*"):  # Of a round that was interrupted.
+        shutil.copy(path, folder / path.name.replace("15", "16"))
+
+    output = str(tmp_path / "mean.keras")
+    command = ["average", "--run-dir", str(run_dir), "--output", output]
+    checkpoints.main([*command, "--last", "1"])
+
+    assert capsys.readouterr().out.endswith("ckpt-15\n")
+
+
+def test_a_run_that_was_killed_before_it_deleted_has_no_more_checkpoints(
+    finished, tmp_path
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished, run_dir)
+    folder = run_dir / "checkpoints"
+    for path in folder.glob("ckpt-9.*"):
+        shutil.copy(path, folder / path.name.replace("9", "6"))
+    strategy = tf.distribute.get_strategy()
+    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    state = RunState(task, run_dir, steps=15, keep=3)
+
+    state.restore()
+
+    names = [pathlib.Path(path).name for path in state.checkpoints]
+    assert names == ["ckpt-9", "ckpt-12", "ckpt-15"]
+
+
+def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
+    strategy = tf.distribute.get_strategy()
+    settings = dataclasses.replace(SETTINGS, average_decay=0.9)
+    task = make_task(preset(), VOCABULARY_SIZE, 16, settings, strategy)
+    averages = task.optimizer.averages
+    for weight, average in zip(
+        task.transformer.trainable_weights, averages, strict=True
+    ):
+        weight.assign(tf.ones(weight.shape))
+        average.assign(tf.fill(average.shape, 3.0))
+    state = RunState(task, tmp_path, steps=3, keep=1)
+    state.set_params({"steps": 1})
+    state.on_train_batch_end(0)
+    description = {
+        "arguments": {
+            "vocabulary_size": VOCABULARY_SIZE,
+            "max_length": 16,
+            "average_decay": 0.9,
+        },
+        "preset": dataclasses.asdict(preset()),
+    }
+    (tmp_path / "arguments.json").write_text(json.dumps(description))
+    output = tmp_path / "mean.keras"
+
+    checkpoints.main(
+        ["average", "--run-dir", str(tmp_path), "--output", str(output)]
+        + ["--steps", "0"]
+    )
+
+    assert "the mean of the moving averages in" in capsys.readouterr().out
+    for weight in keras.saving.load_model(output).get_weights():
+        np.testing.assert_array_equal(weight, 3.0)
+    with zipfile.ZipFile(output) as file:
+        assert json.loads(file.comment)["moving_average"]
 
 
 def rounds(values, column="val_loss"):

@@ -21,6 +21,7 @@ from tests.test_fit import weights_after_twenty_updates
 from tests.test_interruption import OPTIONS
 from tests.test_interruption import corpus  # noqa: F401  A fixture.
 from train import cluster
+from train.fit import make_strategy
 
 
 def free_ports(count):
@@ -80,12 +81,17 @@ def test_two_workers_take_the_steps_of_one_device(tmp_path):
 
     together = np.load(path)
     for name, tolerance in (("sgd", 1e-6), ("adam", 5e-5)):
-        alone, _ = weights_after_twenty_updates(
+        alone, figures = weights_after_twenty_updates(
             make_training_pairs(), name == "adam"
         )
         for i, array in enumerate(alone):
             np.testing.assert_allclose(
                 together[f"{name}-{i}"], array, atol=tolerance
+            )
+        assert "val_perplexity" in figures
+        for figure, value in figures.items():
+            np.testing.assert_allclose(
+                together[f"{name}-{figure}"].ravel(), value, rtol=1e-4
             )
 
 
@@ -99,6 +105,8 @@ def test_a_lost_worker_ends_the_others_and_the_job_goes_on(
     options += ["--steps=80", "--round-steps=20"]
     command = ["train", *options, "--run-dir", str(tmp_path / "job")]
     workers = start_workers([command] * 2)
+    # The chief knows the rounds that it had; the other one cannot.
+    again = [o for o in command if not o.startswith("--round-steps")]
     first = tmp_path / "job" / "checkpoints" / "ckpt-20.index"
     deadline = time.monotonic() + 200
     while not first.exists() and time.monotonic() < deadline:
@@ -109,7 +117,7 @@ def test_a_lost_worker_ends_the_others_and_the_job_goes_on(
 
     assert code == 1, output
     assert output.splitlines()[-1].startswith("error: another worker is gone")
-    for code, output in finish(start_workers([command] * 2)):
+    for code, output in finish(start_workers([again] * 2)):
         assert code == 0, output
         assert "continuing after update" in output
     train_command.main([*options, "--run-dir", str(tmp_path / "alone")])
@@ -167,7 +175,7 @@ def test_workers_refuse_another_text_than_the_chiefs(
         start_workers([["train", *options], ["train", *other]]), 100
     ):
         assert code == 2, output
-        assert "These differ: train_source, train" in output
+        assert "These differ: train, tokenizer\n" in output
 
 
 @pytest.mark.parametrize(
@@ -202,6 +210,14 @@ def test_refuses_a_tf_config_that_is_no_json_object(monkeypatch, config):
 
     with pytest.raises(UserError, match="TF_CONFIG must be a JSON object"):
         cluster.is_chief()
+
+
+def test_the_machines_show_the_devices(monkeypatch):
+    config = {"cluster": {"worker": ["a:1", "b:1"]}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+    with pytest.raises(UserError, match="CUDA_VISIBLE.*--devices GPU:1"):
+        make_strategy(["GPU:1"])
 
 
 def test_refuses_a_task_that_is_not_in_the_cluster(monkeypatch):

@@ -1,8 +1,10 @@
 """Tests of `python -m train`."""
 
 import csv
+import gzip
 import hashlib
 import json
+import pathlib
 import shutil
 
 import keras
@@ -14,6 +16,7 @@ import train.__main__ as train_command
 from keras_transformer import Preset
 from keras_transformer import SubwordTokenizer
 from keras_transformer.errors import UserError
+from train import run_folder
 from train.best import best_steps
 from train.corpus import demo_pairs
 from train.fine_tuning import load_finished
@@ -124,13 +127,76 @@ def test_a_run_that_has_ended_goes_on_with_more_steps(
     assert "steps: 5 there, 4 here" in line
 
 
-def test_other_arguments_are_refused_by_name(finished, corpus, capsys):
-    changed = ["--seed", "7", "--dropout", "0.2"]
-    line = refusal(capsys, ["--run-dir", finished, *corpus, *TINY, *changed])
+def describe(options):
+    """What `arguments.json` would say of a run with these options."""
+    args = train_command.parse_arguments([str(option) for option in options])
+    preset = train_command.resolve(args, None)
+    pairs = train_command.sources.load_corpus(args)
+    return run_folder.describe(args, preset, *pairs)
 
-    assert "seed: 0 there, 7 here" in line
-    assert "dropout: None there, 0.2 here" in line
-    assert "preset" not in line
+
+def test_a_mistake_in_the_number_of_steps_can_be_mended(
+    finished, corpus, tmp_path
+):
+    options = ["--run-dir", finished, *corpus, *TINY]
+    there = json.loads((finished / "arguments.json").read_text())
+    there["preset"]["steps"] = there["arguments"]["steps"] = 40_000
+    run_dir = tmp_path / "copy"
+    (run_dir / "checkpoints").mkdir(parents=True)
+    (run_dir / "checkpoints" / "ckpt-300.index").touch()
+    (run_dir / "arguments.json").write_text(json.dumps(there))
+
+    for steps in (300, 4_000, 90_000):
+        run_folder.find(run_dir, describe([*options, "--steps", steps]))
+    with pytest.raises(UserError, match="steps: 40000 there, 299 here"):
+        run_folder.find(run_dir, describe([*options, "--steps", 299]))
+    # Left out, it does not ask for the 8,000 of the preset.
+    there["preset"]["steps"] = 500
+    (run_dir / "arguments.json").write_text(json.dumps(there))
+    left_out = describe(o for o in options if not str(o).startswith("--steps"))
+    with pytest.raises(UserError, match="steps: 500 there, 8000 here"):
+        run_folder.find(run_dir, left_out)
+
+
+@pytest.mark.parametrize(
+    ("changes", "messages"),
+    [
+        (["--seed", "7"], ["seed: 0 there, 7 here"]),
+        (
+            ["--dropout", "0", "--label-smoothing", "0"],
+            ["dropout: 0.3 there, 0.0 here", "label_smoothing: 0.1 there, 0.0"],
+        ),
+        (["--round-steps", "1"], ["round_steps: 2 there, 1 here"]),
+        (["--clip-norm", "1"], ["clip_norm: None there, 1.0 here"]),
+        (["--norm", "pre"], ["norm: post there, pre here"]),
+    ],
+)
+def test_other_arguments_are_refused_by_name(
+    finished, corpus, capsys, changes, messages
+):
+    line = refusal(capsys, ["--run-dir", finished, *corpus, *TINY, *changes])
+
+    for message in messages:
+        assert message in line
+    assert line.count(" there, ") == len(messages)
+
+
+def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
+    finished, corpus, tmp_path
+):
+    moved = list(corpus)
+    for i in range(1, len(moved), 2):
+        moved[i] = tmp_path / f"{i}.gz"
+        moved[i].write_bytes(
+            gzip.compress(pathlib.Path(corpus[i]).read_bytes())
+        )
+    options = ["--run-dir", finished, *moved, *TINY]
+
+    found = run_folder.find(
+        finished, describe([*options, "--max-tokens-per-replica", "512"])
+    )
+
+    assert found["round_steps"] == 2
 
 
 def test_changed_text_is_refused(finished, corpus, tmp_path, capsys):
@@ -140,8 +206,8 @@ def test_changed_text_is_refused(finished, corpus, tmp_path, capsys):
 
     line = refusal(capsys, ["--run-dir", finished, *copies, *TINY])
 
-    assert "train_target:" in line
     assert "train: " in line
+    assert "validation: " not in line
 
 
 def test_the_demo_writes_its_test_sets(tmp_path, capsys):

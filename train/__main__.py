@@ -7,11 +7,11 @@ continues a run that was interrupted, and with more --steps one that has ended.
 
 import argparse
 import dataclasses
-import math
 import pathlib
 import sys
 import tempfile
 
+import numpy as np
 import sentencepiece
 import tensorflow as tf
 
@@ -80,12 +80,7 @@ def report_corpus(
     num_replicas: int,
 ) -> None:
     """Says and writes what the run trains on."""
-    plan = batches.BatchPlan(
-        encoded[0].pairs,
-        args.batch_tokens,
-        args.seed,
-        math.lcm(batches.ROW_MULTIPLE, num_replicas),
-    )
+    plan = batches.BatchPlan(encoded[0].pairs, args.batch_tokens, args.seed)
     report.write_report(
         report.make_report(
             *encoded,
@@ -144,8 +139,9 @@ def make_settings(
         **{
             **given,
             "round_steps": round_steps,
-            "keep": args.average,
-            "keep_best": args.keep_best or 0,
+            # Of several workers the chief keeps what anyone looks for.
+            "keep": args.average if cluster.is_chief() else 1,
+            "keep_best": (args.keep_best or 0) if cluster.is_chief() else 0,
             "best_by": args.best_by or "loss",
         }
     )
@@ -155,16 +151,15 @@ def check_workers(
     args: argparse.Namespace, description: dict, strategy
 ) -> None:
     """Refuses workers that would train on something else than the chief."""
-    if cluster.is_multi_worker():
-        tokenizer = (args.run_dir / "tokenizer.model").read_bytes()
-        cluster.check_equal(
-            strategy,
-            {
-                **description["arguments"],
-                **description["corpus"],
-                "tokenizer": tokenizer,
-            },
-        )
+    tokenizer = (args.run_dir / "tokenizer.model").read_bytes()
+    what = {
+        **description["arguments"],
+        **description["corpus"],
+        "tokenizer": tokenizer,
+    }
+    for name in run_folder.FILES:
+        del what[name]
+    cluster.check_equal(strategy, what)
 
 
 def write_model(args: argparse.Namespace, transformer, state) -> None:
@@ -195,17 +190,22 @@ def run(args: argparse.Namespace) -> None:
     if args.from_arguments:
         options.say_what_differs(args.from_arguments, description)
     there = run_folder.find(args.run_dir, description)
-    round_steps = choose_round_steps(args, preset, there)
-    description["round_steps"] = round_steps
+    description["round_steps"] = choose_round_steps(args, preset, there)
     if args.dataset == "demo":
         write_demo_tests(args.run_dir / "demo")
     proto = start.model_proto if start else None
     encoded = encode_corpus(args, pairs, there is not None, proto)
-    settings = make_settings(args, round_steps)
     if args.deterministic:
         tf.config.experimental.enable_op_determinism()
     strategy = fit.make_strategy(args.devices)
-    check_workers(args, description, strategy)
+    if cluster.is_multi_worker():
+        check_workers(args, description, strategy)
+        # The others know no run that goes on, and would choose anew.
+        (chiefs,) = cluster.broadcast(
+            strategy, [np.array(description["round_steps"])]
+        )
+        description["round_steps"] = int(chiefs)
+    settings = make_settings(args, description["round_steps"])
     try:
         task = fit.make_task(
             preset, args.vocabulary_size, args.max_length, settings, strategy

@@ -33,12 +33,9 @@ class BatchPlan:
         pairs: The encoded corpus.
         batch_tokens: Positive int, positions of the longer side in a batch,
             padding included: a batch of sentences padded to `length` has
-            `batch_tokens // length` rows, rounded down to a multiple of
-            `row_multiple`, and that many at least.
+            `batch_tokens // length` rows, rounded down to a multiple of 8, and
+            8 at least: 2, 4 and 8 devices get as many each.
         seed: Int, seed of the order.
-        row_multiple: Positive int, what rows are a multiple of: 8, so that
-            2, 4 and 8 devices see the same batches, or what else the number
-            of devices divides.
 
     Attributes:
         shapes: Tuple of `(rows, source length, target length)`, shortest
@@ -50,13 +47,7 @@ class BatchPlan:
         fill: Float in (0, 1], real tokens over positions, of both sides.
     """
 
-    def __init__(
-        self,
-        pairs: EncodedPairs,
-        batch_tokens: int,
-        seed: int,
-        row_multiple: int = ROW_MULTIPLE,
-    ):
+    def __init__(self, pairs: EncodedPairs, batch_tokens: int, seed: int):
         self._pairs = pairs
         self._seed = seed
         sides = [pairs.sources.lengths, pairs.targets.lengths]
@@ -65,7 +56,7 @@ class BatchPlan:
         bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
         self._bucket = bucket_of.astype(np.uint8)[sizes]
         self.shapes = tuple(
-            (rows_of(batch_tokens, max(lengths), row_multiple), *lengths)
+            (rows_of(batch_tokens, max(lengths)), *lengths)
             for lengths in zip(
                 *(longest_of(side, sizes, boundaries) for side in sides),
                 strict=True,
@@ -194,9 +185,9 @@ class Order:
         return shape, self.pairs[start:end]
 
 
-def rows_of(batch_tokens: int, length: int, row_multiple: int) -> int:
-    rows = batch_tokens // length // row_multiple * row_multiple
-    return max(row_multiple, rows)
+def rows_of(batch_tokens: int, length: int) -> int:
+    rows = batch_tokens // length // ROW_MULTIPLE * ROW_MULTIPLE
+    return max(ROW_MULTIPLE, rows)
 
 
 def shift_right(labels: np.ndarray) -> np.ndarray:
@@ -246,10 +237,10 @@ def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
     cost = np.where(np.arange(longest + 1) > 0, np.inf, 0.0)
     chosen = []
     ends = np.arange(longest + 1)
+    # added[i, j]: positions of everything in (j, i], padded to i.
+    added = (sequences[:, None] - sequences[None, :]) * ends[:, None]
     for _ in range(count):
-        # candidates[i, j]: boundary j < i, everything in (j, i] padded to i.
-        between = sequences[:, None] - sequences[None, :]
-        candidates = cost[None, :] + between * ends[:, None]
+        candidates = cost[None, :] + added  # Boundary j < i, then i.
         candidates[ends[:, None] < ends[None, :]] = np.inf
         chosen.append(np.argmin(candidates, axis=1))
         cost = np.min(candidates, axis=1)

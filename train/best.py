@@ -9,9 +9,9 @@ import keras
 import tensorflow as tf
 
 from train import cluster
+from train.run_folder import saved_steps
 from train.run_folder import write_atomically
 from train.run_state import RunState
-from train.run_state import saved_steps
 
 # What is compared: a column of `history.csv`, and the sign of better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1)}

@@ -20,7 +20,8 @@ from keras_transformer.errors import exit_on_user_error
 from train import run_folder
 from train.best import best_steps
 from train.options import positive
-from train.run_state import saved_steps
+from train.run_folder import read_history
+from train.run_folder import saved_steps
 
 # What TensorFlow raises on a checkpoint that is damaged, or of other shapes.
 UNREADABLE = (tf.errors.OpError, AssertionError, IndexError, ValueError)
@@ -98,19 +99,24 @@ def write_model(
     beside.replace(path)
 
 
-def model_of(run_dir: pathlib.Path) -> Transformer:
+def model_of(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
     """Makes the model that a run trains, with random weights.
+
+    Returns:
+        The model, and whether the run keeps moving averages of its weights.
 
     Raises:
         UserError: If the folder holds no run.
     """
     description = run_folder.read(run_dir, "--run-dir")
-    return Transformer.from_preset(
+    arguments = description["arguments"]
+    model = Transformer.from_preset(
         Preset(**description["preset"]),
-        description["arguments"]["vocabulary_size"],
-        sequence_length=description["arguments"]["max_length"],
+        arguments["vocabulary_size"],
+        sequence_length=arguments["max_length"],
         name="transformer",
     )
+    return model, arguments.get("average_decay") is not None
 
 
 def choose(args: argparse.Namespace) -> list[pathlib.Path]:
@@ -122,6 +128,9 @@ def choose(args: argparse.Namespace) -> list[pathlib.Path]:
     last = saved_steps(args.run_dir / "checkpoints")
     best = saved_steps(args.run_dir / "best")
     if args.last:
+        # An interrupted round has one too, nearly the next one's.
+        ends = [int(row["step"]) for row in read_history(args.run_dir)]
+        last = {step: path for step, path in last.items() if step in ends}
         return pick(sorted(last)[-args.last :], last, "--last", args.last)
     if args.best:
         steps = best_steps(args.run_dir)[: args.best]
@@ -178,11 +187,13 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def run(args: argparse.Namespace) -> None:
     if args.output.suffix != ".keras":
         raise UserError(f"--output must end in .keras. Received: {args.output}")
-    model = model_of(args.run_dir)
+    model, moving = model_of(args.run_dir)
     paths = choose(args)
-    write_model(args.output, average_checkpoints(model, paths), paths)
+    averaged = average_checkpoints(model, paths, moving)
+    write_model(args.output, averaged, paths, moving)
+    what = "the moving averages in " if moving else ""
     names = ", ".join(str(path) for path in paths)
-    print(f"{args.output} is the mean of {names}")
+    print(f"{args.output} is the mean of {what}{names}")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -15,7 +15,6 @@ from keras_transformer.errors import UserError
 from train import cluster
 from train import signals
 from train.attention_pictures import AttentionPictures
-from train.batches import ROW_MULTIPLE
 from train.batches import BatchPlan
 from train.batches import make_dataset
 from train.best import BestCheckpoints
@@ -99,9 +98,16 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
             the CPU where there is none.
 
     Raises:
-        UserError: If there is no such device.
+        UserError: If there is no such device, or if it is not for this
+            option to choose.
     """
     if cluster.is_multi_worker():
+        if devices:
+            raise UserError(
+                "CUDA_VISIBLE_DEVICES chooses the GPUs of a machine where "
+                "TF_CONFIG is set, and --devices must be left out. "
+                f"Received: --devices {' '.join(devices)}"
+            )
         return cluster.make_strategy()
     there = [
         device.name.removeprefix("/device:")
@@ -190,17 +196,10 @@ def fit(
         SystemExit: If a signal ended the run; what was reached is saved.
         UserError: If the training diverged.
     """
-    replicas = strategy.num_replicas_in_sync
-    multiple = math.lcm(ROW_MULTIPLE, replicas)
-    plan = BatchPlan(
-        train_pairs, settings.batch_tokens, settings.seed, multiple
-    )
-    micro_batches = settings.micro_batches(plan, replicas)
+    plan = BatchPlan(train_pairs, settings.batch_tokens, settings.seed)
+    micro_batches = settings.micro_batches(plan, strategy.num_replicas_in_sync)
     validation = BatchPlan(
-        validation_pairs,
-        settings.batch_tokens // micro_batches,
-        settings.seed,
-        multiple,
+        validation_pairs, settings.batch_tokens // micro_batches, settings.seed
     )
 
     def validation_data():

@@ -127,7 +127,10 @@ def parse(
     args = parser.parse_args(argv)
     if args.from_arguments is None:
         return args
-    there = read_description(args.from_arguments)["arguments"]
+    description = read_description(args.from_arguments)
+    # Rounds without the option hang on the steps, which may have grown.
+    rounds = description.get("round_steps")
+    there = {**description["arguments"], "round_steps": rounds}
     unknown = there.keys() - vars(args).keys()
     if unknown:
         raise UserError(
@@ -157,7 +160,7 @@ def read_description(path: pathlib.Path) -> dict:
 
 def say_what_differs(path: pathlib.Path, description: dict) -> None:
     """Tells in what a run is no exact repetition of another one."""
-    parts = ("arguments", "corpus", "init", "packages")
+    parts = ("arguments", "preset", "corpus", "init", "packages")
     found = run_folder.differences(read_description(path), description, parts)
     print(
         f"repeats {path} "

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import csv
 import dataclasses
 import fcntl
 import importlib.metadata
@@ -17,6 +18,25 @@ from train.corpus import Corpus
 
 # Where a run happens changes nothing in it.
 PLACES = ("run_dir", "devices", "cache_dir", "data_dir", "from_arguments")
+# What is in them counts, and the digests tell it.
+FILES = (
+    "train_source",
+    "train_target",
+    "validation_source",
+    "validation_target",
+    "train_trees",
+    "validation_trees",
+    "mixture",
+    "init_from",
+)
+# Options that say less than the numbers of the preset, or that may change.
+NOT_COMPARED = (
+    *FILES,
+    "preset",
+    *(field.name for field in dataclasses.fields(Preset)),
+    "round_steps",
+    "max_tokens_per_replica",
+)
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 
 
@@ -76,6 +96,9 @@ def read(run_dir: pathlib.Path, option: str) -> dict:
 def find(run_dir: pathlib.Path, description: dict) -> dict | None:
     """Returns the description of the run in a folder, or `None` without one.
 
+    No update hangs on the number of those that follow: with another `--steps`
+    the run goes on for longer, or ends earlier, if it is not beyond that.
+
     Raises:
         UserError: If it holds a run of other arguments, or of text that has
             changed since; the message says what differs.
@@ -84,10 +107,17 @@ def find(run_dir: pathlib.Path, description: dict) -> dict | None:
     if not path.exists():
         return None
     there = json.loads(path.read_text(encoding="utf-8"))
-    if there["preset"]["steps"] < description["preset"]["steps"]:
-        # No earlier update hangs on their number: a run may go on for longer.
-        there["arguments"]["steps"] = description["arguments"]["steps"]
-    found = differences(there, description, ("arguments", "corpus", "init"))
+    reached = max(saved_steps(run_dir / "checkpoints"), default=0)
+    steps = description["arguments"]["steps"]
+    if steps is not None and steps >= reached:
+        there["preset"]["steps"] = steps
+    parts = ("arguments", "preset", "corpus", "init")
+    found = differences(there, description, parts)
+    round_steps = description["arguments"]["round_steps"]
+    if round_steps not in (None, there["round_steps"]):
+        found.append(
+            f"round_steps: {there['round_steps']} there, {round_steps} here"
+        )
     if found:
         raise UserError(
             f"{run_dir} holds a run of other arguments; take them, or "
@@ -99,15 +129,37 @@ def find(run_dir: pathlib.Path, description: dict) -> dict | None:
 def differences(there: dict, here: dict, parts: tuple[str, ...]) -> list[str]:
     """Tells in which entries of some parts two descriptions differ.
 
-    An option that is not used here may be missing there: it may be newer.
+    An option that is used nowhere may be missing in one: it may be newer.
     """
     found = []
     for part in parts:
-        known = there.get(part, {})
-        for name, value in here[part].items():
-            if known.get(name) != value and (value or known.get(name)):
-                found.append(f"{name}: {known.get(name)} there, {value} here")
+        known, asked = there.get(part, {}), here[part]
+        if part == "preset":
+            known = dataclasses.asdict(Preset(**known))
+            known["description"] = asked["description"]
+        for name in [*asked, *(known.keys() - asked.keys())]:
+            old, new = known.get(name), asked.get(name)
+            used = any(x is not None and x is not False for x in (old, new))
+            compared = part != "arguments" or name not in NOT_COMPARED
+            if old != new and used and compared:
+                found.append(f"{name}: {old} there, {new} here")
     return found
+
+
+def read_history(run_dir: pathlib.Path) -> list[dict]:
+    """Returns the rows of `history.csv`, one for each whole round."""
+    path = run_dir / "history.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
+    """Returns the prefixes of a folder's checkpoints by step, ascending."""
+    # The index comes last, so what has one is whole.
+    paths = [path.with_suffix("") for path in folder.glob("ckpt-*.index")]
+    return dict(sorted((int(path.name[5:]), path) for path in paths))
 
 
 def claim(run_dir: pathlib.Path, description: dict) -> None:

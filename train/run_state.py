@@ -12,6 +12,8 @@ import tensorflow as tf
 
 from keras_transformer.errors import UserError
 from train import cluster
+from train.run_folder import read_history
+from train.run_folder import saved_steps
 from train.run_folder import write_atomically
 
 MOST_SKIPPED = 10
@@ -78,10 +80,11 @@ class RunState(keras.callbacks.Callback):
 
     @property
     def checkpoints(self) -> list[str]:
-        """Prefixes of the checkpoints of whole rounds, oldest first."""
+        """Prefixes of the latest checkpoints of whole rounds, oldest first."""
         saved = saved_steps(self._folder)
         ends = [int(row["step"]) for row in self._rows]
-        return [str(saved[step]) for step in ends if step in saved]
+        kept = [str(saved[step]) for step in ends if step in saved]
+        return kept[-self._keep :]
 
     @property
     def history(self) -> list[dict]:
@@ -120,10 +123,8 @@ class RunState(keras.callbacks.Callback):
         return 0
 
     def _resume_history(self, saved):
-        if self._history.exists():
-            with self._history.open(newline="") as file:
-                rows = list(csv.DictReader(file))
-            self._rows = [r for r in rows if int(r["step"]) <= self.updates]
+        rows = read_history(self._history.parent)
+        self._rows = [r for r in rows if int(r["step"]) <= self.updates]
         ended = self._rows and int(self._rows[-1]["step"]) == self.updates
         if not ended:  # `fit` forgets the means when it begins the round.
             reader = tf.train.load_checkpoint(str(saved))
@@ -214,7 +215,7 @@ class RunState(keras.callbacks.Callback):
             path.replace(self._folder / path.name)
 
     def _delete_old(self):
-        kept = self.checkpoints[-self._keep :]
+        kept = self.checkpoints
         for path in saved_steps(self._folder).values():
             if str(path) not in kept:
                 delete(path)
@@ -231,13 +232,6 @@ class RunState(keras.callbacks.Callback):
             time.sleep(1)  # but may not have read this one's part of the sum.
         # Where another worker got the signal, this one ends as if it had.
         raise SystemExit(128 + (self._signals or [signal.SIGTERM])[0])
-
-
-def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
-    """Returns the prefixes of a folder's checkpoints by step, ascending."""
-    # The index comes last, so what has one is whole.
-    paths = [path.with_suffix("") for path in folder.glob("ckpt-*.index")]
-    return dict(sorted((int(path.name[5:]), path) for path in paths))
 
 
 def delete(prefix: pathlib.Path) -> None:

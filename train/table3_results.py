@@ -1,6 +1,5 @@
 """What Table 3 says, and what is known of the rows in a folder."""
 
-import csv
 import json
 import pathlib
 
@@ -79,8 +78,7 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
         return None
     preset = Preset(**run_folder.read(run_dir, "--run-dir")["preset"])
     report = json.loads((run_dir / "report.json").read_text("utf-8"))
-    with (run_dir / "history.csv").open(newline="") as file:
-        history = list(csv.DictReader(file))
+    history = run_folder.read_history(run_dir)
     text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
     if not int(history[-1]["step"]) == text["step"] == preset.steps:
         return None  # It is being trained further.
