@@ -6,9 +6,12 @@ Axes: `B` batch, `T` queries, `S` keys, `H` heads, `D` features, `K` beams.
 import keras
 from keras import ops
 
+from keras_transformer.cache import is_end
+from keras_transformer.cache import update
 from keras_transformer.checks import check_fraction
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
+from keras_transformer.checks import check_sequences
 from keras_transformer.linear import Linear
 from keras_transformer.linear import batch_and_length
 from keras_transformer.masks import causal_mask
@@ -46,7 +49,8 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
     logits = ops.einsum("BHTd,BHSd->BHTS", query, key)
     logits = ops.cast(logits, "float32")
     if mask is not None:
-        logits = logits + ops.where(mask, 0.0, MASKED)
+        hidden = ops.cast(ops.logical_not(mask), "float32")
+        logits = logits + hidden * MASKED
     if logits.shape[-1] == 1:  # Keras warns of a softmax over one key.
         weights = ops.ones_like(logits)
     else:
@@ -91,7 +95,8 @@ class MultiHeadAttention(keras.layers.Layer):
         key_mask: Bool tensor `(B, S)`, likewise; both hold where both come.
             With `cache_update_index` neither is looked at: what Keras fills
             in speaks of the new keys alone.
-        attention_mask: Bool tensor that broadcasts to `(B, T, S)`.
+        attention_mask: Bool tensor `(T, S)`, or one that broadcasts to
+            `(B, T, S)`.
         use_causal_mask: Bool, whether query `i` sees only keys up to `i`,
             counted from `cache_update_index` where there is a cache.
         cache: Pair `(keys, values)` of shapes `(B, H, L, key_dim)` and
@@ -104,7 +109,8 @@ class MultiHeadAttention(keras.layers.Layer):
             may be `K` times that of the cache: `K` consecutive rows (the
             beams of a sentence) share a row of it.
         cache_update_index: Int or int scalar tensor, the position of the
-            first query, below `L`; or -1, behind the last: the cache grows.
+            first query, `L - T` at most; or the int -1, behind the last: the
+            cache grows. A tensor is not checked.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
@@ -122,8 +128,9 @@ class MultiHeadAttention(keras.layers.Layer):
     Raises:
         ValueError: If `num_heads`, `key_dim` or `value_dim` is no positive
             int, if `dropout` is not in [0, 1), if a last dimension is unknown
-            when the layer is built, or if `cache_update_index` comes without
-            `cache`.
+            when the layer is built, if `query`, `value`, `key` or
+            `attention_mask` is of another rank, or if `cache_update_index`
+            comes without `cache` or is an int that lies outside of it.
 
     Example:
         >>> layer = keras_transformer.MultiHeadAttention(
@@ -207,34 +214,21 @@ class MultiHeadAttention(keras.layers.Layer):
                 "`cache_update_index` needs a `cache` to write to. "
                 f"Received: cache_update_index={cache_update_index}, cache=None"
             )
-        length = ops.shape(query)[1]
+        check_sequences(query=query, value=value, key=key)
         queries = self.query_projection(query)
-        start_index = cache_update_index
-        if cache is None:
-            keys, values = self.make_cache(value, key)
-            start_index = 0
-        elif cache_update_index is None:
-            keys, values = cache
-            start_index = 0
+        if cache is not None and cache_update_index is None:
             # The beams of a sentence are so many more queries to its cache.
-            width = queries.shape[-1]
-            queries = ops.reshape(queries, (ops.shape(keys)[0], -1, width))
-        else:
-            update = write
-            if is_end(cache_update_index):
-                update = append
-                start_index = ops.shape(cache[0])[2]
-                # The last position sees all.
-                use_causal_mask = use_causal_mask and query.shape[1] != 1
-            keys, values = (
-                update(old, new, cache_update_index)
-                for old, new in zip(
-                    cache, self.make_cache(value, key), strict=True
-                )
-            )
+            rows, width = ops.shape(cache[0])[0], queries.shape[-1]
+            queries = ops.reshape(queries, (rows, -1, width))
+        keys, values, start_index = self._keys_and_values(
+            value, key, cache, cache_update_index
+        )
+        if cache_update_index is not None:
             value_mask = key_mask = None
+            if is_end(cache_update_index) and query.shape[1] == 1:
+                use_causal_mask = False  # The last position sees all.
         mask = self._combine_masks(
-            length,
+            ops.shape(query)[1],
             ops.shape(keys)[2],
             value_mask,
             key_mask,
@@ -259,6 +253,21 @@ class MultiHeadAttention(keras.layers.Layer):
         if cache_update_index is not None:
             returned += ((keys, values),)
         return returned if len(returned) > 1 else returned[0]
+
+    def _keys_and_values(self, value, key, cache, cache_update_index):
+        """Returns what is looked at, and where the first query stands in it."""
+        if cache is None:
+            return *self.make_cache(value, key), 0
+        if cache_update_index is None:
+            return *cache, 0
+        start_index = cache_update_index
+        if is_end(cache_update_index):
+            start_index = ops.shape(cache[0])[2]
+        keys, values = (
+            update(old, new, cache_update_index)
+            for old, new in zip(cache, self.make_cache(value, key), strict=True)
+        )
+        return keys, values, start_index
 
     def make_cache(self, value, key=None):
         """Projects keys and values once, for calls that share them.
@@ -296,7 +305,12 @@ class MultiHeadAttention(keras.layers.Layer):
         padding = (value_mask, key_mask)
         masks = [m[:, None, None, :] for m in padding if m is not None]
         if attention_mask is not None:
-            masks.append(attention_mask[:, None, :, :])
+            if len(attention_mask.shape) not in (2, 3):
+                raise ValueError(
+                    "`attention_mask` must be of shape (T, S) or (B, T, S). "
+                    f"Received: shape {tuple(attention_mask.shape)}"
+                )
+            masks.append(ops.expand_dims(attention_mask, -3))
         if use_causal_mask:
             mask = causal_mask(length, key_length, start_index)
             masks.append(mask[None, None, :, :])
@@ -324,26 +338,3 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "use_bias": self.use_bias,
         }
-
-
-def is_end(cache_update_index):
-    """Tells whether the index is the one that lets a cache grow."""
-    return isinstance(cache_update_index, int) and cache_update_index == -1
-
-
-def append(cache, update, _):
-    """Puts `update` `(B, H, T, d)` behind `cache` `(B, H, L, d)`."""
-    return ops.concatenate([cache, update], axis=2)
-
-
-def write(cache, update, index):
-    """Writes `update` `(B, H, T, d)` into `cache` `(B, H, L, d)` at `index`.
-
-    Selects instead of slicing: it compiles on every backend and, unlike the
-    op behind `ops.slice_update`, is one that every TensorFlow server has.
-    """
-    offset = ops.subtract(ops.arange(ops.shape(cache)[2]), index)  # (L,)
-    length = ops.shape(update)[2]
-    spread = ops.take(update, ops.clip(offset, 0, length - 1), axis=2)
-    inside = ops.logical_and(offset >= 0, offset < length)
-    return ops.where(inside[None, None, :, None], spread, cache)

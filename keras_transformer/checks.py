@@ -33,3 +33,13 @@ def check_known_width(name, shape):
             f"The last dimension of `{name}` must be known. "
             f"Received: {name} of shape {tuple(shape)}"
         )
+
+
+def check_sequences(**tensors):
+    """Raises `ValueError` unless all tensors are of rank 3, or `None`."""
+    for name, tensor in tensors.items():
+        if tensor is not None and len(tensor.shape) != 3:
+            raise ValueError(
+                f"`{name}` must be of shape (batch, length, features). "
+                f"Received: {name} of shape {tuple(tensor.shape)}"
+            )

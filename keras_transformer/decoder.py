@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.cache import check_cache
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
 from keras_transformer.feed_forward import FeedForward
@@ -370,13 +371,3 @@ class Decoder(keras.layers.Layer):
             "dropout": self.dropout,
             "norm": self.norm,
         }
-
-
-def check_cache(cache, cache_update_index):
-    """Raises `ValueError` if only one of the two is given."""
-    if (cache is None) != (cache_update_index is None):
-        only = "cache" if cache_update_index is None else "cache_update_index"
-        raise ValueError(
-            "`cache` and `cache_update_index` come together. "
-            f"Received: only `{only}`"
-        )

@@ -321,12 +321,12 @@ def _best_tokens(logits, forced, beam_size, forbidden_ids):
     forbidden = tf.reduce_any(
         tf.range(size)[:, None] == tf.constant(forbidden_ids, tf.int32), axis=1
     )
+    only = tf.repeat(forced, beam_size)[:, None]
+    own = tf.gather(logits, only, batch_dims=1)  # Also where it is forbidden.
     logits += tf.where(forbidden, -float("inf"), 0.0)
     values, tokens = tf.math.top_k(logits, tf.minimum(beam_size, size))
     wants_end = tokens[:, 0] == END_ID
-    only = tf.repeat(forced, beam_size)[:, None]
     # The forced token alone: its own value once, and no other choice.
-    own = tf.gather(logits, only, batch_dims=1)
     own = tf.concat([own, tf.fill(tf.shape(values[:, 1:]), -float("inf"))], 1)
     values = tf.where(only != PADDING_ID, own, values)
     tokens = tf.where(only != PADDING_ID, only, tokens)

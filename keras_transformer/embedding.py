@@ -37,7 +37,8 @@ class TokenEmbedding(keras.layers.Layer):
         of their inputs.
 
     Raises:
-        ValueError: If `vocabulary_size` or `hidden_dim` is no positive int.
+        ValueError: If `vocabulary_size` or `hidden_dim` is no positive int, or
+            if ids are of a float dtype, that of a `keras.Input` without one.
 
     Example:
         >>> layer = keras_transformer.TokenEmbedding(1000, 512)
@@ -67,13 +68,15 @@ class TokenEmbedding(keras.layers.Layer):
         table = ops.convert_to_tensor(self.embeddings)
         if reverse:
             return ops.matmul(inputs, ops.transpose(table))
+        check_ids(inputs)
+        ids = ops.cast(inputs, "int32")
         scale = ops.cast(self.hidden_dim**0.5, table.dtype)
         if training:
             # A product has a dense gradient. TensorFlow's of rows alone lists
             # them, and Keras's Adam squares those of an id that comes twice
             # before it adds them up.
-            return ops.take(table * scale, inputs, axis=0)
-        return ops.take(table, inputs, axis=0) * scale
+            return ops.take(table * scale, ids, axis=0)
+        return ops.take(table, ids, axis=0) * scale
 
     def compute_mask(self, inputs, mask=None):
         if keras.backend.is_float_dtype(inputs.dtype):
@@ -86,6 +89,8 @@ class TokenEmbedding(keras.layers.Layer):
         return (*input_shape, self.hidden_dim)
 
     def compute_output_spec(self, inputs, reverse=False, training=None):
+        if not reverse:
+            check_ids(inputs)
         shape = self.compute_output_shape(inputs.shape, reverse)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
@@ -95,6 +100,16 @@ class TokenEmbedding(keras.layers.Layer):
             "vocabulary_size": self.vocabulary_size,
             "hidden_dim": self.hidden_dim,
         }
+
+
+def check_ids(ids):
+    """Raises `ValueError` if ids are of a float dtype."""
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if keras.backend.is_float_dtype(dtype):
+        raise ValueError(
+            '`inputs` must be ids of an int dtype (keras.Input(…, dtype="int32'
+            f'")), or come with reverse=True. Received: dtype {dtype}'
+        )
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -152,7 +167,8 @@ class SinePositionEncoding(keras.layers.Layer):
         rates = ops.power(float(self.max_wavelength), -exponents)
         angles = positions[:, None] * rates[None, :]  # (T, ⌈D/2⌉)
         pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
-        table = ops.reshape(pairs, (length, -1))[:, :hidden_dim]
+        table = ops.reshape(pairs, (length, 2 * rates.shape[0]))
+        table = table[:, :hidden_dim]
         table = ops.cast(table, self.compute_dtype)
         return ops.broadcast_to(table[None], ops.shape(inputs))
 

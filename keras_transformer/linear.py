@@ -12,13 +12,15 @@ class Linear(keras.layers.Dense):
     product of matrices, at each step of a search.
 
     Call arguments:
-        inputs: Float tensor `(B, T, D)`.
+        inputs: Float tensor `(B, T, D)`, or of any other rank above 1.
 
     Returns:
         Float tensor `(B, T, units)` in the compute dtype.
     """
 
     def call(self, inputs):
+        if len(inputs.shape) != 3:
+            return super().call(inputs)
         width = inputs.shape[-1]
         rows = super().call(ops.reshape(inputs, (-1, width)))
         return ops.reshape(rows, (*batch_and_length(inputs), self.units))

@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
+from keras_transformer.checks import check_choice
 from keras_transformer.checks import check_fraction
-from keras_transformer.masks import padding_mask
+from keras_transformer.masks import token_weights
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -29,13 +30,15 @@ class SmoothedCrossentropy(keras.losses.Loss):
     Call arguments:
         y_true: Int tensor of ids, of any shape, such as `(B, T)`.
         y_pred: Float tensor of logits, of that shape and a last axis `V`.
-        sample_weight: Float tensor of the shape of `y_true`, or `None`.
+        sample_weight: Float tensor of the shape of `y_true`, or of its first
+            axes (`(B,)`: a weight a sentence), or `None`.
 
     Returns:
         Float32 scalar; with `reduction="none"`, of the shape of `y_true`.
 
     Raises:
-        ValueError: If `label_smoothing` is not in [0, 1).
+        ValueError: If `label_smoothing` is not in [0, 1), or if `reduction` is
+            none of these three.
 
     Example:
         >>> loss = keras_transformer.SmoothedCrossentropy()
@@ -50,15 +53,17 @@ class SmoothedCrossentropy(keras.losses.Loss):
         reduction="mean_with_sample_weight",
         name="smoothed_crossentropy",
     ):
+        # Keras's other means would count the padding.
+        check_choice(
+            "reduction", reduction, ("mean_with_sample_weight", "sum", "none")
+        )
         super().__init__(name=name, reduction=reduction, dtype="float32")
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        real = ops.cast(padding_mask(y_true), "float32")
-        if sample_weight is not None:
-            real = real * ops.cast(sample_weight, "float32")
-        return super().__call__(y_true, y_pred, real)
+        weights = token_weights(y_true, sample_weight)
+        return super().__call__(y_true, y_pred, weights)
 
     def call(self, y_true, y_pred):
         logits = ops.cast(y_pred, "float32")

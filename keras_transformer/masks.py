@@ -26,6 +26,35 @@ def padding_mask(ids: Any) -> Any:
     return ops.not_equal(ids, PADDING_ID)
 
 
+def token_weights(ids: Any, sample_weight: Any = None) -> Any:
+    """Returns what each token counts: 0 where it is padding.
+
+    Args:
+        ids: Int tensor of any shape, such as `(B, T)`.
+        sample_weight: Float tensor of that shape or of its first axes, such as
+            `(B,)`, a weight a sentence; `None` for 1 everywhere.
+
+    Returns:
+        Float32 tensor of the shape of `ids`.
+
+    Raises:
+        ValueError: If `sample_weight` has more axes than `ids`.
+    """
+    weights = ops.cast(padding_mask(ids), "float32")
+    if sample_weight is None:
+        return weights
+    given = ops.cast(sample_weight, "float32")
+    missing = len(weights.shape) - len(given.shape)
+    if missing < 0:
+        raise ValueError(
+            "`sample_weight` must be of the shape of `y_true` or of its first "
+            f"axes. Received: sample_weight of shape {tuple(given.shape)}, "
+            f"y_true of shape {tuple(weights.shape)}"
+        )
+    # Broadcasting alone would take a weight a sentence for one a position.
+    return weights * given[(..., *[None] * missing)]
+
+
 def causal_mask(length: Any, key_length: Any = None, start_index: Any = 0):
     """Lets a position see itself and earlier ones, never later ones.
 

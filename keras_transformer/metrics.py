@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.masks import padding_mask
+from keras_transformer.masks import token_weights
 
 
 class TokenMean(keras.metrics.Metric):
@@ -17,9 +17,7 @@ class TokenMean(keras.metrics.Metric):
         self.count = self.add_variable(**zero, name="count")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weights = ops.cast(padding_mask(y_true), "float32")
-        if sample_weight is not None:
-            weights = weights * ops.cast(sample_weight, "float32")
+        weights = token_weights(y_true, sample_weight)
         values = self.token_values(ops.cast(y_true, "int32"), y_pred)
         self.total.assign_add(ops.sum(values * weights))
         self.count.assign_add(ops.sum(weights))
@@ -46,7 +44,8 @@ class TokenAccuracy(TokenMean):
     Call arguments:
         y_true: Int tensor of ids, of any shape, such as `(B, T)`.
         y_pred: Float tensor of logits, of that shape and a last axis `V`.
-        sample_weight: Float tensor of the shape of `y_true`, or `None`.
+        sample_weight: Float tensor of the shape of `y_true`, or of its first
+            axes (`(B,)`: a weight a sentence), or `None`.
 
     Returns:
         Float32 scalar in [0, 1]; 0 before any token.
@@ -82,7 +81,8 @@ class Perplexity(TokenMean):
     Call arguments:
         y_true: Int tensor of ids, of any shape, such as `(B, T)`.
         y_pred: Float tensor of logits, of that shape and a last axis `V`.
-        sample_weight: Float tensor of the shape of `y_true`, or `None`.
+        sample_weight: Float tensor of the shape of `y_true`, or of its first
+            axes (`(B,)`: a weight a sentence), or `None`.
 
     Returns:
         Float32 scalar, at least 1.

@@ -7,6 +7,7 @@ from keras import ops
 from keras_transformer.attention import MultiHeadAttention
 from keras_transformer.attention import scaled_dot_product_attention
 from keras_transformer.checks import check_positive_int
+from keras_transformer.checks import check_sequences
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -78,19 +79,23 @@ class RestrictedSelfAttention(MultiHeadAttention):
         super().build(inputs_shape, inputs_shape)
 
     def call(self, inputs, mask=None, use_causal_mask=False, training=None):
+        check_sequences(inputs=inputs)
         batch, length = ops.shape(inputs)[:2]
         behind = 0 if use_causal_mask else 1
-        queries = self._blocks(self.query_projection(inputs), 0, 0)
-        keys = self._blocks(self.key_projection(inputs), 1, behind)
-        values = self._blocks(self.value_projection(inputs), 1, behind)
+        # A block of more than the whole would be padding.
+        size = min(self.radius, inputs.shape[1] or self.radius)
+        queries = self._blocks(self.query_projection(inputs), size, 0, 0)
+        keys = self._blocks(self.key_projection(inputs), size, 1, behind)
+        values = self._blocks(self.value_projection(inputs), size, 1, behind)
         if mask is None:
             mask = ops.ones((batch, length))
         # Beyond the ends there are zeros, so nothing to see.
-        real = self._blocks(ops.cast(mask, "int32")[:, :, None], 1, behind)
+        real = ops.cast(mask, "int32")[:, :, None]
+        real = self._blocks(real, size, 1, behind)
         visible = ops.logical_and(
             ops.not_equal(real, 0)[:, None, None, :, 0],
-            self._near_mask(behind),
-        )  # (B n, 1, r, 2 r or 3 r)
+            self._near_mask(size, behind),
+        )  # (B n, 1, s, 2 s or 3 s)
         outputs, _ = scaled_dot_product_attention(
             self._split_heads(queries),
             self._split_heads(keys),
@@ -98,37 +103,38 @@ class RestrictedSelfAttention(MultiHeadAttention):
             visible,
             lambda x: self.attention_dropout(x, training=training),
         )
-        outputs = ops.transpose(outputs, (0, 2, 1, 3))  # (B n, r, H, d_v)
-        padded = length + -length % self.radius
+        outputs = ops.transpose(outputs, (0, 2, 1, 3))  # (B n, s, H, d_v)
+        padded = length + -length % size
         outputs = ops.reshape(outputs, (batch, padded, values.shape[-1]))
         return self.output_projection(outputs[:, :length])
 
-    def _blocks(self, x, before, behind):
-        """Cuts `(B, T, F)` into `n` blocks of `r` positions and what is near.
+    def _blocks(self, x, size, before, behind):
+        """Cuts `(B, T, F)` into `n` blocks of `s` positions and what is near.
 
         Args:
             x: Tensor `(B, T, F)`.
+            size: Int `s`.
             before: Int, blocks that each one gets before it.
             behind: Int, blocks that each one gets behind it.
 
         Returns:
-            Tensor `(B n, (before + 1 + behind) r, F)`, zeros beyond the ends.
+            Tensor `(B n, (before + 1 + behind) s, F)`, zeros beyond the ends.
         """
         batch, length = ops.shape(x)[:2]
-        radius, features = self.radius, x.shape[-1]
-        number = (length + radius - 1) // radius
-        end = number * radius - length + behind * radius
-        x = ops.pad(x, [[0, 0], [before * radius, end], [0, 0]])
-        x = ops.reshape(x, (batch, number + before + behind, radius, features))
+        features = x.shape[-1]
+        number = (length + size - 1) // size
+        end = number * size - length + behind * size
+        x = ops.pad(x, [[0, 0], [before * size, end], [0, 0]])
+        x = ops.reshape(x, (batch, number + before + behind, size, features))
         near = [x[:, i : i + number] for i in range(before + 1 + behind)]
         return ops.reshape(
-            ops.concatenate(near, axis=2), (-1, len(near) * radius, features)
+            ops.concatenate(near, axis=2), (-1, len(near) * size, features)
         )
 
-    def _near_mask(self, behind):
+    def _near_mask(self, size, behind):
         """Marks what the positions of a block see of it and its neighbors."""
-        queries = np.arange(self.radius)[:, None]
-        keys = np.arange(-self.radius, (1 + behind) * self.radius)[None, :]
+        queries = np.arange(size)[:, None]
+        keys = np.arange(-size, (1 + behind) * size)[None, :]
         distance = keys - queries
         last = self.radius if behind else 0
         return (distance >= -self.radius) & (distance <= last)

@@ -5,7 +5,8 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_transformer.attention import is_end
+from keras_transformer.cache import check_cache
+from keras_transformer.cache import is_end
 from keras_transformer.checks import check_choice
 from keras_transformer.checks import check_fraction
 from keras_transformer.decoder import Decoder
@@ -250,6 +251,7 @@ class Transformer(keras.Model):
             weights a layer; with a cache, a tuple that ends in the updated
             cache. `embedding(states, reverse=True)` are the logits.
         """
+        check_cache(cache, cache_update_index)
         start_index = 0 if cache_update_index is None else cache_update_index
         if is_end(cache_update_index):
             keys, _ = cache[0][0]

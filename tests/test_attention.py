@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_transformer import MultiHeadAttention
 from keras_transformer.attention import scaled_dot_product_attention
-from keras_transformer.attention import write
+from keras_transformer.cache import write
 from tests.layer_checks import check_layer
 from tests.layer_checks import mask_of
 from tests.layer_checks import randomize_weights
@@ -255,8 +255,23 @@ def test_masks_equal_the_same_mask_written_out():
     )
     assert_close(
         layer(query, value, use_causal_mask=True),
-        layer(query, value, attention_mask=causal[None]),
+        layer(query, value, attention_mask=causal),
     )
+
+
+@pytest.mark.parametrize("floatx", ["bfloat16", "float16", "float64"])
+def test_a_mask_is_added_in_float32_whatever_floatx_is(floatx):
+    query = random_array(B, T, D)
+    layer = make_layer(query.shape, query.shape, dtype="float32")
+    mask = random_mask(B, T)
+    expected = layer(query, query, value_mask=mask, use_causal_mask=True)
+    keras.config.set_floatx(floatx)
+    try:
+        outputs = layer(query, query, value_mask=mask, use_causal_mask=True)
+    finally:
+        keras.config.set_floatx("float32")
+
+    np.testing.assert_array_equal(outputs, expected)
 
 
 def test_what_is_masked_has_no_weight_and_no_influence():
@@ -498,3 +513,38 @@ def test_refuses_an_index_without_a_cache():
         ValueError, match="`cache_update_index` needs a `cache`"
     ):
         MultiHeadAttention(H, KEY_DIM)(x, x, cache_update_index=1)
+
+
+@pytest.mark.parametrize("wrong", ["query", "value", "key"])
+@pytest.mark.parametrize("shape", [(4, D), (2, 3, 4, D)])
+def test_refuses_what_is_no_batch_of_sequences(wrong, shape):
+    inputs = dict.fromkeys(("query", "value", "key"), random_array(2, 4, D))
+    layer = MultiHeadAttention(H, KEY_DIM)
+    layer.build(*[x.shape for x in inputs.values()])
+
+    with pytest.raises(ValueError, match=rf"`{wrong}` must be of shape .batch"):
+        layer(**{**inputs, wrong: random_array(*shape)})
+
+
+@pytest.mark.parametrize("shape", [(T,), (B, H, T, S)])
+def test_refuses_a_mask_of_another_rank(shape):
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    with pytest.raises(ValueError, match="`attention_mask` must be of shape"):
+        MultiHeadAttention(H, KEY_DIM)(
+            query, value, attention_mask=np.ones(shape, bool)
+        )
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_refuses_an_index_without_room_in_the_cache(length):
+    x = random_array(B, length, D)
+    layer = MultiHeadAttention(H, KEY_DIM)
+    layer.build(x.shape, x.shape)
+    cache = layer.make_cache(np.zeros((B, 5, D), "float32"))
+    for index in (-2, 6 - length, 5):
+        with pytest.raises(
+            ValueError, match=f"a cache of 5 .* Received: .*={index} for"
+        ):
+            layer(x, x, cache=cache, cache_update_index=index)
+
+    layer(x, x, cache=cache, cache_update_index=5 - length)

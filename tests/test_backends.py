@@ -5,9 +5,11 @@ import pathlib
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 
+from keras_transformer import RestrictedSelfAttention
 from keras_transformer import Transformer
 from tests.layer_checks import randomize_weights
 
@@ -29,6 +31,7 @@ import keras_transformer
 
 folder, *names = sys.argv[1:]
 arrays = dict(np.load(folder + "/inputs.npz"))
+x = arrays.pop("x")
 source_ids, target_ids = arrays["source_ids"], arrays["target_ids"]
 is_jax = keras.backend.backend() == "jax"
 if is_jax:
@@ -59,6 +62,22 @@ for name in names:
     results[name + "_steps"] = np.concatenate(steps, axis=1)
     # The index is traced: all steps are one program.
     assert not is_jax or decode._cache_size() == 1
+
+    cache = model.decoder.make_cache(memory)  # One that grows.
+    steps = []
+    for index in range(target_ids.shape[1]):
+        step, cache = model.decode(
+            target_ids[:, index : index + 1],
+            memory,
+            mask,
+            cache=cache,
+            cache_update_index=-1,
+        )
+        steps.append(keras.ops.convert_to_numpy(step))
+    results[name + "_grown"] = np.concatenate(steps, axis=1)
+
+layer = keras.saving.load_model(folder + "/restricted.keras")
+results["restricted"] = keras.ops.convert_to_numpy(jit(layer)(x))
 np.savez(folder + "/outputs.npz", **results)
 """
 
@@ -69,7 +88,12 @@ np.savez(folder + "/outputs.npz", **results)
 def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
     if backend == "torch":
         pytest.importorskip("torch", reason="a backend that is in no extra")
-    np.savez(tmp_path / "inputs.npz", **INPUTS)
+    x = np.random.default_rng(1).normal(size=(2, 7, 6)).astype("float32")
+    np.savez(tmp_path / "inputs.npz", **INPUTS, x=x)
+    inputs = keras.Input((None, 6))
+    layer = RestrictedSelfAttention(num_heads=2, key_dim=3, radius=2)
+    restricted = keras.Model(inputs, layer(inputs, use_causal_mask=True))
+    restricted.save(tmp_path / "restricted.keras")
     models = {positions: make_model(positions) for positions in POSITIONS}
     for name, model in models.items():
         model.save(tmp_path / f"{name}.keras")
@@ -90,12 +114,16 @@ def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
         np.testing.assert_allclose(
             outputs[name], expected, rtol=1e-5, atol=1e-5
         )
-        np.testing.assert_allclose(
-            outputs[name + "_steps"][real],
-            expected[real],
-            rtol=1e-5,
-            atol=1e-5,
-        )
+        for way in ("_steps", "_grown"):
+            np.testing.assert_allclose(
+                outputs[name + way][real],
+                expected[real],
+                rtol=1e-5,
+                atol=1e-5,
+            )
+    np.testing.assert_allclose(
+        outputs["restricted"], restricted(x), rtol=1e-5, atol=1e-5
+    )
 
 
 def make_model(positions):

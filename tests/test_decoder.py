@@ -529,3 +529,9 @@ def test_refuses_half_of_what_a_cache_needs(decoder, given):
     ]:
         with pytest.raises(ValueError, match="come together"):
             layer(TARGET, MEMORY, **{given: arguments[given]})
+
+
+def test_refuses_a_step_behind_the_end_of_its_cache(decoder):
+    cache = decoder.make_cache(MEMORY)  # Of no positions.
+    with pytest.raises(ValueError, match="a cache of 0 .* or be -1"):
+        decoder(TARGET[:, :1], MEMORY, cache=cache, cache_update_index=0)

@@ -299,6 +299,22 @@ def test_each_sentence_has_its_own_penalty_and_prefix(seed, spread, sentences):
         assert np.sum(here.scores > -np.inf) == len(scores)
 
 
+def test_a_prefix_may_hold_what_is_forbidden_behind_it():
+    tables = random_tables(3, 1.0, (1, 4, 6, 6))
+
+    found, _ = run_search(tables, 40, 0.6, [4], [[2, 4]], never=(*NEVER, 2))
+
+    scores = [
+        score
+        for score, ids in exhaustive_search(tables[0], 4, 0.6)
+        if ids[:2] == (2, 4) and 2 not in ids[2:]
+    ]
+    assert len(scores) == 3
+    np.testing.assert_allclose(
+        found.scores[0][found.scores[0] > -np.inf], scores, rtol=1e-5
+    )
+
+
 @settings(max_examples=60)
 @hypothesis.given(
     seed=seeds,

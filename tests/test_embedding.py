@@ -330,3 +330,20 @@ def test_learned_positions_refuse_a_start_beyond_their_end():
     assert layer(inputs, start_index=4).shape == (2, 3, 4)
     with pytest.raises(ValueError, match="3 positions from start_index=5"):
         layer(inputs, start_index=5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64"])
+def test_ids_may_be_of_any_int_dtype(dtype):
+    layer = TokenEmbedding(9, 4)
+    ids = np.array([[7, 5, 0]], dtype)
+
+    np.testing.assert_array_equal(layer(ids), layer(ids.astype("int32")))
+
+
+def test_refuses_ids_of_a_float_dtype():
+    layer = TokenEmbedding(9, 4)
+    for ids in (np.array([[7.0, 5.0]], "float32"), keras.Input((None,))):
+        with pytest.raises(
+            ValueError, match="int dtype .* Received: dtype flo"
+        ):
+            layer(ids)

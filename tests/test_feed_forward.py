@@ -55,3 +55,15 @@ def test_refuses_a_width_that_is_no_positive_int(intermediate_dim):
 def test_refuses_an_unknown_width():
     with pytest.raises(ValueError, match="last dimension"):
         FeedForward(intermediate_dim=8).build((None, None, None))
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (2, 3, 5, 4)])
+def test_takes_any_number_of_axes(shape):
+    inputs = np.random.default_rng(1).normal(size=shape).astype("float32")
+    layer = FeedForward(intermediate_dim=8)
+
+    outputs = layer(inputs)
+
+    rows = layer(inputs.reshape(-1, 1, 4))[:, 0]
+    assert outputs.shape == shape
+    np.testing.assert_allclose(outputs, rows.numpy().reshape(shape), rtol=1e-5)

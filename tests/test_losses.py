@@ -262,3 +262,27 @@ def test_trains_a_model_whose_output_carries_a_mask(tmp_path):
 def test_refuses_smoothing_outside_of_0_to_1(smoothing):
     with pytest.raises(ValueError, match=r"`label_smoothing` .* in \[0, 1\)"):
         SmoothedCrossentropy(label_smoothing=smoothing)
+
+
+def test_a_weight_a_sentence_weighs_its_tokens():
+    """With as many sentences as positions, broadcasting would do otherwise."""
+    logits = random_logits((3, 3, 11))
+    labels = np.array([[5, 1, 0], [7, 4, 1], [9, 1, 0]])
+    weights = np.array([0.5, 3.0, 1.0])
+    loss = SmoothedCrossentropy()
+
+    value = loss(labels, logits, sample_weight=weights)
+
+    spread = np.repeat(weights[:, None], 3, axis=1)
+    assert_close(value, loss(labels, logits, sample_weight=spread))
+    assert abs(value - loss(labels, logits, sample_weight=spread.T)) > 1e-3
+    assert_close(loss(labels, logits, weights[:, None]), value)
+    with pytest.raises(
+        ValueError, match="`sample_weight` must be of the shape"
+    ):
+        loss(labels, logits, sample_weight=spread[..., None])
+
+
+def test_refuses_a_mean_that_counts_padding():
+    with pytest.raises(ValueError, match="`reduction` must be one of"):
+        SmoothedCrossentropy(reduction="sum_over_batch_size")

@@ -204,3 +204,20 @@ def test_in_compile_they_ignore_smoothing_and_batches(smoothing):
     np.testing.assert_allclose(logs["perplexity"], perplexity, rtol=1e-5)
     accuracy = hits(ids, logits)[real].mean()
     np.testing.assert_allclose(logs["accuracy"], accuracy, rtol=1e-5)
+
+
+@both
+def test_a_weight_a_sentence_weighs_its_tokens(cls):
+    labels = np.array([[5, 1], [7, 4]])
+    logits = np.random.default_rng(5).normal(size=(2, 2, 9))
+    logits[0, 0, 5] = logits[1, 0, 7] = 9.0
+    results = []
+    for weights in ([1.0, 3.0], [[1.0, 1.0], [3.0, 3.0]]):
+        metric = cls()
+        metric.update_state(labels, logits, sample_weight=np.array(weights))
+        results.append(float(metric.result()))
+
+    assert results[0] == results[1]
+    metric = cls()
+    metric.update_state(labels, logits, np.array([[1.0, 3.0], [1.0, 3.0]]))
+    assert float(metric.result()) != pytest.approx(results[0], rel=1e-3)

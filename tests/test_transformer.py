@@ -507,3 +507,10 @@ def test_refuses_more_tokens_than_positions_are_learned():
 
     with pytest.raises(ValueError, match=f"may have {S - 1} positions at most"):
         model(BATCH)
+
+
+def test_refuses_the_end_of_a_cache_that_is_not_there():
+    model = make_model()
+    ids = np.array([[5, 1]])
+    with pytest.raises(ValueError, match="Received: only `cache_update_index`"):
+        model.decode(ids, model.encode(ids), cache_update_index=-1)
