@@ -18,8 +18,8 @@ PPL: per piece of the vocabulary, the end symbol counted, unsmoothed. BLEU: the
 paper's is tokenized, ours sacreBLEU (13a, cased). Both are of the validation
 set, without averaged checkpoints, beam 4, length penalty 0.6. Parameters are in
 millions. Differences are to the mean of base's runs: of PPL in percent, of BLEU
-in points, with 95 % of bootstrap samples in brackets. Minutes are those of the
-updates alone.
+in points, with the middle 95 % of bootstrap samples in brackets. Minutes are
+those of the updates alone, beside whatever else the machine did.
 """
 
 
@@ -54,6 +54,7 @@ def make_report(rows: dict[str, dict]) -> dict:
     }
     samples["base"] = of_base
     return {
+        "base": rows["base"]["conditions"],
         "rows": table,
         "missing": [name for name in table3_results.PAPER if name not in rows],
         "runs_of_base": len(runs),
@@ -193,6 +194,8 @@ def format_table(report: dict) -> str:
         "|---" * 13 + "|",
         *(format_row(name, row) for name, row in report["rows"].items()),
         "",
+        f"Base here: {report['base']}.",
+        "",
         NOTES,
     ]
     if report["missing"]:
@@ -250,14 +253,27 @@ def format_row(name: str, row: dict) -> str:
         f"{change['bleu']:+.1f} ({low:+.1f} to {high:+.1f})",
         "" if ours["minutes"] is None else f"{ours['minutes']:.1f}",
     ]
-    if name == "base":  # All differences are to this one.
+    if name.startswith("base"):  # All differences are to the mean of these.
         cells[8:12] = [""] * 4
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def draw(report: dict) -> bytes:
     """Returns a PNG: the differences to base, the paper's and ours."""
-    rows = {n: row for n, row in report["rows"].items() if n != "base"}
+    rows = {
+        name: row
+        for name, row in report["rows"].items()
+        if not name.startswith("base")
+    }
+    margins = report["margins"]
+    if margins["bleu"] is not None:
+        margins = {
+            "bleu": (-margins["bleu"], margins["bleu"]),
+            "perplexity_percent": [
+                100 * math.expm1(sign * margins["log_perplexity"])
+                for sign in (-1, 1)
+            ],
+        }
     figure = Figure(figsize=(9, 1.5 + 0.32 * len(rows)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for axis, key, title in (
@@ -275,12 +291,19 @@ def draw(report: dict) -> bytes:
                     height + 0.15, *ours["bleu_interval"], color="tab:blue"
                 )
         axis.axvline(0, color="gray", linewidth=0.8)
+        if margins["bleu"] is not None:
+            axis.axvspan(*margins[key], color="gray", alpha=0.2, linewidth=0)
         axis.set_title(title, size=10)
     axes[0].set_yticks(range(len(rows)), list(rows))
-    axes[0].invert_yaxis()
+    axes[0].set_ylim(len(rows) - 0.4, -0.6)
     axes[0].plot([], [], "D", color="tab:orange", label="paper")
-    axes[0].plot([], [], "o-", color="tab:blue", label="ours, 95 %")
-    axes[0].legend(loc="lower left")
+    axes[0].plot(
+        [], [], "o-", color="tab:blue", label="ours, 95 % of bootstrap samples"
+    )
+    axes[0].fill([], [], color="gray", alpha=0.2, label="chance of the seed")
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+    base = "base here: " + report["base"].replace("; ", ";\n", 1)
+    figure.suptitle(base, size=8)
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=120)
     return picture.getvalue()

@@ -76,7 +76,8 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
     """Returns what was measured of a row; `None` while it is not done."""
     if translated_step(run_dir) is None:
         return None
-    preset = Preset(**run_folder.read(run_dir, "--run-dir")["preset"])
+    description = run_folder.read(run_dir, "--run-dir")
+    preset = Preset(**description["preset"])
     report = json.loads((run_dir / "report.json").read_text("utf-8"))
     history = run_folder.read_history(run_dir)
     text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
@@ -85,6 +86,7 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
     counts = findings.sentence_counts(text["translations"], text["references"])
     return {
         "preset": preset,
+        "conditions": describe_conditions(description, preset, report),
         "perplexity": float(history[-1]["val_perplexity"]),
         "bleu": findings.bleu(counts.sum(axis=0)),
         "parameters": report["model"]["parameters"],
@@ -92,6 +94,23 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
         "references": text["references"],
         "counts": counts,
     }
+
+
+def describe_conditions(description: dict, preset: Preset, report: dict) -> str:
+    """Says what was trained, on what, in the words of the paper."""
+    sizes = ", ".join(
+        f"{symbol}={getattr(preset, field)}"
+        for field, symbol in SYMBOLS.items()
+        if field not in ("positions", "steps")
+    )
+    arguments = description["arguments"]
+    return (
+        f"{sizes}, {preset.norm}-norm; {preset.steps:,} updates of "
+        f"{arguments['batch_tokens']:,} positions a side, "
+        f"{preset.warmup_steps:,} of warm-up; {arguments['vocabulary_size']:,} "
+        f"pieces; {report['training']['kept']:,} pairs to train on and "
+        f"{report['validation']['kept']:,} to validate"
+    )
 
 
 def minutes_of(history: list[dict], batches: dict) -> float | None:
