@@ -22,6 +22,7 @@ from train.teacher_forcing import TeacherForcing
 # "We used values of 2.8, 3.7, 6.0 and 9.5 TFLOPS for K80, K40, M40 and P100."
 SUSTAINED = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
 GPUS = 8
+BATCH_TOKENS = 25_000  # Section 5.1.
 HOURS = {"base": 12.0, "big": 3.5 * 24}  # Section 5.2.
 PRINTED = {"base": 3.3e18, "big": 2.3e19}
 PRODUCTS = ("MatMul", "BatchMatMulV2")
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch-tokens",
         type=positive(int),
-        default=25_000,
+        default=BATCH_TOKENS,
         help="tokens of a side in an update (Section 5.1; default: "
         "%(default)s)",
     )
@@ -75,8 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hours",
         type=positive(float),
-        help="that all updates take (default: for base and big 12 and 84 as in "
-        "Section 5.2, less for fewer --steps)",
+        help="that all updates take (default, with the paper's hardware and "
+        "batches: for base and big 12 and 84 as in Section 5.2, less for fewer "
+        "--steps)",
     )
 
 
@@ -136,10 +138,13 @@ def count_products(graph: tf.Graph, num_tokens: int) -> int:
     return total
 
 
-def find_hours(args: argparse.Namespace, steps: int) -> float | None:
-    if args.hours is None and args.preset in HOURS:
-        return HOURS[args.preset] * steps / PRESETS[args.preset].steps
-    return args.hours
+def papers_hours(args: argparse.Namespace, steps: int) -> float | None:
+    """Returns the paper's time, if the model and all else are the paper's."""
+    asked = args.gpus, args.flops_per_second, args.batch_tokens
+    same = asked == (GPUS, SUSTAINED["P100"], BATCH_TOKENS)
+    if not same or args.preset not in HOURS:
+        return None
+    return HOURS[args.preset] * steps / PRESETS[args.preset].steps
 
 
 def run(args: argparse.Namespace) -> None:
@@ -163,10 +168,12 @@ def run(args: argparse.Namespace) -> None:
         "| reckoning | FLOPs |",
         "|---|---|",
     ]
-    if hours := find_hours(args, steps):
+    papers = papers_hours(args, steps)
+    if hours := args.hours or papers:
         hardware = hardware_flops(args.gpus, hours, args.flops_per_second)
         lines.append(
-            f"| the paper's: {args.gpus} GPUs, {hours:g} hours, "
+            f"| {'given' if args.hours else 'the paper'}: {args.gpus} GPU"
+            f"{'s'[: args.gpus > 1]}, {hours:g} hours, "
             f"{args.flops_per_second:g} FLOP/s each | {hardware:.2g} |"
         )
     if args.preset in PRINTED:
@@ -178,4 +185,7 @@ def run(args: argparse.Namespace) -> None:
     if hours:
         print(f"\nThe products are {products / hardware:.0%} of the first.")
     else:
-        print(f"\nThe paper has no time for {args.preset}: see --hours.")
+        print(
+            f"\nThe paper has no time for {args.preset} with this hardware and "
+            "these batches: see --hours."
+        )
