@@ -40,7 +40,7 @@ UNITS = {
     "encoding_seconds": "seconds to encode, on all cores",
     "start_seconds": "seconds to the first batch with the ids on disk",
     "plan_seconds": "seconds to plan and make batch 0",
-    "late_seconds": "seconds to plan and make a batch in mid-epoch",
+    "late_seconds": "seconds to make a batch in mid-epoch, once planned",
 }
 # The peak of preparing is the vocabulary's: it stays from 300,000 pairs on.
 GROWING = (

@@ -2,8 +2,8 @@
 
     python -m benchmarks.parts --size base
 
-times the update and parts of it, each compiled alone, in turns; a row is the
-median of what one part takes longer than the part before it.
+times the update and parts of it, each compiled alone, in turns; a row is what
+one part takes longer than the part before it, by their medians.
 """
 
 import argparse
@@ -46,11 +46,11 @@ def make_parts(task, batch: dict) -> dict[str, Callable]:
             total = decode()
         zero = tf.UnconnectedGradients.ZERO
         gradients = tape.gradient(total, variables, unconnected_gradients=zero)
-        return [tf.reduce_sum(gradient) for gradient in gradients]
+        return gradients
 
     @tf.function
     def gradients():
-        return [tf.reduce_sum(gradient) for gradient in task.gradients(batch)]
+        return task.gradients(batch)
 
     @tf.function
     def update():
