@@ -1,7 +1,7 @@
 """Fine-tuning a trained Transformer with plain Keras.
 
-`python -m train --init-from` does more; this is what it comes to. The encoder
-and the embeddings stay as they are, the decoder learns. Run, after `make demo`,
+The encoder and the embeddings stay as they are, the decoder learns. (`python -m
+train --init-from` lets all of them learn.) Run, after `make demo`,
 
     python examples/fine_tuning.py runs/demo runs/demo/demo/unseen
 

@@ -81,8 +81,9 @@ def draw_attention(
         Dict from `"encoder"`, `"decoder"` and `"encoder_decoder"` to a picture,
         uint8 `(1, height, width, 4)`, as TensorBoard takes it: a row of maps a
         layer, a column a head. A row of a map is what looks, a column what is
-        looked at. Of a longer sentence, which the model reads as a whole, the
-        first `MAX_PIECES` are drawn.
+        looked at. In the decoder, what looks predicts the piece of its row, and
+        has not seen it. Of a longer sentence, which the model reads as a whole,
+        the first `MAX_PIECES` are drawn.
     """
     given = [BEGIN_ID, *target[:-1]]
     source_ids, given_ids = np.array([source]), np.array([given])

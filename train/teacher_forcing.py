@@ -57,7 +57,9 @@ class TeacherForcing(keras.Model):
         likelihood = results.pop("negative_log_likelihood")
         results["perplexity"] = tf.exp(likelihood)
         strategy = tf.distribute.get_strategy()
-        several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        several = isinstance(
+            strategy, tf.distribute.MultiWorkerMirroredStrategy
+        )
         if several and not tf.distribute.in_cross_replica_context():
             # Keras would reduce them over an axis (tensorflow#72388).
             results = {k: tf.reshape(v, [1]) for k, v in results.items()}
