@@ -4,6 +4,7 @@ A parsing model is scored on --trees, by labelled brackets.
 """
 
 import argparse
+import collections
 import hashlib
 import json
 import pathlib
@@ -16,6 +17,7 @@ from export import tree_pictures
 from export.saved_model import FILE
 from export.translate import add_export_arguments
 from export.translate import load
+from export.translate import tell_truncated
 from export.translate import translate_lines
 from export.versions import newest_version
 from keras_transformer.errors import UserError
@@ -175,11 +177,11 @@ def run(args: argparse.Namespace) -> None:
     translate(sources[:1])  # The first call prepares the graph.
     started = time.monotonic()
     lines = [line.encode() for line in sources]
-    translations = [
-        line.decode("utf-8", errors="replace")
-        for line in translate_lines(translate, lines, args.batch_tokens)
-    ]
+    counts = collections.Counter()
+    outputs = translate_lines(translate, lines, args.batch_tokens, counts)
+    translations = list(map(parses.decode, outputs))
     seconds = time.monotonic() - started
+    tell_truncated(counts)
     if args.trees:
         results, trees = parses.score(references, translations)
         if args.picture:
@@ -193,14 +195,16 @@ def run(args: argparse.Namespace) -> None:
             args.confidence,
             baseline,
         )
+    show = parses.describe_scores if args.trees else scores.describe
+    text = "\n".join(show(results))
+    results["truncated"] = counts["truncated"]
     if path:
         record(path, args, results)
     speed = len(sources) / seconds
     if args.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    show = parses.describe_scores if args.trees else scores.describe
-    print("\n".join(show(results)))
+    print(text)
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
         f"({len(sources):,} in {seconds:.1f} s)"

@@ -24,6 +24,7 @@ from tests.conftest import SENTENCES
 from tests.model_server import serve_grpc
 from tests.model_server import serve_rest
 from tests.test_translate import refusal
+from tests.test_translate import translated
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
 PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)
@@ -66,8 +67,11 @@ class Capitals:
             with self._lock:
                 self.running -= 1
         text = [line.upper() for line in inputs["text"]]
-        score = np.zeros(len(text), np.float32)
-        return {"translation": np.array(text, object), "score": score}
+        return {
+            "translation": np.array(text, object),
+            "score": np.zeros(len(text), np.float32),
+            "truncated": np.zeros(len(text), bool),
+        }
 
 
 @pytest.fixture
@@ -122,9 +126,7 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
     batching = servable.with_batching(max_batch_size=int(limit))
 
     with serve_grpc(batching) as address:
-        found = translate.translate_lines(
-            connect("grpc", address), lines, batch_tokens=1024
-        )
+        found = translated(connect("grpc", address), lines, 1024)
 
         assert list(found) == [expected] * 100
 
@@ -161,9 +163,7 @@ def test_keeps_the_order_with_many_batches_in_flight(protocol, serve):
     capitals, address = serve(protocol, *pauses)
     lines = [b"line %d" % i for i in range(40)]
 
-    found = translate.translate_lines(
-        connect(protocol, address, in_flight=3), lines, batch_tokens=1
-    )
+    found = translated(connect(protocol, address, in_flight=3), lines, 1)
 
     assert list(found) == [line.upper() for line in lines]
     assert capitals.most_running == 3

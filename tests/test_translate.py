@@ -1,5 +1,6 @@
 """Tests of `export.translate`, `export.evaluate` and `python -m export`."""
 
+import collections
 import hashlib
 import io
 import json
@@ -24,8 +25,7 @@ class Spy:
 
     def __call__(self, text):
         self.batches.append(text)
-        translations = np.array([line.upper() for line in text], object)
-        return {"translation": np_tensor(translations)}
+        return answer([line.upper() for line in text])
 
 
 class np_tensor(np.ndarray):  # noqa: N801
@@ -38,12 +38,31 @@ class np_tensor(np.ndarray):  # noqa: N801
         return self.view(np.ndarray)
 
 
+def answer(translations, limit=99_999):
+    """Returns what a model says, of which the longest are cut at a limit."""
+    return {
+        "translation": np_tensor(
+            np.array([text[:limit] for text in translations], object)
+        ),
+        "truncated": np_tensor(
+            np.array([len(text) > limit for text in translations])
+        ),
+    }
+
+
+def translated(translate_, lines, batch_tokens):
+    """Returns an iterator over what becomes of lines."""
+    return translate.translate_lines(
+        translate_, iter(lines), batch_tokens, collections.Counter()
+    )
+
+
 def test_keeps_the_order_and_sorts_by_length_within_a_window():
     random = np.random.default_rng(0)
     lines = [b"a" * n + b"\n" for n in random.integers(0, 99, 5000)]
     spy = Spy()
 
-    result = list(translate.translate_lines(spy, iter(lines), 64))
+    result = list(translated(spy, lines, 64))
 
     assert result == [line.strip().upper() for line in lines]
     lengths = [len(line) for batch in spy.batches for line in batch]
@@ -75,17 +94,40 @@ def test_reads_no_further_than_a_window():
             read.append(b"line")
             yield b"line"
 
-    result = translate.translate_lines(Spy(), endless(), 64)
-    next(result)
+    next(translated(Spy(), endless(), 64))
 
     assert len(read) == translate.WINDOW
 
 
 def test_a_line_stays_a_line():
     def translator(text):
-        return {"translation": np_tensor(np.array([b"a\nb\r\nc"], object))}
+        return answer([b"a\nb\r\nc"])
 
-    assert list(translate.translate_lines(translator, [b"x"], 1)) == [b"a b c"]
+    assert list(translated(translator, [b"x"], 1)) == [b"a b c"]
+
+
+def test_lines_that_were_cut_are_counted(tmp_path, monkeypatch, capsys):
+    def cut(text):
+        return answer([line.upper() for line in text], limit=3)
+
+    for module in (evaluate, translate):
+        monkeypatch.setattr(module, "load", lambda args: cut)
+    path = tmp_path / "in"
+    path.write_text("four\none\nseven\n")
+    (tmp_path / "short").write_text("one\n")
+    there = ["--export-dir=x", f"--output={tmp_path / 'out'}"]
+    note = "2 of 3 lines were cut at the model's limit of tokens\n"
+
+    translate.main([*there, f"--input={path}"])
+    assert capsys.readouterr().err == note
+    assert (tmp_path / "out").read_text() == "FOU\nONE\nSEV\n"
+    translate.main([*there, f"--input={tmp_path / 'short'}"])
+    assert capsys.readouterr().err == ""
+    pair = [f"--source={path}", f"--reference={path}"]
+    evaluate.main(["--export-dir=x", *pair, "--json"])
+    captured = capsys.readouterr()
+    assert captured.err == note
+    assert json.loads(captured.out)["truncated"] == 2
 
 
 def test_translates_a_file_and_standard_input_alike(
@@ -123,7 +165,7 @@ def test_does_not_write_over_its_input(export_dir, tmp_path, capsys):
 def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     def copy(text):
         lines = [t if isinstance(t, bytes) else t.encode() for t in text]
-        return {"translation": np_tensor(np.array(lines, object))}
+        return answer(lines)
 
     monkeypatch.setattr(evaluate, "load", lambda args: copy)
     references = [SENTENCES[0].upper(), *SENTENCES[1:]]
