@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from export.saved_model import FILE
 from export.saved_model import SIGNATURE
+from export.saved_model import load_version
 from export.versions import newest_version
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
@@ -64,10 +64,11 @@ def load_ask(export_dir: pathlib.Path) -> Callable:
         dict of its outputs, without their batch axis.
 
     Raises:
-        UserError: If there is none, or if it has no signature that explains.
+        UserError: If there is none, or if it is damaged or has no signature
+            that explains.
     """
     folder = newest_version(export_dir, FILE)
-    loaded = tf.saved_model.load(str(folder))
+    loaded = load_version(folder)
     missing = [name for name in SIGNATURES if name not in loaded.signatures]
     if missing:
         raise UserError(

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import pathlib
+import shutil
 import sys
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import export.__main__ as export_command
 from export import evaluate
+from export import explain
 from export import translate
 from export.saved_model import load_translate
 from tests.conftest import SENTENCES
@@ -228,6 +230,46 @@ def refusal(capsys, main, arguments):
     assert exit_.value.code == 2
     assert len(lines) == 1
     return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "main", "options"),
+    [
+        ("variables/variables.data-00000-of-00001", translate.main, []),
+        ("saved_model.pb", explain.main, ["--text=a", "--output=page.html"]),
+    ],
+)
+def test_a_damaged_export_is_named_in_one_line(
+    export_dir, tmp_path, capsys, name, main, options
+):
+    shutil.copytree(export_dir, tmp_path / "export")
+    version = tmp_path / "export" / "1"
+    cut_in_half(version / name)
+
+    line = refusal(capsys, main, ["--export-dir", version.parent, *options])
+
+    assert (
+        f"{version} must be whole; `python -m export.check` says more. "
+        "Received: "
+    ) in line
+
+
+@pytest.mark.parametrize("name", ["arguments.json", "model.keras"])
+def test_a_damaged_run_is_named_in_one_line(run_dir, tmp_path, capsys, name):
+    run = tmp_path / "run"
+    shutil.copytree(run_dir, run)
+    (run / "arguments.json").write_text('{"arguments": {}}')
+    cut_in_half(run / name)
+    arguments = ["--run-dir", run, "--export-dir", tmp_path / "export"]
+
+    line = refusal(capsys, export_command.main, arguments)
+
+    assert f"{run / name} must be whole. Received: " in line
+
+
+def cut_in_half(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
 
 
 @pytest.mark.slow
