@@ -80,13 +80,13 @@ function drawSummary() {
   $("summary").tBodies[0].append(
     make("tr", {}, make("th", { scope: "row" }, "Source"),
       make("td", { dir: "auto" }, data.source.text), make("td", {}, "–"),
-      make("td", {}, "–"), make("td", {}, data.source.tokens.length)),
+      make("td", {}, "–"), make("td", {}, data.source.pieces)),
     ...data.targets.map((t) => make("tr", {},
       make("th", { scope: "row" }, t.name),
       make("td", { dir: "auto" }, t.text),
       make("td", {}, t.score.toFixed(3)),
-      make("td", {}, sum(t.token_log_probabilities).toFixed(3)),
-      make("td", {}, t.tokens.length))));
+      make("td", {}, t.log_probability.toFixed(3)),
+      make("td", {}, t.pieces))));
   $("notes").append(...data.notes.map((note) => make("li", {}, note)));
 }
 

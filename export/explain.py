@@ -120,6 +120,7 @@ def explain(ask: Callable, text: bytes, reference: bytes | None = None) -> dict:
     return {
         "source": {
             "text": readable(text),
+            "pieces": len(own["source_tokens"]),
             "tokens": shown(own["source_tokens"], 1),
         },
         "encoder_attention": shown(own["encoder_attention"], 2),
@@ -127,8 +128,12 @@ def explain(ask: Callable, text: bytes, reference: bytes | None = None) -> dict:
             {
                 "name": name,
                 "text": readable(targets[name]),
+                "pieces": len(outputs["target_tokens"]),
                 "tokens": shown(outputs["target_tokens"], 1),
                 "score": plain(outputs["score"]),
+                "log_probability": plain(
+                    outputs["token_log_probabilities"].sum()
+                ),
                 **{
                     key: shown(outputs[key], axes)
                     for key, axes in OF_TARGETS.items()

@@ -156,6 +156,7 @@ def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
     found = explain.explain(ask, TEXT.encode(), REFERENCE.encode())
 
     assert found["source"]["tokens"] == data["source"]["tokens"][:3]
+    assert found["source"]["pieces"] == len(data["source"]["tokens"])
     whole = np.array(data["encoder_attention"])
     np.testing.assert_array_equal(
         found["encoder_attention"], whole[..., :3, :3]
@@ -163,6 +164,10 @@ def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
     for target, of_all in zip(found["targets"], data["targets"], strict=True):
         assert target["score"] == of_all["score"]
         assert target["tokens"] == of_all["tokens"][:3]
+        assert target["pieces"] == len(of_all["tokens"])
+        assert target["log_probability"] == pytest.approx(
+            sum(of_all["token_log_probabilities"]), abs=5e-3
+        )
         for name in ("decoder_attention", "encoder_decoder_attention"):
             assert np.shape(target[name])[2:] == (3, 3)
     assert len(found["beam"]["tokens"]) == len(found["beam"]["best"]) == 3
@@ -260,6 +265,30 @@ def test_a_browser_shows_it_without_a_complaint(page, data):
     )
     assert texts_in(page, "#map thead th bdi") == data["source"]["tokens"]
     assert texts_in(page, "#map tbody th bdi") == own["tokens"]
+
+
+def test_the_summary_is_of_whole_texts(page, data, report, tmp_path):
+    data = copy.deepcopy(data)
+    for side in (data["source"], *data["targets"]):
+        side["pieces"] += 100
+    for target in data["targets"]:
+        target["log_probability"] -= 100
+    path = tmp_path / "long.html"
+    path.write_text(explain.render(data), encoding="utf-8")
+    page.open(path)
+    rows = page.evaluate(
+        "[...document.querySelectorAll('#summary tbody tr')].map((row) =>"
+        " [...row.cells].slice(-2).map((cell) => cell.textContent))"
+    )
+    page.open(report)
+
+    assert rows == [
+        ["–", str(data["source"]["pieces"])],
+        *(
+            [f"{target['log_probability']:.3f}", str(target["pieces"])]
+            for target in data["targets"]
+        ),
+    ]
 
 
 def test_selections_change_the_map(page, data):
