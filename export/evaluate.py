@@ -19,9 +19,11 @@ from export.translate import add_export_arguments
 from export.translate import load
 from export.translate import tell_truncated
 from export.translate import translate_lines
+from export.versions import locked
 from export.versions import newest_version
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
+from keras_transformer.errors import refuse_damage
 from keras_transformer.trees import read_trees
 
 
@@ -100,6 +102,11 @@ def check_files(args: argparse.Namespace) -> list[str]:
     if args.picture:
         if not args.trees:
             raise UserError("--picture needs --trees. Received: --source")
+        if not args.picture.parent.is_dir():
+            raise UserError(
+                "--picture must be a file in a folder that is there. "
+                f"Received: {args.picture}"
+            )
         tree_pictures.load_svgling()
     if args.trees:
         for name in ("paper_bleu", "confidence", "baseline"):
@@ -148,31 +155,63 @@ def scores_path(args: argparse.Namespace) -> pathlib.Path:
     return newest_version(args.export_dir, FILE) / layout.SCORES
 
 
-def record(path: pathlib.Path, args: argparse.Namespace, results: dict) -> None:
-    """Writes scores into a version, under the name of the source file."""
-    there = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    names = check_files(args)
-    there[getattr(args, names[0]).name] = {
-        "sha256": {
-            name: hashlib.sha256(getattr(args, name).read_bytes()).hexdigest()
-            for name in names
-        },
-        **results,
+def read_scores(path: pathlib.Path) -> dict:
+    """Returns what is recorded in a version.
+
+    Raises:
+        UserError: If that is damaged.
+    """
+    if not path.exists():
+        return {}
+    with refuse_damage(path):
+        return json.loads(path.read_text("utf-8"))
+
+
+def record(
+    path: pathlib.Path, files: dict[str, pathlib.Path], results: dict
+) -> None:
+    """Writes scores into a version, under the name of the first file.
+
+    Args:
+        path: What `scores_path` returned.
+        files: The test set, by the names of its options.
+        results: The scores.
+    """
+    digests = {
+        name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for name, file in files.items()
     }
-    path.parent.mkdir(exist_ok=True)
-    # Outside the version, whose files `export.check` knows.
-    beside = path.parents[2] / f".{path.name}.part"
-    beside.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
-    beside.replace(path)
+    first, *_ = files.values()
+    export_dir = path.parents[2]
+    with locked(export_dir):
+        there = read_scores(path)
+        name = choose_name(there, first.name, digests)
+        there[name] = {"sha256": digests, **results}
+        path.parent.mkdir(exist_ok=True)
+        # Outside the version, whose files `export.check` knows.
+        beside = export_dir / f".{path.name}.part"
+        beside.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
+        beside.replace(path)
+
+
+def choose_name(there: dict, name: str, digests: dict[str, str]) -> str:
+    """Returns a name, numbered where it has the scores of other files."""
+    chosen, number = name, 1
+    while chosen in there and there[chosen]["sha256"] != digests:
+        number += 1
+        chosen = f"{name} {number}"
+    return chosen
 
 
 def run(args: argparse.Namespace) -> None:
-    check_files(args)
+    names = check_files(args)
     sources, references = read_test_set(args)
     baseline = args.baseline and read_aligned(args, sources, "baseline")
     if args.paper_bleu:
         scores.load_splitter(args.paper_bleu)  # It may be refused.
     path = scores_path(args) if args.record else None
+    if path:
+        read_scores(path)  # It may be refused.
     translate = load(args)
     translate(sources[:1])  # The first call prepares the graph.
     started = time.monotonic()
@@ -184,9 +223,6 @@ def run(args: argparse.Namespace) -> None:
     tell_truncated(counts)
     if args.trees:
         results, trees = parses.score(references, translations)
-        if args.picture:
-            pairs = zip(references, trees, strict=True)
-            tree_pictures.write_pictures(args.picture, pairs)
     else:
         results = scores.score(
             translations,
@@ -195,19 +231,29 @@ def run(args: argparse.Namespace) -> None:
             args.confidence,
             baseline,
         )
-    show = parses.describe_scores if args.trees else scores.describe
-    text = "\n".join(show(results))
     results["truncated"] = counts["truncated"]
+    # First of all: what is written later may fail.
+    print_results(args, results, len(sources), seconds)
+    if args.picture:
+        pairs = zip(references, trees, strict=True)
+        tree_pictures.write_pictures(args.picture, pairs)
     if path:
-        record(path, args, results)
-    speed = len(sources) / seconds
+        record(path, {name: getattr(args, name) for name in names}, results)
+
+
+def print_results(
+    args: argparse.Namespace, results: dict, count: int, seconds: float
+) -> None:
+    """Prints scores, and the speed of `count` sentences."""
+    speed = count / seconds
     if args.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    print(text)
+    describe = parses.describe_scores if args.trees else scores.describe
+    print("\n".join(describe(results)))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
-        f"({len(sources):,} in {seconds:.1f} s)"
+        f"({count:,} in {seconds:.1f} s)"
     )
 
 

@@ -60,15 +60,19 @@ def new_version(
 
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
-    """Keeps a second export out of a folder; the lock ends with the process."""
+    """Keeps others from writing to an export; the lock ends with the process.
+
+    Raises:
+        UserError: If another process has it.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"another export is writing to {folder}. Wait for its end, or "
-                "take another --export-dir"
+                f"another process is writing to {folder}. Wait for its end, "
+                "or take another --export-dir"
             ) from None
         yield
     finally:

@@ -139,13 +139,13 @@ def test_an_export_that_dies_leaves_no_version(tmp_path):
 def test_two_exports_do_not_meet(tmp_path):
     with new_version(tmp_path, FILE) as (_, beside):
         (beside / "saved_model.pb").touch()
-        with pytest.raises(UserError, match="another export is writing to"):
+        with pytest.raises(UserError, match="another process is writing to"):
             write(tmp_path)
     assert write(tmp_path) == "2"
 
     descriptor = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(UserError, match="another export is writing to"):
+    with pytest.raises(UserError, match="another process is writing to"):
         write(tmp_path)
     os.close(descriptor)
     assert write(tmp_path) == "3"

@@ -16,6 +16,7 @@ from export import evaluate
 from export import explain
 from export import translate
 from export.saved_model import load_translate
+from export.versions import locked
 from tests.conftest import SENTENCES
 
 
@@ -220,6 +221,64 @@ def test_scores_stay_with_the_version(tmp_path, capsys, monkeypatch):
     digest = hashlib.sha256(b"A LINE OF CAPITALS\n").hexdigest()
     assert scores["first"]["sha256"] == {"source": digest, "reference": digest}
     assert not (tmp_path / "1/assets.extra").exists()
+
+
+@pytest.fixture
+def version(tmp_path, monkeypatch):
+    """The folder of a version that says everything in capitals."""
+    folder = tmp_path / "export" / "1"
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").touch()
+    monkeypatch.setattr(evaluate, "load", lambda args: Spy())
+    return folder
+
+
+def record(version, source):
+    """Evaluates a file as its own reference."""
+    evaluate.main(
+        [
+            *(f"--export-dir={version.parent}", "--record"),
+            *(f"--source={source}", f"--reference={source}"),
+        ]
+    )
+
+
+def test_files_of_one_name_keep_their_scores(version, tmp_path):
+    for folder in ("a", "b", "a", "b"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "test.en").write_text(f"FOLDER {folder}\n")
+        record(version, tmp_path / folder / "test.en")
+
+    scores = json.loads((version / "assets.extra/scores.json").read_text())
+    assert set(scores) == {"test.en", "test.en 2"}
+    assert scores["test.en"]["sha256"] != scores["test.en 2"]["sha256"]
+
+
+def test_scores_that_cannot_be_recorded_are_printed(version, tmp_path, capsys):
+    (tmp_path / "text").write_text("A LINE OF CAPITALS\n")
+
+    with locked(version.parent), pytest.raises(SystemExit):
+        record(version, tmp_path / "text")
+
+    captured = capsys.readouterr()
+    assert "BLEU              100.00" in captured.out
+    assert "another process is writing to" in captured.err
+    assert not (version / "assets.extra").exists()
+
+
+def test_damaged_scores_are_told_before_the_work(version, tmp_path, capsys):
+    (tmp_path / "text").write_text("A LINE\n")
+    (version / "assets.extra").mkdir()
+    path = version / "assets.extra" / "scores.json"
+    path.write_text('{"text"')
+
+    with pytest.raises(SystemExit):
+        record(version, tmp_path / "text")
+
+    captured = capsys.readouterr()
+    assert f"{path} must be whole. Received: JSONDecodeError" in captured.err
+    assert captured.out == ""
+    assert path.read_text() == '{"text"'
 
 
 def refusal(capsys, main, arguments):
