@@ -24,6 +24,7 @@ from export.versions import newest_version
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
 from keras_transformer.errors import refuse_damage
+from keras_transformer.text_files import read_lines
 from keras_transformer.trees import read_trees
 
 
@@ -34,10 +35,12 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     )
     add_export_arguments(parser)
     path = {"type": pathlib.Path, "metavar": "FILE"}
-    parser.add_argument("--source", **path, help="sentences, one a line")
+    parser.add_argument(
+        "--source", **path, help="sentences, one a line; any file may be gzip"
+    )
     parser.add_argument("--reference", **path, help="their translations")
     parser.add_argument(
-        "--trees", **path, help="in place of both: bracketed trees, may be gzip"
+        "--trees", **path, help="in place of both: bracketed trees"
     )
     parser.add_argument(
         "--picture",
@@ -72,18 +75,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         help="keep the scores in the export, in scores.json",
     )
     return parser.parse_args(argv)
-
-
-def read_lines(path: pathlib.Path) -> list[str]:
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"text must be UTF-8. Received: {path}, {error}"
-        ) from None
-    return [
-        line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")
-    ]
 
 
 def check_files(args: argparse.Namespace) -> list[str]:
@@ -123,7 +114,7 @@ def read_test_set(args: argparse.Namespace) -> tuple[list[str], list]:
     if args.trees:
         trees = list(read_trees(args.trees))
         return [" ".join(tree.words) for tree in trees], trees
-    sources = read_lines(args.source)
+    sources = list(read_lines(args.source))
     return sources, read_aligned(args, sources, "reference")
 
 
@@ -132,7 +123,7 @@ def read_aligned(
 ) -> list[str]:
     """Reads the file of an option, which has a line for each source."""
     path = getattr(args, name)
-    lines = read_lines(path)
+    lines = list(read_lines(path))
     if len(lines) != len(sources):
         raise UserError(
             f"--source and --{name} must have as many lines. Received: "

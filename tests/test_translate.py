@@ -1,6 +1,7 @@
 """Tests of `export.translate`, `export.evaluate` and `python -m export`."""
 
 import collections
+import gzip
 import hashlib
 import io
 import json
@@ -172,7 +173,8 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(evaluate, "load", lambda args: copy)
     references = [SENTENCES[0].upper(), *SENTENCES[1:]]
-    (tmp_path / "source").write_text("\n".join(SENTENCES) + "\n")
+    packed = gzip.compress("\r\n".join(SENTENCES).encode())
+    (tmp_path / "source").write_bytes(packed)
     (tmp_path / "reference").write_text("\n".join(references) + "\n")
     arguments = [
         f"--export-dir={tmp_path}",
@@ -396,7 +398,11 @@ def test_translate_and_evaluate_refuse_in_one_line(
     assert "1 lines in" in line
     pairs = ["--source", tmp_path / "latin", "--reference", tmp_path / "one"]
     line = refusal(capsys, evaluate.main, [*there, *pairs])
-    assert "must be UTF-8" in line
+    assert "latin, line 1, byte 0xe9 at column 4" in line
+    (tmp_path / "empty").touch()
+    pairs = ["--source", tmp_path / "empty", "--reference", tmp_path / "one"]
+    line = refusal(capsys, evaluate.main, [*there, *pairs])
+    assert "a text file may not be empty" in line
     pairs = ["--source", tmp_path / "one", "--reference", tmp_path / "one"]
     elsewhere = [*pairs, "--record", "--server", "localhost:1"]
     line = refusal(capsys, evaluate.main, elsewhere)
