@@ -7,6 +7,8 @@ import pathlib
 import shutil
 from collections.abc import Iterator
 
+from export.layout import SCORES
+from export.layout import SERVER_FILES
 from keras_transformer.errors import UserError
 
 
@@ -35,8 +37,7 @@ def new_version(
     """
     export_dir.mkdir(parents=True, exist_ok=True)
     with locked(export_dir):
-        for path in export_dir.glob(".*.part"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        remove_left_over(export_dir)
         if version is None:
             taken = [int(path.name) for path in find_versions(export_dir)]
             version = max([0, *taken]) + 1
@@ -54,8 +55,22 @@ def new_version(
                 )
         beside = export_dir / f".{version}.part"
         beside.mkdir()
-        yield folder, beside
-        beside.rename(folder)
+        try:
+            yield folder, beside
+            beside.rename(folder)
+        except BaseException:
+            shutil.rmtree(beside)
+            raise
+
+
+def remove_left_over(export_dir: pathlib.Path) -> None:
+    """Removes what an export that died was writing, and nothing else."""
+    for path in export_dir.glob(".*.part"):
+        name = path.name[1 : -len(".part")]
+        if name.isdecimal():
+            shutil.rmtree(path)
+        elif name in (*SERVER_FILES, pathlib.Path(SCORES).name):
+            path.unlink()
 
 
 @contextlib.contextmanager
