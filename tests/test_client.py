@@ -137,6 +137,10 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
         (b"200 OK\r\nContent-Length: 99\r\n\r\n{", r"answers.*IncompleteRead"),
         (b"200 OK\r\nContent-Length: 2\r\n\r\n[]", r"of this model.*\[\]"),
         (b"200 OK\r\nContent-Length: 2\r\n\r\nok", "of this model.*ok"),
+        (
+            b'200 OK\r\nContent-Length: 23\r\n\r\n{"outputs": {"y": [1]}}\n',
+            "of this model.*without `translation`",
+        ),
         (b"404 No\r\nContent-Length: 3\r\n\r\na\xff!", "404: a.!"),
     ],
 )
@@ -205,6 +209,33 @@ def test_does_not_repeat_what_would_fail_again(protocol, status, serve):
 
 
 @PROTOCOLS
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"translation": np.zeros(2, np.float32)},
+        {"translation": np.array([b"A"], object)},
+        {"truncated": np.zeros([2, 1], bool)},
+    ],
+)
+def test_another_model_is_refused_in_one_line(
+    protocol, serve, change, tmp_path, capsys
+):
+    capitals, address = serve(protocol)
+    predict = capitals.predict
+    capitals.predict = lambda *args: {**predict(*args), **change}
+    (tmp_path / "in").write_text("a\nb\n")
+    arguments = ["--server", address, "--protocol", protocol]
+
+    line = refusal(
+        capsys, translate.main, [*arguments, "--input", tmp_path / "in"]
+    )
+
+    (name,) = change
+    assert "--server must name a server of this model. Received: " in line
+    assert f"an answer without `{name}` for each text" in line
+
+
+@PROTOCOLS
 def test_waits_no_longer_than_the_timeout(protocol, serve):
     capitals, address = serve(protocol, 1.5, 0)
     patient = connect(protocol, address, timeout=0.4)
@@ -258,7 +289,13 @@ def test_sends_no_more_batches_than_may_be_in_flight():
             taken.append(place)
             yield [b"a"]
 
-    answers = client.Client(str, in_flight=3, pauses=()).map(batches())
+    def send(text):
+        return {
+            "translation": tf.constant(text),
+            "truncated": tf.fill(1, False),
+        }
+
+    answers = client.Client(send, in_flight=3, pauses=()).map(batches())
     next(answers)
 
     assert len(taken) == 3
