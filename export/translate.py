@@ -5,6 +5,7 @@ window, and written in their order.
 """
 
 import argparse
+import codecs
 import collections
 import contextlib
 import itertools
@@ -147,6 +148,14 @@ def cut_batches(
         yield batch
 
 
+def without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields lines, the first without a byte order mark."""
+    lines = iter(lines)
+    for first in itertools.islice(lines, 1):
+        yield first.removeprefix(codecs.BOM_UTF8)
+    yield from lines
+
+
 def translate_batches(translate: Callable, batches: Iterable) -> Iterator:
     """Yields the outputs of batches in order; a server gets several at once."""
     if isinstance(translate, Client):
@@ -200,6 +209,7 @@ def run(args: argparse.Namespace) -> None:
         if args.input:
             source = stack.enter_context(args.input.open("rb"))
         check_output(args)
+        source = without_mark(source)
         translate = load(args)
         if args.output:
             output = stack.enter_context(args.output.open("wb"))

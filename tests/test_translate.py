@@ -134,6 +134,17 @@ def test_lines_that_were_cut_are_counted(tmp_path, monkeypatch, capsys):
     assert json.loads(captured.out)["truncated"] == 2
 
 
+def test_a_byte_order_mark_is_not_translated(tmp_path, monkeypatch):
+    spy = Spy()
+    monkeypatch.setattr(translate, "load", lambda args: spy)
+    (tmp_path / "in").write_text("\ufeffone\n\ufefftwo\n")
+    files = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+
+    translate.main(["--export-dir=x", *files])
+
+    assert (tmp_path / "out").read_text() == "ONE\n\ufeffTWO\n"
+
+
 def test_translates_a_file_and_standard_input_alike(
     export_dir, tmp_path, monkeypatch, capsysbinary
 ):

@@ -53,6 +53,7 @@ def trees_of(tmp_path):
         CAT.replace("NP", "NP-SBJ-1").replace("VP", "VP=2"),
         CAT.replace("(VBZ", "(NP-SBJ (-NONE- *T*-1)) (-NONE- 0) (VBZ"),
         gzip.compress(CAT.encode(), mtime=0),
+        f"\ufeff{CAT}",
     ],
 )
 def test_reads_the_forms_that_treebanks_have(trees_of, content):
