@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from export.layout import SCORES
 from export.layout import SERVER_FILES
+from export.layout import refusal
 from keras_transformer.errors import UserError
 
 
@@ -106,10 +107,7 @@ def newest_version(export_dir: pathlib.Path, *files: str) -> pathlib.Path:
         if any((folder / file).exists() for file in files)
     ]
     if not versions:
-        raise UserError(
-            "--export-dir must be a folder that `python -m export` wrote. "
-            f"Received: {export_dir}"
-        )
+        raise UserError(refusal(export_dir))
     return max(versions, key=lambda folder: int(folder.name))
 
 

@@ -422,4 +422,4 @@ def test_translate_and_evaluate_refuse_in_one_line(
     (tmp_path / "ct2" / "1" / "model.bin").touch()
     elsewhere = [*pairs, "--record", "--export-dir", tmp_path / "ct2"]
     line = refusal(capsys, evaluate.main, elsewhere)
-    assert "`python -m export` wrote" in line
+    assert f"Received: {tmp_path / 'ct2'}, of the format ctranslate2" in line
