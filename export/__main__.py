@@ -4,7 +4,6 @@ As a SavedModel, for TF Serving, or as a CTranslate2 directory.
 """
 
 import argparse
-import json
 import pathlib
 
 from export import bundle
@@ -107,8 +106,7 @@ def explain(name: str) -> str:
 
 def fill_in(args: argparse.Namespace) -> None:
     """Sets what the command line leaves open to the paper's numbers."""
-    path = args.run_dir / "arguments.json"
-    run = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    run = saved_model.read_arguments(args.run_dir) or {}
     task = run.get("arguments", {}).get("task")
     for name, value in DEFAULTS[task].items():
         if getattr(args, name) is None:

@@ -14,6 +14,7 @@ from export.graph import read_meta_graph
 from export.graph import served_signatures
 from export.samples import write_samples
 from export.saved_model import FILE
+from export.saved_model import read_arguments
 from export.server_files import write_server_files
 from export.translator import Translator
 from export.versions import new_version
@@ -95,7 +96,6 @@ def describe(
     folder: pathlib.Path,
 ) -> dict:
     """Returns what `bundle.json` says of a version, its own file aside."""
-    run = run_dir / "arguments.json"
     return {
         "model_name": model_name,
         "packages": {
@@ -104,7 +104,7 @@ def describe(
         },
         "settings": dataclasses.asdict(translator.settings),
         "precision": translator.precision,
-        "run": json.loads(run.read_text("utf-8")) if run.exists() else None,
+        "run": read_arguments(run_dir),
         "averaged": averaged_checkpoints(run_dir / "model.keras"),
         "files": layout.list_files(folder),
     }

@@ -103,7 +103,8 @@ def check_version(folder: pathlib.Path) -> Iterator[Check]:
     if bundle is None:
         return
     files, is_compiled = bundle
-    yield check_files(folder, files)
+    check, done = attempt("files", lambda: check_files(folder, files))
+    yield done or check
     check, meta_graph = attempt("graph", lambda: read_meta_graph(folder))
     if meta_graph is None:
         yield check
@@ -247,10 +248,7 @@ def find_version(export_dir: pathlib.Path, version: int | None) -> pathlib.Path:
     """Returns the folder of a version, or ends the program in one line."""
     there = layout.versions(export_dir)
     if not there:
-        fail(
-            "--export-dir must be a folder that `python -m export` wrote. "
-            f"Received: {export_dir}"
-        )
+        fail(layout.refusal(export_dir))
     if version is None:
         version = there[-1]
     elif version not in there:

@@ -20,6 +20,8 @@ import tensorflow as tf
 from keras_transformer.errors import UserError
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before a batch is sent again.
+# Those of the model's outputs that the command lines read.
+OUTPUTS = {"translation": tf.string, "truncated": tf.bool}
 
 
 class ServerUnavailableError(Exception):
@@ -50,11 +52,12 @@ class Client:
         """Translates a batch.
 
         Raises:
-            UserError: If the server refuses, or stays away.
+            UserError: If the server refuses, or stays away, or has another
+                model.
         """
         for pause in (*self._pauses, None):
             try:
-                return self._send(text)
+                return check_outputs(self._send(text), len(text))
             except ServerUnavailableError as error:
                 if pause is None or self._stopped.wait(pause):
                     raise UserError(
@@ -78,6 +81,21 @@ class Client:
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def check_outputs(
+    outputs: dict[str, tf.Tensor], rows: int
+) -> dict[str, tf.Tensor]:
+    """Returns outputs that this model could have given.
+
+    Raises:
+        UserError: If it could not.
+    """
+    for name, dtype in OUTPUTS.items():
+        found = outputs.get(name)
+        if found is None or found.dtype != dtype or found.shape != [rows]:
+            raise refusal(f"an answer without `{name}` for each text")
+    return outputs
 
 
 def over_grpc(server: str, model_name: str, timeout: float) -> Callable:

@@ -32,6 +32,7 @@ from export.versions import newest_version
 from keras_transformer import Transformer
 from keras_transformer.decoding import BEGIN_ID
 from keras_transformer.errors import UserError
+from keras_transformer.errors import refuse_damage
 from keras_transformer.masks import PADDING_ID
 
 FILE = "model.bin"
@@ -124,9 +125,12 @@ def load_translate(export_dir: pathlib.Path) -> Callable:
         `CTranslate2Translator`.
 
     Raises:
-        UserError: If there is none, or CTranslate2 is not installed.
+        UserError: If there is none, or it is damaged, or CTranslate2 is not
+            installed.
     """
-    return CTranslate2Translator(newest_version(export_dir, FILE))
+    folder = newest_version(export_dir, FILE)
+    with refuse_damage(folder):
+        return CTranslate2Translator(folder)
 
 
 class Hypothesis(NamedTuple):

@@ -4,6 +4,7 @@ A parsing model is scored on --trees, by labelled brackets.
 """
 
 import argparse
+import collections
 import hashlib
 import json
 import pathlib
@@ -16,10 +17,14 @@ from export import tree_pictures
 from export.saved_model import FILE
 from export.translate import add_export_arguments
 from export.translate import load
+from export.translate import tell_truncated
 from export.translate import translate_lines
+from export.versions import locked
 from export.versions import newest_version
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
+from keras_transformer.errors import refuse_damage
+from keras_transformer.text_files import read_lines
 from keras_transformer.trees import read_trees
 
 
@@ -30,10 +35,12 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     )
     add_export_arguments(parser)
     path = {"type": pathlib.Path, "metavar": "FILE"}
-    parser.add_argument("--source", **path, help="sentences, one a line")
+    parser.add_argument(
+        "--source", **path, help="sentences, one a line; any file may be gzip"
+    )
     parser.add_argument("--reference", **path, help="their translations")
     parser.add_argument(
-        "--trees", **path, help="in place of both: bracketed trees, may be gzip"
+        "--trees", **path, help="in place of both: bracketed trees"
     )
     parser.add_argument(
         "--picture",
@@ -70,18 +77,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def read_lines(path: pathlib.Path) -> list[str]:
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"text must be UTF-8. Received: {path}, {error}"
-        ) from None
-    return [
-        line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")
-    ]
-
-
 def check_files(args: argparse.Namespace) -> list[str]:
     """Returns the options that name the test set.
 
@@ -98,6 +93,11 @@ def check_files(args: argparse.Namespace) -> list[str]:
     if args.picture:
         if not args.trees:
             raise UserError("--picture needs --trees. Received: --source")
+        if not args.picture.parent.is_dir():
+            raise UserError(
+                "--picture must be a file in a folder that is there. "
+                f"Received: {args.picture}"
+            )
         tree_pictures.load_svgling()
     if args.trees:
         for name in ("paper_bleu", "confidence", "baseline"):
@@ -114,7 +114,7 @@ def read_test_set(args: argparse.Namespace) -> tuple[list[str], list]:
     if args.trees:
         trees = list(read_trees(args.trees))
         return [" ".join(tree.words) for tree in trees], trees
-    sources = read_lines(args.source)
+    sources = list(read_lines(args.source))
     return sources, read_aligned(args, sources, "reference")
 
 
@@ -123,7 +123,7 @@ def read_aligned(
 ) -> list[str]:
     """Reads the file of an option, which has a line for each source."""
     path = getattr(args, name)
-    lines = read_lines(path)
+    lines = list(read_lines(path))
     if len(lines) != len(sources):
         raise UserError(
             f"--source and --{name} must have as many lines. Received: "
@@ -146,45 +146,74 @@ def scores_path(args: argparse.Namespace) -> pathlib.Path:
     return newest_version(args.export_dir, FILE) / layout.SCORES
 
 
-def record(path: pathlib.Path, args: argparse.Namespace, results: dict) -> None:
-    """Writes scores into a version, under the name of the source file."""
-    there = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    names = check_files(args)
-    there[getattr(args, names[0]).name] = {
-        "sha256": {
-            name: hashlib.sha256(getattr(args, name).read_bytes()).hexdigest()
-            for name in names
-        },
-        **results,
+def read_scores(path: pathlib.Path) -> dict:
+    """Returns what is recorded in a version.
+
+    Raises:
+        UserError: If that is damaged.
+    """
+    if not path.exists():
+        return {}
+    with refuse_damage(path):
+        return json.loads(path.read_text("utf-8"))
+
+
+def record(
+    path: pathlib.Path, files: dict[str, pathlib.Path], results: dict
+) -> None:
+    """Writes scores into a version, under the name of the first file.
+
+    Args:
+        path: What `scores_path` returned.
+        files: The test set, by the names of its options.
+        results: The scores.
+    """
+    digests = {
+        name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for name, file in files.items()
     }
-    path.parent.mkdir(exist_ok=True)
-    # Outside the version, whose files `export.check` knows.
-    beside = path.parents[2] / f".{path.name}.part"
-    beside.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
-    beside.replace(path)
+    first, *_ = files.values()
+    export_dir = path.parents[2]
+    with locked(export_dir):
+        there = read_scores(path)
+        name = choose_name(there, first.name, digests)
+        there[name] = {"sha256": digests, **results}
+        path.parent.mkdir(exist_ok=True)
+        # Outside the version, whose files `export.check` knows.
+        beside = export_dir / f".{path.name}.part"
+        beside.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
+        beside.replace(path)
+
+
+def choose_name(there: dict, name: str, digests: dict[str, str]) -> str:
+    """Returns a name, numbered where it has the scores of other files."""
+    chosen, number = name, 1
+    while chosen in there and there[chosen]["sha256"] != digests:
+        number += 1
+        chosen = f"{name} {number}"
+    return chosen
 
 
 def run(args: argparse.Namespace) -> None:
-    check_files(args)
+    names = check_files(args)
     sources, references = read_test_set(args)
     baseline = args.baseline and read_aligned(args, sources, "baseline")
     if args.paper_bleu:
         scores.load_splitter(args.paper_bleu)  # It may be refused.
     path = scores_path(args) if args.record else None
+    if path:
+        read_scores(path)  # It may be refused.
     translate = load(args)
     translate(sources[:1])  # The first call prepares the graph.
     started = time.monotonic()
     lines = [line.encode() for line in sources]
-    translations = [
-        line.decode("utf-8", errors="replace")
-        for line in translate_lines(translate, lines, args.batch_tokens)
-    ]
+    counts = collections.Counter()
+    outputs = translate_lines(translate, lines, args.batch_tokens, counts)
+    translations = list(map(parses.decode, outputs))
     seconds = time.monotonic() - started
+    tell_truncated(counts)
     if args.trees:
         results, trees = parses.score(references, translations)
-        if args.picture:
-            pairs = zip(references, trees, strict=True)
-            tree_pictures.write_pictures(args.picture, pairs)
     else:
         results = scores.score(
             translations,
@@ -193,17 +222,29 @@ def run(args: argparse.Namespace) -> None:
             args.confidence,
             baseline,
         )
+    results["truncated"] = counts["truncated"]
+    # First of all: what is written later may fail.
+    print_results(args, results, len(sources), seconds)
+    if args.picture:
+        pairs = zip(references, trees, strict=True)
+        tree_pictures.write_pictures(args.picture, pairs)
     if path:
-        record(path, args, results)
-    speed = len(sources) / seconds
+        record(path, {name: getattr(args, name) for name in names}, results)
+
+
+def print_results(
+    args: argparse.Namespace, results: dict, count: int, seconds: float
+) -> None:
+    """Prints scores, and the speed of `count` sentences."""
+    speed = count / seconds
     if args.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    show = parses.describe_scores if args.trees else scores.describe
-    print("\n".join(show(results)))
+    describe = parses.describe_scores if args.trees else scores.describe
+    print("\n".join(describe(results)))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
-        f"({len(sources):,} in {seconds:.1f} s)"
+        f"({count:,} in {seconds:.1f} s)"
     )
 
 

@@ -80,13 +80,13 @@ function drawSummary() {
   $("summary").tBodies[0].append(
     make("tr", {}, make("th", { scope: "row" }, "Source"),
       make("td", { dir: "auto" }, data.source.text), make("td", {}, "–"),
-      make("td", {}, "–"), make("td", {}, data.source.tokens.length)),
+      make("td", {}, "–"), make("td", {}, data.source.pieces)),
     ...data.targets.map((t) => make("tr", {},
       make("th", { scope: "row" }, t.name),
       make("td", { dir: "auto" }, t.text),
       make("td", {}, t.score.toFixed(3)),
-      make("td", {}, sum(t.token_log_probabilities).toFixed(3)),
-      make("td", {}, t.tokens.length))));
+      make("td", {}, t.log_probability.toFixed(3)),
+      make("td", {}, t.pieces))));
   $("notes").append(...data.notes.map((note) => make("li", {}, note)));
 }
 
@@ -121,8 +121,8 @@ function drawAlignment() {
       .map(([other, w]) => `${other} ${percent(w)}`).join(", ");
     const text = `${token} ${verb} ${most || "nothing above 5 %"}`;
     const element = make("button",
-      { type: "button", "aria-pressed": "false", "aria-label": text },
-      piece(token));
+      { type: "button", tabindex: -1, "aria-pressed": "false",
+        "aria-label": text }, piece(token));
     onSeen(element, text, () => show(element), () => show(pressed));
     element.addEventListener("click", () => {
       if (pressed) pressed.setAttribute("aria-pressed", "false");
@@ -138,6 +138,7 @@ function drawAlignment() {
     target: rows.map((token, t) => button(token, "looks at",
       columns.map((other, s) => [other, map[t][s]]))),
   };
+  buttons.source[0].tabIndex = 0;
   const list = (items) => items.map((item) => make("li", {}, item));
   sources.replaceChildren(...list(buttons.source));
   targets.replaceChildren(...list(buttons.target));
@@ -180,9 +181,9 @@ function drawOverview() {
     for (const head of choices) {
       const text = `layer ${layer + 1}, ${label(head)}`;
       const canvas = make("canvas", { "aria-hidden": "true" });
+      const pressed = state.layer === layer && state.head === head;
       const button = make("button", { type: "button", "aria-label": text,
-        "aria-pressed": state.layer === layer && state.head === head },
-      canvas);
+        "aria-pressed": String(pressed), tabindex: pressed ? 0 : -1 }, canvas);
       onSeen(button, `${KINDS[state.kind][0]}, ${text}`);
       button.addEventListener("click", () => {
         choose({ layer, head });
@@ -331,6 +332,29 @@ walk($("confidence"), (item, key) => ({
   ArrowLeft: item.previousElementSibling,
   ArrowRight: item.nextElementSibling,
 }[key]));
+walk($("alignment"), (button, key) => {
+  const item = button.parentElement;
+  const [sources, , targets] = $("alignment").children;
+  const at = [...item.parentElement.children].indexOf(item);
+  const beside = ({ children }) =>
+    children[Math.min(at, children.length - 1)];
+  return {
+    ArrowLeft: beside(sources),
+    ArrowRight: beside(targets),
+    ArrowUp: item.previousElementSibling,
+    ArrowDown: item.nextElementSibling,
+  }[key]?.firstElementChild;
+});
+walk($("overview"), (button, key) => {
+  const buttons = [...$("overview").querySelectorAll("button")];
+  const at = buttons.indexOf(button), columns = heads + 1;
+  return {
+    ArrowLeft: at % columns ? buttons[at - 1] : null,
+    ArrowRight: (at + 1) % columns ? buttons[at + 1] : null,
+    ArrowUp: buttons[at - columns],
+    ArrowDown: buttons[at + columns],
+  }[key];
+});
 walk($("map"), (cell, key) => {
   const row = cell.parentElement, rows = [...row.parentElement.rows];
   const across = { ArrowLeft: -1, ArrowRight: 1 }[key] || 0;

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from export.saved_model import FILE
 from export.saved_model import SIGNATURE
+from export.saved_model import load_version
 from export.versions import newest_version
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
@@ -64,10 +64,11 @@ def load_ask(export_dir: pathlib.Path) -> Callable:
         dict of its outputs, without their batch axis.
 
     Raises:
-        UserError: If there is none, or if it has no signature that explains.
+        UserError: If there is none, or if it is damaged or has no signature
+            that explains.
     """
     folder = newest_version(export_dir, FILE)
-    loaded = tf.saved_model.load(str(folder))
+    loaded = load_version(folder)
     missing = [name for name in SIGNATURES if name not in loaded.signatures]
     if missing:
         raise UserError(
@@ -119,6 +120,7 @@ def explain(ask: Callable, text: bytes, reference: bytes | None = None) -> dict:
     return {
         "source": {
             "text": readable(text),
+            "pieces": len(own["source_tokens"]),
             "tokens": shown(own["source_tokens"], 1),
         },
         "encoder_attention": shown(own["encoder_attention"], 2),
@@ -126,8 +128,12 @@ def explain(ask: Callable, text: bytes, reference: bytes | None = None) -> dict:
             {
                 "name": name,
                 "text": readable(targets[name]),
+                "pieces": len(outputs["target_tokens"]),
                 "tokens": shown(outputs["target_tokens"], 1),
                 "score": plain(outputs["score"]),
+                "log_probability": plain(
+                    outputs["token_log_probabilities"].sum()
+                ),
                 **{
                     key: shown(outputs[key], axes)
                     for key, axes in OF_TARGETS.items()

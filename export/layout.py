@@ -37,6 +37,19 @@ def versions(export_dir: pathlib.Path) -> list[int]:
     )
 
 
+def refusal(export_dir: pathlib.Path) -> str:
+    """Says why there is no version of a SavedModel in a folder."""
+    if any(export_dir.glob("*/model.bin")):
+        return (
+            "--export-dir must hold a SavedModel. "
+            f"Received: {export_dir}, of the format ctranslate2"
+        )
+    return (
+        "--export-dir must be a folder that `python -m export` wrote. "
+        f"Received: {export_dir}"
+    )
+
+
 def list_files(folder: pathlib.Path) -> dict[str, dict]:
     """Returns size and SHA-256 of the files of a version, by relative name."""
     files = {}

@@ -45,6 +45,18 @@ def is_extra_length(value):
     return (value >= 0) & (value <= MAX_EXTRA_LENGTH)
 
 
+def with_equal_rows(**inputs):
+    """Returns the inputs; fails with one line where one has more rows."""
+    rows = tf.stack([tf.shape(value)[0] for value in inputs.values()])
+    check = tf.debugging.Assert(
+        tf.reduce_all(rows == rows[0]),
+        [f"{', '.join(inputs)} must have as many rows each. Received:", rows],
+    )
+    # Nothing else may fail before the check, or stretch a row.
+    with tf.control_dependencies([check]):
+        return [tf.identity(value) for value in inputs.values()]
+
+
 def describe_errors(length_penalty, max_extra_length):
     """Returns what is wrong with each row's options, or `""`."""
     penalty = tf.where(

@@ -1,5 +1,6 @@
 """Reads the folder of a run, and that of an export."""
 
+import json
 import pathlib
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from export.translator import Translator
 from export.versions import newest_version
 from keras_transformer import Transformer
 from keras_transformer.errors import UserError
+from keras_transformer.errors import refuse_damage
 
 SIGNATURE = "serving_default"
 FILE = "saved_model.pb"
@@ -31,8 +33,8 @@ def load_run(
             softmax and scores are float32 in both.
 
     Raises:
-        UserError: If the folder holds no finished run, or if the settings do
-            not fit its model.
+        UserError: If the folder holds no finished run, or a damaged one, or
+            if the settings do not fit its model.
     """
     run = read_run(run_dir, precision)
     try:
@@ -47,7 +49,7 @@ def read_run(
     """Returns the model of a finished run and its tokenizer's bytes.
 
     Raises:
-        UserError: If the folder holds no finished run.
+        UserError: If the folder holds no finished run, or a damaged one.
     """
     paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]
     for path in paths:
@@ -56,8 +58,22 @@ def read_run(
                 "--run-dir must be the folder of a finished `python -m train`. "
                 f"Received: {run_dir}, which has no {path.name}"
             )
-    transformer = keras.saving.load_model(paths[0], compile=False)
+    with refuse_damage(paths[0]):
+        transformer = keras.saving.load_model(paths[0], compile=False)
     return with_dtype(transformer, precision), paths[1].read_bytes()
+
+
+def read_arguments(run_dir: pathlib.Path) -> dict | None:
+    """Returns what a run noted of itself in `arguments.json`, if it did.
+
+    Raises:
+        UserError: If the file is damaged.
+    """
+    path = run_dir / "arguments.json"
+    if not path.exists():
+        return None
+    with refuse_damage(path):
+        return json.loads(path.read_text("utf-8"))
 
 
 def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
@@ -79,9 +95,9 @@ def load_translate(export_dir: pathlib.Path) -> Callable:
         Function from a string tensor `(B,)` to the dict of outputs.
 
     Raises:
-        UserError: If there is none.
+        UserError: If there is none, or if it is damaged.
     """
-    loaded = tf.saved_model.load(str(newest_version(export_dir, FILE)))
+    loaded = load_version(newest_version(export_dir, FILE))
     translate = loaded.signatures[SIGNATURE]
 
     def call(text):
@@ -89,3 +105,13 @@ def load_translate(export_dir: pathlib.Path) -> Callable:
 
     call.keep_alive = loaded  # The function alone does not hold its weights.
     return call
+
+
+def load_version(folder: pathlib.Path):
+    """Loads a SavedModel.
+
+    Raises:
+        UserError: If it is damaged.
+    """
+    with refuse_damage(folder, "; `python -m export.check` says more"):
+        return tf.saved_model.load(str(folder))

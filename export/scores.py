@@ -174,8 +174,11 @@ def split_compounds(line: str) -> str:
 def describe(results: dict) -> list[str]:
     """Returns a line for each score, and one for what it is compared with."""
     lines = []
-    for name, result in results.items():
-        lines.append(f"{TITLES[name]:18}{show(result)}  {result['signature']}")
+    for name, title in TITLES.items():
+        if name not in results:
+            continue
+        result = results[name]
+        lines.append(f"{title:18}{show(result)}  {result['signature']}")
         if "baseline" in result:
             other = result["baseline"]
             lines.append(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from export.explanations import stack_scores
+from export.options import with_equal_rows
 from export.text_model import TextModel
 from export.text_model import strings
 from keras_transformer.decoding import BEGIN_ID
@@ -144,6 +145,7 @@ class Teacher(TextModel):
 
     def _teach(self, source, target):
         """Runs the model on pairs."""
+        source, target = with_equal_rows(source=source, target=target)
         transformer = self._transformer()
         source_ids, _, source_truncated = self._tokenize(source)
         labels, _, target_truncated = self._tokenize(target)

@@ -5,6 +5,7 @@ window, and written in their order.
 """
 
 import argparse
+import codecs
 import collections
 import contextlib
 import itertools
@@ -93,7 +94,10 @@ def load(args: argparse.Namespace) -> Callable:
 
 
 def translate_lines(
-    translate: Callable, lines: Iterable[bytes], batch_tokens: int
+    translate: Callable,
+    lines: Iterable[bytes],
+    batch_tokens: int,
+    counts: collections.Counter,
 ) -> Iterator[bytes]:
     """Translates sentences in bounded memory.
 
@@ -101,6 +105,9 @@ def translate_lines(
         translate: What `load` returned.
         lines: Sentences, with or without line ends.
         batch_tokens: Int, source tokens at a time, padding included.
+        counts: To it is added under `"lines"` how many sentences there were,
+            and under `"truncated"` how many were cut at a limit of tokens,
+            they or their translations.
 
     Yields:
         A translation for each sentence, in order, without line ends.
@@ -114,6 +121,8 @@ def translate_lines(
         texts = ([window[i] for i in places] for places in batches)
         all_outputs = translate_batches(translate, texts)
         for places, outputs in zip(batches, all_outputs, strict=True):
+            counts["lines"] += len(places)
+            counts["truncated"] += int(outputs["truncated"].numpy().sum())
             for i, text in zip(
                 places, outputs["translation"].numpy(), strict=True
             ):
@@ -137,6 +146,14 @@ def cut_batches(
         batch.append(place)
     if batch:
         yield batch
+
+
+def without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields lines, the first without a byte order mark."""
+    lines = iter(lines)
+    for first in itertools.islice(lines, 1):
+        yield first.removeprefix(codecs.BOM_UTF8)
+    yield from lines
 
 
 def translate_batches(translate: Callable, batches: Iterable) -> Iterator:
@@ -163,6 +180,16 @@ def show_progress(translations: Iterable[bytes]) -> Iterator[bytes]:
     print(file=sys.stderr)
 
 
+def tell_truncated(counts: collections.Counter) -> None:
+    """Says how many lines were cut, if any were."""
+    if counts["truncated"]:
+        print(
+            f"{counts['truncated']:,} of {counts['lines']:,} lines were cut at "
+            "the model's limit of tokens",
+            file=sys.stderr,
+        )
+
+
 def check_output(args: argparse.Namespace) -> None:
     if (
         args.input
@@ -182,18 +209,22 @@ def run(args: argparse.Namespace) -> None:
         if args.input:
             source = stack.enter_context(args.input.open("rb"))
         check_output(args)
+        source = without_mark(source)
         translate = load(args)
         if args.output:
             output = stack.enter_context(args.output.open("wb"))
-        faults = collections.Counter()
+        counts, faults = collections.Counter(), collections.Counter()
         if args.trees:
             source, sentences = itertools.tee(source)
-        translations = translate_lines(translate, source, args.batch_tokens)
+        translations = translate_lines(
+            translate, source, args.batch_tokens, counts
+        )
         if args.trees:
             translations = put_words_in(sentences, translations, faults)
         for translation in show_progress(translations):
             output.write(translation + b"\n")
         output.flush()
+    tell_truncated(counts)
     if args.trees:
         print(describe(faults), file=sys.stderr)
 

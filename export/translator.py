@@ -5,6 +5,7 @@ import tensorflow as tf
 from export.explanations import describe_trace
 from export.options import check_options
 from export.options import describe_errors
+from export.options import with_equal_rows
 from export.search import Search
 from export.search import SearchSettings
 from export.search import is_empty
@@ -187,6 +188,12 @@ class Translator(Teacher):
             wrong with a row's options, or `""`. A row in error has no
             translation, and the others are as they would be without it.
         """
+        text, length_penalty, max_extra_length, prefix = with_equal_rows(
+            text=text,
+            length_penalty=length_penalty,
+            max_extra_length=max_extra_length,
+            prefix=prefix,
+        )
         error = describe_errors(length_penalty, max_extra_length)
         wrong = error != ""
         source_ids, lengths, cut = self._tokenize(tf.where(wrong, "", text))
@@ -208,7 +215,7 @@ class Translator(Teacher):
         return {
             "translation": tf.where(empty, "", self._detokenize(best)[:, 0]),
             "score": tf.where(empty, 0.0, best.scores[:, 0]),
-            "truncated": cut | prefix_cut | (best.truncated[:, 0] & ~empty),
+            "truncated": (cut | prefix_cut | best.truncated[:, 0]) & ~empty,
             "error": error,
         }
 
@@ -227,8 +234,8 @@ class Translator(Teacher):
 
         Returns:
             Dict of `"ids"`, int32 `(B, L)`, each row ended by 1 and padded
-            with 0; `"scores"`, float32 `(B,)`; and `"truncated"`, bool
-            `(B,)`, as of `translate`.
+            with 0, or of zeros where the source is empty; `"scores"`, float32
+            `(B,)`; and `"truncated"`, bool `(B,)`, as of `translate`.
         """
         known = (ids >= 0) & (ids < self._tokenizer.vocabulary_size)
         ids = tf.where(known, ids, UNKNOWN_ID)

@@ -7,6 +7,9 @@ import pathlib
 import shutil
 from collections.abc import Iterator
 
+from export.layout import SCORES
+from export.layout import SERVER_FILES
+from export.layout import refusal
 from keras_transformer.errors import UserError
 
 
@@ -35,8 +38,7 @@ def new_version(
     """
     export_dir.mkdir(parents=True, exist_ok=True)
     with locked(export_dir):
-        for path in export_dir.glob(".*.part"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        remove_left_over(export_dir)
         if version is None:
             taken = [int(path.name) for path in find_versions(export_dir)]
             version = max([0, *taken]) + 1
@@ -54,21 +56,39 @@ def new_version(
                 )
         beside = export_dir / f".{version}.part"
         beside.mkdir()
-        yield folder, beside
-        beside.rename(folder)
+        try:
+            yield folder, beside
+            beside.rename(folder)
+        except BaseException:
+            shutil.rmtree(beside)
+            raise
+
+
+def remove_left_over(export_dir: pathlib.Path) -> None:
+    """Removes what an export that died was writing, and nothing else."""
+    for path in export_dir.glob(".*.part"):
+        name = path.name[1 : -len(".part")]
+        if name.isdecimal():
+            shutil.rmtree(path)
+        elif name in (*SERVER_FILES, pathlib.Path(SCORES).name):
+            path.unlink()
 
 
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
-    """Keeps a second export out of a folder; the lock ends with the process."""
+    """Keeps others from writing to an export; the lock ends with the process.
+
+    Raises:
+        UserError: If another process has it.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"another export is writing to {folder}. Wait for its end, or "
-                "take another --export-dir"
+                f"another process is writing to {folder}. Wait for its end, "
+                "or take another --export-dir"
             ) from None
         yield
     finally:
@@ -87,10 +107,7 @@ def newest_version(export_dir: pathlib.Path, *files: str) -> pathlib.Path:
         if any((folder / file).exists() for file in files)
     ]
     if not versions:
-        raise UserError(
-            "--export-dir must be a folder that `python -m export` wrote. "
-            f"Received: {export_dir}"
-        )
+        raise UserError(refusal(export_dir))
     return max(versions, key=lambda folder: int(folder.name))
 
 

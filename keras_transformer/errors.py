@@ -1,6 +1,7 @@
 """How the command lines tell a user's mistake: one line, exit code 2."""
 
 import contextlib
+import pathlib
 import sys
 from collections.abc import Iterator
 
@@ -17,9 +18,9 @@ def exit_on_user_error() -> Iterator[None]:
     except UserError as error:
         message = str(error)
     except OSError as error:
-        message = ": ".join(
-            str(part) for part in (error.strerror, error.filename) if part
-        )
+        parts = (error.strerror, error.filename)
+        # Libraries raise some that hold nothing but a text.
+        message = ": ".join(str(p) for p in parts if p) or first_line(error)
     except Exception as error:
         # TensorFlow wraps a full disk in an error class of its own.
         if "No space left on device" not in str(error):
@@ -30,3 +31,26 @@ def exit_on_user_error() -> Iterator[None]:
     sys.stderr.flush()
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(2)
+
+
+@contextlib.contextmanager
+def refuse_damage(path: pathlib.Path, advice: str = "") -> Iterator[None]:
+    """Turns whatever a damaged file makes a library raise into a `UserError`.
+
+    Args:
+        path: Path of the file or folder that is read.
+        advice: What else to say, such as how to find the damage.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # Each library has its own kinds.
+        raise UserError(
+            f"{path} must be whole{advice}. Received: {type(error).__name__}: "
+            f"{first_line(error)}"
+        ) from error
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0]

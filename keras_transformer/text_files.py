@@ -1,5 +1,6 @@
 """Text files of the command lines: UTF-8, plain or gzip, of any size."""
 
+import codecs
 import gzip
 import pathlib
 import zlib
@@ -14,7 +15,8 @@ CHUNK = 1 << 20  # Bytes read at a time.
 def read_text(path: pathlib.Path) -> Iterator[bytes]:
     """Yields the content of a file, its line ends as bare newlines.
 
-    The newline that ends the last line is left out.
+    The newline that ends the last line is left out, and so is a byte order
+    mark.
     """
     held = b""
     for chunk in read_chunks(path):
@@ -40,12 +42,14 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 
 
 def read_chunks(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields the bytes of a file, unpacked; at least some."""
+    """Yields the bytes of a file, unpacked, without a byte order mark; some."""
+    mark = codecs.BOM_UTF8
     try:
-        with path.open("rb") as file:
-            packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        with (gzip.open if packed else open)(path, "rb") as file:
-            chunk = file.read(CHUNK)
+        # Opened once, since a pipe can be read but once.
+        with path.open("rb") as raw:
+            packed = raw.peek().startswith(GZIP_MAGIC)
+            file = gzip.GzipFile(fileobj=raw) if packed else raw
+            chunk = file.read(len(mark)).removeprefix(mark) + file.read(CHUNK)
             if not chunk:
                 raise UserError(
                     f"a text file may not be empty. Received: {path}"

@@ -127,25 +127,33 @@ def test_an_export_that_dies_leaves_no_version(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         die()
-    (tmp_path / ".models.config.part").touch()
+
+    assert names_in(tmp_path) == set()
+
+
+def test_only_what_an_export_left_is_removed(tmp_path):
+    (tmp_path / ".2.part" / "variables").mkdir(parents=True)
+    ours = [".models.config.part", ".scores.json.part"]
+    for name in (*ours, ".film.mkv.part", ".x.part"):
+        (tmp_path / name).touch()
 
     assert layout.versions(tmp_path) == []
     # No number, so the server does not look.
     assert not any(name.isdecimal() for name in names_in(tmp_path))
     assert write(tmp_path, 3) == "3"
-    assert names_in(tmp_path) == {"3"}
+    assert names_in(tmp_path) == {"3", ".film.mkv.part", ".x.part"}
 
 
 def test_two_exports_do_not_meet(tmp_path):
     with new_version(tmp_path, FILE) as (_, beside):
         (beside / "saved_model.pb").touch()
-        with pytest.raises(UserError, match="another export is writing to"):
+        with pytest.raises(UserError, match="another process is writing to"):
             write(tmp_path)
     assert write(tmp_path) == "2"
 
     descriptor = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(UserError, match="another export is writing to"):
+    with pytest.raises(UserError, match="another process is writing to"):
         write(tmp_path)
     os.close(descriptor)
     assert write(tmp_path) == "3"

@@ -275,8 +275,28 @@ def test_weights_that_do_not_load_are_found(version):
     assert "samples" not in found
 
 
+def test_a_file_that_cannot_be_read_is_found(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise PermissionError(13, "Permission denied", "variables.index")
+
+    monkeypatch.setattr(check, "read_bundle", lambda folder: ({}, False))
+    monkeypatch.setattr(layout, "list_files", refuse)
+
+    found = {c.name: c.problems for c in check.check_version(tmp_path / "1")}
+
+    assert "Permission denied: 'variables.index'" in found["files"][0]
+    assert "graph" in found  # The others go on.
+
+
 def test_mistakes_end_in_one_line(version, tmp_path, capsys):
+    (tmp_path / "other" / "1").mkdir(parents=True)
+    (tmp_path / "other" / "1" / "model.bin").touch()
     for arguments, message in (
+        (
+            ["--export-dir", tmp_path / "other"],
+            "must hold a SavedModel. Received: "
+            f"{tmp_path / 'other'}, of the format ctranslate2",
+        ),
         (["--export-dir", tmp_path / "no"], "`python -m export` wrote. Rec"),
         (
             ["--export-dir", version.parent, "--version", "7"],

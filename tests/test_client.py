@@ -24,6 +24,7 @@ from tests.conftest import SENTENCES
 from tests.model_server import serve_grpc
 from tests.model_server import serve_rest
 from tests.test_translate import refusal
+from tests.test_translate import translated
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
 PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)
@@ -66,8 +67,11 @@ class Capitals:
             with self._lock:
                 self.running -= 1
         text = [line.upper() for line in inputs["text"]]
-        score = np.zeros(len(text), np.float32)
-        return {"translation": np.array(text, object), "score": score}
+        return {
+            "translation": np.array(text, object),
+            "score": np.zeros(len(text), np.float32),
+            "truncated": np.zeros(len(text), bool),
+        }
 
 
 @pytest.fixture
@@ -122,9 +126,7 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
     batching = servable.with_batching(max_batch_size=int(limit))
 
     with serve_grpc(batching) as address:
-        found = translate.translate_lines(
-            connect("grpc", address), lines, batch_tokens=1024
-        )
+        found = translated(connect("grpc", address), lines, 1024)
 
         assert list(found) == [expected] * 100
 
@@ -135,6 +137,10 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
         (b"200 OK\r\nContent-Length: 99\r\n\r\n{", r"answers.*IncompleteRead"),
         (b"200 OK\r\nContent-Length: 2\r\n\r\n[]", r"of this model.*\[\]"),
         (b"200 OK\r\nContent-Length: 2\r\n\r\nok", "of this model.*ok"),
+        (
+            b'200 OK\r\nContent-Length: 23\r\n\r\n{"outputs": {"y": [1]}}\n',
+            "of this model.*without `translation`",
+        ),
         (b"404 No\r\nContent-Length: 3\r\n\r\na\xff!", "404: a.!"),
     ],
 )
@@ -161,9 +167,7 @@ def test_keeps_the_order_with_many_batches_in_flight(protocol, serve):
     capitals, address = serve(protocol, *pauses)
     lines = [b"line %d" % i for i in range(40)]
 
-    found = translate.translate_lines(
-        connect(protocol, address, in_flight=3), lines, batch_tokens=1
-    )
+    found = translated(connect(protocol, address, in_flight=3), lines, 1)
 
     assert list(found) == [line.upper() for line in lines]
     assert capitals.most_running == 3
@@ -202,6 +206,33 @@ def test_does_not_repeat_what_would_fail_again(protocol, status, serve):
         connect(protocol, address)([b"a"])
 
     assert capitals.count == 1
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"translation": np.zeros(2, np.float32)},
+        {"translation": np.array([b"A"], object)},
+        {"truncated": np.zeros([2, 1], bool)},
+    ],
+)
+def test_another_model_is_refused_in_one_line(
+    protocol, serve, change, tmp_path, capsys
+):
+    capitals, address = serve(protocol)
+    predict = capitals.predict
+    capitals.predict = lambda *args: {**predict(*args), **change}
+    (tmp_path / "in").write_text("a\nb\n")
+    arguments = ["--server", address, "--protocol", protocol]
+
+    line = refusal(
+        capsys, translate.main, [*arguments, "--input", tmp_path / "in"]
+    )
+
+    (name,) = change
+    assert "--server must name a server of this model. Received: " in line
+    assert f"an answer without `{name}` for each text" in line
 
 
 @PROTOCOLS
@@ -258,7 +289,13 @@ def test_sends_no_more_batches_than_may_be_in_flight():
             taken.append(place)
             yield [b"a"]
 
-    answers = client.Client(str, in_flight=3, pauses=()).map(batches())
+    def send(text):
+        return {
+            "translation": tf.constant(text),
+            "truncated": tf.fill(1, False),
+        }
+
+    answers = client.Client(send, in_flight=3, pauses=()).map(batches())
     next(answers)
 
     assert len(taken) == 3

@@ -53,10 +53,32 @@ def test_only_a_newline_ends_a_line(files):
     assert sources == ("one\u2028still one\x0cstill one", "two")
 
 
+def test_a_byte_order_mark_is_no_text(files):
+    source = "\ufeffa\n\ufeffb\n".encode()
+    marked = FilePairs(*files(gzip.compress(source), source))
+
+    assert list(marked) == [("a", "a"), ("\ufeffb", "\ufeffb")]
+    assert marked.digest() == FilePairs(*files(source[3:], source)).digest()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_reads_a_pipe_from_its_beginning(tmp_path, packed):
+    content = gzip.compress(b"a\nb\n") if packed else b"a\nb\n"
+    reader, writer = os.pipe()
+    os.write(writer, content)
+    os.close(writer)
+
+    lines = list(text_files.read_lines(pathlib.Path(f"/dev/fd/{reader}")))
+    os.close(reader)
+
+    assert lines == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
         (b"", b"a\n", "may not be empty.*source"),
+        (b"\xef\xbb\xbf", b"a\n", "may not be empty.*source"),
         (b"a\nb\n", b"a\n", "2 lines in .*source, 1 lines in .*target"),
         (b"a\nb\xffc\n", b"a\nb\n", "source, line 2, byte 0xff at column 2"),
         (

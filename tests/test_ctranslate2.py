@@ -403,3 +403,11 @@ def test_refuses_in_one_line(
 def test_refuses_a_folder_without_it(tmp_path):
     with pytest.raises(UserError, match="`python -m export` wrote"):
         load_translate(tmp_path)
+
+
+def test_refuses_a_damaged_one(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "model.bin").write_bytes(b"half")
+
+    with pytest.raises(UserError, match=r"1 must be whole\. Received: File"):
+        load_translate(tmp_path)

@@ -4,6 +4,7 @@ import pytest
 
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
+from keras_transformer.errors import refuse_damage
 
 
 def leave_with(error):
@@ -20,6 +21,29 @@ def test_a_mistake_is_one_line_and_exit_code_2(capsys):
 def test_a_refusal_of_the_file_system_names_the_file(capsys):
     assert leave_with(PermissionError(13, "Permission denied", "there")) == 2
     assert capsys.readouterr().err == "error: Permission denied: there\n"
+
+
+def test_a_refusal_without_a_number_keeps_its_text(capsys):
+    assert leave_with(OSError("Cannot parse file x\nand more")) == 2
+    assert capsys.readouterr().err == "error: Cannot parse file x\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            IndexError("two\nlines"),
+            "there must be whole. Received: IndexError: two",
+        ),
+        (KeyError(), "there must be whole. Received: KeyError: "),
+        (UserError("ours"), "ours"),
+    ],
+)
+def test_damage_is_one_line_whatever_a_library_raises(error, message):
+    with pytest.raises(UserError) as found, refuse_damage("there"):
+        raise error
+
+    assert str(found.value) == message
 
 
 def test_a_full_disk_is_told_however_it_comes(capsys):

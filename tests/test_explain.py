@@ -156,6 +156,7 @@ def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
     found = explain.explain(ask, TEXT.encode(), REFERENCE.encode())
 
     assert found["source"]["tokens"] == data["source"]["tokens"][:3]
+    assert found["source"]["pieces"] == len(data["source"]["tokens"])
     whole = np.array(data["encoder_attention"])
     np.testing.assert_array_equal(
         found["encoder_attention"], whole[..., :3, :3]
@@ -163,6 +164,10 @@ def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
     for target, of_all in zip(found["targets"], data["targets"], strict=True):
         assert target["score"] == of_all["score"]
         assert target["tokens"] == of_all["tokens"][:3]
+        assert target["pieces"] == len(of_all["tokens"])
+        assert target["log_probability"] == pytest.approx(
+            sum(of_all["token_log_probabilities"]), abs=5e-3
+        )
         for name in ("decoder_attention", "encoder_decoder_attention"):
             assert np.shape(target[name])[2:] == (3, 3)
     assert len(found["beam"]["tokens"]) == len(found["beam"]["best"]) == 3
@@ -262,6 +267,30 @@ def test_a_browser_shows_it_without_a_complaint(page, data):
     assert texts_in(page, "#map tbody th bdi") == own["tokens"]
 
 
+def test_the_summary_is_of_whole_texts(page, data, report, tmp_path):
+    data = copy.deepcopy(data)
+    for side in (data["source"], *data["targets"]):
+        side["pieces"] += 100
+    for target in data["targets"]:
+        target["log_probability"] -= 100
+    path = tmp_path / "long.html"
+    path.write_text(explain.render(data), encoding="utf-8")
+    page.open(path)
+    rows = page.evaluate(
+        "[...document.querySelectorAll('#summary tbody tr')].map((row) =>"
+        " [...row.cells].slice(-2).map((cell) => cell.textContent))"
+    )
+    page.open(report)
+
+    assert rows == [
+        ["–", str(data["source"]["pieces"])],
+        *(
+            [f"{target['log_probability']:.3f}", str(target["pieces"])]
+            for target in data["targets"]
+        ),
+    ]
+
+
 def test_selections_change_the_map(page, data):
     """Each of the maps is the one in the data, whatever is chosen."""
     page.evaluate(
@@ -305,7 +334,11 @@ def test_a_click_on_a_small_map_enlarges_it(page, data):
         "[...document.querySelectorAll('#overview [aria-pressed=true]')]"
         ".map((button) => button.ariaLabel)"
     )
+    others = page.evaluate(
+        "document.querySelectorAll('#overview [aria-pressed=false]').length"
+    )
     assert pressed == ["layer 1, head 2"]
+    assert others == 2 * 3 - 1  # Layers; heads and their mean.
     assert page.evaluate("document.activeElement.ariaLabel") == pressed[0]
 
 
@@ -368,6 +401,36 @@ def test_arrow_keys_walk_through_the_pieces(page, report, data):
     assert texts_in(page, f"{selected} bdi") == [own["tokens"][1]]
 
 
+@pytest.mark.parametrize(
+    ("box", "keys", "place"),
+    [
+        ("alignment", "Down Right Down", (1, 2)),
+        ("alignment", "Right Down Left Up Up Left", (0, 0)),
+        ("overview", "Right Right Right Down Down", (1, 2)),
+        ("overview", "Down Right Left Left Up", (0, 0)),
+    ],
+)
+def test_arrow_keys_walk_through_buttons(page, report, data, box, keys, place):
+    page.open(report)
+    page.choose("#layer", 0)
+    page.evaluate(f"document.querySelector('#{box} [tabindex=\"0\"]').focus()")
+    for key in keys.split():
+        page.press(f"Arrow{key}")
+
+    found, stops = page.evaluate(
+        "(() => { const focused = document.activeElement;"
+        f" const box = document.getElementById('{box}');"
+        " const stops = [...box.querySelectorAll('[tabindex=\"0\"]')];"
+        " const at = [...box.querySelectorAll('button')].indexOf(focused);"
+        " return [at, stops.map((stop) => stop === focused)]; })()"
+    )
+    page.open(report)
+    # Source and target stand behind each other, as do layers.
+    row = {"alignment": len(data["source"]["tokens"]), "overview": 3}[box]
+    assert divmod(found, row) == place
+    assert stops == [True]
+
+
 @pytest.mark.parametrize("size", [(1200, 260), (360, 420)])
 def test_no_bar_hides_what_has_the_focus(page, size):
     """Focus not obscured (WCAG 2.2, 2.4.11)."""
@@ -375,17 +438,19 @@ def test_no_bar_hides_what_has_the_focus(page, size):
     page.resize(*size)
     page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
     page.click("h1")
+    # Not beyond an edge: there the keys scroll the page, as ever.
+    steps = {"alignment": 5, "overview": 1, "map": 9, "tree": 2}
     hidden, seen = [], {}
     while len(seen) < 100 and "SUMMARY" not in seen.values():
         seen[len(seen)] = part = press_and_look(page, "Tab", hidden)
-        # Not beyond an edge: there the keys scroll the page, as ever.
-        steps = {"map": 9, "tree": 2}.get(part, 0)
-        for arrow in ["ArrowDown"] * steps + ["ArrowUp"] * steps:
+        count = steps.get(part, 0)
+        for arrow in ["ArrowDown"] * count + ["ArrowUp"] * count:
             press_and_look(page, arrow, hidden)
     page.resize(1200, 900)
     page.choose("#kind", "encoder_decoder_attention")
 
-    assert {"target", "confidence", "map", "tree"} < {*seen.values()}
+    parts = {"target", "confidence", "alignment", "overview", "map", "tree"}
+    assert parts < {*seen.values()}
     assert hidden == []
 
 
@@ -452,9 +517,9 @@ def test_tab_reaches_each_part_and_every_control_has_a_name(page):
         if not part:
             break
         seen.append(part)
-    for part in ("target", "head", "alignment", "overview"):
+    for part in ("target", "head"):
         assert part in seen
-    for part in ("confidence", "map", "tree"):
+    for part in ("confidence", "alignment", "overview", "map", "tree"):
         assert seen.count(part) == 1
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     controls = [

@@ -4,14 +4,13 @@ import html.parser
 import json
 import sys
 
-import numpy as np
 import pytest
 
 import export.__main__ as export_command
 import train.__main__ as train_command
 from export import evaluate
 from export import translate
-from tests.test_translate import np_tensor
+from tests.test_translate import answer
 from tests.test_translate import refusal
 
 TREES = """\
@@ -44,7 +43,7 @@ def model(request, monkeypatch):
             line if isinstance(line, str) else line.decode() for line in lines
         ]
         outputs = [OUTPUTS.get(text, "").encode() for text in texts]
-        return {"translation": np_tensor(np.array(outputs, object))}
+        return answer(outputs)
 
     for module in (evaluate, translate):
         monkeypatch.setattr(module, "load", lambda args: parse)
@@ -138,6 +137,21 @@ def test_draws_parses_beside_the_treebank(trees, tmp_path):
     assert page.texts.count("NP") == 2 + 3 + 2
 
 
+def test_scores_are_printed_where_a_picture_cannot_be_written(
+    trees, tmp_path, capsys
+):
+    pytest.importorskip("svgling", reason="needs svgling")
+
+    with pytest.raises(SystemExit):
+        evaluate.main(
+            ["--export-dir=x", f"--trees={trees}", f"--picture={tmp_path}"]
+        )
+
+    captured = capsys.readouterr()
+    assert "F1                 94.12" in captured.out
+    assert "Is a directory" in captured.err
+
+
 def test_a_tree_too_deep_to_draw_is_written(trees, tmp_path, monkeypatch):
     pytest.importorskip("svgling", reason="needs svgling")
     deep = " ".join(["(NP"] * 900 + ["XX"] * 4 + [")NP"] * 900)
@@ -168,6 +182,7 @@ def test_says_what_pictures_need(trees, tmp_path, monkeypatch, capsys):
         (["--source=x"], "or --trees. Received: --source"),
         (["--trees=x", "--source=x"], "Received: --source, --trees"),
         (["--source=x", "--reference=x", "--picture=y"], "needs --trees"),
+        (["--trees=x", "--picture=no/y"], "is there. Received: no/y"),
         (["--trees=none"], "no such file: none"),
         (["--trees=x", "--paper-bleu"], "--paper-bleu is of translations"),
         (["--trees=x", "--confidence"], "--confidence is of translations"),

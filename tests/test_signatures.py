@@ -389,6 +389,42 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable):
             assert not differences(row, rows(alone)[0])
 
 
+def test_a_row_without_a_translation_is_not_truncated(servable):
+    long = b" ".join(TEXTS * 9)
+    inputs = with_options(
+        [TEXTS[0], b"", TEXTS[0]], [np.nan, ALPHA, ALPHA], prefixes=[long] * 3
+    )
+
+    outputs = servable.predict("translate_options", inputs)
+
+    assert outputs["truncated"].tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("name", ["length_penalty", "prefix"])
+def test_options_have_as_many_rows_as_texts(servable, name):
+    inputs = with_options(TEXTS[:3])
+    inputs[name] = inputs[name][:1]
+
+    with pytest.raises(ServerError) as error:
+        servable.predict("translate_options", inputs)
+
+    assert (
+        "text, length_penalty, max_extra_length, prefix must have as many rows "
+        "each. Received:"
+    ) in str(error.value)
+
+
+@pytest.mark.parametrize("signature", ["score", "align", "explain"])
+def test_a_pair_has_as_many_sources_as_targets(servable, signature):
+    pairs = {"source": strings(TEXTS[:3]), "target": strings(TEXTS[:1])}
+
+    with pytest.raises(ServerError) as error:
+        servable.predict(signature, pairs)
+
+    message = "source, target must have as many rows each. Received:"
+    assert message in str(error.value)
+
+
 def test_each_row_has_its_own_penalty_and_limit(servable):
     alpha, extra = [0.0, 0.5, 1.0, 3.0], [0, 1, 5, 9]
     text = TEXTS[0]

@@ -1,9 +1,12 @@
 """Tests of `export.translate`, `export.evaluate` and `python -m export`."""
 
+import collections
+import gzip
 import hashlib
 import io
 import json
 import pathlib
+import shutil
 import sys
 
 import numpy as np
@@ -11,8 +14,10 @@ import pytest
 
 import export.__main__ as export_command
 from export import evaluate
+from export import explain
 from export import translate
 from export.saved_model import load_translate
+from export.versions import locked
 from tests.conftest import SENTENCES
 
 
@@ -24,8 +29,7 @@ class Spy:
 
     def __call__(self, text):
         self.batches.append(text)
-        translations = np.array([line.upper() for line in text], object)
-        return {"translation": np_tensor(translations)}
+        return answer([line.upper() for line in text])
 
 
 class np_tensor(np.ndarray):  # noqa: N801
@@ -38,12 +42,31 @@ class np_tensor(np.ndarray):  # noqa: N801
         return self.view(np.ndarray)
 
 
+def answer(translations, limit=99_999):
+    """Returns what a model says, of which the longest are cut at a limit."""
+    return {
+        "translation": np_tensor(
+            np.array([text[:limit] for text in translations], object)
+        ),
+        "truncated": np_tensor(
+            np.array([len(text) > limit for text in translations])
+        ),
+    }
+
+
+def translated(translate_, lines, batch_tokens):
+    """Returns an iterator over what becomes of lines."""
+    return translate.translate_lines(
+        translate_, iter(lines), batch_tokens, collections.Counter()
+    )
+
+
 def test_keeps_the_order_and_sorts_by_length_within_a_window():
     random = np.random.default_rng(0)
     lines = [b"a" * n + b"\n" for n in random.integers(0, 99, 5000)]
     spy = Spy()
 
-    result = list(translate.translate_lines(spy, iter(lines), 64))
+    result = list(translated(spy, lines, 64))
 
     assert result == [line.strip().upper() for line in lines]
     lengths = [len(line) for batch in spy.batches for line in batch]
@@ -75,17 +98,51 @@ def test_reads_no_further_than_a_window():
             read.append(b"line")
             yield b"line"
 
-    result = translate.translate_lines(Spy(), endless(), 64)
-    next(result)
+    next(translated(Spy(), endless(), 64))
 
     assert len(read) == translate.WINDOW
 
 
 def test_a_line_stays_a_line():
     def translator(text):
-        return {"translation": np_tensor(np.array([b"a\nb\r\nc"], object))}
+        return answer([b"a\nb\r\nc"])
 
-    assert list(translate.translate_lines(translator, [b"x"], 1)) == [b"a b c"]
+    assert list(translated(translator, [b"x"], 1)) == [b"a b c"]
+
+
+def test_lines_that_were_cut_are_counted(tmp_path, monkeypatch, capsys):
+    def cut(text):
+        return answer([line.upper() for line in text], limit=3)
+
+    for module in (evaluate, translate):
+        monkeypatch.setattr(module, "load", lambda args: cut)
+    path = tmp_path / "in"
+    path.write_text("four\none\nseven\n")
+    (tmp_path / "short").write_text("one\n")
+    there = ["--export-dir=x", f"--output={tmp_path / 'out'}"]
+    note = "2 of 3 lines were cut at the model's limit of tokens\n"
+
+    translate.main([*there, f"--input={path}"])
+    assert capsys.readouterr().err == note
+    assert (tmp_path / "out").read_text() == "FOU\nONE\nSEV\n"
+    translate.main([*there, f"--input={tmp_path / 'short'}"])
+    assert capsys.readouterr().err == ""
+    pair = [f"--source={path}", f"--reference={path}"]
+    evaluate.main(["--export-dir=x", *pair, "--json"])
+    captured = capsys.readouterr()
+    assert captured.err == note
+    assert json.loads(captured.out)["truncated"] == 2
+
+
+def test_a_byte_order_mark_is_not_translated(tmp_path, monkeypatch):
+    spy = Spy()
+    monkeypatch.setattr(translate, "load", lambda args: spy)
+    (tmp_path / "in").write_text("\ufeffone\n\ufefftwo\n")
+    files = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+
+    translate.main(["--export-dir=x", *files])
+
+    assert (tmp_path / "out").read_text() == "ONE\n\ufeffTWO\n"
 
 
 def test_translates_a_file_and_standard_input_alike(
@@ -123,11 +180,12 @@ def test_does_not_write_over_its_input(export_dir, tmp_path, capsys):
 def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     def copy(text):
         lines = [t if isinstance(t, bytes) else t.encode() for t in text]
-        return {"translation": np_tensor(np.array(lines, object))}
+        return answer(lines)
 
     monkeypatch.setattr(evaluate, "load", lambda args: copy)
     references = [SENTENCES[0].upper(), *SENTENCES[1:]]
-    (tmp_path / "source").write_text("\n".join(SENTENCES) + "\n")
+    packed = gzip.compress("\r\n".join(SENTENCES).encode())
+    (tmp_path / "source").write_bytes(packed)
     (tmp_path / "reference").write_text("\n".join(references) + "\n")
     arguments = [
         f"--export-dir={tmp_path}",
@@ -178,6 +236,64 @@ def test_scores_stay_with_the_version(tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "1/assets.extra").exists()
 
 
+@pytest.fixture
+def version(tmp_path, monkeypatch):
+    """The folder of a version that says everything in capitals."""
+    folder = tmp_path / "export" / "1"
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").touch()
+    monkeypatch.setattr(evaluate, "load", lambda args: Spy())
+    return folder
+
+
+def record(version, source):
+    """Evaluates a file as its own reference."""
+    evaluate.main(
+        [
+            *(f"--export-dir={version.parent}", "--record"),
+            *(f"--source={source}", f"--reference={source}"),
+        ]
+    )
+
+
+def test_files_of_one_name_keep_their_scores(version, tmp_path):
+    for folder in ("a", "b", "a", "b"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "test.en").write_text(f"FOLDER {folder}\n")
+        record(version, tmp_path / folder / "test.en")
+
+    scores = json.loads((version / "assets.extra/scores.json").read_text())
+    assert set(scores) == {"test.en", "test.en 2"}
+    assert scores["test.en"]["sha256"] != scores["test.en 2"]["sha256"]
+
+
+def test_scores_that_cannot_be_recorded_are_printed(version, tmp_path, capsys):
+    (tmp_path / "text").write_text("A LINE OF CAPITALS\n")
+
+    with locked(version.parent), pytest.raises(SystemExit):
+        record(version, tmp_path / "text")
+
+    captured = capsys.readouterr()
+    assert "BLEU              100.00" in captured.out
+    assert "another process is writing to" in captured.err
+    assert not (version / "assets.extra").exists()
+
+
+def test_damaged_scores_are_told_before_the_work(version, tmp_path, capsys):
+    (tmp_path / "text").write_text("A LINE\n")
+    (version / "assets.extra").mkdir()
+    path = version / "assets.extra" / "scores.json"
+    path.write_text('{"text"')
+
+    with pytest.raises(SystemExit):
+        record(version, tmp_path / "text")
+
+    captured = capsys.readouterr()
+    assert f"{path} must be whole. Received: JSONDecodeError" in captured.err
+    assert captured.out == ""
+    assert path.read_text() == '{"text"'
+
+
 def refusal(capsys, main, arguments):
     """Returns the one line with which a command ends in exit code 2."""
     with pytest.raises(SystemExit) as exit_:
@@ -186,6 +302,46 @@ def refusal(capsys, main, arguments):
     assert exit_.value.code == 2
     assert len(lines) == 1
     return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "main", "options"),
+    [
+        ("variables/variables.data-00000-of-00001", translate.main, []),
+        ("saved_model.pb", explain.main, ["--text=a", "--output=page.html"]),
+    ],
+)
+def test_a_damaged_export_is_named_in_one_line(
+    export_dir, tmp_path, capsys, name, main, options
+):
+    shutil.copytree(export_dir, tmp_path / "export")
+    version = tmp_path / "export" / "1"
+    cut_in_half(version / name)
+
+    line = refusal(capsys, main, ["--export-dir", version.parent, *options])
+
+    assert (
+        f"{version} must be whole; `python -m export.check` says more. "
+        "Received: "
+    ) in line
+
+
+@pytest.mark.parametrize("name", ["arguments.json", "model.keras"])
+def test_a_damaged_run_is_named_in_one_line(run_dir, tmp_path, capsys, name):
+    run = tmp_path / "run"
+    shutil.copytree(run_dir, run)
+    (run / "arguments.json").write_text('{"arguments": {}}')
+    cut_in_half(run / name)
+    arguments = ["--run-dir", run, "--export-dir", tmp_path / "export"]
+
+    line = refusal(capsys, export_command.main, arguments)
+
+    assert f"{run / name} must be whole. Received: " in line
+
+
+def cut_in_half(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
 
 
 @pytest.mark.slow
@@ -253,7 +409,11 @@ def test_translate_and_evaluate_refuse_in_one_line(
     assert "1 lines in" in line
     pairs = ["--source", tmp_path / "latin", "--reference", tmp_path / "one"]
     line = refusal(capsys, evaluate.main, [*there, *pairs])
-    assert "must be UTF-8" in line
+    assert "latin, line 1, byte 0xe9 at column 4" in line
+    (tmp_path / "empty").touch()
+    pairs = ["--source", tmp_path / "empty", "--reference", tmp_path / "one"]
+    line = refusal(capsys, evaluate.main, [*there, *pairs])
+    assert "a text file may not be empty" in line
     pairs = ["--source", tmp_path / "one", "--reference", tmp_path / "one"]
     elsewhere = [*pairs, "--record", "--server", "localhost:1"]
     line = refusal(capsys, evaluate.main, elsewhere)
@@ -262,4 +422,4 @@ def test_translate_and_evaluate_refuse_in_one_line(
     (tmp_path / "ct2" / "1" / "model.bin").touch()
     elsewhere = [*pairs, "--record", "--export-dir", tmp_path / "ct2"]
     line = refusal(capsys, evaluate.main, elsewhere)
-    assert "`python -m export` wrote" in line
+    assert f"Received: {tmp_path / 'ct2'}, of the format ctranslate2" in line
