@@ -237,7 +237,7 @@ function readTree() {
     node.score = node.log / node.penalty;
     node.text = (parent ? parent.text : "") + (node.ended ? "" : token);
     node.fate = !node.kept ? "pruned" : node.ended ? "ended"
-      : step + 1 === beam.steps ? "left: it could not win any more" : "kept";
+      : step + 1 === beam.steps ? "left: it can no longer be among the best" : "kept";
     return node;
   })));
   return steps.flat().filter(Boolean);
