@@ -116,8 +116,9 @@ PRESETS = {
         key_dim=48,
         value_dim=48,
         dropout=0.3,
-        steps=7_000,
+        steps=20_000,
         warmup_steps=1_000,
+        norm="pre",
     ),
 }
 
