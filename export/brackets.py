@@ -19,7 +19,7 @@ SAME_LABEL = {"PRT": "ADVP"}
 def count_brackets(gold: Tree, parse: Tree) -> tuple[int, int, int]:
     """Compares two trees of a sentence.
 
-    What is punctuation, the tags of `gold` say: a model writes none.
+    What is punctuation, the tags of `gold` say: a model may write others.
 
     Args:
         gold: The tree that is right.

@@ -19,9 +19,9 @@ TREES = """\
 (ROOT (FRAG (NP (NN One)) (-LRB- -LRB-) (NN <two>) (-RRB- -RRB-)))
 """
 OUTPUTS = {
-    "The cat sleeps .": "(S (NP XX XX )NP (VP XX )VP XX )S",
-    "Dogs eat food": "(S (NP XX )NP (VP XX XX )VP )S",
-    "One ( <two> )": "(FRAG (NP XX )NP XX",
+    "The cat sleeps .": "(S (NP DT NN )NP (VP VBZ )VP . )S",
+    "Dogs eat food": "(S (NP NNS )NP (VP VBP NN )VP )S",
+    "One ( <two> )": "(FRAG (NP CD )NP -LRB-",
 }
 
 
@@ -93,9 +93,9 @@ def test_writes_whole_trees(tmp_path, capsys):
     translate.main(arguments)
 
     assert parsed == [
-        "(TOP (S (NP (XX The) (XX cat)) (VP (XX sleeps)) (XX .)))",
-        "(TOP (S (NP (XX Dogs)) (VP (XX eat) (XX food))))",
-        "(TOP (FRAG (NP (XX One)) (XX -LRB-) (XX <two>) (XX -RRB-)))",
+        "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))",
+        "(TOP (S (NP (NNS Dogs)) (VP (VBP eat) (NN food))))",
+        "(TOP (FRAG (NP (CD One)) (-LRB- -LRB-) (XX <two>) (XX -RRB-)))",
         "",
         "(TOP (XX unknown) (XX -LRB-words))",
     ]

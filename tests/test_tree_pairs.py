@@ -22,7 +22,8 @@ TEXT = """\
 (ROOT (FRAG (NP (-LRB- -LRB-S) (NNP NPs) (-RRB- -RRB-)) (NN XX)))
 (ROOT (NP (-NONE- *)))
 """
-SYMBOLS = ["(FRAG", "(NP", "(S", "(VP", ")FRAG", ")NP", ")S", ")VP", "XX"]
+BRACKETS = ["(FRAG", "(NP", "(S", "(VP", ")FRAG", ")NP", ")S", ")VP"]
+TAGS = ["-LRB-", "-RRB-", ".", "DT", "NN", "NNP", "NNS", "VBP", "VBZ"]
 
 
 @pytest.fixture
@@ -41,13 +42,13 @@ def test_pairs_are_words_and_brackets(path):
     pairs = TreePairs(path)
 
     assert list(pairs) == [
-        ("The cat sleeps .", "(S (NP XX XX )NP (VP XX )VP XX )S"),
-        ("Dogs eat food", "(S (NP XX )NP (VP XX (NP XX )NP )VP )S"),
-        ("(S NPs ) XX", "(FRAG (NP XX XX XX )NP XX )FRAG"),
+        ("The cat sleeps .", "(S (NP DT NN )NP (VP VBZ )VP . )S"),
+        ("Dogs eat food", "(S (NP NNS )NP (VP VBP (NP NN )NP )VP )S"),
+        ("(S NPs ) XX", "(FRAG (NP -LRB- NNP -RRB- )NP NN )FRAG"),
         ("", ""),
     ]
     assert len(pairs) == 4
-    assert pairs.symbols() == SYMBOLS
+    assert pairs.symbols() == BRACKETS + TAGS
 
 
 def test_the_digest_sees_what_is_trained_on(path):
@@ -79,7 +80,7 @@ def test_a_symbol_is_one_piece(path, model_proto):
     "text",
     [
         "(S", ")NP", "(Some cats )S.", "see(S )", "-LRB- XXL aXX -RRB-",
-        "(SBAR XX )SBAR", "( S )", "XX", "(S(NP",
+        "(SBAR XX )SBAR", "( S )", "NN", "(S(NP", "NNX VB.Z . a.b",
     ],
 )  # fmt: skip
 def test_text_that_looks_like_brackets_comes_back(model_proto, text):
@@ -118,7 +119,7 @@ def test_the_options_name_the_corpus_and_the_papers_model(path, tmp_path):
     assert args.max_length == 512
     assert list(training) == list(validation) == list(TreePairs(path))
     assert isinstance(training, Remembered)
-    assert training.symbols() == SYMBOLS
+    assert training.symbols() == BRACKETS + TAGS
 
 
 def test_a_translation_is_the_task_that_needs_no_name():

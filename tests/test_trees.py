@@ -183,7 +183,7 @@ def spans(tree, start=0):
         ("(S XX XX XX (NP XX )NP )S", "(S XX XX XX )S", "empty leaves"),
         ("(S XX )S (NP XX )NP", "(S XX )S (NP XX XX )NP", "leaves"),
         ("(S (NP (PP )PP )NP XX XX XX )S", "(S XX XX XX )S", "empty"),
-        ("(S XX cat XX ( ) XX )S", "(S XX XX XX )S", "symbols"),
+        ("(S XX XX ( ) (X( XX )S", "(S XX XX XX )S", "symbols"),
         ("(S(NP XX XX XX", "XX XX XX", "symbols"),
     ],
 )
@@ -213,7 +213,22 @@ def test_any_text_becomes_a_tree_of_the_words(text, words):
     assert tree.symbols.count("XX") == len(tree.tags) == len(words)
     assert all(start < end for _, start, end in tree.constituents())
     # What is mended needs no mending.
-    assert restore(" ".join(tree.symbols), words) == (tree, frozenset())
+    assert restore(tree.linearize(), words) == (tree, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("(S (NP DT NN )NP -LRB- )S", "DT NN -LRB-"),
+        ("(S (NP DT )NP )S", "DT XX XX"),
+        ("(S (NP DT NN NN , )NP )S", "DT NN NN"),
+    ],
+)
+def test_a_word_has_the_tag_that_was_written_for_it(text, tags):
+    tree, _ = restore(text, ["a", "b", "("])
+
+    assert tree.tags == tuple(tags.split())
+    assert f"({tags.split()[2]} -LRB-)" in str(tree)
 
 
 def test_trees_may_be_deep():

@@ -12,7 +12,7 @@ from train.corpus import Corpus
 
 @dataclasses.dataclass(frozen=True)
 class TreePairs(Corpus):
-    """A treebank: the words of a sentence, and its brackets.
+    """A treebank: the words of a sentence, and its brackets and tags.
 
     Attributes:
         path: Path of bracketed trees, plain or gzip, UTF-8.
@@ -25,7 +25,7 @@ class TreePairs(Corpus):
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for tree in read_trees(self.path):
-            yield " ".join(tree.words), " ".join(tree.symbols)
+            yield " ".join(tree.words), tree.linearize()
 
     def __len__(self) -> int:
         return self._scan[0]
@@ -34,7 +34,7 @@ class TreePairs(Corpus):
         return self._scan[1]
 
     def symbols(self) -> list[str]:
-        """Returns the brackets and the leaf, which targets are made of."""
+        """Returns the brackets and the tags, which targets are made of."""
         found = {symbol for _, tree in self for symbol in tree.split()}
         return sorted(found)
 
