@@ -46,7 +46,8 @@ def make_parts(task, batch: dict) -> dict[str, Callable]:
             total = decode()
         zero = tf.UnconnectedGradients.ZERO
         gradients = tape.gradient(total, variables, unconnected_gradients=zero)
-        return gradients
+        # The rows of the embedding added up, as `task.gradients` does.
+        return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     @tf.function
     def gradients():
