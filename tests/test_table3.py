@@ -282,7 +282,7 @@ def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
     assert "Not there yet: a-h1, a-h4," in table
     assert "\nBase here: N=1, d_model=8, d_ff=32, h=8, d_k=1, d_v=1, " in table
     assert "post-norm; 2 updates of 64 positions a side, 4,000 of w" in table
-    assert "; 340 pieces; 60 pairs to train on and 10 to validate." in table
+    assert "; 340 pieces; 60 pairs to train on and 6 to validate." in table
     assert "cannot be told from one run of base" in table
     row = next(line for line in table.splitlines() if "| d-drop0.0 " in line)
     assert " 5.77 " in row
