@@ -98,7 +98,7 @@ def draw_smoothing(axes):
     logits[:, 1] = np.log(probability)
     labels = np.ones((99, 1), "int32")
     for smoothing in (0.0, 0.1, 0.2):
-        loss = kt.SmoothedCrossentropy(smoothing, reduction=None)
+        loss = kt.SmoothedCrossentropy(smoothing, reduction="none")
         losses = loss(labels, logits[:, None].astype("float32"))
         axes.plot(probability, np.ravel(losses), label=f"ε = {smoothing}")
     axes.set(xlabel="probability of the right token", ylabel="loss")
