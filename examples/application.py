@@ -5,9 +5,13 @@ of a map in the middle of MobileNetV2 looks at all others by
 `MultiHeadAttention`. Run
 
     python examples/application.py
+    python examples/application.py without
 
-It told all of 1,000 unseen pictures right; without the attention, 84 % of them.
+The first told all of 1,000 unseen pictures right. The second, which leaves the
+attention out, told 84 % of them.
 """
+
+import sys
 
 import keras
 import numpy as np
@@ -34,7 +38,7 @@ def make_pictures(number, seed):
     return pictures.astype("float32"), labels
 
 
-def make_model():
+def make_model(attention=True):
     network = keras.applications.MobileNetV2(
         (SIZE, SIZE, 3), alpha=0.35, include_top=False, weights=None
     )
@@ -45,17 +49,17 @@ def make_model():
     x = keras.layers.Reshape((-1, features.shape[-1]))(features)
     x = keras.layers.Dense(64)(x)
     x = x + kt.PositionEmbedding(x.shape[1])(x)
-    x = keras.layers.LayerNormalization()(
-        x + kt.MultiHeadAttention(num_heads=4, key_dim=16)(x, x)
-    )
+    if attention:
+        x = x + kt.MultiHeadAttention(num_heads=4, key_dim=16)(x, x)
+    x = keras.layers.LayerNormalization()(x)
     x = keras.layers.GlobalMaxPooling1D()(kt.FeedForward(128)(x))
     return keras.Model(network.input, keras.layers.Dense(1)(x))
 
 
-def main(number=8_000, epochs=3):
+def main(number=8_000, epochs=3, attention=True):
     """Trains, and returns the accuracy on unseen pictures."""
     keras.utils.set_random_seed(0)
-    model = make_model()
+    model = make_model(attention)
     model.compile(
         keras.optimizers.Adam(1e-3),
         keras.losses.BinaryCrossentropy(from_logits=True),
@@ -68,4 +72,4 @@ def main(number=8_000, epochs=3):
 
 
 if __name__ == "__main__":
-    print(f"accuracy: {main():.1%}")
+    print(f"accuracy: {main(attention='without' not in sys.argv):.1%}")

@@ -58,12 +58,12 @@ def main(train, test, length=128, width=128, num_layers=3, epochs=5):
     model = make_model(width, num_layers)
     rows, test_rows = cut(train, length), cut(test, length)
     updates = epochs * (len(rows) // 32 + 1)
+    warmup = updates // 10
+    schedule = keras.optimizers.schedules.CosineDecay(
+        1e-4, updates - warmup, warmup_target=2e-3, warmup_steps=warmup
+    )
     model.compile(
-        keras.optimizers.AdamW(
-            keras.optimizers.schedules.CosineDecay(
-                1e-4, updates, warmup_target=2e-3, warmup_steps=updates // 10
-            )
-        ),
+        keras.optimizers.AdamW(schedule),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     model.fit(rows[:, :-1], rows[:, 1:], epochs=epochs, verbose=2)

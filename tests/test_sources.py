@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import train.__main__ as train_command
 from keras_transformer.errors import UserError
 from train.cache import encode_corpus
+from train.corpus import FILES
+from train.corpus import Mixture
 from train.corpus import Pairs
-from train.sources import FILES
-from train.sources import Mixture
 from train.sources import check_arguments
 from train.sources import load_corpus
 from train.sources import option

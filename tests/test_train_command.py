@@ -372,6 +372,11 @@ def test_what_differs_from_the_arguments_of_a_run_is_told(
         f"repeats {other} but for vocabulary_size: 340 there, 9000 here; "
         f"keras: 3.0.0 there, {keras.__version__} here"
     )
+    # One written by hand has no more than arguments.
+    other.write_text(json.dumps({"arguments": description["arguments"]}))
+    with pytest.raises(SystemExit):
+        train_command.main([*map(str, options), "--vocabulary-size=9000"])
+    assert "num_layers: 6 there, 1 here" in capsys.readouterr().out
     description["arguments"]["bogus"] = 1
     other.write_text(json.dumps(description))
     assert "with bogus" in refusal(capsys, options)

@@ -18,6 +18,7 @@ import tensorflow as tf
 from keras_transformer import Preset
 from keras_transformer.errors import UserError
 from keras_transformer.errors import exit_on_user_error
+from keras_transformer.errors import first_line
 from train import batches
 from train import cache
 from train import checkpoints
@@ -157,7 +158,7 @@ def check_workers(
         **description["corpus"],
         "tokenizer": tokenizer,
     }
-    for name in run_folder.FILES:
+    for name in run_folder.DIGESTED:
         del what[name]
     cluster.check_equal(strategy, what)
 
@@ -237,7 +238,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(
             "the device has too little memory; take a lower "
             "--max-tokens-per-replica, which leaves the updates as they are. "
-            f"Received: {str(error).partition(chr(10))[0]}"
+            f"Received: {first_line(error)}"
         ) from None
     if cluster.is_chief():
         write_model(args, task.transformer, state)

@@ -10,6 +10,7 @@ from keras_transformer.errors import UserError
 from keras_transformer.presets import find_preset
 from train import fine_tuning
 from train import sources
+from train.corpus import FILES
 from train.fit import PRECISIONS
 from train.options import add_quality_arguments
 from train.options import add_start_arguments
@@ -17,7 +18,6 @@ from train.options import fraction
 from train.options import parse
 from train.options import positive
 from train.options import resolve_quality
-from train.sources import FILES
 from train.sources import option
 
 DEMO_VOCABULARY_SIZE = 1_500

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.errors import UserError
+from keras_transformer.errors import first_line
 
 LOST = (
     tf.errors.UnavailableError,
@@ -155,10 +156,9 @@ def end_with_the_others(work: Callable[[], None]) -> None:
     try:
         work()
     except LOST as error:
-        reason = str(error).partition("\n")[0]
         print(
-            f"error: another worker is gone ({reason}). Start the command "
-            "again on all of them: it goes on from the last checkpoint",
+            f"error: another worker is gone ({first_line(error)}). Start the "
+            "command again on all of them: it goes on from the last checkpoint",
             file=sys.stderr,
         )
         raise SystemExit(1) from None

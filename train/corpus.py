@@ -1,4 +1,4 @@
-"""Sentence pairs, from two text files or from the embedded corpus.
+"""Sentence pairs, from text files, the embedded corpus or a mixture.
 
 A corpus is read one pair after the other, as often as need be, so that tens of
 millions of pairs take no memory.
@@ -6,8 +6,11 @@ millions of pairs take no memory.
 
 import abc
 import dataclasses
+import fractions
 import functools
 import hashlib
+import itertools
+import json
 import pathlib
 from collections.abc import Iterator
 
@@ -19,6 +22,14 @@ from keras_transformer.text_files import read_text
 from train.demo_corpus import demo_corpus
 
 NEWLINE = 10
+# The options that name files of text, and of trees.
+FILES = (
+    "train_source",
+    "train_target",
+    "validation_source",
+    "validation_target",
+)
+TREES = ("train_trees", "validation_trees")
 
 
 class Corpus(abc.ABC):
@@ -137,3 +148,37 @@ class FilePairs(Corpus):
                 f"{counts[1]} lines in {self.target}"
             )
         return counts[0], digest.hexdigest()
+
+
+class Mixture(Corpus):
+    """Several corpora, one behind the other, each with a weight.
+
+    Pair `i` of a corpus of weight `w` comes `floor(w (i + 1)) - floor(w i)`
+    times in every epoch: 2.5 makes two and three copies in turn, 0.5 leaves
+    every other pair out. The vocabulary is learnt on all text, weights aside.
+
+    Args:
+        parts: Pairs of a corpus and its weight, a positive fraction.
+    """
+
+    def __init__(self, parts: list[tuple[Corpus, fractions.Fraction]]):
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return itertools.chain.from_iterable(part for part, _ in self._parts)
+
+    def __len__(self) -> int:
+        return sum(len(part) for part, _ in self._parts)
+
+    def digest(self) -> str:
+        parts = [[part.digest(), str(weight)] for part, weight in self._parts]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def repeats(self) -> Iterator[int]:
+        for part, weight in self._parts:
+            before = 0
+            for number in range(1, len(part) + 1):
+                # What `floor(weight * number)` is, quickly.
+                after = number * weight.numerator // weight.denominator
+                yield after - before
+                before = after

@@ -6,9 +6,8 @@ Two kinds of chance are weighed. The validation set is one of many: the middle
 of base differ in their seed alone, with standard deviation `s`; one more run
 would lie less than `t s √(1 + 1/n)` from their mean 19 times out of 20, with
 `t` of Student's distribution, so the difference of a row to that mean must be
-larger.
-The logarithm of perplexity is held to the second rule alone. A difference that
-fails is too close to tell.
+larger. The logarithm of perplexity is held to the second rule alone. A
+difference that fails is too close to tell.
 """
 
 import dataclasses

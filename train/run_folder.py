@@ -14,24 +14,17 @@ from collections.abc import Iterator
 
 from keras_transformer import Preset
 from keras_transformer.errors import UserError
+from train.corpus import FILES
+from train.corpus import TREES
 from train.corpus import Corpus
 
 # Where a run happens changes nothing in it.
 PLACES = ("run_dir", "devices", "cache_dir", "data_dir", "from_arguments")
-# What is in them counts, and the digests tell it.
-FILES = (
-    "train_source",
-    "train_target",
-    "validation_source",
-    "validation_target",
-    "train_trees",
-    "validation_trees",
-    "mixture",
-    "init_from",
-)
+# What these hold counts, and the digests tell it.
+DIGESTED = (*FILES, *TREES, "mixture", "init_from")
 # Options that say less than the numbers of the preset, or that may change.
 NOT_COMPARED = (
-    *FILES,
+    *DIGESTED,
     "preset",
     *(field.name for field in dataclasses.fields(Preset)),
     "round_steps",
@@ -135,8 +128,8 @@ def differences(there: dict, here: dict, parts: tuple[str, ...]) -> list[str]:
     for part in parts:
         known, asked = there.get(part, {}), here[part]
         if part == "preset":
-            known = dataclasses.asdict(Preset(**known))
-            known["description"] = asked["description"]
+            description = {"description": asked["description"]}
+            known = dataclasses.asdict(Preset(**{**known, **description}))
         for name in [*asked, *(known.keys() - asked.keys())]:
             old, new = known.get(name), asked.get(name)
             used = any(x is not None and x is not False for x in (old, new))

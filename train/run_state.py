@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.errors import UserError
+from keras_transformer.errors import first_line
 from train import cluster
 from train.run_folder import read_history
 from train.run_folder import saved_steps
@@ -238,7 +239,3 @@ def delete(prefix: pathlib.Path) -> None:
     """Deletes the files of a checkpoint, the index first."""
     for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
         path.unlink()
-
-
-def first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

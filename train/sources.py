@@ -2,16 +2,16 @@
 
 import argparse
 import fractions
-import hashlib
-import itertools
 import json
 import pathlib
-from collections.abc import Iterator
 
 from keras_transformer.errors import UserError
 from train.cache import Remembered
+from train.corpus import FILES
+from train.corpus import TREES
 from train.corpus import Corpus
 from train.corpus import FilePairs
+from train.corpus import Mixture
 from train.corpus import demo_pairs
 from train.encoding import SIDES
 from train.tfds_pairs import TfdsPairs
@@ -19,13 +19,6 @@ from train.tfds_pairs import find_builder
 from train.tree_pairs import TreePairs
 
 FILE_KEYS = {"source", "target"}
-FILES = (
-    "train_source",
-    "train_target",
-    "validation_source",
-    "validation_target",
-)
-TREES = ("train_trees", "validation_trees")
 TRANSLATION, PARSING = "translation", "parsing"
 DEMO_SPLITS = ("train", "validation", "test", "unseen")
 OF_SETS = ("source_language", "train_split", "validation_split")
@@ -206,40 +199,6 @@ def open_dataset(
     builder = find_builder(name.removeprefix("tfds:"), data_dir)
     pairs = TfdsPairs(builder, split, source_language)
     return Remembered(pairs, pairs.files(), cache)
-
-
-class Mixture(Corpus):
-    """Several corpora, one behind the other, each with a weight.
-
-    Pair `i` of a corpus of weight `w` comes `floor(w (i + 1)) - floor(w i)`
-    times in every epoch: 2.5 makes two and three copies in turn, 0.5 leaves
-    every other pair out. The vocabulary is learnt on all text, weights aside.
-
-    Args:
-        parts: Pairs of a corpus and its weight, a positive fraction.
-    """
-
-    def __init__(self, parts: list[tuple[Corpus, fractions.Fraction]]):
-        self._parts = parts
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return itertools.chain.from_iterable(part for part, _ in self._parts)
-
-    def __len__(self) -> int:
-        return sum(len(part) for part, _ in self._parts)
-
-    def digest(self) -> str:
-        parts = [[part.digest(), str(weight)] for part, weight in self._parts]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def repeats(self) -> Iterator[int]:
-        for part, weight in self._parts:
-            before = 0
-            for number in range(1, len(part) + 1):
-                # What `floor(weight * number)` is, quickly.
-                after = number * weight.numerator // weight.denominator
-                yield after - before
-                before = after
 
 
 def read_mixture(
