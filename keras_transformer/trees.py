@@ -1,13 +1,14 @@
 """Constituency trees as text, for parsing by translation (Section 6.3).
 
 A model reads the words of a sentence and writes its tree as Vinyals et al.
-(2015) do: `(S (NP DT NN )NP (VP VBZ )VP )S`. Closing brackets say what they
-close. Words are not in it: each is its tag, in order. Vinyals et al. wrote `XX`
-for every tag. With ten thousand trees that does not do: among so many that are
-alike, a model loses count of the words.
+(2015) do: `(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP )S`. Closing brackets say
+what they close. Vinyals et al. wrote `XX` in place of each word. With ten
+thousand trees that does not do, nor do the tags alone: a model loses count of
+what looks alike, and skips words. Where it copies the words, it does not.
 """
 
 import dataclasses
+import difflib
 import pathlib
 import re
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ TRACE = "-NONE-"
 # Other blanks may be part of a word: French numbers have hard spaces.
 TOKEN = re.compile(r"[()]|[^() \t\r\n\f\v]+")
 BRACKET = re.compile(r"[()][^()\s]+")
-TAG = re.compile(r"[^()\s]+")
+WRITTEN_LEAF = re.compile(r"([^()\s]+)/([^()\s/]+)")
 # How the Penn Treebank writes brackets and signs that mean something in it.
 BRACKETS = dict(
     zip(
@@ -69,9 +70,10 @@ class Tree:
 
     def linearize(self) -> str:
         """Returns what a model writes of the tree."""
-        tags = iter(self.tags)
+        leaves = zip(self.words, self.tags, strict=True)
         return " ".join(
-            next(tags) if symbol == LEAF else symbol for symbol in self.symbols
+            write_leaf(*next(leaves)) if symbol == LEAF else symbol
+            for symbol in self.symbols
         )
 
     def constituents(self) -> Iterator[tuple[str, int, int]]:
@@ -85,6 +87,11 @@ class Tree:
                 still_open.append((symbol[1:], position))
             else:
                 yield *still_open.pop(), position
+
+
+def write_leaf(word: str, tag: str) -> str:
+    """Returns the word and its tag, without blanks of any kind."""
+    return f"{escape(''.join(word.split()))}/{tag}"
 
 
 def escape(word: str) -> str:
@@ -188,16 +195,18 @@ def close_constituent(symbols: list[str], label: str | None) -> None:
 def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
     """Makes a tree of what a model wrote, whatever that is.
 
-    Every word comes in, once and in order. What is wrong is mended:
+    Every word of the sentence comes in, once and in order. The words that the
+    model wrote only tell which is which; one that it spelt otherwise is taken
+    for the word in its place. What is wrong is mended:
 
-    * `"symbols"`: What is neither a bracket nor a tag is left out.
+    * `"symbols"`: What is neither a bracket nor a word with its tag is left out.
     * `"labels"`: A closing bracket whose label is not open closes the
       innermost constituent.
     * `"brackets"`: A closing bracket closes what is open within, the end closes
       everything, and where nothing is open, none closes.
-    * `"leaves"`: A tag too many is left out; words without one get `XX` and
-      come last in the last constituent of the root, as the full stop often
-      does.
+    * `"leaves"`: A word too many is left out. Words that are not written get
+      `XX` and come before the next that is; at the end, they come last in the
+      last constituent of the root, as the full stop often does.
     * `"empty"`: A constituent without words is left out.
 
     Args:
@@ -209,21 +218,69 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
     """
     words = tuple(words)
     faults = set()
-    written = text.split()
-    symbols = balance(written, len(words), faults)
-    missing = len(words) - symbols.count(LEAF)
-    if missing:
+    symbols, leaves = [], []
+    for token in text.split():
+        leaf = WRITTEN_LEAF.fullmatch(token)
+        if leaf:
+            leaves.append(leaf.groups())
+        elif not BRACKET.fullmatch(token):
+            faults.add("symbols")
+            continue
+        symbols.append(LEAF if leaf else token)
+    tags, counts = align(leaves, words)
+    if any(count != 1 for count in counts):
         faults.add("leaves")
-        closed = bool(symbols) and symbols[-1] != LEAF
-        place = len(symbols) - 1 if closed else len(symbols)
-        symbols[place:place] = [LEAF] * missing
-    tags = [symbol for symbol in written if TAG.fullmatch(symbol)]
-    tags = [*tags, *[LEAF] * missing][: len(words)]
+    symbols = balance(place_words(symbols, counts), faults)
     return Tree(words, tuple(tags), tuple(symbols)), frozenset(faults)
 
 
-def balance(symbols: list[str], limit: int, faults: set[str]) -> list[str]:
-    """Returns symbols that are a tree of at most `limit` leaves."""
+def align(
+    leaves: list[tuple[str, str]], words: tuple[str, ...]
+) -> tuple[list[str], list[int]]:
+    """Finds which word of a sentence each written one is.
+
+    Args:
+        leaves: Words and tags as a model wrote them.
+        words: The words of the sentence.
+
+    Returns:
+        The tag of each word of the sentence; and for each leaf the number of
+        words in its place, itself and those before it that are not written. The
+        last number is that of words behind all leaves, plus one.
+    """
+    tags = [LEAF] * len(words)
+    counts = [0] * len(leaves)
+    written = [escape("".join(word.split())) for word in words]
+    matcher = difflib.SequenceMatcher(
+        None, [word for word, _ in leaves], written, autojunk=False
+    )
+    missing = 0
+    for _, first, last, start, end in matcher.get_opcodes():
+        both = min(last - first, end - start)
+        for offset in range(both):
+            tags[start + offset] = leaves[first + offset][1]
+            counts[first + offset] = 1 + missing
+            missing = 0
+        missing += end - start - both
+    return tags, [*counts, 1 + missing]
+
+
+def place_words(symbols: list[str], counts: list[int]) -> list[str]:
+    """Returns symbols with as many words in the place of each as `align` says."""
+    *within, behind = counts
+    within = iter(within)
+    placed = []
+    for symbol in symbols:
+        placed += [LEAF] * next(within) if symbol == LEAF else [symbol]
+    place = len(placed)
+    if placed and placed[-1] != LEAF:
+        place -= 1
+    placed[place:place] = [LEAF] * (behind - 1)
+    return placed
+
+
+def balance(symbols: list[str], faults: set[str]) -> list[str]:
+    """Returns symbols that are a tree."""
     balanced, labels = [], []
 
     def close():
@@ -231,15 +288,10 @@ def balance(symbols: list[str], limit: int, faults: set[str]) -> list[str]:
             faults.add("empty")
         close_constituent(balanced, labels.pop())
 
-    leaves = 0
     for symbol in symbols:
         label = symbol[1:]
-        if TAG.fullmatch(symbol):
-            leaves += 1
-            if leaves <= limit:
-                balanced.append(LEAF)
-        elif not BRACKET.fullmatch(symbol):
-            faults.add("symbols")
+        if symbol == LEAF:
+            balanced.append(LEAF)
         elif symbol[0] == "(":
             labels.append(label)
             balanced.append(symbol)
@@ -253,8 +305,6 @@ def balance(symbols: list[str], limit: int, faults: set[str]) -> list[str]:
                 faults.add("brackets")
                 close()
             close()
-    if leaves > limit:
-        faults.add("leaves")
     if labels:
         faults.add("brackets")
     while labels:

@@ -52,7 +52,10 @@ class Corpus(abc.ABC):
         return None
 
     def symbols(self) -> list[str]:
-        """Returns words that the vocabulary holds whole; by default none."""
+        """Returns texts that the vocabulary holds whole; by default none.
+
+        A blank that belongs to one is part of it, or would be another piece.
+        """
         return []
 
 

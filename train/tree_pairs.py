@@ -6,13 +6,14 @@ import hashlib
 import pathlib
 from collections.abc import Iterator
 
+from keras_transformer.trees import LEAF
 from keras_transformer.trees import read_trees
 from train.corpus import Corpus
 
 
 @dataclasses.dataclass(frozen=True)
 class TreePairs(Corpus):
-    """A treebank: the words of a sentence, and its brackets and tags.
+    """A treebank: the words of a sentence, and these in brackets and tagged.
 
     Attributes:
         path: Path of bracketed trees, plain or gzip, UTF-8.
@@ -34,8 +35,11 @@ class TreePairs(Corpus):
         return self._scan[1]
 
     def symbols(self) -> list[str]:
-        """Returns the brackets and the tags, which targets are made of."""
-        found = {symbol for _, tree in self for symbol in tree.split()}
+        """Returns what targets have beside words: brackets and tags."""
+        found = set()
+        for tree in read_trees(self.path):
+            found.update(f" {s}" for s in tree.symbols if s != LEAF)
+            found.update(f"/{tag}" for tag in tree.tags)
         return sorted(found)
 
     @functools.cached_property

@@ -53,8 +53,9 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
             eos_id=END_ID,
             unk_id=UNKNOWN_ID,
             bos_id=BEGIN_ID,
-            # With the blank before it, which else would be another piece.
-            user_defined_symbols=[f"▁{word}" for word in corpus.symbols()],
+            user_defined_symbols=[
+                symbol.replace(" ", "▁") for symbol in corpus.symbols()
+            ],
             num_threads=1,  # The same text gives the same model.
             minloglevel=2,
         )
