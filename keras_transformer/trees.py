@@ -1,10 +1,10 @@
 """Constituency trees as text, for parsing by translation (Section 6.3).
 
-A model reads the words of a sentence and writes its tree as Vinyals et al.
-(2015) do: `(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP )S`. Closing brackets say
-what they close. Vinyals et al. wrote `XX` in place of each word. With ten
-thousand trees that does not do, nor do the tags alone: a model loses count of
-what looks alike, and skips words. Where it copies the words, it does not.
+A model reads the words of a sentence and writes its tree much as Vinyals et al.
+(2015) do: `(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP )S`. Closing brackets
+say what they close. Vinyals et al. wrote `XX` for each word with its tag. With
+ten thousand trees that does not do, nor do tags without words: a model loses
+count of what looks alike, and skips words.
 """
 
 import dataclasses
@@ -199,7 +199,8 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
     model wrote only tell which is which; one that it spelt otherwise is taken
     for the word in its place. What is wrong is mended:
 
-    * `"symbols"`: What is neither a bracket nor a word with its tag is left out.
+    * `"symbols"`: What is neither a bracket nor a word with its tag is left
+      out.
     * `"labels"`: A closing bracket whose label is not open closes the
       innermost constituent.
     * `"brackets"`: A closing bracket closes what is open within, the end closes
@@ -227,11 +228,18 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
             faults.add("symbols")
             continue
         symbols.append(LEAF if leaf else token)
-    tags, counts = align(leaves, words)
-    if any(count != 1 for count in counts):
+    tags, (*counts, behind) = align(leaves, words)
+    if any(count != 1 for count in counts) or behind:
         faults.add("leaves")
-    symbols = balance(place_words(symbols, counts), faults)
-    return Tree(words, tuple(tags), tuple(symbols)), frozenset(faults)
+    counts = iter(counts)
+    placed = []
+    for symbol in symbols:
+        placed += [LEAF] * next(counts) if symbol == LEAF else [symbol]
+    balanced = balance(placed, faults)
+    closed = bool(balanced) and balanced[-1] != LEAF
+    place = len(balanced) - 1 if closed else len(balanced)
+    balanced[place:place] = [LEAF] * behind
+    return Tree(words, tuple(tags), tuple(balanced)), frozenset(faults)
 
 
 def align(
@@ -245,8 +253,8 @@ def align(
 
     Returns:
         The tag of each word of the sentence; and for each leaf the number of
-        words in its place, itself and those before it that are not written. The
-        last number is that of words behind all leaves, plus one.
+        words in its place: itself, none if it is one too many, and those before
+        it that are not written. The last number is that of words behind all.
     """
     tags = [LEAF] * len(words)
     counts = [0] * len(leaves)
@@ -262,21 +270,7 @@ def align(
             counts[first + offset] = 1 + missing
             missing = 0
         missing += end - start - both
-    return tags, [*counts, 1 + missing]
-
-
-def place_words(symbols: list[str], counts: list[int]) -> list[str]:
-    """Returns symbols with as many words in the place of each as `align` says."""
-    *within, behind = counts
-    within = iter(within)
-    placed = []
-    for symbol in symbols:
-        placed += [LEAF] * next(within) if symbol == LEAF else [symbol]
-    place = len(placed)
-    if placed and placed[-1] != LEAF:
-        place -= 1
-    placed[place:place] = [LEAF] * (behind - 1)
-    return placed
+    return tags, [*counts, missing]
 
 
 def balance(symbols: list[str], faults: set[str]) -> list[str]:

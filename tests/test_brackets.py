@@ -33,9 +33,8 @@ def check_counts(tmp_path):
         return list(read_trees(path))
 
     def check(golds, parses):
-        # What a model writes of a parse has no words and no tags.
         pairs = [
-            (gold, restore(" ".join(parse.symbols), gold.words)[0])
+            (gold, restore(parse.linearize(), gold.words)[0])
             for gold, parse in zip(read(golds), read(parses), strict=True)
         ]
         theirs = [

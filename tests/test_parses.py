@@ -19,9 +19,9 @@ TREES = """\
 (ROOT (FRAG (NP (NN One)) (-LRB- -LRB-) (NN <two>) (-RRB- -RRB-)))
 """
 OUTPUTS = {
-    "The cat sleeps .": "(S (NP DT NN )NP (VP VBZ )VP . )S",
-    "Dogs eat food": "(S (NP NNS )NP (VP VBP NN )VP )S",
-    "One ( <two> )": "(FRAG (NP CD )NP -LRB-",
+    "The cat sleeps .": "(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP ./. )S",
+    "Dogs eat food": "(S (NP Dogs/NNS )NP (VP eat/VBP food/NN )VP )S",
+    "One ( <two> )": "(FRAG (NP One/CD )NP -LRB-/-LRB-",
 }
 
 
@@ -154,7 +154,7 @@ def test_scores_are_printed_where_a_picture_cannot_be_written(
 
 def test_a_tree_too_deep_to_draw_is_written(trees, tmp_path, monkeypatch):
     pytest.importorskip("svgling", reason="needs svgling")
-    deep = " ".join(["(NP"] * 900 + ["XX"] * 4 + [")NP"] * 900)
+    deep = " ".join(["(NP"] * 900 + ["x/NN"] * 4 + [")NP"] * 900)
     monkeypatch.setitem(OUTPUTS, "The cat sleeps .", deep)
     path = tmp_path / "trees.html"
 

@@ -150,11 +150,9 @@ def test_trees_come_back_but_for_what_is_stripped(trees_of, seed):
     trees = trees_of("\n".join(decorated))
 
     for tree, expected in zip(trees, drawn, strict=True):
-        assert " ".join(tree.symbols) == treebank.linearise(expected)
+        assert tree.linearize() == treebank.linearise(expected)
         assert str(tree) == f"(TOP {treebank.write(expected)})"
-        restored, faults = restore(" ".join(tree.symbols), tree.words)
-        assert not faults
-        assert (restored.words, restored.symbols) == (tree.words, tree.symbols)
+        assert restore(tree.linearize(), tree.words) == (tree, frozenset())
         assert sorted(tree.constituents()) == sorted(spans(expected))
 
 
@@ -171,40 +169,64 @@ def spans(tree, start=0):
 @pytest.mark.parametrize(
     ("text", "mended", "faults"),
     [
-        ("(S (NP XX XX )NP XX )S", "(S (NP XX XX )NP XX )S", ""),
+        ("(S (NP a/A b/B )NP c/C )S", "(S (NP a b )NP c )S", ""),
         ("", "XX XX XX", "leaves"),
-        ("(S (NP XX XX", "(S (NP XX XX )NP XX )S", "brackets leaves"),
-        ("(S (NP XX XX )S", "(S (NP XX XX )NP XX )S", "brackets leaves"),
-        ("(S XX (NP XX XX )NP", "(S XX (NP XX XX )NP )S", "brackets"),
-        ("(S XX XX XX )S )S )NP", "(S XX XX XX )S", "brackets"),
-        (")NP XX XX XX", "XX XX XX", "brackets"),
-        ("(S (NP XX XX )VP XX )S", "(S (NP XX XX )NP XX )S", "labels"),
-        ("(S XX XX XX XX )S", "(S XX XX XX )S", "leaves"),
-        ("(S XX XX XX (NP XX )NP )S", "(S XX XX XX )S", "empty leaves"),
-        ("(S XX )S (NP XX )NP", "(S XX )S (NP XX XX )NP", "leaves"),
-        ("(S (NP (PP )PP )NP XX XX XX )S", "(S XX XX XX )S", "empty"),
-        ("(S XX XX ( ) (X( XX )S", "(S XX XX XX )S", "symbols"),
-        ("(S(NP XX XX XX", "XX XX XX", "symbols"),
+        ("(S (NP a/A b/B", "(S (NP a b )NP XX )S", "brackets leaves"),
+        ("(S (NP a/A b/B )S", "(S (NP a b )NP XX )S", "brackets leaves"),
+        ("(S a/A (NP b/B c/C )NP", "(S a (NP b c )NP )S", "brackets"),
+        ("(S a/A b/B c/C )S )S )NP", "(S a b c )S", "brackets"),
+        (")NP a/A b/B c/C", "a b c", "brackets"),
+        ("(S (NP a/A b/B )VP c/C )S", "(S (NP a b )NP c )S", "labels"),
+        ("(S a/A b/B c/C d/D )S", "(S a b c )S", "leaves"),
+        ("(S a/A b/B c/C (NP d/D )NP )S", "(S a b c )S", "empty leaves"),
+        ("(S a/A )S (NP b/B )NP", "(S a )S (NP b XX )NP", "leaves"),
+        ("(S (NP (PP )PP )NP a/A b/B c/C )S", "(S a b c )S", "empty"),
+        ("(S a/A b/B ( ) (X( c/C )S", "(S a b c )S", "symbols"),
+        ("(S(NP a/A b/B c/C", "a b c", "symbols"),
+        ("a/A b/B c/C cat /D d/ /", "a b c", "symbols"),
+        # The written words tell which is missing, or too much.
+        ("(S b/B (NP c/C )NP )S", "(S XX b (NP c )NP )S", "leaves"),
+        ("(S a/A (NP c/C )NP )S", "(S a (NP XX c )NP )S", "leaves"),
+        ("(S (NP a/A a/A )NP b/B c/C )S", "(S (NP a )NP b c )S", "leaves"),
+        ("(S d/D (NP a/A )NP b/B c/C )S", "(S (NP a )NP b c )S", "leaves"),
+        # Another word in the place of one is that one.
+        ("(S d/A (NP d/B )NP c/C )S", "(S a (NP b )NP c )S", ""),
+        ("(S d/A d/B d/C d/D )S", "(S a b c )S", "leaves"),
+        ("(S d/A d/B (NP c/C )NP )S", "(S a b (NP c )NP )S", ""),
+        ("(S d/A (NP c/C )NP )S", "(S a (NP XX c )NP )S", "leaves"),
     ],
 )
 def test_mends_what_is_wrong_and_says_so(text, mended, faults):
-    tree, found = restore(text, ["a", "b", "c"])
+    words = ["a", "b", "c"]
 
-    assert " ".join(tree.symbols) == mended
+    tree, found = restore(text, words)
+
+    # Each word, or `XX` where it has no tag.
+    leaves = iter(zip(words, tree.tags, strict=True))
+    shown = [
+        min(next(leaves), key=lambda text: text != "XX")
+        if symbol == "XX"
+        else symbol
+        for symbol in tree.symbols
+    ]
+    assert " ".join(shown) == mended
     assert found == set(faults.split())
 
 
-SYMBOLS = ["(S", "(NP", ")S", ")NP", ")X", "XX", "cat", "(", ")", "((", "()"]
+SYMBOLS = [
+    "(S", "(NP", ")S", ")NP", ")X", "a/A", "b/B", "ab/AB", "-LRB-/(", "a/b/A",
+    "/A", "cat", "(", ")", "((", "()",
+]  # fmt: skip
 
 
 @settings(derandomize=True, database=None, deadline=None)
 @given(
     st.one_of(
         st.lists(st.sampled_from(SYMBOLS)).map(" ".join),
-        st.text(st.sampled_from("()SX \n\u00a0")),
+        st.text(st.sampled_from("()/SX \n\u00a0")),
         st.text(),
     ),
-    st.lists(st.text(st.sampled_from("ab(-LRB)"), min_size=1), max_size=9),
+    st.lists(st.text(st.sampled_from("ab(-LRB)/"), min_size=1), max_size=9),
 )
 def test_any_text_becomes_a_tree_of_the_words(text, words):
     tree, _ = restore(text, words)
@@ -216,12 +238,35 @@ def test_any_text_becomes_a_tree_of_the_words(text, words):
     assert restore(tree.linearize(), words) == (tree, frozenset())
 
 
+@settings(derandomize=True, database=None, deadline=None)
+@given(st.sets(st.integers(0, 11)))
+def test_words_left_out_move_no_others(missing):
+    words = [f"w{number}" for number in range(12)]
+    leaves = [
+        "" if number in missing else f"w{number}/T{number}"
+        for number in range(12)
+    ]
+    text = ["(S (NP", *leaves[:6], ")NP (VP", *leaves[6:], ")VP )S"]
+
+    tree, faults = restore(" ".join(text), words)
+
+    assert ("leaves" in faults) == bool(missing)
+    assert list(tree.tags) == [
+        "XX" if number in missing else f"T{number}" for number in range(12)
+    ]
+    spans = {label: range(*span) for label, *span in tree.constituents()}
+    for label, half in (("NP", range(6)), ("VP", range(6, 12))):
+        assert set(half) - missing <= set(spans.get(label, ()))
+        assert set(spans.get(label, ())) - missing <= set(half)
+
+
 @pytest.mark.parametrize(
     ("text", "tags"),
     [
-        ("(S (NP DT NN )NP -LRB- )S", "DT NN -LRB-"),
-        ("(S (NP DT )NP )S", "DT XX XX"),
-        ("(S (NP DT NN NN , )NP )S", "DT NN NN"),
+        ("(S (NP a/DT b/NN )NP -LRB-/-LRB- )S", "DT NN -LRB-"),
+        ("(S (NP a/DT )NP )S", "DT XX XX"),
+        ("(S (NP a/DT b/NN -LRB-/NN ,/, )NP )S", "DT NN NN"),
+        ("(S (NP a/b/DT -LRB-/NN )NP )S", "DT XX NN"),
     ],
 )
 def test_a_word_has_the_tag_that_was_written_for_it(text, tags):
@@ -231,11 +276,20 @@ def test_a_word_has_the_tag_that_was_written_for_it(text, tags):
     assert f"({tags.split()[2]} -LRB-)" in str(tree)
 
 
+def test_a_written_word_has_no_blanks():
+    tree = Tree(
+        ("10\u00a0000", "(s)"), ("CD", "NN"), ("(NP", "XX", "XX", ")NP")
+    )
+
+    assert tree.linearize() == "(NP 10000/CD -LRB-s-RRB-/NN )NP"
+    assert restore(tree.linearize(), tree.words) == (tree, frozenset())
+
+
 def test_trees_may_be_deep():
-    text = " ".join(["(NP"] * 5_000 + ["XX"])
+    text = " ".join(["(NP"] * 5_000 + ["a/NN"])
 
     tree, faults = restore(text, ["a"])
 
     assert faults == {"brackets"}
     assert len(list(tree.constituents())) == 5_000
-    assert str(tree).endswith("(XX a" + ")" * 5_002)
+    assert str(tree).endswith("(NN a" + ")" * 5_002)

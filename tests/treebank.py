@@ -106,5 +106,5 @@ def write_decorated(random, tree):
 def linearise(tree):
     """Returns what a model should write of the tree."""
     if isinstance(tree, tuple):
-        return "XX"
+        return f"{tree[1]}/{tree[0]}"
     return f"({tree[0]} {' '.join(map(linearise, tree[1:]))} ){tree[0]}"
