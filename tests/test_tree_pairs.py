@@ -89,7 +89,8 @@ def test_a_symbol_is_one_piece(path, model_proto):
     "text",
     [
         "(S", ")NP", "(Some cats )S.", "see(S )", "-LRB- XXL aXX -RRB-",
-        "(SBAR XX )SBAR", "( S )", "NN", "(S(NP", "NNX VB.Z . a.b", "/NN cat/NN/X",
+        "(SBAR XX )SBAR", "( S )", "NN", "(S(NP", "NNX VB.Z . a.b",
+        "/NN cat/NN/X",
     ],
 )  # fmt: skip
 def test_text_that_looks_like_brackets_comes_back(model_proto, text):
