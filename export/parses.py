@@ -9,12 +9,12 @@ from keras_transformer.trees import Tree
 from keras_transformer.trees import restore
 
 
-def put_words_in(
+def mend_trees(
     sentences: Iterable[bytes],
     outputs: Iterable[bytes],
     faults: collections.Counter,
 ) -> Iterator[bytes]:
-    """Yields whole trees, a line each, of sentences and a model's outputs.
+    """Yields mended trees in Penn Treebank form, a line each.
 
     Args:
         sentences: Words between blanks.

@@ -22,7 +22,7 @@ from export.client import Client
 from export.client import add_server_arguments
 from export.client import connect
 from export.parses import describe
-from export.parses import put_words_in
+from export.parses import mend_trees
 from export.versions import newest_version
 from export.warmup import BATCH_SIZES
 from keras_transformer.errors import UserError
@@ -51,7 +51,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--trees",
         action="store_true",
-        help="of a parsing model: write bracketed trees with the words in; "
+        help="of a parsing model: write trees in Penn Treebank form; "
         "malformed ones are mended, and counted on standard error",
     )
     return parser.parse_args(argv)
@@ -220,7 +220,7 @@ def run(args: argparse.Namespace) -> None:
             translate, source, args.batch_tokens, counts
         )
         if args.trees:
-            translations = put_words_in(sentences, translations, faults)
+            translations = mend_trees(sentences, translations, faults)
         for translation in show_progress(translations):
             output.write(translation + b"\n")
         output.flush()

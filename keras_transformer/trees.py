@@ -8,9 +8,9 @@ count of what looks alike, and skips words.
 """
 
 import dataclasses
-import difflib
 import pathlib
 import re
+import unicodedata
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ class Tree:
     Attributes:
         words: The words; a parenthesis is itself, not `-LRB-`, and a slash has
             no backslash.
-        tags: The part of speech of each word.
+        tags: The part of speech of each word; a slash in one is read as `|`.
         symbols: `(NP` and `)NP` around the words of a constituent, and `XX` for
             the next word. The root is left out, so there may be several
             constituents beside each other.
@@ -70,9 +70,9 @@ class Tree:
 
     def linearize(self) -> str:
         """Returns what a model writes of the tree."""
-        leaves = zip(self.words, self.tags, strict=True)
+        leaves = zip(map(spell, self.words), self.tags, strict=True)
         return " ".join(
-            write_leaf(*next(leaves)) if symbol == LEAF else symbol
+            "/".join(next(leaves)) if symbol == LEAF else symbol
             for symbol in self.symbols
         )
 
@@ -89,9 +89,13 @@ class Tree:
                 yield *still_open.pop(), position
 
 
-def write_leaf(word: str, tag: str) -> str:
-    """Returns the word and its tag, without blanks of any kind."""
-    return f"{escape(''.join(word.split()))}/{tag}"
+def spell(word: str) -> str:
+    """Returns a word as it stands in a linearized tree.
+
+    It is normalized as the tokenizer would, and has no blank and no bracket.
+    """
+    normal = unicodedata.normalize("NFKC", word)
+    return escape("".join(normal.split())) or LEAF
 
 
 def escape(word: str) -> str:
@@ -160,7 +164,7 @@ def build_tree(tokens: list[str], where: str) -> Tree:
             place += 1
         elif shape == "(ww)":
             if here[1] != TRACE:
-                tags.append(here[1])
+                tags.append(here[1].replace("/", "|"))
                 words.append(unescape(here[2]))
                 symbols.append(LEAF)
             place += 4
@@ -196,8 +200,7 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
     """Makes a tree of what a model wrote, whatever that is.
 
     Every word of the sentence comes in, once and in order. The words that the
-    model wrote only tell which is which; one that it spelt otherwise is taken
-    for the word in its place. What is wrong is mended:
+    model wrote tell which is which. What is wrong is mended:
 
     * `"symbols"`: What is neither a bracket nor a word with its tag is left
       out.
@@ -205,6 +208,7 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
       innermost constituent.
     * `"brackets"`: A closing bracket closes what is open within, the end closes
       everything, and where nothing is open, none closes.
+    * `"words"`: Another word in the place of one of the sentence is that one.
     * `"leaves"`: A word too many is left out. Words that are not written get
       `XX` and come before the next that is; at the end, they come last in the
       last constituent of the root, as the full stop often does.
@@ -228,9 +232,7 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
             faults.add("symbols")
             continue
         symbols.append(LEAF if leaf else token)
-    tags, (*counts, behind) = align(leaves, words)
-    if any(count != 1 for count in counts) or behind:
-        faults.add("leaves")
+    tags, (*counts, behind) = align(leaves, words, faults)
     counts = iter(counts)
     placed = []
     for symbol in symbols:
@@ -243,34 +245,48 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
 
 
 def align(
-    leaves: list[tuple[str, str]], words: tuple[str, ...]
+    leaves: list[tuple[str, str]], words: tuple[str, ...], faults: set[str]
 ) -> tuple[list[str], list[int]]:
-    """Finds which word of a sentence each written one is.
+    """Finds which word of a sentence each written one is, by least edits.
 
     Args:
         leaves: Words and tags as a model wrote them.
         words: The words of the sentence.
+        faults: To it is added what differs.
 
     Returns:
         The tag of each word of the sentence; and for each leaf the number of
-        words in its place: itself, none if it is one too many, and those before
+        words in its place: itself, unless it is one too many, and those before
         it that are not written. The last number is that of words behind all.
     """
+    words = [spell(word) for word in words]
+    table = [range(len(words) + 1)]
+    for row, (written, _) in enumerate(leaves, 1):
+        above, here = table[-1], [row]
+        for column, word in enumerate(words):
+            paired = above[column] + (written != word)
+            here.append(min(paired, above[column + 1] + 1, here[-1] + 1))
+        table.append(here)
     tags = [LEAF] * len(words)
-    counts = [0] * len(leaves)
-    written = [escape("".join(word.split())) for word in words]
-    matcher = difflib.SequenceMatcher(
-        None, [word for word, _ in leaves], written, autojunk=False
-    )
-    missing = 0
-    for _, first, last, start, end in matcher.get_opcodes():
-        both = min(last - first, end - start)
-        for offset in range(both):
-            tags[start + offset] = leaves[first + offset][1]
-            counts[first + offset] = 1 + missing
-            missing = 0
-        missing += end - start - both
-    return tags, [*counts, missing]
+    counts = [0] * (len(leaves) + 1)
+    row, column = len(leaves), len(words)
+    while row or column:
+        edits = table[row][column]
+        differ = row and column and leaves[row - 1][0] != words[column - 1]
+        if row and column and edits == table[row - 1][column - 1] + differ:
+            row, column = row - 1, column - 1
+            tags[column] = leaves[row][1]
+            counts[row] += 1
+            if differ:
+                faults.add("words")
+            continue
+        faults.add("leaves")
+        if row and edits == table[row - 1][column] + 1:
+            row -= 1
+        else:
+            column -= 1
+            counts[row] += 1
+    return tags, counts
 
 
 def balance(symbols: list[str], faults: set[str]) -> list[str]:

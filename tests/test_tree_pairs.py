@@ -46,7 +46,7 @@ def model_proto(path):
     return learn_vocabulary(TreePairs(path), 310)
 
 
-def test_pairs_are_words_and_brackets(path):
+def test_pairs_are_words_and_trees(path):
     pairs = TreePairs(path)
 
     assert [target for _, target in pairs] == TREES
