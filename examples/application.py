@@ -7,8 +7,8 @@ of a map in the middle of MobileNetV2 looks at all others by
     python examples/application.py
     python examples/application.py without
 
-The first told all of 1,000 unseen pictures right. The second, which leaves the
-attention out, told 84 % of them.
+The first told 99.9 % of 1,000 unseen pictures right. The second, which leaves the
+attention out, told 51.8 %; on another processor, which rounds otherwise, 84 %.
 """
 
 import sys
