@@ -8,8 +8,7 @@ of a map in the middle of MobileNetV2 looks at all others by
     python examples/application.py without
 
 The first told 99.9 % of 1,000 unseen pictures right. The second, which leaves
-the attention out, told 51.8 %; on another processor, which rounds otherwise,
-84 %.
+the attention out, told 51.8 %; in a run on another processor, 84 %.
 """
 
 import sys

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from export import brackets
+from keras_transformer.tree_mending import restore
 from keras_transformer.trees import Tree
-from keras_transformer.trees import restore
 
 
 def mend_trees(

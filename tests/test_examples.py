@@ -16,6 +16,7 @@ from examples import copy_task
 from examples import fine_tuning
 from examples import text_classification
 from examples import time_series
+from keras_transformer import MultiHeadAttention
 from keras_transformer import SubwordTokenizer
 from tests.conftest import SENTENCES
 
@@ -100,6 +101,15 @@ def test_application_fits_its_pictures(fitted):
 
     # So few pictures are learnt by heart; unseen ones need thousands.
     assert fitted[0].history.history["binary_accuracy"][-1] > 0.85
+
+
+def test_application_may_do_without_attention():
+    with_it, without = (
+        {type(layer) for layer in application.make_model(attention).layers}
+        for attention in (True, False)
+    )
+
+    assert with_it - without == {MultiHeadAttention}
 
 
 def test_a_picture_has_two_squares_that_agree_or_not():
