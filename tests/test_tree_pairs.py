@@ -10,6 +10,8 @@ import sentencepiece
 import train.__main__ as train_command
 from keras_transformer import SubwordTokenizer
 from keras_transformer.errors import UserError
+from keras_transformer.tree_mending import restore
+from keras_transformer.trees import Tree
 from train.arguments import resolve
 from train.cache import Remembered
 from train.cache import encode_corpus
@@ -99,6 +101,18 @@ def test_text_that_looks_like_brackets_comes_back(model_proto, text):
     back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0]
 
     assert back.decode() == text
+
+
+def test_words_that_the_vocabulary_normalizes_come_back(model_proto):
+    words = ("\u00bd", "\uff08", "\u2474", "10\u00a0000", "\ufb01x", "e\u0301")
+    symbols = ("(NP", *["XX"] * len(words), ")NP")
+    tree = Tree(words, ("NN",) * len(words), symbols)
+    tokenizer = SubwordTokenizer(model_proto)
+
+    ids = tokenizer.tokenize([tree.linearize()])
+    written = tokenizer.detokenize(ids).numpy()[0].decode()
+
+    assert restore(written, words) == (tree, frozenset())
 
 
 def test_what_is_dropped_is_counted(path, model_proto, tmp_path):
