@@ -7,10 +7,10 @@ import matplotlib
 import numpy as np
 
 import keras_transformer as kt
-from benchmarks import complexity
 from keras_transformer.attention import scaled_dot_product_attention
-from keras_transformer.decoding import length_penalty_of
 from keras_transformer.residual import Residual
+from keras_transformer.search.graph_search import length_penalty_of
+from paper import table1
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -126,12 +126,12 @@ def draw_positions(axes):
 
 
 def draw_operations(axes):
-    """Products of a layer of 512 features, as `benchmarks.complexity` has."""
-    args = complexity.parse_arguments([])
+    """Products of a layer of 512 features, as `paper.table1` has."""
+    args = table1.parse_arguments([])
     lengths = np.arange(1, 4097)
     for kind in ("self-attention", "restricted", "recurrent", "convolution"):
         row = {"kind": kind, "n": lengths, "d": 512}
-        counts = complexity.count_products(row, args) / lengths / 1e6
+        counts = table1.count_products(row, args) / lengths / 1e6
         axes.plot(lengths, counts, label=kind)
     axes.set(xlabel="length n", ylabel="million multiplications\na position")
     axes.legend()

@@ -6,16 +6,16 @@ As a SavedModel, for TF Serving, or as a CTranslate2 directory.
 import argparse
 import pathlib
 
-from export import bundle
-from export import ctranslate2_model
-from export import saved_model
-from export import server_files
-from export.options import MAX_BEAM_SIZE
-from export.options import MAX_EXTRA_LENGTH
-from export.options import MAX_LENGTH_PENALTY
-from export.search import SearchSettings
-from keras_transformer.errors import UserError
-from keras_transformer.errors import exit_on_user_error
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from export.bundle import saved_model
+from export.bundle import server_files
+from export.bundle import write
+from export.ctranslate2 import directory
+from export.model.options import MAX_BEAM_SIZE
+from export.model.options import MAX_EXTRA_LENGTH
+from export.model.options import MAX_LENGTH_PENALTY
+from export.model.search import SearchSettings
 
 PRECISIONS = {
     "saved_model": ("float32", "bfloat16"),
@@ -165,7 +165,7 @@ def run(args: argparse.Namespace) -> None:
         xla=args.xla,
     )
     if args.format == "ctranslate2":
-        folder = ctranslate2_model.write_ctranslate2(
+        folder = directory.write_ctranslate2(
             *saved_model.read_run(args.run_dir),
             settings,
             args.precision,
@@ -177,7 +177,7 @@ def run(args: argparse.Namespace) -> None:
         translator = saved_model.load_run(
             args.run_dir, settings, args.precision
         )
-        folder = bundle.write_version(
+        folder = write.write_version(
             translator, args.run_dir, args.export_dir, name, args.version
         )
         print(f"{folder} serves; {args.export_dir / 'README.md'} says how")

@@ -16,19 +16,19 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
-from export import layout
-from export.graph import compiled_functions
-from export.graph import foreign_ops
-from export.graph import read_meta_graph
-from export.graph import served_signatures
-from export.graph import used_ops
-from export.predict_messages import read_tensors
-from export.samples import Sample
-from export.samples import differences
-from export.samples import read_samples
-from export.samples import readable
-from export.warmup import MAX_RECORDS
-from export.warmup import read_warmup
+from export.bundle import layout
+from export.bundle.graph import compiled_functions
+from export.bundle.graph import foreign_ops
+from export.bundle.graph import read_meta_graph
+from export.bundle.graph import served_signatures
+from export.bundle.graph import used_ops
+from export.bundle.predict_messages import read_tensors
+from export.bundle.samples import Sample
+from export.bundle.samples import differences
+from export.bundle.samples import read_samples
+from export.bundle.samples import readable
+from export.bundle.warmup import MAX_RECORDS
+from export.bundle.warmup import read_warmup
 
 
 @dataclasses.dataclass
@@ -260,7 +260,7 @@ def find_version(export_dir: pathlib.Path, version: int | None) -> pathlib.Path:
 
 
 def fail(message: str) -> None:
-    """Ends the program; `keras_transformer.errors` would load Keras."""
+    """Ends the program; `command_line.errors` would load Keras."""
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(2)
 

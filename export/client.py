@@ -17,7 +17,7 @@ from http.client import IncompleteRead
 
 import tensorflow as tf
 
-from keras_transformer.errors import UserError
+from command_line.errors import UserError
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before a batch is sent again.
 # Those of the model's outputs that the command lines read.

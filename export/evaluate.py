@@ -10,22 +10,22 @@ import json
 import pathlib
 import time
 
-from export import layout
-from export import parses
-from export import scores
-from export import tree_pictures
-from export.saved_model import FILE
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from command_line.errors import refuse_damage
+from command_line.text_files import read_lines
+from export.bundle import layout
+from export.bundle.saved_model import FILE
+from export.bundle.versions import locked
+from export.bundle.versions import newest_version
+from export.report import tree_pictures
+from export.scoring import parses
+from export.scoring import scores
 from export.translate import add_export_arguments
 from export.translate import load
 from export.translate import tell_truncated
 from export.translate import translate_lines
-from export.versions import locked
-from export.versions import newest_version
-from keras_transformer.errors import UserError
-from keras_transformer.errors import exit_on_user_error
-from keras_transformer.errors import refuse_damage
-from keras_transformer.text_files import read_lines
-from keras_transformer.trees import read_trees
+from keras_transformer.parsing.trees import read_trees
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -12,12 +12,12 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from export.saved_model import FILE
-from export.saved_model import SIGNATURE
-from export.saved_model import load_version
-from export.versions import newest_version
-from keras_transformer.errors import UserError
-from keras_transformer.errors import exit_on_user_error
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from export.bundle.saved_model import FILE
+from export.bundle.saved_model import SIGNATURE
+from export.bundle.saved_model import load_version
+from export.bundle.versions import newest_version
 
 SIGNATURES = (SIGNATURE, "explain", "explain_beam")
 PAGE = pathlib.Path(__file__).with_name("explain.html")

@@ -16,17 +16,17 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-from export import ctranslate2_model
-from export import saved_model
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from export.bundle import saved_model
+from export.bundle.versions import newest_version
+from export.bundle.warmup import BATCH_SIZES
 from export.client import Client
 from export.client import add_server_arguments
 from export.client import connect
-from export.parses import describe
-from export.parses import mend_trees
-from export.versions import newest_version
-from export.warmup import BATCH_SIZES
-from keras_transformer.errors import UserError
-from keras_transformer.errors import exit_on_user_error
+from export.ctranslate2 import directory
+from export.scoring.parses import describe
+from export.scoring.parses import mend_trees
 
 WINDOW = 2048  # Lines that are sorted together.
 BYTES_A_TOKEN = 4  # About what a piece of European text has.
@@ -85,11 +85,9 @@ def load(args: argparse.Namespace) -> Callable:
         )
     if args.server:
         return connect(args)
-    folder = newest_version(
-        args.export_dir, saved_model.FILE, ctranslate2_model.FILE
-    )
-    if (folder / ctranslate2_model.FILE).exists():
-        return ctranslate2_model.load_translate(args.export_dir)
+    folder = newest_version(args.export_dir, saved_model.FILE, directory.FILE)
+    if (folder / directory.FILE).exists():
+        return directory.load_translate(args.export_dir)
     return saved_model.load_translate(args.export_dir)
 
 

@@ -51,9 +51,9 @@ __all__ = [
 
 # These need TensorFlow, which the layers do without.
 _LAZY = {
-    "SubwordTokenizer": "keras_transformer.tokenizer",
-    "beam_search": "keras_transformer.decoding",
-    "search_translations": "keras_transformer.translation",
+    "SubwordTokenizer": "keras_transformer.text.tokenizer",
+    "beam_search": "keras_transformer.search.graph_search",
+    "search_translations": "keras_transformer.search.translation",
 }
 
 

@@ -45,8 +45,8 @@ def run_dir(tmp_path_factory):
     import keras
 
     from keras_transformer import Transformer
-    from train.corpus import Pairs
-    from train.vocabulary import learn_vocabulary
+    from train.data.corpus import Pairs
+    from train.data.vocabulary import learn_vocabulary
 
     folder = tmp_path_factory.mktemp("run")
     reversed_words = [" ".join(s.split()[::-1]) for s in SENTENCES]
@@ -73,9 +73,9 @@ def run_dir(tmp_path_factory):
 @pytest.fixture(scope="session")
 def export_dir(run_dir, tmp_path_factory):
     """The folder of that model's export, version 1."""
-    from export.bundle import write_version
-    from export.saved_model import load_run
-    from export.search import SearchSettings
+    from export.bundle.saved_model import load_run
+    from export.bundle.write import write_version
+    from export.model.search import SearchSettings
 
     folder = tmp_path_factory.mktemp("export")
     settings = SearchSettings(beam_size=3, max_extra_length=8)
@@ -86,7 +86,7 @@ def export_dir(run_dir, tmp_path_factory):
 @pytest.fixture(scope="session")
 def servable(export_dir):
     """That SavedModel in a Session, as TF Serving holds it."""
-    from tests.servable import Servable
+    from tests.helpers.servable import Servable
 
     return Servable(export_dir)
 
@@ -94,6 +94,6 @@ def servable(export_dir):
 @pytest.fixture(scope="session")
 def translate(export_dir):
     """The default signature of that export, as Python loads it."""
-    from export.saved_model import load_translate
+    from export.bundle.saved_model import load_translate
 
     return load_translate(export_dir)

@@ -8,8 +8,8 @@ import shlex
 import numpy as np
 import pytest
 
-from tests.model_server import serve_grpc
-from tests.servable import Servable
+from tests.helpers.model_server import serve_grpc
+from tests.helpers.servable import Servable
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -15,30 +15,30 @@ import numpy as np
 import sentencepiece
 import tensorflow as tf
 
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from command_line.errors import first_line
 from keras_transformer import Preset
-from keras_transformer.errors import UserError
-from keras_transformer.errors import exit_on_user_error
-from keras_transformer.errors import first_line
-from train import batches
-from train import cache
-from train import checkpoints
-from train import cluster
-from train import fine_tuning
 from train import fit
 from train import options
-from train import report
-from train import run_folder
-from train import signals
-from train import sources
 from train.arguments import choose_round_steps
 from train.arguments import parse_arguments
 from train.arguments import resolve
-from train.attention_pictures import AttentionPictures
-from train.corpus import Corpus
-from train.corpus import Pairs
-from train.corpus import demo_pairs
-from train.validation import ValidationBleu
-from train.vocabulary import EncodedPairs
+from train.data import batches
+from train.data import encoded_corpus
+from train.data import sources
+from train.data.corpus import Corpus
+from train.data.corpus import Pairs
+from train.data.corpus import demo_pairs
+from train.data.vocabulary import EncodedPairs
+from train.loop import cluster
+from train.loop import signals
+from train.run import checkpoints
+from train.run import fine_tuning
+from train.run import run_folder
+from train.watch import report
+from train.watch.attention_pictures import AttentionPictures
+from train.watch.validation_bleu import ValidationBleu
 
 
 def write_demo_tests(folder: pathlib.Path) -> None:
@@ -56,18 +56,18 @@ def encode_corpus(
     pairs: tuple[Corpus, Corpus],
     continues: bool,
     proto: bytes | None,
-) -> list[cache.Encoded]:
+) -> list[encoded_corpus.Encoded]:
     """Encodes both corpora, with the run's vocabulary, a given or a new one."""
     path = args.run_dir / "tokenizer.model"
     folder = args.cache_dir or args.run_dir / "encoded"
     if not continues:
         if proto is None:
             size = args.vocabulary_size
-            proto = cache.cached_vocabulary(pairs[0], size, folder)
+            proto = encoded_corpus.cached_vocabulary(pairs[0], size, folder)
         run_folder.write_atomically(path, proto)
     proto = path.read_bytes()
     encoded = [
-        cache.encode_corpus(text, proto, args.max_length, folder)
+        encoded_corpus.encode_corpus(text, proto, args.max_length, folder)
         for text in reversed(pairs)  # Mistakes in the small one show first.
     ]
     return encoded[::-1]
@@ -76,7 +76,7 @@ def encode_corpus(
 def report_corpus(
     args: argparse.Namespace,
     preset: Preset,
-    encoded: list[cache.Encoded],
+    encoded: list[encoded_corpus.Encoded],
     settings: fit.FitSettings,
     num_replicas: int,
 ) -> None:

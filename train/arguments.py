@@ -4,13 +4,13 @@ import argparse
 import dataclasses
 import pathlib
 
+from command_line.errors import UserError
 from keras_transformer import PRESETS
 from keras_transformer import Preset
-from keras_transformer.errors import UserError
 from keras_transformer.presets import find_preset
-from train import fine_tuning
-from train import sources
-from train.corpus import FILES
+from train.data import sources
+from train.data.corpus import FILES
+from train.data.sources import option
 from train.fit import PRECISIONS
 from train.options import add_quality_arguments
 from train.options import add_start_arguments
@@ -18,7 +18,7 @@ from train.options import fraction
 from train.options import parse
 from train.options import positive
 from train.options import resolve_quality
-from train.sources import option
+from train.run import fine_tuning
 
 DEMO_VOCABULARY_SIZE = 1_500
 PARSING_VOCABULARY_SIZE = 16_000  # Section 6.3.

@@ -8,23 +8,23 @@ import sys
 import keras
 import tensorflow as tf
 
+from command_line.errors import UserError
 from keras_transformer import Preset
 from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
-from keras_transformer.errors import UserError
-from train import cluster
-from train import signals
-from train.attention_pictures import AttentionPictures
-from train.batches import BatchPlan
-from train.batches import make_dataset
-from train.best import BestCheckpoints
-from train.callbacks import Progress
-from train.optimizer import DistributedAdam
-from train.run_state import RunState
-from train.teacher_forcing import TeacherForcing
-from train.teacher_forcing import let_replicas_differ
-from train.validation import ValidationBleu
-from train.vocabulary import EncodedPairs
+from train.data.batches import BatchPlan
+from train.data.batches import make_dataset
+from train.data.vocabulary import EncodedPairs
+from train.loop import cluster
+from train.loop import signals
+from train.loop.optimizer import DistributedAdam
+from train.loop.task import TeacherForcing
+from train.loop.task import let_replicas_differ
+from train.run.best import BestCheckpoints
+from train.run.run_state import RunState
+from train.watch.attention_pictures import AttentionPictures
+from train.watch.progress import Progress
+from train.watch.validation_bleu import ValidationBleu
 
 PRECISIONS = {
     "float32": "float32",

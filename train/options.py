@@ -4,9 +4,9 @@ import argparse
 import json
 import pathlib
 
-from keras_transformer.errors import UserError
-from train import run_folder
-from train.sources import option
+from command_line.errors import UserError
+from train.data.sources import option
+from train.run import run_folder
 
 BEAM_SIZE = 4
 

@@ -3,10 +3,10 @@
 import argparse
 import sys
 
-from keras_transformer.errors import exit_on_user_error
-from train import signals
-from train import table2
-from train import table3
+from command_line.errors import exit_on_user_error
+from paper import table2
+from paper.table3 import __main__ as table3
+from train.loop import signals
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,1 @@
+"""Translation beside other systems."""

@@ -1,0 +1,222 @@
+"""Measures translation beside other systems: speed, latency, memory.
+
+    python -m benchmarks.decoding --output decoding.json --picture decoding.png
+    python -m benchmarks.decoding --sizes check --sentences 8 --repetitions 1
+    python -m benchmarks.decoding --run-dir runs/base --source F --reference F
+
+Each system runs in a process of its own, and they take turns, so that what
+else the machine does meets all of them. Models have random weights and decode
+as many tokens as they are told; with --run-dir, a trained one ends by itself.
+README.md says what is measured.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from benchmarks.decoding.report import count_same
+from benchmarks.decoding.report import draw
+from benchmarks.decoding.report import fit_curves
+from benchmarks.decoding.report import make_row
+from benchmarks.decoding.report import print_curves
+from benchmarks.decoding.report import print_goals
+from benchmarks.decoding.report import print_table
+from benchmarks.decoding.worker import SYSTEMS
+from benchmarks.decoding.worker import TRAINED_SYSTEMS
+from benchmarks.shared.sizes import SIZES
+from benchmarks.shared.turns import ROOT
+from benchmarks.shared.turns import environment
+from benchmarks.shared.turns import list_left_out
+from benchmarks.shared.turns import take_turns
+from benchmarks.shared.turns import write_json
+
+PACKAGES = (
+    *("ctranslate2", "keras", "keras-hub", "numpy", "sentencepiece"),
+    *("tensorflow", "tensorflow-text", "torch", "transformers"),
+)
+
+
+def prepare(
+    size: str, systems: list[str], args, folder: pathlib.Path
+) -> dict[str, list[dict]]:
+    """Writes models and batches to a folder; returns the batches by case."""
+    command = [
+        *("--folder", folder, "--size", size, "--systems", *systems),
+        *("--vocabulary-size", args.vocabulary_size),
+        *("--sentences", args.sentences),
+        *("--batch-sizes", *args.batch_sizes),
+        *("--curve-lengths", *args.curve_lengths),
+        *("--curve-batch-sizes", *args.curve_batch_sizes),
+    ]
+    for name in ("run_dir", "source", "reference"):
+        if getattr(args, name):
+            option = f"--{name.replace('_', '-')}"
+            command += [option, getattr(args, name).absolute()]
+    print(f"{title(size, args)}: makes models and batches", file=sys.stderr)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.decoding.inputs"),
+            *map(str, command),
+        ],
+        cwd=ROOT,
+        env=environment(args.threads),
+    )
+    if done.returncode:
+        raise SystemExit(done.returncode)  # It has said why.
+    return json.loads((folder / "cases.json").read_text())
+
+
+def compare(
+    size: str,
+    systems: list[str],
+    batches: dict[str, list[dict]],
+    args,
+    folder: pathlib.Path,
+) -> tuple[list[dict], list[dict]]:
+    """Lets systems decode the batches of some cases in turn.
+
+    Returns:
+        A row for each system and case, and those that are left out with
+        their reasons.
+    """
+    commands = {
+        system: [
+            *("benchmarks.decoding.worker", "--system", system),
+            *("--folder", str(folder), "--cases", *batches),
+            *(["--trained"] if args.run_dir else []),
+        ]
+        for system in systems
+    }
+    workers = take_turns(
+        title(size, args), commands, batches, args.repetitions, args.threads
+    )
+    rows = []
+    for case, of_case in batches.items():
+        same = count_same(workers, case)
+        rows += [
+            {
+                "size": title(size, args),
+                **make_row(worker, case, of_case),
+                "same_as_package": same.get(worker.system),
+            }
+            for worker in workers
+            if not worker.left_out
+        ]
+    return rows, list_left_out(workers, {"size": title(size, args)})
+
+
+def title(size: str, args) -> str:
+    return "trained" if args.run_dir else f"{size}, {args.vocabulary_size:,}"
+
+
+def measure(size: str, args) -> tuple[list[dict], list[dict], list[dict]]:
+    """Returns the rows of the table, of the curves, and what is left out."""
+    known = TRAINED_SYSTEMS if args.run_dir else SYSTEMS
+    systems = [system for system in args.systems if system in known]
+    of_curves = [system for system in args.curve_systems if system in systems]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        cases = prepare(size, systems, args, folder)
+        table, points = {}, {}
+        for case, batches in cases.items():
+            (table if case.startswith("batch") else points)[case] = batches
+        rows, left_out = compare(size, systems, table, args, folder)
+        curves = []
+        if points and of_curves:
+            curves, _ = compare(size, of_curves, points, args, folder)
+    return rows, curves, left_out
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decoding",
+        description="Measures translation beside other systems.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--sizes",
+        nargs="+",
+        choices=SIZES,
+        default=["base"],
+        help="models; check, a toy, is for trying the benchmark itself",
+    )
+    add("--vocabulary-size", type=int, default=8_000, help="of these models")
+    add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    add("--batch-sizes", type=int, nargs="+", default=[1, 32])
+    add("--sentences", type=int, default=64, help="of each batch size, about")
+    add("--repetitions", type=int, default=5, help="turns of each system")
+    add("--threads", type=int, default=os.cpu_count(), help="of each library")
+    add(
+        "--curve-systems",
+        nargs="*",
+        choices=SYSTEMS,
+        default=["package", "ctranslate2"],
+        help="whose cost is drawn against lengths and batch sizes",
+    )
+    lengths = [8, 16, 32, 64, 128]
+    add("--curve-lengths", type=int, nargs="+", default=lengths)
+    sizes = [1, 2, 4, 8, 16, 32, 64]
+    add("--curve-batch-sizes", type=int, nargs="+", default=sizes)
+    path = {"type": pathlib.Path, "metavar": "FILE"}
+    add("--source", **path, help="sentences; by default the demo corpus")
+    add("--reference", **path, help="their translations")
+    add("--run-dir", type=pathlib.Path, help="of a trained model, to use it")
+    add("--output", **path, help="JSON with all that was measured")
+    add("--picture", **path, help="PNG, SVG or PDF; needs matplotlib")
+    args = parser.parse_args(argv)
+    check(parser, args)
+    return args
+
+
+def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Refuses what cannot be measured."""
+    for name in (
+        *("vocabulary_size", "sentences", "repetitions", "threads"),
+        *("batch_sizes", "curve_lengths", "curve_batch_sizes"),
+    ):
+        if np.min(getattr(args, name)) < 1:
+            parser.error(f"--{name.replace('_', '-')} must be at least 1")
+    if bool(args.source) != bool(args.reference):
+        parser.error("--source and --reference must come together")
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    rows, curves, fits, left_out = [], [], [], []
+    for size in args.sizes[:1] if args.run_dir else args.sizes:
+        more, points, missing = measure(size, args)
+        print_table(more, missing)
+        print_goals(more)
+        model = dataclasses.replace(
+            SIZES[size], vocabulary_size=args.vocabulary_size
+        )
+        slopes = fit_curves(points, model)
+        print_curves(title(size, args), slopes)
+        rows += more
+        curves += points
+        fits += [{"size": title(size, args), **fit} for fit in slopes]
+        left_out += missing
+    if args.output:
+        write_json(
+            args.output,
+            args,
+            PACKAGES,
+            rows=rows,
+            curves=curves,
+            fits=fits,
+            left_out=left_out,
+        )
+    if args.picture:
+        draw(rows, curves, args.picture)
+
+
+if __name__ == "__main__":
+    main()

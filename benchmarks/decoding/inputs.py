@@ -1,0 +1,310 @@
+"""Makes what all systems of `benchmarks.decoding` get: weights and batches.
+
+A process of its own: what a process has held in memory when it starts another
+counts as the other's peak, and TensorFlow is not to count as CTranslate2's.
+"""
+
+import argparse
+import dataclasses
+import functools
+import importlib.util
+import io
+import itertools
+import json
+import pathlib
+
+import keras
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
+
+from benchmarks.decoding.worker import TRAINED_SYSTEMS
+from benchmarks.shared.sizes import BEAM_SIZE
+from benchmarks.shared.sizes import BEGIN_ID
+from benchmarks.shared.sizes import CURVE_BATCH_SIZE
+from benchmarks.shared.sizes import CURVE_LENGTH
+from benchmarks.shared.sizes import END_ID
+from benchmarks.shared.sizes import LENGTH_PENALTY
+from benchmarks.shared.sizes import MAX_EXTRA_LENGTH
+from benchmarks.shared.sizes import PADDING_ID
+from benchmarks.shared.sizes import SIZES
+from benchmarks.shared.sizes import Size
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from export.bundle.saved_model import load_run
+from export.bundle.saved_model import read_run
+from export.ctranslate2.directory import write_ctranslate2
+from export.model.search import SearchSettings
+from keras_transformer import Transformer
+from keras_transformer.text.tokenizer import UNKNOWN_ID
+from train.data.corpus import Corpus
+from train.data.corpus import FilePairs
+from train.data.corpus import demo_pairs
+from train.data.vocabulary import explain
+
+RESERVED_IDS = [PADDING_ID, END_ID, BEGIN_ID]
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decoding_inputs"
+    )
+    add = parser.add_argument
+    path = {"type": pathlib.Path}
+    add("--folder", **path, required=True)
+    add("--size", choices=SIZES)
+    add("--vocabulary-size", type=int)
+    add("--run-dir", **path)
+    add("--systems", nargs="+")
+    add("--source", **path)
+    add("--reference", **path)
+    add("--sentences", type=int)
+    add("--batch-sizes", type=int, nargs="+")
+    add("--curve-lengths", type=int, nargs="*")
+    add("--curve-batch-sizes", type=int, nargs="*")
+    return parser.parse_args(argv)
+
+
+def make_transformer(size: Size) -> Transformer:
+    keras.utils.set_random_seed(0)
+    transformer = Transformer(
+        size.vocabulary_size,
+        num_layers=size.num_layers,
+        hidden_dim=size.hidden_dim,
+        intermediate_dim=size.intermediate_dim,
+        num_heads=size.num_heads,
+        key_dim=size.hidden_dim // size.num_heads,
+        value_dim=size.hidden_dim // size.num_heads,
+    )
+    transformer.build()
+    make_endless(transformer)
+    return transformer
+
+
+def make_endless(transformer: Transformer) -> None:
+    """Lets no hypothesis end before its limit.
+
+    The last normalization adds 20 to the first feature, which only the
+    reserved ids look at: their logits are near -10, and all others are those
+    of a random model.
+    """
+    last = transformer.decoder.layers[-1].feed_forward_residual.normalization
+    first = np.arange(transformer.hidden_dim) == 0
+    last.beta.assign(20.0 * first)
+    table = transformer.embedding.embeddings.numpy()
+    table[:, 0] = 0.0
+    table[RESERVED_IDS] = -0.5 * first
+    transformer.embedding.embeddings.assign(table)
+
+
+def learn_tokenizer(corpus: Corpus, vocabulary_size: int) -> bytes:
+    """Learns as many pieces as the text supports; unused ones fill up.
+
+    So the vocabulary of every system has the size that is asked for.
+    """
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=itertools.chain.from_iterable(corpus),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=vocabulary_size,
+            hard_vocab_limit=False,
+            byte_fallback=True,
+            pad_id=PADDING_ID,
+            eos_id=END_ID,
+            unk_id=UNKNOWN_ID,
+            bos_id=BEGIN_ID,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise UserError(explain(str(error), vocabulary_size)) from None
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+    for index in range(len(proto.pieces), vocabulary_size):
+        piece = proto.pieces.add()
+        piece.piece, piece.score = f"<unused_{index}>", -1e9
+        piece.type = piece.UNUSED
+    return proto.SerializeToString()
+
+
+def encode(
+    tokenizer: sentencepiece.SentencePieceProcessor, corpus: Corpus
+) -> list[tuple[list[int], list[int]]]:
+    """Returns the ids of all sources and targets, with their end symbols."""
+    return [
+        tuple(tokenizer.encode(list(pair), add_eos=True)) for pair in corpus
+    ]
+
+
+def choose_batches(
+    lengths: list[tuple[int, int]], batch_size: int, sentences: int
+) -> list[list[int]]:
+    """Chooses batches of sentences of like length, evenly over all lengths.
+
+    Args:
+        lengths: Tokens of each target and of its source.
+        batch_size: Int, sentences of a batch.
+        sentences: Int, about how many in all.
+
+    Returns:
+        Lists of places in `lengths`, short sentences first.
+    """
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    batches = [
+        order[start : start + batch_size]
+        for start in range(0, len(order) - batch_size + 1, batch_size)
+    ]
+    if not batches:
+        raise UserError(
+            "--batch-sizes must not exceed the number of sentences. "
+            f"Received: {batch_size}, and {len(order)} sentences"
+        )
+    count = min(len(batches), max(1, sentences // batch_size))
+    return [
+        batches[int((place + 0.5) / count * len(batches))]
+        for place in range(count)
+    ]
+
+
+def make_forced_batches(
+    pairs: list[tuple[list[int], list[int]]], batch_size: int, sentences: int
+) -> list[dict]:
+    """Makes batches that are decoded for as long as their longest target."""
+    lengths = [(len(target), len(source)) for source, target in pairs]
+    batches = []
+    for places in choose_batches(lengths, batch_size, sentences):
+        length = max(lengths[i][0] for i in places)
+        batches.append(
+            {
+                "source_ids": [pairs[i][0] for i in places],
+                "length": length,
+                "tokens": length * batch_size,
+            }
+        )
+    return batches
+
+
+def make_natural_batches(
+    texts: list[str],
+    pairs: list[tuple[list[int], list[int]]],
+    batch_size: int,
+    sentences: int,
+) -> list[dict]:
+    """Makes batches of text; their tokens are those of the references."""
+    lengths = [(len(target), len(source)) for source, target in pairs]
+    return [
+        {
+            "texts": [texts[i] for i in places],
+            "tokens": sum(lengths[i][0] for i in places),
+        }
+        for places in choose_batches(lengths, batch_size, sentences)
+    ]
+
+
+def make_random_batch(
+    vocabulary_size: int, batch_size: int, length: int
+) -> dict:
+    """Makes one batch of `length` random tokens, to be decoded for as many."""
+    random = np.random.default_rng(0)
+    ids = random.integers(4, vocabulary_size, (batch_size, length))
+    ids[:, -1] = END_ID
+    return {
+        "source_ids": ids.tolist(),
+        "length": length,
+        "tokens": batch_size * length,
+    }
+
+
+def make_curves(args: argparse.Namespace) -> dict[str, list[dict]]:
+    """Makes a case of one batch for each point of both curves."""
+    points = [
+        *((CURVE_BATCH_SIZE, length) for length in args.curve_lengths),
+        *((size, CURVE_LENGTH) for size in args.curve_batch_sizes),
+    ]
+    return {
+        f"{batch_size} x {length}": [
+            make_random_batch(args.vocabulary_size, batch_size, length)
+        ]
+        for batch_size, length in points
+    }
+
+
+def write_random_run(args: argparse.Namespace, corpus: Corpus) -> pathlib.Path:
+    """Writes the run folder of a model that was never trained."""
+    size = dataclasses.replace(
+        SIZES[args.size], vocabulary_size=args.vocabulary_size
+    )
+    folder = args.folder / "run"
+    folder.mkdir()
+    make_transformer(size).save(folder / "model.keras")
+    proto = learn_tokenizer(corpus, args.vocabulary_size)
+    (folder / "tokenizer.model").write_bytes(proto)
+    (args.folder / "size.json").write_text(json.dumps(vars(size)))
+    return folder
+
+
+def write_exports(args: argparse.Namespace, run_dir: pathlib.Path) -> None:
+    """Writes what the systems load, each where it is installed."""
+    settings = SearchSettings(BEAM_SIZE, LENGTH_PENALTY, MAX_EXTRA_LENGTH)
+    if args.run_dir:
+        write_saved_models(args, settings)
+    if importlib.util.find_spec("ctranslate2"):
+        folder = args.folder / "ctranslate2"
+        write_ctranslate2(*read_run(run_dir), settings, "float32", folder)
+
+
+def write_saved_models(
+    args: argparse.Namespace, settings: SearchSettings
+) -> None:
+    """Writes the exports that the systems load."""
+    options = [TRAINED_SYSTEMS[system][2] for system in args.systems]
+    for name in dict.fromkeys(o["export"] for o in options if "export" in o):
+        translator = load_run(
+            args.run_dir,
+            dataclasses.replace(settings, xla="xla" in name),
+            "bfloat16" if "bfloat16" in name else "float32",
+        )
+        tf.saved_model.save(
+            translator,
+            str(args.folder / name),
+            signatures=translator.signatures,
+        )
+
+
+def make_cases(
+    args: argparse.Namespace, corpus: Corpus, run_dir: pathlib.Path
+) -> dict[str, list[dict]]:
+    """Returns lists of batches by the name of their case."""
+    tokenizer = sentencepiece.SentencePieceProcessor(
+        model_file=str(run_dir / "tokenizer.model")
+    )
+    pairs = encode(tokenizer, corpus)
+    make = make_forced_batches
+    if args.run_dir:
+        texts = [source for source, _ in corpus]
+        make = functools.partial(make_natural_batches, texts)
+    cases = {
+        f"batch {batch_size}": make(pairs, batch_size, args.sentences)
+        for batch_size in args.batch_sizes
+    }
+    return cases if args.run_dir else {**cases, **make_curves(args)}
+
+
+def run(args: argparse.Namespace) -> None:
+    corpus = demo_pairs("test" if args.run_dir else "train")
+    if args.source:
+        corpus = FilePairs(args.source, args.reference)
+    run_dir = args.run_dir or write_random_run(args, corpus)
+    write_exports(args, run_dir)
+    cases = make_cases(args, corpus, run_dir)
+    (args.folder / "cases.json").write_text(json.dumps(cases))
+
+
+def main(argv: list[str] | None = None) -> None:
+    with exit_on_user_error():
+        run(parse_arguments(argv))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""keras-hub's beam search around this package's model, for comparison."""
+
+import pathlib
+from collections.abc import Callable
+
+import keras_hub
+import tensorflow as tf
+
+from benchmarks.decoding.package import IDS
+from benchmarks.decoding.package import load_transformer
+from benchmarks.decoding.package import pad
+from benchmarks.decoding.package import strip
+from benchmarks.shared.sizes import BEAM_SIZE
+from benchmarks.shared.sizes import BEGIN_ID
+from keras_transformer.masks import padding_mask
+
+
+def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
+    """Returns a function from a batch of ids to those of its translations.
+
+    As keras-hub's own encoder-decoder models do it: the cache has a place for
+    every position, and the memory's keys and values stay outside of it. A
+    CPU gets no XLA: `jit_compile="auto"`, Keras's default.
+    """
+    transformer = load_transformer(folder)
+    sampler = keras_hub.samplers.BeamSampler(num_beams=BEAM_SIZE)
+
+    @tf.function(input_signature=[IDS, tf.TensorSpec([], tf.int32)])
+    def search(source_ids, length):
+        memory_mask = padding_mask(source_ids)
+        memory = transformer.encode(source_ids, training=False)
+        cache, memory_caches = transformer.decoder.make_cache(memory, length)
+
+        def next_step(prompt, cache, index):
+            logits, (cache, _) = transformer.decode(
+                prompt[:, index - 1 : index],
+                memory,
+                memory_mask,
+                cache=(cache, memory_caches),
+                cache_update_index=index - 1,
+                training=False,
+            )
+            return logits[:, 0], None, cache
+
+        begin = tf.fill([tf.shape(source_ids)[0], 1], BEGIN_ID)
+        prompt = tf.pad(begin, [[0, 0], [0, length]])
+        return sampler(next_step, prompt, cache, index=1)[:, 1:]
+
+    def translate(batch):
+        source_ids = pad(batch["source_ids"])
+        return strip(search(source_ids, tf.constant(batch["length"])))
+
+    return translate

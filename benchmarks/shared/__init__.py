@@ -1,0 +1,1 @@
+"""What the measurements of training and of decoding share."""

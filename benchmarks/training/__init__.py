@@ -1,0 +1,1 @@
+"""Training beside other systems."""

@@ -1,0 +1,1 @@
+"""What all commands share: how they end, and how they read text."""

@@ -1,0 +1,224 @@
+"""Requests to try a server with, and the answers that the model gave.
+
+`samples/` holds, for the REST interface, `NAME.json` and `NAME.answer.json`;
+for gRPC `NAME.pb`, a serialized `PredictRequest`, the same to read as
+`NAME.txt`, and `NAME.answer.txt`, a `PredictResponse` in protobuf's text form.
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Callable
+from collections.abc import Iterator
+
+import numpy as np
+from google.protobuf import text_format
+
+from export.bundle.predict_messages import PredictRequest
+from export.bundle.predict_messages import PredictResponse
+from export.bundle.predict_messages import add_tensors
+from export.bundle.predict_messages import make_request
+from export.bundle.predict_messages import read_tensors
+
+# Scores agree to some 1e-5 from one machine to the next.
+DECIMALS = 4
+TOLERANCE = 1e-3
+
+ROW, COLUMNAR, GRPC = "rest_row", "rest_columnar", "grpc"
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """A request, and the answer that belongs to it.
+
+    Attributes:
+        name: String, the name of its files without suffix.
+        signature: String, whom it asks.
+        inputs: Dict from the name of an input to an array.
+        outputs: Dict from the name of an output to an array.
+    """
+
+    name: str
+    signature: str
+    inputs: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray]
+
+
+def write_samples(
+    folder: pathlib.Path,
+    model_name: str,
+    signatures: dict[str, Callable],
+    inputs: dict[str, dict[str, np.ndarray]],
+) -> None:
+    """Asks a model and writes what it says.
+
+    Args:
+        folder: Where to write; it must be there.
+        model_name: The name that the server gives the model.
+        signatures: Functions from tensors to a dict of tensors, by name.
+        inputs: Arrays by name of the signature and of the input.
+    """
+    for name, signature in (
+        (ROW, "serving_default"),
+        (COLUMNAR, "translate_options"),
+        (GRPC, "serving_default"),
+    ):
+        asked = inputs[signature]
+        if name == GRPC:  # Arrays of one element are the ones one can read.
+            asked = {key: value[:1] for key, value in asked.items()}
+        outputs = {
+            key: rounded(value.numpy())
+            for key, value in signatures[signature](**asked).items()
+        }
+        sample = Sample(name, signature, asked, outputs)
+        if name == GRPC:
+            write_grpc(folder, model_name, sample)
+        else:
+            write_rest(folder, sample)
+
+
+def rounded(array: np.ndarray) -> np.ndarray:
+    return array.round(DECIMALS) if array.dtype.kind == "f" else array
+
+
+def write_rest(folder: pathlib.Path, sample: Sample) -> None:
+    """Writes a sample as JSON, by rows or by columns."""
+    inputs, outputs = as_json(sample.inputs), as_json(sample.outputs)
+    if sample.name == ROW:
+        (rows,) = inputs.values()  # Of one input, the bare values.
+        request = {"instances": rows}
+        answer = {"predictions": rows_of(outputs)}
+    else:
+        request, answer = {"inputs": inputs}, {"outputs": outputs}
+    request = {"signature_name": sample.signature, **request}
+    for suffix, content in ((".json", request), (".answer.json", answer)):
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        (folder / (sample.name + suffix)).write_text(text, encoding="utf-8")
+
+
+def as_json(tensors: dict[str, np.ndarray]) -> dict[str, list]:
+    """Returns the columns of tensors of one axis, strings as text."""
+    columns = {}
+    for name, value in tensors.items():
+        if value.dtype == object:
+            columns[name] = [text.decode() for text in value]
+        elif value.dtype.kind == "f":  # 0.6, where float32 has 0.60000002.
+            columns[name] = [round(float(x), DECIMALS) for x in value]
+        else:
+            columns[name] = value.tolist()
+    return columns
+
+
+def rows_of(columns: dict[str, list]) -> list[dict]:
+    return [
+        dict(zip(columns, row, strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+
+def write_grpc(folder: pathlib.Path, model_name: str, sample: Sample) -> None:
+    """Writes a sample as protobuf messages."""
+    request = make_request(model_name, sample.signature, sample.inputs)
+    response = PredictResponse()
+    add_tensors(response.outputs, sample.outputs)
+    stem = folder / sample.name
+    stem.with_suffix(".pb").write_bytes(request.SerializeToString())
+    for suffix, message in ((".txt", request), (".answer.txt", response)):
+        text = text_format.MessageToString(message, as_utf8=True)
+        stem.with_suffix(suffix).write_text(text, encoding="utf-8")
+
+
+def read_samples(folder: pathlib.Path, signatures) -> Iterator[Sample]:
+    """Reads the samples of a version.
+
+    Args:
+        folder: `samples/` of the version.
+        signatures: `SignatureDef`s by name: JSON by rows names no input.
+    """
+    for name in (ROW, COLUMNAR):
+        yield read_rest(folder, name, signatures)
+    yield read_grpc(folder)
+
+
+def read_rest(folder: pathlib.Path, name: str, signatures) -> Sample:
+    """Reads a sample as the server's REST interface would."""
+    request, answer = (
+        json.loads((folder / f"{name}{suffix}").read_text(encoding="utf-8"))
+        for suffix in (".json", ".answer.json")
+    )
+    signature = signatures[request["signature_name"]]
+    if name == ROW:
+        (key,) = signature.inputs
+        inputs = {key: request["instances"]}
+        rows = answer["predictions"]
+        outputs = {key: [row[key] for row in rows] for key in rows[0]}
+    else:
+        inputs, outputs = request["inputs"], answer["outputs"]
+    return Sample(
+        name, request["signature_name"], from_json(inputs), from_json(outputs)
+    )
+
+
+def from_json(columns: dict[str, list]) -> dict[str, np.ndarray]:
+    return {
+        name: np.array(
+            [x.encode() if isinstance(x, str) else x for x in column],
+            object if isinstance(column[0], str) else None,
+        )
+        for name, column in columns.items()
+    }
+
+
+def read_grpc(folder: pathlib.Path) -> Sample:
+    request = PredictRequest.FromString((folder / f"{GRPC}.pb").read_bytes())
+    response = text_format.Parse(
+        (folder / f"{GRPC}.answer.txt").read_text(encoding="utf-8"),
+        PredictResponse(),
+    )
+    return Sample(
+        GRPC,
+        request.model_spec.signature_name,
+        read_tensors(request.inputs),
+        read_tensors(response.outputs),
+    )
+
+
+def differences(
+    expected: dict[str, np.ndarray], outputs: dict[str, np.ndarray]
+) -> list[str]:
+    """Tells where outputs are not those that were expected.
+
+    Floats may differ by a thousandth, everything else not at all.
+    """
+    if set(expected) != set(outputs):
+        wanted, received = sorted(expected), sorted(outputs)
+        return [f"wanted outputs {wanted}, received {received}"]
+    found = []
+    for name, wanted in sorted(expected.items()):
+        received = outputs[name]
+        if len(wanted) != len(received):
+            found.append(
+                f"{name}: wanted {len(wanted)} rows, received {len(received)}"
+            )
+            continue
+        for row, pair in enumerate(zip(wanted, received, strict=True)):
+            if not same(*pair):
+                wanted_text, received_text = map(readable, pair)
+                found.append(
+                    f"{name}, row {row}: wanted {wanted_text}, "
+                    f"received {received_text}"
+                )
+    return found
+
+
+def same(wanted, received) -> bool:
+    if isinstance(wanted, bytes) or isinstance(received, bytes):
+        return wanted == received
+    return math.isclose(wanted, received, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def readable(value) -> str:
+    if isinstance(value, bytes):
+        return repr(value.decode("utf-8", errors="replace"))
+    return str(value)

@@ -1,0 +1,1 @@
+"""The same weights in CTranslate2's format."""

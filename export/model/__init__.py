@@ -1,0 +1,1 @@
+"""The graph: text in, search, questions to it, text out."""

@@ -1,0 +1,225 @@
+"""The searches of an export: ids to hypotheses, one graph for many uses."""
+
+import dataclasses
+import functools
+
+import tensorflow as tf
+
+from export.model.beam_trace import BeamTrace
+from export.model.beam_trace import trace_beam_search
+from keras_transformer import Transformer
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.search.graph_search import BEGIN_ID
+from keras_transformer.search.graph_search import Hypotheses
+from keras_transformer.search.graph_search import beam_search
+from keras_transformer.search.translation import search_translations
+
+INPUTS = (
+    tf.TensorSpec([None, None], tf.int32, name="source_ids"),
+    tf.TensorSpec([None], tf.int32, name="max_lengths"),
+    tf.TensorSpec([None], tf.float32, name="length_penalty"),
+    tf.TensorSpec([None, None], tf.int32, name="prefix_ids"),
+)
+COUNTS = (
+    tf.TensorSpec([], tf.int32, name="beam_size"),
+    tf.TensorSpec([], tf.int32, name="num_hypotheses"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings:
+    """How the translator searches (Section 6.1).
+
+    Attributes:
+        beam_size: Int, `K`, beams a sentence.
+        length_penalty: Float, `α`.
+        max_extra_length: Int, tokens by which a translation may be longer
+            than its source.
+        align_layer: Int, the decoder layer whose attention to the source
+            aligns the two, from 0, or from the last if negative. `None` means
+            the last but one, which aligns best (Garg et al., 2019).
+        xla: Bool, whether XLA compiles `translate` and `translate_greedy`.
+            TF Serving runs them only if it is started with
+            `--xla_cpu_compilation_enabled` or, on GPUs,
+            `--xla_gpu_compilation_enabled`.
+    """
+
+    beam_size: int = 4
+    length_penalty: float = 0.6
+    max_extra_length: int = 50
+    align_layer: int | None = None
+    xla: bool = False
+
+
+class Search(tf.Module):
+    """Beam search over a Transformer with an export's settings.
+
+    Args:
+        transformer: A built `Transformer`, which is kept out of sight: see
+            `Translator`.
+        vocabulary_size: Int, pieces of the tokenizer. Ids from there on are
+            never chosen.
+        settings: How to search.
+    """
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        vocabulary_size: int,
+        settings: SearchSettings,
+    ):
+        super().__init__(name="search")
+        self._transformer = lambda: transformer
+        padded = range(vocabulary_size, transformer.vocabulary_size)
+        self._forbidden_ids = (PADDING_ID, BEGIN_ID, *padded)
+        self._settings = settings
+        # Kept beside the embeddings, else every call would transpose them.
+        self._output_kernel = tf.Variable(
+            tf.transpose(transformer.embedding.embeddings), trainable=False
+        )
+        self._compiled = functools.cache(self._compile)
+
+    def __call__(
+        self,
+        source_ids,
+        lengths,
+        beam_size,
+        length_penalty=None,
+        max_extra_length=None,
+        num_hypotheses=1,
+        prefix_ids=None,
+        least=0,
+    ) -> Hypotheses:
+        """Searches with the settings, or with what is given instead.
+
+        Args:
+            source_ids: Int32 tensor `(B, S)`.
+            lengths: Int32 tensor `(B,)`, tokens of each source.
+            beam_size: Int or int32 scalar tensor.
+            length_penalty: Float, or float32 tensor, a scalar or `(B,)`.
+            max_extra_length: Int, or int32 tensor, a scalar or `(B,)`.
+            num_hypotheses: Int or int32 scalar tensor.
+            prefix_ids: Int32 tensor `(B, P)`, padded.
+            least: Int32 tensor `(B,)`, a limit below which none is set.
+        """
+        settings = self._settings
+        if length_penalty is None:
+            length_penalty = settings.length_penalty
+        if max_extra_length is None:
+            max_extra_length = settings.max_extra_length
+        if prefix_ids is None:
+            prefix_ids = tf.zeros([tf.shape(lengths)[0], 0], tf.int32)
+        arguments = (
+            source_ids,
+            limits_of(lengths, max_extra_length, least),
+            tf.broadcast_to(
+                tf.cast(length_penalty, tf.float32), tf.shape(lengths)
+            ),
+            prefix_ids,
+        )
+        if isinstance(beam_size, int) and beam_size == 1:
+            return self._greedy(*arguments)
+        return self._beams(*arguments, beam_size, num_hypotheses)
+
+    @tf.function(input_signature=INPUTS, autograph=False)
+    def _greedy(self, *arguments):
+        return self._run(*arguments, 1, 1)
+
+    # One graph for all signatures: it is by far the largest.
+    @tf.function(input_signature=[*INPUTS, *COUNTS], autograph=False)
+    def _beams(self, *arguments):
+        return self._run(*arguments)
+
+    def trace(self, source_ids, lengths) -> BeamTrace:
+        """Searches for the n best, and returns what was looked at."""
+        settings = self._settings
+        _, trace = self._run(
+            source_ids,
+            limits_of(lengths, settings.max_extra_length),
+            settings.length_penalty,
+            None,
+            settings.beam_size,
+            settings.beam_size,
+            search=trace_beam_search,
+        )
+        return trace
+
+    def padded(self, source_ids, lengths, beam_size):
+        """Searches by XLA, which compiles anew for each shape.
+
+        Rows and lengths are padded to powers of two, so there are few, and
+        lengths never beyond `sequence_length`: there may be no position.
+        """
+        rows, length = tf.unstack(tf.shape(source_ids))
+        longest = tf.minimum(
+            next_power(length), self._transformer().sequence_length
+        )
+        padding = tf.stack([next_power(rows) - rows, longest - length])
+        source_ids = tf.pad(
+            source_ids, tf.stack([tf.zeros_like(padding), padding], axis=1)
+        )
+        lengths = tf.pad(lengths, [[0, padding[0]]])
+        found = self._compiled(beam_size)(source_ids, lengths)
+        return Hypotheses(*[x[:rows] for x in found])
+
+    def _compile(self, beam_size):
+        settings = self._settings
+
+        @tf.function(
+            input_signature=INPUTS[:2], autograph=False, jit_compile=True
+        )
+        def search(source_ids, lengths):
+            extra = settings.max_extra_length
+            return self._run(
+                source_ids,
+                limits_of(lengths, extra),
+                settings.length_penalty,
+                None,
+                beam_size,
+                1,
+                tf.shape(source_ids)[1] + extra,
+            )
+
+        return search
+
+    def _run(
+        self,
+        source_ids,
+        max_lengths,
+        length_penalty,
+        prefix_ids,
+        beam_size,
+        num_hypotheses,
+        pad_to=None,
+        search=beam_search,
+    ):
+        return search_translations(
+            self._transformer(),
+            source_ids,
+            max_lengths,
+            beam_size,
+            length_penalty,
+            self._forbidden_ids,
+            num_hypotheses,
+            prefix_ids,
+            pad_to,
+            self._output_kernel,
+            search,
+        )
+
+
+def next_power(number):
+    """Returns the least power of two that is not below `number`."""
+    powers = tf.constant([2**i for i in range(31)])
+    return tf.reduce_min(tf.where(powers >= number, powers, powers[-1]))
+
+
+def limits_of(lengths, max_extra_length, least=0):
+    """Returns how long translations may be; an empty one has its end alone."""
+    limits = tf.maximum(lengths + max_extra_length, least)
+    return tf.where(is_empty(lengths), 1, limits)
+
+
+def is_empty(lengths):
+    """Tells which texts have no token but the end symbol."""
+    return lengths <= 1

@@ -1,0 +1,284 @@
+"""Strings in, strings out: a trained Transformer as TensorFlow graphs."""
+
+import tensorflow as tf
+
+from export.model.explanations import describe_trace
+from export.model.options import check_options
+from export.model.options import describe_errors
+from export.model.options import with_equal_rows
+from export.model.search import Search
+from export.model.search import SearchSettings
+from export.model.search import is_empty
+from export.model.teacher import Teacher
+from export.model.text_model import strings
+from keras_transformer import Transformer
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import padding_mask
+from keras_transformer.search.graph_search import END_ID
+from keras_transformer.search.graph_search import longest_of
+from keras_transformer.text.tokenizer import UNKNOWN_ID
+
+
+def scalar(name, dtype=tf.int32):
+    return tf.TensorSpec([], dtype, name=name)
+
+
+class Translator(Teacher):
+    """A Transformer, its tokenizer and beam search as `tf.function`s.
+
+    Strings are UTF-8. A text without any token gives `""` with score 0, and
+    one that is longer than `sequence_length` is cut. No row looks at another.
+
+    Args:
+        transformer: A built `Transformer`. Sources are cut at its
+            `sequence_length`, the longest it was trained on.
+        model_proto: Bytes, the SentencePiece model.
+        settings: How to search.
+
+    Attributes:
+        signatures: Dict from the name of a signature to its function.
+        settings: What was given.
+        tokenizer: The `SubwordTokenizer`.
+        sequence_length: Int, the tokens at which a source is cut.
+        precision: String, the type of weights and products.
+
+    Raises:
+        ValueError: If the vocabulary of the tokenizer exceeds the model's, or
+            if there is no layer `settings.align_layer`.
+    """
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        model_proto: bytes,
+        settings: SearchSettings,
+    ):
+        super().__init__(transformer, model_proto, settings)
+        self._search = Search(
+            transformer, self.tokenizer.vocabulary_size, settings
+        )
+        self.translate_nbest = self._make_nbest()
+
+    @property
+    def signatures(self):
+        return {
+            "serving_default": self.translate,
+            "translate_greedy": self.translate_greedy,
+            "translate_nbest": self.translate_nbest,
+            "translate_options": self.translate_options,
+            "translate_ids": self.translate_ids,
+            "score": self.score,
+            "align": self.align,
+            "explain": self.explain,
+            "explain_beam": self.explain_beam,
+        }
+
+    @tf.function(input_signature=[strings("text")], autograph=False)
+    def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Translates sentences by beam search.
+
+        Args:
+            text: String tensor `(B,)`.
+
+        Returns:
+            Dict of `"translation"`, string `(B,)`; `"score"`, float32 `(B,)`,
+            the log-probability over the length penalty; and `"truncated"`,
+            bool `(B,)`: whether source or translation was cut at its limit.
+        """
+        return self._translate(text, self._settings.beam_size)
+
+    @tf.function(input_signature=[strings("text")], autograph=False)
+    def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Does what `translate` does with one beam: less well, and faster."""
+        return self._translate(text, 1)
+
+    def _translate(self, text, beam_size):
+        source_ids, lengths, cut = self._tokenize(text)
+        search = self._search.padded if self._settings.xla else self._search
+        best = search(source_ids, lengths, beam_size)
+        empty = is_empty(lengths)
+        return {
+            "translation": tf.where(empty, "", self._detokenize(best)[:, 0]),
+            "score": tf.where(empty, 0.0, best.scores[:, 0]),
+            "truncated": cut | (best.truncated[:, 0] & ~empty),
+        }
+
+    def _make_nbest(self):
+        """Makes `translate_nbest`; its defaults become the signature's."""
+        beams = tf.constant(self._settings.beam_size)
+        alpha = tf.constant(self._settings.length_penalty, tf.float32)
+        extra = tf.constant(self._settings.max_extra_length)
+
+        @tf.function(
+            input_signature=[
+                strings("text"),
+                scalar("beam_size"),
+                scalar("length_penalty", tf.float32),
+                scalar("max_extra_length"),
+            ],
+            autograph=False,
+        )
+        def translate_nbest(
+            text, beam_size=beams, length_penalty=alpha, max_extra_length=extra
+        ):
+            """Finds the best translations of each sentence.
+
+            Args:
+                text: String tensor `(B,)`.
+                beam_size: Int32 scalar, `K`.
+                length_penalty: Float32 scalar, `α`.
+                max_extra_length: Int32 scalar.
+
+            Returns:
+                Dict of `"translations"`, string, `"scores"`, float32,
+                `"lengths"`, int32, in tokens with the end symbol,
+                `"truncated"`, bool, whether source or translation was cut, and
+                `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
+                False there is no further translation.
+            """
+            with tf.control_dependencies(
+                check_options(beam_size, length_penalty, max_extra_length)
+            ):
+                # Nothing else may fail before the check.
+                text, beam_size = tf.identity(text), tf.identity(beam_size)
+            source_ids, lengths, cut = self._tokenize(text)
+            found = self._search(
+                source_ids,
+                lengths,
+                beam_size,
+                length_penalty,
+                max_extra_length,
+                num_hypotheses=beam_size,
+            )
+            empty = is_empty(lengths)[:, None]
+            valid = found.lengths > 0
+            real = valid & ~empty
+            return {
+                "translations": tf.where(real, self._detokenize(found), ""),
+                "scores": tf.where(real, found.scores, 0.0),
+                "lengths": tf.where(real, found.lengths, 0),
+                "truncated": (cut[:, None] | found.truncated) & real,
+                "valid": valid,
+            }
+
+        return translate_nbest
+
+    @tf.function(
+        input_signature=[
+            strings("text"),
+            tf.TensorSpec([None], tf.float32, name="length_penalty"),
+            tf.TensorSpec([None], tf.int32, name="max_extra_length"),
+            strings("prefix"),
+        ],
+        autograph=False,
+    )
+    def translate_options(self, text, length_penalty, max_extra_length, prefix):
+        """Does what `translate` does, with options for each sentence.
+
+        Args:
+            text: String tensor `(B,)`.
+            length_penalty: Float32 tensor `(B,)`, `α`.
+            max_extra_length: Int32 tensor `(B,)`.
+            prefix: String tensor `(B,)`, with which the translation begins,
+                as the tokenizer reads it: in Unicode's form NFKC and without
+                blanks at its ends.
+
+        Returns:
+            The dict of `translate`, and `"error"`, string `(B,)`: what is
+            wrong with a row's options, or `""`. A row in error has no
+            translation, and the others are as they would be without it.
+        """
+        text, length_penalty, max_extra_length, prefix = with_equal_rows(
+            text=text,
+            length_penalty=length_penalty,
+            max_extra_length=max_extra_length,
+            prefix=prefix,
+        )
+        error = describe_errors(length_penalty, max_extra_length)
+        wrong = error != ""
+        source_ids, lengths, cut = self._tokenize(tf.where(wrong, "", text))
+        prefix_ids, prefix_lengths, prefix_cut = self._tokenize(prefix)
+        # Without its end symbol.
+        prefix_ids = tf.where(prefix_ids == END_ID, PADDING_ID, prefix_ids)
+        best = self._search(
+            source_ids,
+            lengths,
+            self._settings.beam_size,
+            tf.where(wrong, 0.0, length_penalty),
+            tf.where(wrong, 0, max_extra_length),
+            prefix_ids=tf.where(
+                is_empty(lengths)[:, None], PADDING_ID, prefix_ids
+            ),
+            least=prefix_lengths,
+        )
+        empty = is_empty(lengths)
+        return {
+            "translation": tf.where(empty, "", self._detokenize(best)[:, 0]),
+            "score": tf.where(empty, 0.0, best.scores[:, 0]),
+            "truncated": (cut | prefix_cut | best.truncated[:, 0]) & ~empty,
+            "error": error,
+        }
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32, name="ids")],
+        autograph=False,
+    )
+    def translate_ids(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Translates token ids, for clients with their own tokenizer.
+
+        Args:
+            ids: Int32 tensor `(B, S)`, each row ended by 1, or by 0 or the
+                row's end, where 1 is put. What follows is left out: TF Serving
+                pads with a tensor's first element. What is no id of the
+                vocabulary counts as unknown.
+
+        Returns:
+            Dict of `"ids"`, int32 `(B, L)`, each row ended by 1 and padded
+            with 0, or of zeros where the source is empty; `"scores"`, float32
+            `(B,)`; and `"truncated"`, bool `(B,)`, as of `translate`.
+        """
+        known = (ids >= 0) & (ids < self._tokenizer.vocabulary_size)
+        ids = tf.where(known, ids, UNKNOWN_ID)
+        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=END_ID)
+        ids = tf.where(ids == PADDING_ID, END_ID, ids)
+        ends = tf.cumsum(tf.cast(ids == END_ID, tf.int32), 1, exclusive=True)
+        ids = tf.where(ends > 0, PADDING_ID, ids)
+        cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
+        ids = self._cut(ids)
+        lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
+        ids = ids[:, : longest_of(lengths)]
+        best = self._search(ids, lengths, self._settings.beam_size)
+        empty = is_empty(lengths)
+        return {
+            "ids": tf.where(empty[:, None], PADDING_ID, best.ids[:, 0]),
+            "scores": tf.where(empty, 0.0, best.scores[:, 0]),
+            "truncated": cut | (best.truncated[:, 0] & ~empty),
+        }
+
+    @tf.function(input_signature=[strings("text")], autograph=False)
+    def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Shows what `translate_nbest` looks at on its way, in `L` steps.
+
+        The `C` candidates of a step are the `K` continuations that the search
+        kept, best first, and the best `K` that it pruned. Candidate `k` is the
+        beam `k` that the next step continues, unless it ended.
+
+        Args:
+            text: String tensor `(B,)`.
+
+        Returns:
+            Dict of `"tokens"`, string `(B, L, C)`, the last piece of each
+            candidate; `"parents"`, int32, the beam that it continues, or -1
+            where there is no candidate; `"log_probabilities"`, float32, of all
+            its tokens; `"kept"` and `"ended"`, bool, all `(B, L, C)`; and
+            `"penalties"`, float32 `(B, L)`, of the length that a candidate has
+            in a step. What ended scores its log-probability over that.
+        """
+        source_ids, lengths, _ = self._tokenize(text)
+        trace = self._search.trace(source_ids, lengths)
+        return describe_trace(
+            trace,
+            is_empty(lengths),
+            self._settings.length_penalty,
+            self._tokenizer.id_to_piece,
+        )

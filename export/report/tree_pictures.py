@@ -1,0 +1,100 @@
+"""Pictures of trees in one HTML file, drawn by svgling."""
+
+import html
+import importlib
+import pathlib
+from collections.abc import Iterable
+
+from command_line.errors import UserError
+from export.scoring import brackets
+from keras_transformer.parsing.trees import LEAF
+from keras_transformer.parsing.trees import ROOT
+from keras_transformer.parsing.trees import Tree
+
+PICTURES = 10
+MAX_DEPTH = 50  # svgling draws by recursion.
+PAGE = """<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><title>Parses</title>
+<style>
+body {{ font-family: sans-serif; margin: 2em; color: #111; background: #fff }}
+figure {{ margin: 1em 0; overflow-x: auto }}
+</style>
+<h1>Parses</h1>
+<p>The first {count} sentences. Of each, the parse, then the tree of the
+treebank.</p>
+{sections}
+</html>
+"""
+SECTION = """<section>
+<h2>{sentence}</h2>
+<p>{matched} brackets match, of {parsed} in the parse and {gold} in the
+treebank.</p>
+{figures}
+</section>"""
+FIGURE = "<figure><figcaption>{caption}</figcaption>{picture}</figure>"
+
+
+def load_svgling():
+    """Returns the package that draws.
+
+    Raises:
+        UserError: If it is not installed.
+    """
+    try:
+        return importlib.import_module("svgling")
+    except ModuleNotFoundError:
+        raise UserError(
+            "--picture needs svgling: pip install svgling"
+        ) from None
+
+
+def write_pictures(
+    path: pathlib.Path, pairs: Iterable[tuple[Tree, Tree]]
+) -> None:
+    """Writes the first trees of a treebank and a model's, beside each other.
+
+    Args:
+        path: Path of the HTML file.
+        pairs: For each sentence, the tree that is right and the parse.
+    """
+    sections = [draw_pair(*pair) for pair in list(pairs)[:PICTURES]]
+    page = PAGE.format(count=len(sections), sections="\n".join(sections))
+    path.write_text(page, encoding="utf-8")
+
+
+def draw_pair(gold: Tree, parse: Tree) -> str:
+    matched, in_gold, in_parse = brackets.count_brackets(gold, parse)
+    return SECTION.format(
+        sentence=html.escape(" ".join(gold.words)),
+        matched=matched,
+        parsed=in_parse,
+        gold=in_gold,
+        figures="\n".join(
+            FIGURE.format(caption=caption, picture=draw(tree))
+            for caption, tree in (("Parse", parse), ("Treebank", gold))
+        ),
+    )
+
+
+def draw(tree: Tree) -> str:
+    """Returns SVG, or the tree as text if it is too deep to draw."""
+    nested, depth = nest(tree)
+    if depth > MAX_DEPTH:
+        return f"<pre>{html.escape(str(tree))}</pre>"
+    return load_svgling().draw_tree(nested)._repr_svg_()
+
+
+def nest(tree: Tree) -> tuple[tuple, int]:
+    """Returns a tree as nested tuples of label and children, and its depth."""
+    words = iter(tree.words)
+    still_open = [[ROOT]]
+    depth = 0
+    for symbol in tree.symbols:
+        if symbol == LEAF:
+            still_open[-1].append(next(words))
+        elif symbol[0] == "(":
+            still_open.append([symbol[1:]])
+            depth = max(depth, len(still_open))
+        else:
+            still_open[-2].append(tuple(still_open.pop()))
+    return tuple(still_open[0]), depth

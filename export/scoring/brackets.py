@@ -1,0 +1,79 @@
+"""Labelled bracketing scores, by the rules of evalb's COLLINS.prm.
+
+Of two trees those constituents are compared that have the same label and the
+same words. The root, traces, function tags and punctuation are left out, and
+constituents of nothing else; `ADVP` and `PRT` are one label. What comes `n`
+times in one tree and `m` times in the other matches `min(n, m)` times.
+"""
+
+import collections
+import itertools
+from collections.abc import Iterable
+
+from keras_transformer.parsing.trees import Tree
+
+PUNCTUATION = {",", ":", "``", "''", "."}
+SAME_LABEL = {"PRT": "ADVP"}
+
+
+def count_brackets(gold: Tree, parse: Tree) -> tuple[int, int, int]:
+    """Compares two trees of a sentence.
+
+    What is punctuation, the tags of `gold` say: a model may write others.
+
+    Args:
+        gold: The tree that is right.
+        parse: The tree to score.
+
+    Returns:
+        The number of constituents that match, of those in `gold`, and of those
+        in `parse`.
+
+    Raises:
+        ValueError: If the trees have other words than each other.
+    """
+    if gold.words != parse.words:
+        raise ValueError(
+            "`gold` and `parse` must have the same words. Received: "
+            f"gold.words={gold.words}, parse.words={parse.words}"
+        )
+    kept = [tag not in PUNCTUATION for tag in gold.tags]
+    places = list(itertools.accumulate(kept, initial=0))
+    found = [
+        collections.Counter(
+            (SAME_LABEL.get(label, label), places[start], places[end])
+            for label, start, end in tree.constituents()
+            if places[start] < places[end]
+        )
+        for tree in (gold, parse)
+    ]
+    return (found[0] & found[1]).total(), found[0].total(), found[1].total()
+
+
+def score(pairs: Iterable[tuple[Tree, Tree]]) -> dict[str, float]:
+    """Returns the scores of a corpus, in per cent.
+
+    Args:
+        pairs: For each sentence, the tree that is right and the one to score.
+
+    Returns:
+        Dict of `"f1"`, `"precision"` and `"recall"` over the constituents of
+        all sentences, 0 where there are none, and `"complete_match"`, the share
+        of the sentences in which all constituents match; one of punctuation
+        alone is such a sentence, though evalb skips it.
+    """
+    counts = [count_brackets(*pair) for pair in pairs]
+    matched, gold, parsed = (
+        sum(column) for column in zip(*counts, strict=True)
+    )
+    complete = sum(len(set(row)) == 1 for row in counts)
+    return {
+        "f1": percent(2 * matched, gold + parsed),
+        "precision": percent(matched, parsed),
+        "recall": percent(matched, gold),
+        "complete_match": percent(complete, len(counts)),
+    }
+
+
+def percent(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else 0.0

@@ -1,0 +1,196 @@
+"""Scores of translations: of today, and as the paper counted them."""
+
+import importlib.metadata
+import logging
+import re
+from collections.abc import Callable
+
+import sacrebleu
+from sacrebleu.significance import PairedTest
+
+from command_line.errors import UserError
+
+SAMPLES = 1_000
+# The title of each score, in the order in which they are shown.
+TITLES = {
+    "bleu": "BLEU",
+    "bleu_lowercase": "BLEU, lower-cased",
+    "bleu_paper": "BLEU, the paper's",
+    "chrf": "chrF",
+}
+
+
+def score(
+    translations: list[str],
+    references: list[str],
+    paper_language: str | None = None,
+    confidence: bool = False,
+    baseline: list[str] | None = None,
+) -> dict:
+    """Returns the scores of a corpus, each with its sacreBLEU signature.
+
+    Args:
+        translations: Sentences to score.
+        references: As many right ones.
+        paper_language: Language of both, such as `"de"`, to add `"bleu_paper"`:
+            see `split_as_the_paper`.
+        confidence: Bool, whether to add `"confidence"` to each score: its 95 %
+            interval over bootstrap samples of the sentences.
+        baseline: As many translations of another system, to add `"baseline"`
+            to each score: that system's score and interval, and the `p_value`
+            of the paired bootstrap test, the probability of so large a
+            difference if the systems were equal.
+
+    Raises:
+        UserError: If the paper's BLEU is wanted and sacremoses is missing, or
+            does not know the language.
+    """
+    metrics = {
+        "bleu": sacrebleu.BLEU(),
+        "bleu_lowercase": sacrebleu.BLEU(lowercase=True),
+        "chrf": sacrebleu.CHRF(),
+    }
+    systems = [translations] if baseline is None else [baseline, translations]
+    texts = {name: [references, *systems] for name in metrics}
+    note = ""
+    if paper_language:
+        split, note = load_splitter(paper_language)
+        # What multi-bleu.perl computes: tokens as they come, no smoothing.
+        metrics["bleu_paper"] = sacrebleu.BLEU(
+            tokenize="none", smooth_method="none", force=True
+        )
+        texts["bleu_paper"] = [
+            list(map(split, lines)) for lines in (references, *systems)
+        ]
+    results = {}
+    for name in TITLES:
+        if name in metrics:
+            resamples = confidence or baseline is not None
+            results[name] = score_systems(metrics[name], texts[name], resamples)
+    if paper_language:
+        results["bleu_paper"]["signature"] += note
+    return results
+
+
+def score_systems(
+    metric, texts: list[list[str]], resamples: bool = True
+) -> dict:
+    """Returns one score of the last system, and its relation to the first.
+
+    Args:
+        metric: A metric of sacreBLEU.
+        texts: The references, and the translations of one or two systems.
+        resamples: Bool, whether to add intervals.
+    """
+    references, *systems = texts
+    if not resamples:
+        value = metric.corpus_score(systems[0], [references]).score
+        return {"score": value, "signature": str(metric.get_signature())}
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+    signatures, scores = PairedTest(
+        [(str(number), system) for number, system in enumerate(systems)],
+        {"metric": metric},
+        [references],
+        test_type="bs",
+        n_samples=SAMPLES,
+    )()
+    ((name, signature),) = signatures.items()
+    *others, own = scores[name]
+    result = {**with_interval(own), "signature": str(signature)}
+    for other in others:
+        difference = float(own.score - other.score)
+        result["baseline"] = {
+            **with_interval(other),
+            "difference": difference,
+            # Of equal systems sacreBLEU counts the samples that differ by
+            # more than nothing, finds none, and tells a p of 0.001.
+            "p_value": float(own.p_value) if difference else 1.0,
+        }
+    return result
+
+
+def with_interval(result) -> dict:
+    """Returns a score of sacreBLEU's test with its 95 % interval."""
+    return {
+        "score": float(result.score),
+        "confidence": {
+            "low": float(result.mean - result.ci),
+            "high": float(result.mean + result.ci),
+            "samples": SAMPLES,
+        },
+    }
+
+
+def load_splitter(language: str) -> tuple[Callable[[str], str], str]:
+    """Returns a function that splits a line as the paper did.
+
+    That is what `get_ende_bleu.sh` of tensor2tensor does to the translations:
+    Moses's `tokenizer.perl` (here sacremoses, its port) and, of German alone,
+    compounds split at their hyphens. The script takes references that came
+    tokenized; here they are tokenized in the same way.
+
+    Args:
+        language: Code of a language, such as `"de"`.
+
+    Returns:
+        The function, and what a signature should say of it.
+    """
+    try:
+        import sacremoses
+        from sacremoses.corpus import NonbreakingPrefixes
+    except ImportError:
+        raise UserError(
+            "--paper-bleu needs sacremoses: pip install sacremoses"
+        ) from None
+    known = sorted(set(NonbreakingPrefixes().available_langs.values()))
+    if language not in known:
+        raise UserError(
+            f"--paper-bleu must be one of {', '.join(known)}. "
+            f"Received: {language}"
+        )
+    tokenizer = sacremoses.MosesTokenizer(language)
+
+    german = language == "de"
+
+    def split(line: str) -> str:
+        line = tokenizer.tokenize(line, return_str=True)
+        return split_compounds(line) if german else line
+
+    version = importlib.metadata.version("sacremoses")
+    note = "|split:atat" if german else ""
+    return split, f"|moses:{language}{note}|sacremoses:{version}"
+
+
+def split_compounds(line: str) -> str:
+    """Puts a space around hyphens, as for GNMT: `rich ##AT##-##AT## text`.
+
+    As in the script, `s{(\\S)-(\\S)}{$1 ##AT##-##AT## $2}g`, a match takes the
+    byte on each side of its hyphen, so that `a-b-c` is split once.
+    """
+    split = re.sub(rb"(\S)-(\S)", rb"\1 ##AT##-##AT## \2", line.encode("utf-8"))
+    return split.decode("utf-8")
+
+
+def describe(results: dict) -> list[str]:
+    """Returns a line for each score, and one for what it is compared with."""
+    lines = []
+    for name, title in TITLES.items():
+        if name not in results:
+            continue
+        result = results[name]
+        lines.append(f"{title:18}{show(result)}  {result['signature']}")
+        if "baseline" in result:
+            other = result["baseline"]
+            lines.append(
+                f"{'  baseline':18}{show(other)}  difference "
+                f"{other['difference']:+.2f}, p = {other['p_value']:.3f}"
+            )
+    return lines
+
+
+def show(result: dict) -> str:
+    text = f"{result['score']:6.2f}"
+    if "confidence" in result:
+        bounds = result["confidence"]
+        text += f" ({bounds['low']:.2f} to {bounds['high']:.2f})"
+    return text

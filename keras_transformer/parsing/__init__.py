@@ -1,0 +1,1 @@
+"""Trees as text, and mending what a model wrote (Section 6.3)."""

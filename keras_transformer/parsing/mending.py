@@ -1,0 +1,138 @@
+"""Trees of what a parsing model wrote (Section 6.3), mended where need be."""
+
+import re
+from collections.abc import Iterable
+
+from keras_transformer.parsing.trees import LEAF
+from keras_transformer.parsing.trees import Tree
+from keras_transformer.parsing.trees import close_constituent
+from keras_transformer.parsing.trees import spell
+
+BRACKET = re.compile(r"[()][^()\s]+")
+WRITTEN_LEAF = re.compile(r"([^()\s]+)/([^()\s/]+)")
+
+
+def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
+    """Makes a tree of what a model wrote, whatever that is.
+
+    Every word of the sentence comes in, once and in order. The words that the
+    model wrote tell which is which. What is wrong is mended:
+
+    * `"symbols"`: What is neither a bracket nor a word with its tag is left
+      out.
+    * `"labels"`: A closing bracket whose label is not open closes the
+      innermost constituent.
+    * `"brackets"`: A closing bracket closes what is open within, the end closes
+      everything, and where nothing is open, none closes.
+    * `"words"`: Another word in the place of one of the sentence is that one.
+    * `"leaves"`: A word too many is left out. Words that are not written get
+      `XX` and come before the next that is; at the end, they come last in the
+      last constituent of the root, as the full stop often does.
+    * `"empty"`: A constituent without words is left out.
+
+    Args:
+        text: What the model wrote.
+        words: The words of the sentence.
+
+    Returns:
+        The tree and what was wrong.
+    """
+    words = tuple(words)
+    faults = set()
+    symbols, leaves = [], []
+    for token in text.split():
+        leaf = WRITTEN_LEAF.fullmatch(token)
+        if leaf:
+            leaves.append(leaf.groups())
+        elif not BRACKET.fullmatch(token):
+            faults.add("symbols")
+            continue
+        symbols.append(LEAF if leaf else token)
+    tags, (*counts, behind) = align(leaves, words, faults)
+    counts = iter(counts)
+    placed = []
+    for symbol in symbols:
+        placed += [LEAF] * next(counts) if symbol == LEAF else [symbol]
+    balanced = balance(placed, faults)
+    closed = bool(balanced) and balanced[-1] != LEAF
+    place = len(balanced) - 1 if closed else len(balanced)
+    balanced[place:place] = [LEAF] * behind
+    return Tree(words, tuple(tags), tuple(balanced)), frozenset(faults)
+
+
+def align(
+    leaves: list[tuple[str, str]], words: tuple[str, ...], faults: set[str]
+) -> tuple[list[str], list[int]]:
+    """Finds which word of a sentence each written one is, by least edits.
+
+    Args:
+        leaves: Words and tags as a model wrote them.
+        words: The words of the sentence.
+        faults: To it is added what differs.
+
+    Returns:
+        The tag of each word of the sentence; and for each leaf the number of
+        words in its place: itself, unless it is one too many, and those before
+        it that are not written. The last number is that of words behind all.
+    """
+    words = [spell(word) for word in words]
+    table = [range(len(words) + 1)]
+    for row, (written, _) in enumerate(leaves, 1):
+        above, here = table[-1], [row]
+        for column, word in enumerate(words):
+            paired = above[column] + (written != word)
+            here.append(min(paired, above[column + 1] + 1, here[-1] + 1))
+        table.append(here)
+    tags = [LEAF] * len(words)
+    counts = [0] * (len(leaves) + 1)
+    row, column = len(leaves), len(words)
+    while row or column:
+        edits = table[row][column]
+        differ = row and column and leaves[row - 1][0] != words[column - 1]
+        if row and column and edits == table[row - 1][column - 1] + differ:
+            row, column = row - 1, column - 1
+            tags[column] = leaves[row][1]
+            counts[row] += 1
+            if differ:
+                faults.add("words")
+            continue
+        faults.add("leaves")
+        if row and edits == table[row - 1][column] + 1:
+            row -= 1
+        else:
+            column -= 1
+            counts[row] += 1
+    return tags, counts
+
+
+def balance(symbols: list[str], faults: set[str]) -> list[str]:
+    """Returns symbols that are a tree."""
+    balanced, labels = [], []
+
+    def close():
+        if balanced[-1] == f"({labels[-1]}":
+            faults.add("empty")
+        close_constituent(balanced, labels.pop())
+
+    for symbol in symbols:
+        label = symbol[1:]
+        if symbol == LEAF:
+            balanced.append(LEAF)
+        elif symbol[0] == "(":
+            labels.append(label)
+            balanced.append(symbol)
+        elif not labels:
+            faults.add("brackets")
+        else:
+            if label not in labels:
+                faults.add("labels")
+                label = labels[-1]
+            while labels[-1] != label:
+                faults.add("brackets")
+                close()
+            close()
+    if labels:
+        faults.add("brackets")
+    while labels:
+        close()
+    return balanced

@@ -1,0 +1,1 @@
+"""Repeats the tables of the paper, beside the paper's numbers."""

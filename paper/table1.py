@@ -1,0 +1,285 @@
+"""Measures what a layer costs against length and width (Table 1).
+
+Time and memory of self-attention, self-attention restricted to a neighborhood,
+a recurrent layer (LSTM) and a convolution, forward and with the gradient,
+while the length `n` grows and while the width `d` does. The exponents of the
+growth are fitted. Beside them stand those of the paper, which leaves out the
+linear maps around attention, and those of all matrix products, which count
+them: these maps take `O(n d²)`, more than restricted attention itself.
+"""
+
+import argparse
+import ctypes
+import json
+import pathlib
+import statistics
+import time
+from collections.abc import Callable
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.training.report import open_pyplot
+from keras_transformer import MultiHeadAttention
+from keras_transformer import RestrictedSelfAttention
+
+# The complexity of each layer in Table 1: its exponents of n and of d.
+PAPER = {
+    "self-attention": ("n² d", 2, 1),
+    "restricted": ("r n d", 1, 1),
+    "recurrent": ("n d²", 1, 2),
+    "convolution": ("k n d²", 1, 2),
+}
+FITTED_POINTS = 3  # The largest: what is of lower order fades.
+M_MMAP_THRESHOLD = -3  # Of the C library's mallopt.
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.complexity",
+        description=__doc__,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    many = {"type": int, "nargs": "+"}
+    add("--lengths", **many, default=[512, 1024, 2048, 4096])
+    add("--width", type=int, default=64, help="while the length grows")
+    add("--widths", **many, default=[64, 128, 256, 512])
+    add("--length", type=int, default=4096, help="while the width grows")
+    add("--radius", type=int, default=16, help="restricted: r = 2 radius + 1")
+    add("--kernel-size", type=int, default=3, help="convolution: k")
+    add("--repetitions", type=int, default=5, help="the median is taken")
+    add("--output", type=pathlib.Path, help="JSON with everything measured")
+    add("--picture", type=pathlib.Path)
+    return parser.parse_args(argv)
+
+
+def make_layer(kind: str, width: int, args: argparse.Namespace) -> Callable:
+    """Returns a layer that maps `(B, n, width)` to the same shape."""
+    if kind == "self-attention":
+        layer = MultiHeadAttention(1, width)
+        layer.build((None, None, width), (None, None, width))
+        return lambda x: layer(x, x)
+    layer = {
+        "restricted": lambda: RestrictedSelfAttention(1, width, args.radius),
+        "recurrent": lambda: keras.layers.LSTM(width, return_sequences=True),
+        "convolution": lambda: keras.layers.Conv1D(
+            width, args.kernel_size, padding="same"
+        ),
+    }[kind]()
+    layer.build((None, None, width))
+    return layer
+
+
+def count_products(row: dict, args: argparse.Namespace) -> int:
+    """Returns the multiplications in the matrix products of a forward pass."""
+    n, d = row["n"], row["d"]
+    return {
+        # Four linear maps, the logits and the means of values.
+        "self-attention": 4 * n * d**2 + 2 * n * n * d,
+        # The same, with three blocks of keys for each query.
+        "restricted": 4 * n * d**2 + 2 * n * 3 * args.radius * d,
+        # Four gates, each of the input and of the state before.
+        "recurrent": 8 * n * d**2,
+        "convolution": args.kernel_size * n * d**2,
+    }[row["kind"]]
+
+
+def make_call(row: dict, args: argparse.Namespace) -> Callable:
+    """Returns a function that runs a layer forward, or with its gradient."""
+    layer = make_layer(row["kind"], row["d"], args)
+    shape = (1, row["n"], row["d"])
+    random = np.random.default_rng(0).normal(size=shape)
+    inputs = tf.Variable(random, dtype=tf.float32)
+
+    @tf.function(autograph=False)
+    def forward():
+        return layer(inputs.value())
+
+    @tf.function(autograph=False)
+    def gradient():
+        with tf.GradientTape() as tape:
+            outputs = layer(inputs.value())
+        # All that is watched: the inputs and the layer's weights.
+        return tape.gradient(outputs, tape.watched_variables())
+
+    return {"forward": forward, "gradient": gradient}[row["direction"]]
+
+
+def time_call(call: Callable, repetitions: int) -> float:
+    """Returns the median of the seconds of a call."""
+    call()
+    seconds = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def measure_peak(call: Callable) -> int | None:
+    """Returns the bytes by which a call raises the process's peak, on Linux."""
+    call()
+    peaks = []
+    for _ in range(3):  # Linux counts per thread and adds up now and then.
+        try:
+            pathlib.Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            return None
+        before = read_status("VmRSS")
+        call()
+        peaks.append(read_status("VmHWM") - before)
+    return max(peaks)
+
+
+def read_status(name: str) -> int:
+    """Returns bytes that Linux tells of the process, such as `"VmRSS"`."""
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(name))
+    return 1024 * int(line.split()[1])
+
+
+def measure(args: argparse.Namespace) -> list[dict]:
+    """Measures all layers along both axes, all memory before all times."""
+    points = [("n", length, args.width) for length in args.lengths]
+    points += [("d", args.length, width) for width in args.widths]
+    rows = [
+        {"axis": axis, "n": length, "d": width, "kind": kind, "direction": name}
+        for axis, length, width in points
+        for kind in PAPER
+        for name in ("forward", "gradient")
+    ]
+    # First every tensor is given back as soon as it is not needed, so that
+    # the peak is seen; then none is, so that none is asked for twice.
+    set_mmap_threshold(1 << 16)
+    calls = [make_call(row, args) for row in rows]
+    for row, call in zip(rows, calls, strict=True):
+        row["products"] = count_products(row, args)
+        row["peak_bytes"] = measure_peak(call)
+    set_mmap_threshold(1 << 30)
+    for row, call in zip(rows, calls, strict=True):
+        row["seconds"] = time_call(call, args.repetitions)
+    return rows
+
+
+def set_mmap_threshold(num_bytes: int) -> None:
+    """Sets above which size GNU's C library asks the system for memory."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt:
+        mallopt(M_MMAP_THRESHOLD, num_bytes)
+
+
+def fit(rows: list[dict], axis: str, value: str) -> float | None:
+    """Returns the slope of a value against an axis, both by logarithm."""
+    chosen = sorted(rows, key=lambda row: row[axis])[-FITTED_POINTS:]
+    values = [row[value] for row in chosen]
+    if len(chosen) < 2 or not all(values):
+        return None
+    sizes = np.log([row[axis] for row in chosen])
+    return float(np.polyfit(sizes, np.log(values), 1)[0])
+
+
+def summarize(rows: list[dict]) -> list[dict]:
+    """Returns the exponents of each layer and direction."""
+    found = []
+    for kind, (cost, *exponents) in PAPER.items():
+        for direction in ("forward", "gradient"):
+            entry = {"kind": kind, "cost": cost, "direction": direction}
+            for axis, paper in zip("nd", exponents, strict=True):
+                chosen = [
+                    row
+                    for row in rows
+                    if (row["axis"], row["kind"], row["direction"])
+                    == (axis, kind, direction)
+                ]
+                entry[axis] = {
+                    "paper": paper,
+                    "products": fit(chosen, axis, "products"),
+                    "time": fit(chosen, axis, "seconds"),
+                    "memory": fit(chosen, axis, "peak_bytes"),
+                }
+            found.append(entry)
+    return found
+
+
+def print_rows(rows: list[dict]) -> None:
+    print("| n | d | layer | | ms | peak MiB |\n|---|---|---|---|---|---|")
+    for row in rows:
+        peak = row["peak_bytes"]
+        print(
+            f"| {row['n']:,} | {row['d']:,} | {row['kind']} | "
+            f"{row['direction']} | {1e3 * row['seconds']:.1f} | "
+            f"{'' if peak is None else f'{peak / 2**20:.1f}'} |"
+        )
+
+
+def print_exponents(found: list[dict]) -> None:
+    print(
+        "\n| layer | | Table 1 | n: paper | products | time | memory "
+        "| d: paper | products | time | memory |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|"
+    )
+    for entry in found:
+        cells = [entry["kind"], entry["direction"], f"O({entry['cost']})"]
+        for axis in "nd":
+            cells.append(str(entry[axis]["paper"]))
+            for name in ("products", "time", "memory"):
+                value = entry[axis][name]
+                cells.append("" if value is None else f"{value:.2f}")
+        print(f"| {' | '.join(cells)} |")
+
+
+def draw(rows: list[dict], path: pathlib.Path) -> None:
+    """Draws all four growths; dashed is the paper's, through the last point."""
+    pyplot = open_pyplot()
+    if pyplot is None:
+        return
+    figure, axes = pyplot.subplots(2, 4, figsize=(15, 7))
+    columns = [(d, axis) for axis in "nd" for d in ("forward", "gradient")]
+    for column, (direction, axis) in enumerate(columns):
+        for chart, value in zip(
+            axes[:, column], ("seconds", "peak_bytes"), strict=True
+        ):
+            for color, kind in enumerate(PAPER):
+                chosen = [
+                    row
+                    for row in rows
+                    if (row["axis"], row["kind"], row["direction"])
+                    == (axis, kind, direction)
+                ]
+                sizes = np.array([row[axis] for row in chosen], float)
+                values = [row[value] for row in chosen]
+                if None in values:
+                    continue
+                power = PAPER[kind][1 if axis == "n" else 2]
+                style = {"color": f"C{color}"}
+                chart.loglog(sizes, values, "o-", label=kind, **style)
+                if value == "seconds":
+                    paper = values[-1] * (sizes / sizes[-1]) ** power
+                    chart.loglog(sizes, paper, "--", alpha=0.5, **style)
+            other = "d" if axis == "n" else "n"
+            chart.set_title(f"{direction}, {other} = {chosen[0][other]}")
+            chart.set_xlabel(axis)
+            chart.set_ylabel(value.replace("_", " "))
+    axes[0, 0].legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    rows = measure(args)
+    found = summarize(rows)
+    print_rows(rows)
+    print_exponents(found)
+    if args.output:
+        text = json.dumps({"rows": rows, "exponents": found}, indent=2)
+        args.output.write_text(text + "\n", encoding="utf-8")
+    if args.picture:
+        draw(rows, args.picture)
+
+
+if __name__ == "__main__":
+    main()

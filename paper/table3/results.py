@@ -1,0 +1,173 @@
+"""What Table 3 says, and what is known of the rows in a folder."""
+
+import json
+import pathlib
+
+from command_line.errors import UserError
+from keras_transformer import PRESETS
+from keras_transformer import Preset
+from paper.table3 import findings
+from train.run import run_folder
+
+TRANSLATIONS = "validation.json"
+SYMBOLS = {
+    "num_layers": "N",
+    "hidden_dim": "d_model",
+    "intermediate_dim": "d_ff",
+    "num_heads": "h",
+    "key_dim": "d_k",
+    "value_dim": "d_v",
+    "dropout": "P_drop",
+    "label_smoothing": "ε_ls",
+    "positions": "positions",
+    "steps": "updates",
+}
+# Perplexity, BLEU and millions of parameters, as printed.
+PAPER = {
+    "base": (4.92, 25.8, 65),
+    "a-h1": (5.29, 24.9, None),
+    "a-h4": (5.00, 25.5, None),
+    "a-h16": (4.91, 25.8, None),
+    "a-h32": (5.01, 25.4, None),
+    "b-dk16": (5.16, 25.1, 58),
+    "b-dk32": (5.01, 25.4, 60),
+    "c-n2": (6.11, 23.7, 36),
+    "c-n4": (5.19, 25.3, 50),
+    "c-n8": (4.88, 25.5, 80),
+    "c-d256": (5.75, 24.5, 28),
+    "c-d1024": (4.66, 26.0, 168),
+    "c-ff1024": (5.12, 25.4, 53),
+    "c-ff4096": (4.75, 26.2, 90),
+    "d-drop0.0": (5.77, 24.6, None),
+    "d-drop0.2": (4.95, 25.5, None),
+    "d-ls0.0": (4.67, 25.3, None),
+    "d-ls0.2": (5.47, 25.7, None),
+    "e-learned": (4.92, 25.7, None),
+    "big": (4.33, 26.4, 213),
+}
+
+
+def in_the_paper(name: str) -> dict:
+    """Returns a row of the paper's table; `None` where a cell is empty."""
+    keys = ("perplexity", "bleu", "millions")
+    return dict(zip(keys, PAPER[name], strict=True))
+
+
+def base_names(count: int) -> list[str]:
+    """Returns the folders of base's runs, which differ in their seed."""
+    return ["base", *(f"base-run{n}" for n in range(2, count + 1))]
+
+
+def steps_of(name: str, base_steps: int) -> int:
+    """Returns the updates of a row, in the paper's ratio to base."""
+    row = PRESETS.get(name, PRESETS["base"])
+    return round(base_steps * row.steps / PRESETS["base"].steps)
+
+
+def translated_step(run_dir: pathlib.Path) -> int | None:
+    """Returns the update whose translations a row's folder holds."""
+    path = run_dir / TRANSLATIONS
+    if not path.exists():
+        return None
+    return json.loads(path.read_text(encoding="utf-8"))["step"]
+
+
+def read_row(run_dir: pathlib.Path) -> dict | None:
+    """Returns what was measured of a row; `None` while it is not done."""
+    if translated_step(run_dir) is None:
+        return None
+    description = run_folder.read(run_dir, "--run-dir")
+    preset = Preset(**description["preset"])
+    report = json.loads((run_dir / "report.json").read_text("utf-8"))
+    history = run_folder.read_history(run_dir)
+    text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
+    if not int(history[-1]["step"]) == text["step"] == preset.steps:
+        return None  # It is being trained further.
+    counts = findings.sentence_counts(text["translations"], text["references"])
+    return {
+        "preset": preset,
+        "conditions": describe_conditions(description, preset, report),
+        "perplexity": float(history[-1]["val_perplexity"]),
+        "bleu": findings.bleu(counts.sum(axis=0)),
+        "parameters": report["model"]["parameters"],
+        "minutes": minutes_of(history, report["batches"]),
+        "references": text["references"],
+        "counts": counts,
+    }
+
+
+def describe_conditions(description: dict, preset: Preset, report: dict) -> str:
+    """Says what was trained, on what, in the words of the paper."""
+    sizes = ", ".join(
+        f"{symbol}={getattr(preset, field)}"
+        for field, symbol in SYMBOLS.items()
+        if field not in ("positions", "steps")
+    )
+    arguments = description["arguments"]
+    return (
+        f"{sizes}, {preset.norm}-norm; {preset.steps:,} updates of "
+        f"{arguments['batch_tokens']:,} positions a side, "
+        f"{preset.warmup_steps:,} of warm-up; {arguments['vocabulary_size']:,} "
+        f"pieces; {report['training']['kept']:,} pairs to train on and "
+        f"{report['validation']['kept']:,} to validate"
+    )
+
+
+def minutes_of(history: list[dict], batches: dict) -> float | None:
+    """Returns the time of a run's updates, from the speed of its rounds.
+
+    A round whose end was lost with its process has no speed; it is taken to be
+    as fast as the others. `None` where no round has one.
+    """
+    tokens = batches["target_tokens_per_epoch"] / batches["steps_per_epoch"]
+    steps = [0, *(int(row["step"]) for row in history)]
+    timed = [
+        (end - start, float(row["tokens_per_second"]))
+        for start, end, row in zip(steps, steps[1:], history, strict=False)
+        if row.get("tokens_per_second")
+    ]
+    if not timed:
+        return None
+    seconds = sum(updates * tokens / speed for updates, speed in timed)
+    return seconds / 60 * steps[-1] / sum(updates for updates, _ in timed)
+
+
+def describe_change(preset: Preset, base: Preset) -> str:
+    """Returns the cells of a row that are not those of base."""
+    return ", ".join(
+        f"{symbol}={getattr(preset, field)}"
+        for field, symbol in SYMBOLS.items()
+        if getattr(preset, field) != getattr(base, field)
+    )
+
+
+def read_rows(run_dir: pathlib.Path) -> dict[str, dict]:
+    """Returns what was measured of all rows that are done, base first.
+
+    Raises:
+        UserError: If base is not among them, or if the rows have not been
+            translated from one validation set.
+    """
+    repeats = sorted(run_dir.glob("base-run*"), key=lambda path: path.name)
+    names = ["base", *(path.name for path in repeats), *list(PAPER)[1:]]
+    rows = {name: read_row(run_dir / name) for name in names}
+    rows = {name: row for name, row in rows.items() if row}
+    if "base" not in rows:
+        raise UserError(
+            "--run-dir must hold the row base, trained to its end: all others "
+            f"are compared with it. Received: {run_dir}"
+        )
+    # Where base has been trained further, the others are still to be.
+    base_steps = rows["base"]["preset"].steps
+    rows = {
+        name: row
+        for name, row in rows.items()
+        if row["preset"].steps == steps_of(name, base_steps)
+    }
+    for name, row in rows.items():
+        if row["references"] != rows["base"]["references"]:
+            raise UserError(
+                "all rows must have one validation set. "
+                f"Received: {run_dir / name} with another than base"
+            )
+    return rows

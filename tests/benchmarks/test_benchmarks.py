@@ -1,0 +1,232 @@
+"""Keeps the benchmarks alive, at toy size."""
+
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks.decoding import __main__ as decoding
+from benchmarks.decoding import like_lengths
+from benchmarks.decoding import package
+from benchmarks.decoding.inputs import choose_batches
+from benchmarks.decoding.inputs import make_random_batch
+from benchmarks.decoding.inputs import make_transformer
+from benchmarks.decoding.report import fit_batch_size
+from benchmarks.decoding.report import fit_length
+from benchmarks.decoding.worker import WrongWorkError
+from benchmarks.decoding.worker import warm_up
+from benchmarks.shared.sizes import SIZES
+from benchmarks.shared.sizes import count_source_weights
+from benchmarks.shared.sizes import count_step_weights
+from benchmarks.shared.sizes import make_batch
+from benchmarks.training import growth
+from benchmarks.training import parts
+from benchmarks.training.keras_systems import make_keras_update
+from benchmarks.training.keras_systems import make_package_update
+from benchmarks.training.keras_systems import prepare_package
+from benchmarks.training.keras_systems import prepare_tuples
+from command_line.errors import UserError
+from paper import table1
+from paper import table2
+from tests.conftest import SENTENCES
+
+
+@pytest.mark.parametrize(
+    ("make", "prepare"),
+    [
+        (make_package_update, prepare_package),
+        (make_keras_update, prepare_tuples),
+    ],
+)
+def test_an_update_changes_the_loss(make, prepare):
+    batch = prepare(make_batch(SIZES["check"], fill=0.75))
+    update = make(SIZES["check"], "float32")
+
+    losses = [update(batch) for _ in range(2)]
+
+    # That of equal probabilities is log(100) = 4.6.
+    assert all(math.isfinite(loss) and 4 < loss < 7 for loss in losses)
+    assert losses[0] != losses[1]
+
+
+def test_the_parts_of_an_update_add_up(capsys):
+    parts.main(["--size=check", "--repetitions=1"])
+
+    rows = capsys.readouterr().out.splitlines()[2:]
+    *some, whole = [float(row.split("|")[2]) for row in rows]
+    assert sum(some) == pytest.approx(whole, abs=0.003)
+
+
+def test_a_ring_carries_almost_everything_twice():
+    assert growth.ring_seconds(100.0, 1, 10.0) == 0
+    assert growth.ring_seconds(100.0, 5, 10.0) == pytest.approx(16)
+
+
+def test_batches_are_of_like_length_and_evenly_taken():
+    lengths = [(target, 1) for target in (5, 1, 8, 2, 7, 3, 6, 4, 9)]
+
+    batches = choose_batches(lengths, batch_size=2, sentences=4)
+
+    taken = [[lengths[i][0] for i in places] for places in batches]
+    assert taken == [[3, 4], [7, 8]]
+
+
+def test_a_batch_is_paired_with_one_of_its_mean_length():
+    lines = [b"x" * (i % 80) for i in range(like_lengths.WINDOW)]
+    others = [b"y" * (i % 70) for i in range(70_000)]
+
+    pairs = like_lengths.pair_batches(lines + others, len)
+
+    for mixed, equal in pairs:
+        assert len(mixed) == len(equal)
+        [length] = set(map(len, equal))
+        assert abs(length - np.mean([len(line) for line in mixed])) <= 0.5
+    # The others have no line of 70 bytes or more.
+    used = [line for mixed, _ in pairs for line in mixed]
+    assert set(map(len, used)) >= set(range(65))
+    assert max(map(len, used)) < 75
+    with pytest.raises(UserError, match="more than 2,048 lines. Received: 9"):
+        like_lengths.pair_batches(lines[:9], len)
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory):
+    """A model that decodes for as long as it is told, and its folder."""
+    folder = tmp_path_factory.mktemp("decoding")
+    (folder / "run").mkdir()
+    transformer = make_transformer(SIZES["check"])
+    transformer.save(folder / "run" / "model.keras")
+    return transformer, folder
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_a_random_model_decodes_as_long_as_it_is_told(endless, xla):
+    transformer, folder = endless
+    batch = make_random_batch(SIZES["check"].vocabulary_size, 3, 6)
+    translate = package.make(folder, beam_size=1, xla=xla)
+
+    found = warm_up(translate, [batch])
+
+    # Greedy search, by the whole target again at each step.
+    ids = np.full((3, 1), 3)
+    for _ in range(5):
+        inputs = {
+            "source_ids": np.array(batch["source_ids"]),
+            "target_ids": ids,
+        }
+        best = np.argmax(transformer(inputs)[:, -1], axis=-1)
+        ids = np.concatenate([ids, best[:, None]], axis=1)
+    ends = np.ones((3, 1))
+    np.testing.assert_array_equal(found, np.hstack([ids[:, 1:], ends]))
+
+
+def test_a_system_that_decodes_less_is_left_out():
+    with pytest.raises(WrongWorkError, match="2 tokens instead of 3"):
+        warm_up(lambda batch: [[7, 7]], [{"length": 3}])
+
+
+def test_the_fits_find_the_slopes_of_a_curve():
+    by_length = [(n, 0.5 + 0.25 * n + 0.125 * n**2) for n in (8, 16, 32, 64)]
+    by_size = [(b, 0.5 + 0.125 * b) for b in (1, 4, 16)]
+
+    assert fit_length(by_length) == pytest.approx((0.25, 0.25))
+    assert fit_batch_size(by_size) == pytest.approx((0.5, 0.125))
+
+
+def test_every_matrix_is_counted_once(endless):
+    transformer, _ = endless
+    matrices = {
+        weight.path: math.prod(weight.shape)
+        for weight in transformer.weights
+        if len(weight.shape) == 2
+    }
+    of_source = sum(
+        count
+        for path, count in matrices.items()
+        if "/encoder/" in path
+        or "memory_attention/key" in path
+        or "memory_attention/value" in path
+    )
+
+    assert of_source == count_source_weights(SIZES["check"])
+    assert sum(matrices.values()) - of_source == count_step_weights(
+        SIZES["check"]
+    )
+
+
+def test_growth_is_measured_along_both_axes(tmp_path, capsys):
+    output, picture = tmp_path / "complexity.json", tmp_path / "complexity.png"
+
+    table1.main(
+        [
+            *("--lengths", "8", "16", "--width=4", "--widths=4"),
+            *("--length=8", "--radius=2", "--repetitions=1"),
+            *("--output", str(output), "--picture", str(picture)),
+        ]
+    )
+
+    results = json.loads(output.read_text())
+    # Three sizes, four layers, forward and with the gradient.
+    assert len(results["rows"]) == 3 * 4 * 2
+    assert all(row["seconds"] > 0 for row in results["rows"])
+    printed = capsys.readouterr().out
+    assert "| restricted | gradient | O(r n d) | 1 | 1.00 |" in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("kind", ["self-attention", "restricted"])
+def test_the_products_of_attention_are_those_of_its_graph(kind):
+    args = table1.parse_arguments(["--radius", "4"])
+    row = {"kind": kind, "n": 40, "d": 8, "direction": "forward"}
+    call = table1.make_call(row, args)
+
+    graph = call.get_concrete_function().graph
+    found = table2.count_products(graph, num_tokens=40)
+
+    assert found == 2 * table1.count_products(row, args)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the peak")
+def test_the_peak_holds_what_a_call_allocates():
+    table1.set_mmap_threshold(1 << 16)
+
+    peak = table1.measure_peak(lambda: np.ones(50 << 20, np.uint8).sum())
+
+    assert peak is None or 45 << 20 < peak < 60 << 20
+
+
+def test_the_exponent_of_a_growth_is_found():
+    rows = [{"n": n, "seconds": 3e-6 * n**1.5} for n in (1, 64, 128, 256)]
+    rows[0]["seconds"] = 1.0  # A call's own cost hides that of so little.
+
+    assert table1.fit(rows, "n", "seconds") == pytest.approx(1.5)
+
+
+@pytest.mark.slow
+def test_systems_decode_side_by_side(tmp_path, capsys):
+    for name in ("source", "reference"):
+        (tmp_path / name).write_text("\n".join(SENTENCES * 2))
+    output = tmp_path / "decoding.json"
+
+    decoding.main(
+        [
+            *("--sizes=check", "--vocabulary-size=400", "--sentences=4"),
+            *("--batch-sizes", "1", "2", "--repetitions=2", "--threads=1"),
+            *("--systems", "package", "keras-hub"),
+            *("--source", str(tmp_path / "source")),
+            *("--reference", str(tmp_path / "reference")),
+            *("--curve-systems", "--output", str(output)),
+        ]
+    )
+
+    results = json.loads(output.read_text())
+    assert [
+        (row["system"], row["batch_size"], len(row["all_seconds"]))
+        for row in results["rows"]
+    ] == [("package", 1, 2), ("package", 2, 2)]
+    assert results["left_out"][0]["system"] == "keras-hub"
+    assert (
+        "| keras-hub | No module named 'keras_hub' |" in capsys.readouterr().out
+    )

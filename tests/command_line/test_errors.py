@@ -1,0 +1,64 @@
+"""Tests of `command_line.errors`."""
+
+import pytest
+
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from command_line.errors import refuse_damage
+
+
+def leave_with(error):
+    with pytest.raises(SystemExit) as exit_, exit_on_user_error():
+        raise error
+    return exit_.value.code
+
+
+def test_a_mistake_is_one_line_and_exit_code_2(capsys):
+    assert leave_with(UserError("wanted this, got that")) == 2
+    assert capsys.readouterr().err == "error: wanted this, got that\n"
+
+
+def test_a_refusal_of_the_file_system_names_the_file(capsys):
+    assert leave_with(PermissionError(13, "Permission denied", "there")) == 2
+    assert capsys.readouterr().err == "error: Permission denied: there\n"
+
+
+def test_a_refusal_without_a_number_keeps_its_text(capsys):
+    assert leave_with(OSError("Cannot parse file x\nand more")) == 2
+    assert capsys.readouterr().err == "error: Cannot parse file x\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            IndexError("two\nlines"),
+            "there must be whole. Received: IndexError: two",
+        ),
+        (KeyError(), "there must be whole. Received: KeyError: "),
+        (UserError("ours"), "ours"),
+    ],
+)
+def test_damage_is_one_line_whatever_a_library_raises(error, message):
+    with pytest.raises(UserError) as found, refuse_damage("there"):
+        raise error
+
+    assert str(found.value) == message
+
+
+def test_a_full_disk_is_told_however_it_comes(capsys):
+    assert leave_with(OSError(28, "No space left on device")) == 2
+    assert leave_with(RuntimeError("x; No space left on device [op]")) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all("No space left on device" in line for line in lines)
+
+
+def test_a_fault_of_ours_keeps_its_traceback():
+    with pytest.raises(RuntimeError, match="ours"), exit_on_user_error():
+        raise RuntimeError("ours")
+
+
+def test_nothing_happens_where_nothing_is_wrong():
+    with exit_on_user_error():
+        pass

@@ -1,0 +1,140 @@
+"""Tests of `export.bundle.warmup`."""
+
+import collections
+import types
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from export.bundle import layout
+from export.bundle import warmup
+from export.bundle.graph import read_meta_graph
+from export.bundle.graph import served_signatures
+from export.bundle.predict_messages import read_tensors
+from export.model.search import SearchSettings
+from keras_transformer import SubwordTokenizer
+
+
+@pytest.fixture(scope="module")
+def proto(run_dir):
+    return (run_dir / "tokenizer.model").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def requests(export_dir):
+    """The requests in the file, as TF Serving's own messages."""
+    logs = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
+    path = export_dir / "1" / layout.WARMUP
+    return [
+        logs.PredictionLog.FromString(record).predict_log.request
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    ]
+
+
+@pytest.mark.parametrize("num_tokens", [2, 8, 39])
+def test_sentences_have_the_tokens_that_were_asked_for(proto, num_tokens):
+    library = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    words = warmup.choose_words(SubwordTokenizer(proto))
+
+    sentences = warmup.make_sentences(words, num_tokens, 5)
+
+    lengths = [len(library.encode(sentence)) + 1 for sentence in sentences]
+    assert lengths == [num_tokens] * 5
+    assert len(set(sentences)) == 5
+
+
+def test_words_of_several_tokens_fill_what_they_can():
+    words = {"aa": 2, "bbb": 3}
+
+    assert warmup.make_sentences(words, 8, 2) == ["aa bbb aa", "bbb aa aa"]
+    assert warmup.make_sentences(words, 2, 1) == [""]
+
+
+def test_any_tokenizer_has_words(monkeypatch):
+    tokenizer = types.SimpleNamespace(
+        vocabulary_size=6,
+        id_to_piece=lambda ids: tf.constant(["<0x00>", "▁1"]),
+        tokenize=lambda texts: tf.ragged.constant([[7, 1]] * len(texts)),
+    )
+
+    assert warmup.choose_words(tokenizer) == {".": 1}
+
+
+def test_the_default_is_warm_for_each_length_and_batch_size(requests, proto):
+    library = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    shapes = set()
+    for request in requests:
+        if request.model_spec.signature_name == "serving_default":
+            text = tf.make_ndarray(request.inputs["text"])
+            lengths = {len(library.encode(t.decode())) + 1 for t in text}
+            shapes.add((len(text), *lengths))
+
+    # The model takes 40 tokens, and 32 rows of them are too much to wait for.
+    expected = {(n, t) for n in (1, 8, 32) for t in (8, 32, 40)} - {(32, 40)}
+    assert shapes == expected
+    assert {request.model_spec.name for request in requests} == {"reverse"}
+
+
+def test_every_signature_is_warm_that_the_server_can_batch(
+    requests, export_dir
+):
+    signatures = served_signatures(read_meta_graph(export_dir / "1"))
+    asked = {request.model_spec.signature_name for request in requests}
+
+    # Its options have no batch axis: with batching the server would refuse the
+    # request, and the version with it.
+    assert set(signatures) - asked == {"translate_nbest"}
+    assert len(requests) <= 1000
+    for request in requests:
+        inputs = signatures[request.model_spec.signature_name].inputs
+        assert set(request.inputs) == set(inputs)
+        arrays = {
+            name: tf.make_ndarray(value)
+            for name, value in request.inputs.items()
+        }
+        assert len({len(array) for array in arrays.values()}) == 1
+        for name, array in arrays.items():
+            dtype = tf.as_dtype(inputs[name].dtype)
+            assert array.dtype == dtype.as_numpy_dtype
+            assert array.ndim == len(inputs[name].tensor_shape.dim)
+
+
+def test_a_compiled_export_is_warm_for_each_power_of_two(export_dir, proto):
+    translator = types.SimpleNamespace(
+        tokenizer=SubwordTokenizer(proto),
+        sequence_length=40,
+        settings=SearchSettings(xla=True),
+    )
+    signatures = served_signatures(read_meta_graph(export_dir / "1"))
+    library = sentencepiece.SentencePieceProcessor(model_proto=proto)
+
+    shapes = collections.defaultdict(set)
+    for request in warmup.make_requests(signatures, translator, "mine"):
+        text = read_tensors(request.inputs).get("text", [])
+        lengths = {len(library.encode(t.decode())) + 1 for t in text}
+        shapes[request.model_spec.signature_name].add((len(text), *lengths))
+
+    # 40 is the longest that the model takes.
+    expected = {(n, t) for n in (1, 8, 32) for t in (4, 8, 16, 32, 40)}
+    expected -= {(32, 40)}  # More than 1,024 tokens.
+    assert shapes["serving_default"] == expected
+    assert shapes["translate_greedy"] == expected
+
+
+def test_options_are_those_of_the_export(requests):
+    (request,) = (
+        request
+        for request in requests
+        if request.model_spec.signature_name == "translate_options"
+    )
+
+    values = {
+        name: tf.make_ndarray(request.inputs[name]).tolist()
+        for name in ("length_penalty", "max_extra_length", "prefix")
+    }
+
+    assert values["length_penalty"] == [np.float32(0.6)]
+    assert values["max_extra_length"] == [8]
+    assert values["prefix"] == [b""]

@@ -1,0 +1,159 @@
+"""Tests of `export.bundle.write`, `.layout` and `.versions`."""
+
+import fcntl
+import hashlib
+import json
+import os
+import types
+import zipfile
+
+import keras
+import pytest
+import tensorflow as tf
+
+import keras_transformer
+from command_line.errors import UserError
+from export.bundle import layout
+from export.bundle.saved_model import FILE
+from export.bundle.versions import new_version
+from export.bundle.write import describe
+from export.model.search import SearchSettings
+
+
+def names_in(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_an_export_holds_what_a_server_wants(export_dir):
+    assert names_in(export_dir) == {"1", *layout.SERVER_FILES}
+    extra = export_dir / "1" / "assets.extra"
+    assert names_in(extra) == {
+        "bundle.json",
+        "samples",
+        "tf_serving_warmup_requests",
+    }
+    assert names_in(extra / "samples") == {
+        "grpc.answer.txt",
+        "grpc.pb",
+        "grpc.txt",
+        "rest_columnar.answer.json",
+        "rest_columnar.json",
+        "rest_row.answer.json",
+        "rest_row.json",
+    }
+
+
+def test_the_bundle_knows_every_file(export_dir):
+    folder = export_dir / "1"
+    bundle = json.loads((folder / layout.BUNDLE).read_text())
+    expected = {}
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(directory, name)
+            with open(path, "rb") as file:
+                content = file.read()
+            expected[os.path.relpath(path, folder)] = {
+                "bytes": len(content),
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
+    del expected["assets.extra/bundle.json"]
+
+    assert bundle["files"] == expected
+    assert "variables/variables.index" in expected
+    assert bundle["model_name"] == "reverse"
+    assert bundle["settings"]["beam_size"] == 3
+    assert bundle["precision"] == "float32"
+    assert bundle["packages"]["tensorflow"] == tf.__version__
+    assert bundle["packages"]["keras"] == keras.__version__
+    assert (
+        bundle["packages"]["keras_transformer"] == keras_transformer.__version__
+    )
+
+
+def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
+    run = {"arguments": {"seed": 7}, "corpus": {}}
+    averaged = {"checkpoints": ["ckpt-5", "ckpt-9"], "moving_average": False}
+    (tmp_path / "arguments.json").write_text(json.dumps(run))
+    with zipfile.ZipFile(tmp_path / "model.keras", "w") as file:
+        file.writestr("config.json", "{}")
+        file.comment = json.dumps(averaged).encode()
+    translator = types.SimpleNamespace(
+        settings=SearchSettings(length_penalty=1), precision="bfloat16"
+    )
+    (tmp_path / "1" / "assets.extra").mkdir(parents=True)
+
+    description = describe(translator, tmp_path, "mine", tmp_path / "1")
+
+    assert description["run"] == run
+    assert description["averaged"] == averaged
+    assert description["settings"]["length_penalty"] == 1
+    assert description["precision"] == "bfloat16"
+    assert description["files"] == {}
+
+
+def write(export_dir, version=None):
+    """Writes a version without a model."""
+    with new_version(export_dir, FILE, version) as (folder, beside):
+        (beside / "saved_model.pb").touch()
+    return folder.name
+
+
+def test_a_new_version_takes_the_next_number(tmp_path):
+    export_dir = tmp_path / "new" / "export"
+
+    assert write(export_dir) == "1"
+    assert write(export_dir, 7) == "7"
+    assert write(export_dir) == "8"
+    assert write(export_dir, 0) == "0"
+    assert layout.versions(export_dir) == [0, 1, 7, 8]
+
+
+def test_a_version_is_never_overwritten(tmp_path):
+    write(tmp_path)
+    (tmp_path / "1" / "saved_model.pb").write_text("old")
+
+    with pytest.raises(UserError, match="Received: 1, and .*1 exists"):
+        write(tmp_path, 1)
+
+    assert (tmp_path / "1" / "saved_model.pb").read_text() == "old"
+    assert names_in(tmp_path) == {"1"}
+
+
+def test_an_export_that_dies_leaves_no_version(tmp_path):
+    def die():
+        with new_version(tmp_path, FILE) as (_, beside):
+            (beside / "saved_model.pb").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        die()
+
+    assert names_in(tmp_path) == set()
+
+
+def test_only_what_an_export_left_is_removed(tmp_path):
+    (tmp_path / ".2.part" / "variables").mkdir(parents=True)
+    ours = [".models.config.part", ".scores.json.part"]
+    for name in (*ours, ".film.mkv.part", ".x.part"):
+        (tmp_path / name).touch()
+
+    assert layout.versions(tmp_path) == []
+    # No number, so the server does not look.
+    assert not any(name.isdecimal() for name in names_in(tmp_path))
+    assert write(tmp_path, 3) == "3"
+    assert names_in(tmp_path) == {"3", ".film.mkv.part", ".x.part"}
+
+
+def test_two_exports_do_not_meet(tmp_path):
+    with new_version(tmp_path, FILE) as (_, beside):
+        (beside / "saved_model.pb").touch()
+        with pytest.raises(UserError, match="another process is writing to"):
+            write(tmp_path)
+    assert write(tmp_path) == "2"
+
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(UserError, match="another process is writing to"):
+        write(tmp_path)
+    os.close(descriptor)
+    assert write(tmp_path) == "3"

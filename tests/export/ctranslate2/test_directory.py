@@ -1,0 +1,413 @@
+"""Tests of `export.ctranslate2.directory` and `export.ctranslate2.spec`."""
+
+import json
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export.__main__ as export_command
+from command_line.errors import UserError
+from export import evaluate
+from export import translate
+from export.bundle.saved_model import load_run
+from export.bundle.saved_model import read_run
+from export.ctranslate2.directory import CTranslate2Translator
+from export.ctranslate2.directory import load_translate
+from export.ctranslate2.directory import write_ctranslate2
+from export.model.search import SearchSettings
+from keras_transformer import Transformer
+from keras_transformer.search.translation import search_translations
+from tests.conftest import SENTENCES
+from tests.export.model.test_translator import NASTY
+from tests.export.test_translate import refusal
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+SETTINGS = SearchSettings(beam_size=3, max_extra_length=8)
+TEXT = [*[sentence.encode() for sentence in SENTENCES], *NASTY]
+MODELS = {
+    "post-norm, d_k > d_v": {},
+    "pre-norm, d_k < d_v": {"norm": "pre", "key_dim": 3, "value_dim": 8},
+    "learned positions, wide heads": {
+        "positions": "learned",
+        "key_dim": 12,
+        "value_dim": 12,
+    },
+    "padded vocabulary, narrow heads": {
+        "vocabulary_size": 337,
+        "key_dim": 2,
+        "value_dim": 3,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def saved(export_dir):
+    """The signatures of the SavedModel of the same weights."""
+    return tf.saved_model.load(str(export_dir / "1"))
+
+
+def make_model(**changes):
+    arguments = {
+        "vocabulary_size": 330,
+        "num_layers": 2,
+        "hidden_dim": 16,
+        "intermediate_dim": 24,
+        "num_heads": 2,
+        "key_dim": 8,
+        "value_dim": 4,
+        "sequence_length": 40,
+    }
+    keras.utils.set_random_seed(8)
+    model = Transformer(**{**arguments, **changes})
+    model.build()
+    random = np.random.default_rng(1)
+    for weight in model.weights:  # No gain of one and no bias of zero.
+        noise = 0.2 * random.normal(size=weight.shape)
+        weight.assign(weight + noise)
+    return model
+
+
+def write(run_dir, folder, model=None, settings=SETTINGS, precision="float32"):
+    """Writes version 1 of the run's model, or another with its tokenizer."""
+    trained, proto = read_run(run_dir)
+    return write_ctranslate2(
+        model or trained, proto, settings, precision, folder, 1
+    )
+
+
+def outputs_of(translator, text):
+    return {name: value.numpy() for name, value in translator(text).items()}
+
+
+def random_ids(random, lengths):
+    return [[int(i) for i in random.integers(4, 330, n)] for n in lengths]
+
+
+def log_probabilities(model, sources, targets):
+    """Returns those of the targets' tokens, by Keras and NumPy."""
+    pad = keras.utils.pad_sequences
+    labels = [[*target, 1] for target in targets]
+    begun = [[3, *target] for target in targets]
+    logits = model(
+        {
+            "source_ids": pad([[*s, 1] for s in sources], padding="post"),
+            "target_ids": pad(begun, padding="post"),
+        }
+    )
+    logits = np.array(logits, "float64")
+    normalizer = np.log(np.exp(logits).sum(axis=-1))
+    return [
+        logits[row, np.arange(len(ids)), ids] - normalizer[row, : len(ids)]
+        for row, ids in enumerate(labels)
+    ]
+
+
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
+def test_forced_log_probabilities_are_those_of_the_model(
+    run_dir, tmp_path, changes
+):
+    model = make_model(**changes)
+    folder = write(run_dir, tmp_path, model)
+    translator = CTranslate2Translator(folder)
+    random = np.random.default_rng(2)
+    sources = random_ids(random, [1, 7, 12, 39])
+    targets = random_ids(random, [5, 1, 0, 38])
+    pieces = translator._tokenizer.id_to_piece
+
+    scored = ctranslate2.Translator(str(folder)).score_batch(
+        [[*pieces(ids), "</s>"] for ids in sources],
+        [pieces(ids) for ids in targets],
+    )
+
+    config = json.loads((folder / "config.json").read_text())
+    assert config["layer_norm_epsilon"] == 1e-6  # Seen in small states only.
+    expected = log_probabilities(model, sources, targets)
+    assert min(np.concatenate(expected)) < -6  # Far from certain.
+    for result, row in zip(scored, expected, strict=True):
+        np.testing.assert_allclose(result.log_probs, row, atol=1e-4)
+
+
+def test_tokenizes_as_the_savedmodel_does(run_dir, tmp_path):
+    translator = CTranslate2Translator(write(run_dir, tmp_path))
+    text = [*TEXT, b"a truncated \xf0\x9f\x98 cat", b"a\x00b", b" two  blanks "]
+
+    sources, cut = translator._tokenize(text)
+
+    expected = load_run(run_dir, SETTINGS)._tokenize(tf.constant(text))
+    ids = [translator._tokenizer.piece_to_id(source) for source in sources]
+    padded = keras.utils.pad_sequences(ids, padding="post")
+    np.testing.assert_array_equal(padded, expected[0])
+    np.testing.assert_array_equal(cut, expected[2])
+    assert any(cut)
+
+
+def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, saved):
+    settings = SearchSettings(beam_size=1, max_extra_length=8)
+    write(run_dir, tmp_path, settings=settings)
+
+    outputs = outputs_of(load_translate(tmp_path), TEXT)
+
+    expected = saved.signatures["translate_greedy"](text=tf.constant(TEXT))
+    for name in ("translation", "truncated"):
+        np.testing.assert_array_equal(outputs[name], expected[name])
+    cut = outputs["truncated"]
+    np.testing.assert_allclose(
+        outputs["score"][cut], expected["score"][cut], atol=1e-4
+    )
+    assert len(set(outputs["translation"])) > 3
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6])
+def test_beam_search_equals_the_savedmodel(run_dir, tmp_path, saved, penalty):
+    """The two need not agree, but do where no beam is refilled to the good."""
+    settings = SearchSettings(3, penalty, 8)
+    write(run_dir, tmp_path, settings=settings)
+
+    outputs = outputs_of(load_translate(tmp_path), SENTENCES)
+
+    expected = saved.signatures["translate_nbest"](
+        text=tf.constant(SENTENCES),
+        beam_size=tf.constant(3),
+        length_penalty=tf.constant(penalty),
+        max_extra_length=tf.constant(8),
+    )
+    np.testing.assert_array_equal(
+        outputs["translation"], expected["translations"][:, 0]
+    )
+    np.testing.assert_allclose(
+        outputs["score"], expected["scores"][:, 0], atol=1e-4
+    )
+
+
+def test_beams_find_what_ours_do_and_end_as_they_do(run_dir, tmp_path):
+    model = make_model_that_ends(2.5)
+    settings = SearchSettings(4, 0.6, 5)
+    folder = write(run_dir, tmp_path, model, settings)
+
+    best, expected = search_both(model, folder, settings, SENTENCES[1:4:2])
+
+    assert [hypothesis.pieces for hypothesis in best] == [
+        pieces for pieces, _ in expected
+    ]
+    np.testing.assert_allclose(
+        [hypothesis.score for hypothesis in best],
+        [score for _, score in expected],
+        atol=1e-4,
+    )
+    assert not any(hypothesis.truncated for hypothesis in best)
+    assert len({len(hypothesis.pieces) for hypothesis in best}) > 1
+
+
+def test_hypotheses_cut_at_the_limit_crowd_none_out(run_dir, tmp_path):
+    """At the limit `K` cut ones are likelier than the end that beats them."""
+    model = make_model()
+    last = model.decoder.layers[-1].feed_forward_residual.normalization
+    direction = np.eye(16)[3]
+    last.gamma.assign(np.zeros(16))
+    last.beta.assign(direction)  # The same state, whatever comes before.
+    logits = np.full(330, -20.0)
+    logits[[1, 50, 60]] = np.log([0.05, 0.8, 0.15])
+    model.embedding.embeddings.assign(logits[:, None] * direction)
+    folder = write(run_dir, tmp_path, model, SearchSettings(3, 0.0, 1))
+    translator = CTranslate2Translator(folder)
+    sources, _ = translator._tokenize([b"a"])
+
+    (best,) = translator._translate(sources)
+
+    assert len(sources[0]) == 2  # So the limit is 3: 50 50 50, 50 50 60, …
+    assert 0.8 * 0.8 * 0.15 > 0.05 > 0.8 * 0.8 * 0.05
+    assert best.pieces == ["</s>"]
+    assert best.score == pytest.approx(np.log(0.05), abs=1e-4)
+
+
+def make_model_that_ends(logit):
+    """A model that gives the end symbol about this logit everywhere."""
+    model = make_model()
+    table = 3 * np.array(model.embedding.embeddings.numpy())
+    last = model.decoder.layers[-1].feed_forward_residual.normalization
+    direction = np.random.default_rng(0).normal(size=16)
+    direction *= 2 / np.linalg.norm(direction)
+    last.beta.assign(direction)
+    table[1] = logit * direction
+    model.embedding.embeddings.assign(table)
+    return model
+
+
+def search_both(model, folder, settings, text):
+    """Returns what CTranslate2 and our search find of each text.
+
+    Returns:
+        A `Hypothesis` each, and a pair of pieces and score each.
+    """
+    translator = CTranslate2Translator(folder)
+    sources, _ = translator._tokenize([line.encode() for line in text])
+    to_id = translator._tokenizer.piece_to_id
+    ids = [to_id(source) for source in sources]
+    found = search_translations(
+        model,
+        keras.utils.pad_sequences(ids, padding="post"),
+        tf.constant([len(row) + settings.max_extra_length for row in ids]),
+        settings.beam_size,
+        settings.length_penalty,
+    )
+    expected = [
+        (translator._tokenizer.id_to_piece(row[:length].tolist()), score)
+        for row, length, score in zip(
+            found.ids[:, 0].numpy(),
+            found.lengths[:, 0],
+            found.scores[:, 0].numpy(),
+            strict=True,
+        )
+    ]
+    return translator._translate(sources), expected
+
+
+def test_batch_mates_change_nothing(run_dir, tmp_path):
+    write(run_dir, tmp_path)
+    translator = load_translate(tmp_path)
+
+    together = outputs_of(translator, TEXT)
+
+    for row, text in enumerate(TEXT):
+        alone = outputs_of(translator, [text])
+        assert alone["translation"][0] == together["translation"][row]
+        assert alone["truncated"][0] == together["truncated"][row]
+        np.testing.assert_allclose(
+            alone["score"][0], together["score"][row], atol=1e-4
+        )
+    none = outputs_of(translator, tf.zeros([0], tf.string))
+    assert {value.shape for value in none.values()} == {(0,)}
+
+
+def test_learned_positions_limit_the_translation(run_dir, tmp_path):
+    model = make_model(positions="learned", sequence_length=9)
+    write(run_dir, tmp_path, model)
+
+    outputs = outputs_of(load_translate(tmp_path), SENTENCES)
+
+    assert outputs["truncated"].all()
+
+
+def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir, tmp_path):
+    model = make_model(vocabulary_size=337)
+    table = model.embedding.embeddings.numpy()
+    table[330:] *= 100  # What training would never learn.
+    model.embedding.embeddings.assign(table)
+    write(run_dir, tmp_path, model)
+    translator = load_translate(tmp_path)
+
+    best = translator._translate(translator._tokenize(TEXT)[0])
+
+    pieces = {piece for hypothesis in best for piece in hypothesis.pieces}
+    assert not pieces & {"<pad>", "<s>", *translator._settings["forbidden"]}
+
+
+def test_int8_is_smaller_and_near(run_dir, tmp_path):
+    folders = [
+        write(run_dir, tmp_path / precision, precision=precision)
+        for precision in ("float32", "int8")
+    ]
+    sizes = [(folder / "model.bin").stat().st_size for folder in folders]
+    random = np.random.default_rng(3)
+    source, target = random_ids(random, [10, 30])
+    piece = CTranslate2Translator(folders[0])._tokenizer.id_to_piece
+    scores = [
+        ctranslate2.Translator(str(folder))
+        .score_batch([[*piece(source), "</s>"]], [piece(target)])[0]
+        .log_probs
+        for folder in folders
+    ]
+
+    assert sizes[1] < 0.6 * sizes[0]
+    # Random weights are the worst to round: these agree to 0.87.
+    assert 0.7 < np.corrcoef(scores)[0, 1] < 0.99999
+    outputs = outputs_of(CTranslate2Translator(folders[1]), SENTENCES)
+    assert all(outputs["translation"])
+
+
+def test_commands_write_and_read_it(run_dir, tmp_path, capsys):
+    arguments = [f"--run-dir={run_dir}", f"--export-dir={tmp_path / 'export'}"]
+    int8 = ["--format=ctranslate2", "--precision=int8", "--beam-size=2"]
+    (tmp_path / "in").write_text("\n".join(SENTENCES) + "\n")
+    there = [arguments[1], "--batch-tokens=40"]
+
+    export_command.main([*arguments, *int8, "--max-extra-length=3"])
+    translate.main(
+        [*there, f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+    )
+    text = (tmp_path / "out").read_text()
+    capsys.readouterr()
+    evaluate.main(
+        [
+            *there,
+            f"--source={tmp_path / 'in'}",
+            f"--reference={tmp_path / 'out'}",
+            "--json",
+        ]
+    )
+
+    assert json.loads(capsys.readouterr().out)["chrf"]["score"] == 100
+    outputs = load_translate(tmp_path / "export")(SENTENCES)
+    expected = [
+        b" ".join(line.splitlines()) for line in outputs["translation"].numpy()
+    ]
+    assert text.encode().split(b"\n") == [*expected, b""]
+    settings = json.loads((tmp_path / "export/1/search.json").read_text())
+    assert (settings["beam_size"], settings["max_extra_length"]) == (2, 3)
+
+
+def test_refuses_in_one_line(
+    run_dir, export_dir, tmp_path, capsys, monkeypatch
+):
+    arguments = ["--run-dir", run_dir, "--export-dir"]
+    ours = ["--format", "ctranslate2"]
+
+    line = refusal(
+        capsys, export_command.main, [*arguments, tmp_path, "--precision=int8"]
+    )
+    assert "--precision must be float32 or bfloat16 with --format" in line
+    assert "Received: int8" in line
+    for option in ("--xla", "--align-layer=0", "--model-name=a"):
+        line = refusal(
+            capsys, export_command.main, [*arguments, tmp_path, *ours, option]
+        )
+        name = option.split("=")[0]
+        assert f"{name} must be left out with --format ctranslate2" in line
+    line = refusal(
+        capsys,
+        export_command.main,
+        [*arguments, export_dir, *ours, "--version=2"],
+    )
+    assert "--export-dir must be a folder for one format" in line
+    write(run_dir, tmp_path)
+    line = refusal(
+        capsys,
+        export_command.main,
+        [*arguments, tmp_path, *ours, "--version=1"],
+    )
+    assert "--version must be a number that is not taken" in line
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    line = refusal(
+        capsys, export_command.main, [*arguments, tmp_path / "new", *ours]
+    )
+    assert "needs `pip install ctranslate2" in line
+    line = refusal(capsys, translate.main, ["--export-dir", tmp_path])
+    assert "needs `pip install ctranslate2" in line
+    assert not (tmp_path / "new").exists()
+
+
+def test_refuses_a_folder_without_it(tmp_path):
+    with pytest.raises(UserError, match="`python -m export` wrote"):
+        load_translate(tmp_path)
+
+
+def test_refuses_a_damaged_one(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "model.bin").write_bytes(b"half")
+
+    with pytest.raises(UserError, match=r"1 must be whole\. Received: File"):
+        load_translate(tmp_path)

@@ -1,0 +1,368 @@
+"""Tests of `export.client` and `python -m export.translate --server`."""
+
+import contextlib
+import json
+import re
+import socket
+import sys
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from command_line.errors import UserError
+from export import client
+from export import evaluate
+from export import translate
+from export.bundle.saved_model import load_translate
+from tests.conftest import SENTENCES
+from tests.export.test_translate import refusal
+from tests.export.test_translate import translated
+from tests.helpers.batching_session import ServerError
+from tests.helpers.model_server import serve_grpc
+from tests.helpers.model_server import serve_rest
+
+SERVE = {"grpc": serve_grpc, "rest": serve_rest}
+PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)
+Status = grpc.StatusCode
+
+
+class Capitals:
+    """Stands where a `Servable` would: translates into capitals.
+
+    Args:
+        answers: What the first requests meet, in turn: a status with which
+            they fail, or seconds for which they wait.
+    """
+
+    version = 1
+
+    def __init__(self, *answers):
+        signature = meta_graph_pb2.SignatureDef()
+        signature.inputs["text"].dtype = tf.string.as_datatype_enum
+        self.signatures = {"serving_default": signature}
+        self._answers = list(answers)
+        self._lock = threading.Lock()
+        self.running = self.most_running = self.count = 0
+
+    def check_model(self, name, version=None):
+        if name != "translator":
+            raise ServerError(Status.NOT_FOUND, f"Servable not found: {name}")
+
+    def predict(self, signature_name, inputs, output_filter=()):
+        with self._lock:
+            self.count += 1
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+            answer = self._answers.pop(0) if self._answers else 0
+        try:
+            if isinstance(answer, Status):
+                raise ServerError(answer, "two\nlines")
+            time.sleep(answer)
+        finally:
+            with self._lock:
+                self.running -= 1
+        text = [line.upper() for line in inputs["text"]]
+        return {
+            "translation": np.array(text, object),
+            "score": np.zeros(len(text), np.float32),
+            "truncated": np.zeros(len(text), bool),
+        }
+
+
+@pytest.fixture
+def serve():
+    """Starts a server of `Capitals`; returns it and its address."""
+    with contextlib.ExitStack() as stack:
+
+        def start(protocol, *answers):
+            servable = Capitals(*answers)
+            address = stack.enter_context(SERVE[protocol](servable))
+            return servable, address
+
+        yield start
+
+
+def connect(protocol, address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
+    send = client.PROTOCOLS[protocol](address, "translator", timeout)
+    return client.Client(send, in_flight, pauses)
+
+
+def translations(outputs):
+    return outputs["translation"].numpy().tolist()
+
+
+@PROTOCOLS
+def test_translates_as_the_export_does(
+    protocol, servable, export_dir, tmp_path
+):
+    lines = [*(s.encode() for s in SENTENCES), b"", b"\xff no UTF-8", b"a\0b"]
+    expected = load_translate(export_dir)(lines)["translation"].numpy()
+    (tmp_path / "in").write_bytes(b"\n".join(lines) + b"\n")
+
+    with SERVE[protocol](servable) as address:
+        translate.main(
+            [
+                *("--server", address, "--protocol", protocol),
+                *("--batch-tokens", "20"),
+                *("--input", str(tmp_path / "in")),
+                *("--output", str(tmp_path / "out")),
+            ]
+        )
+
+    expected = [b" ".join(text.splitlines()) for text in expected]
+    assert (tmp_path / "out").read_bytes() == b"\n".join([*expected, b""])
+
+
+def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
+    parameters = (export_dir / "batching_parameters.txt").read_text()
+    (limit,) = re.findall(r"max_batch_size { value: (\d+) }", parameters)
+    lines = [b"Two cats."] * 100
+    (expected,) = load_translate(export_dir)(lines[:1])["translation"].numpy()
+    batching = servable.with_batching(max_batch_size=int(limit))
+
+    with serve_grpc(batching) as address:
+        found = translated(connect("grpc", address), lines, 1024)
+
+        assert list(found) == [expected] * 100
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"200 OK\r\nContent-Length: 99\r\n\r\n{", r"answers.*IncompleteRead"),
+        (b"200 OK\r\nContent-Length: 2\r\n\r\n[]", r"of this model.*\[\]"),
+        (b"200 OK\r\nContent-Length: 2\r\n\r\nok", "of this model.*ok"),
+        (
+            b'200 OK\r\nContent-Length: 23\r\n\r\n{"outputs": {"y": [1]}}\n',
+            "of this model.*without `translation`",
+        ),
+        (b"404 No\r\nContent-Length: 3\r\n\r\na\xff!", "404: a.!"),
+    ],
+)
+def test_an_answer_that_is_none_is_one_line(answer, error):
+    with socket.create_server(("localhost", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def serve_once():
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 " + answer)
+
+        thread = threading.Thread(target=serve_once)
+        thread.start()
+        with pytest.raises(UserError, match=error):
+            connect("rest", f"localhost:{port}", pauses=())([b"a"])
+        thread.join()
+
+
+@PROTOCOLS
+def test_keeps_the_order_with_many_batches_in_flight(protocol, serve):
+    pauses = np.random.default_rng(0).uniform(0.001, 0.05, 30)
+    capitals, address = serve(protocol, *pauses)
+    lines = [b"line %d" % i for i in range(40)]
+
+    found = translated(connect(protocol, address, in_flight=3), lines, 1)
+
+    assert list(found) == [line.upper() for line in lines]
+    assert capitals.most_running == 3
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "status", [Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED]
+)
+def test_tries_again_where_the_server_may_come_back(protocol, status, serve):
+    capitals, address = serve(protocol, status, status)
+
+    assert translations(connect(protocol, address)([b"a"])) == [b"A"]
+    assert capitals.count == 3
+
+
+@PROTOCOLS
+def test_gives_up_in_one_line(protocol, serve):
+    capitals, address = serve(protocol, *[Status.UNAVAILABLE] * 3)
+
+    with pytest.raises(UserError, match=r"answers.*two.*lines.*\(tries: 3\)$"):
+        connect(protocol, address)([b"a"])
+
+    assert capitals.count == 3
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "status",
+    [Status.INVALID_ARGUMENT, Status.INTERNAL, Status.RESOURCE_EXHAUSTED],
+)
+def test_does_not_repeat_what_would_fail_again(protocol, status, serve):
+    capitals, address = serve(protocol, status)
+
+    with pytest.raises(UserError, match="must name a server of this model"):
+        connect(protocol, address)([b"a"])
+
+    assert capitals.count == 1
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"translation": np.zeros(2, np.float32)},
+        {"translation": np.array([b"A"], object)},
+        {"truncated": np.zeros([2, 1], bool)},
+    ],
+)
+def test_another_model_is_refused_in_one_line(
+    protocol, serve, change, tmp_path, capsys
+):
+    capitals, address = serve(protocol)
+    predict = capitals.predict
+    capitals.predict = lambda *args: {**predict(*args), **change}
+    (tmp_path / "in").write_text("a\nb\n")
+    arguments = ["--server", address, "--protocol", protocol]
+
+    line = refusal(
+        capsys, translate.main, [*arguments, "--input", tmp_path / "in"]
+    )
+
+    (name,) = change
+    assert "--server must name a server of this model. Received: " in line
+    assert f"an answer without `{name}` for each text" in line
+
+
+@PROTOCOLS
+def test_waits_no_longer_than_the_timeout(protocol, serve):
+    capitals, address = serve(protocol, 1.5, 0)
+    patient = connect(protocol, address, timeout=0.4)
+    hasty = connect(protocol, address, timeout=0.4, pauses=())
+
+    assert translations(patient([b"a"])) == [b"A"]
+    assert capitals.count > 1
+    capitals._answers = [1.5]
+    with pytest.raises(UserError, match=r"\(tries: 1\)"):
+        hasty([b"a"])
+
+
+@PROTOCOLS
+def test_waits_for_a_server_that_starts_late(protocol):
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    late = connect(protocol, f"localhost:{port}", pauses=[0.3] * 30)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(late([b"a"])))
+
+    thread.start()
+    time.sleep(0.5)
+    with SERVE[protocol](Capitals(), port):
+        thread.join(timeout=20)
+
+    assert translations(found[0]) == [b"A"]
+
+
+def test_an_error_ends_the_waiting_of_all_batches():
+    def send(text):
+        if text == [b"wrong"]:
+            raise UserError("wrong")
+        raise client.ServerUnavailableError("away")
+
+    waiting = client.Client(send, in_flight=2, pauses=[60])
+
+    started = time.monotonic()
+    with pytest.raises(UserError, match="wrong"):
+        list(waiting.map([[b"wrong"], [b"a"], [b"b"]]))
+    with pytest.raises(UserError, match="away"):
+        waiting([b"a"])
+
+    assert time.monotonic() - started < 30
+
+
+def test_sends_no_more_batches_than_may_be_in_flight():
+    taken = []
+
+    def batches():
+        for place in range(9):
+            taken.append(place)
+            yield [b"a"]
+
+    def send(text):
+        return {
+            "translation": tf.constant(text),
+            "truncated": tf.fill(1, False),
+        }
+
+    answers = client.Client(send, in_flight=3, pauses=()).map(batches())
+    next(answers)
+
+    assert len(taken) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--server=nowhere"], "--server must be HOST:PORT. Received: nowhere"),
+        (["--server=:1"], "--server must be HOST:PORT"),
+        (["--server=a:b"], "--server must be HOST:PORT"),
+        (["--server=a:1", "--timeout=0"], "--timeout must be above 0"),
+        (["--server=a:1", "--timeout=nan"], "--timeout must be above 0"),
+        (["--server=a:1", "--in-flight=0"], "--in-flight must be 1 or more"),
+        (
+            ["--server=a:1", "--batch-tokens=0"],
+            "--batch-tokens must be 1 or more",
+        ),
+    ],
+)
+def test_refuses_arguments_in_one_line(capsys, arguments, message):
+    assert message in refusal(capsys, translate.main, arguments)
+
+
+@PROTOCOLS
+def test_the_command_refuses_in_one_line(
+    protocol, serve, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(client, "PAUSES", ())
+    _, address = serve(protocol)
+    (tmp_path / "in").write_bytes(b"a\n" * 9)
+    rest = ["--protocol", protocol, "--input", tmp_path / "in"]
+    with socket.create_server(("localhost", 0)) as free:
+        nobody = f"localhost:{free.getsockname()[1]}"
+
+    line = refusal(
+        capsys,
+        translate.main,
+        ["--server", address, "--model-name", "ü/x", *rest],
+    )
+    assert "server of this model" in line
+    line = refusal(capsys, translate.main, ["--server", nobody, *rest])
+    assert "server that answers" in line
+    other = {"grpc": "rest", "rest": "grpc"}[protocol]
+    _, other_address = serve(other)
+    refusal(capsys, translate.main, ["--server", other_address, *rest])
+
+
+def test_grpc_without_its_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
+
+    with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
+        client.over_grpc("localhost:1", "translator", 1)
+
+
+def test_evaluates_a_server(serve, tmp_path, capsys):
+    _, address = serve("rest")
+    (tmp_path / "source").write_text("\n".join(SENTENCES) + "\n")
+    (tmp_path / "reference").write_text("\n".join(SENTENCES).upper() + "\n")
+
+    evaluate.main(
+        [
+            *("--server", address, "--protocol", "rest", "--json"),
+            *("--source", str(tmp_path / "source")),
+            *("--reference", str(tmp_path / "reference")),
+        ]
+    )
+
+    results = json.loads(capsys.readouterr().out)
+    assert results["bleu"]["score"] == pytest.approx(100)

@@ -1,0 +1,209 @@
+"""A stand-in for TF Serving: gRPC and REST, by the rules of its source.
+
+    python -m tests.model_server --export-dir exports/mine --port 8500 \
+        --rest-api-port 8501
+
+No performance, one model, one version: for tests, and for trying a client
+where there is no `tensorflow_model_server`.
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import http.server
+import json
+import re
+import sys
+import threading
+
+import grpc
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2
+from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+from tests.helpers import rest_json
+from tests.helpers.batching_session import ServerError
+from tests.helpers.servable import Servable
+
+Status = grpc.StatusCode
+# `ToHTTPStatusCode` of model_servers/http_server.cc.
+HTTP_CODES = {
+    Status.INVALID_ARGUMENT: 400,
+    Status.FAILED_PRECONDITION: 400,
+    Status.OUT_OF_RANGE: 400,
+    Status.NOT_FOUND: 404,
+    Status.RESOURCE_EXHAUSTED: 429,
+    Status.UNIMPLEMENTED: 501,
+    Status.UNAVAILABLE: 503,
+    Status.DEADLINE_EXCEEDED: 504,
+}
+# `prediction_api_regex_` of model_servers/http_rest_api_handler.cc.
+PREDICT = re.compile(
+    r"/v1/models/([^/:]+)(?:/versions/(\d+))?:predict", re.IGNORECASE
+)
+NUM_THREADS = 16
+
+
+class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers `Predict`."""
+
+    def __init__(self, servable):
+        self._servable = servable
+
+    def Predict(self, request, context):  # noqa: N802  The proto's name.
+        spec, servable = request.model_spec, self._servable
+        version = spec.version.value if spec.HasField("version") else None
+        try:
+            servable.check_model(spec.name, version)
+            outputs = servable.predict(
+                spec.signature_name,
+                {
+                    name: tf.make_ndarray(proto)
+                    for name, proto in request.inputs.items()
+                },
+                list(request.output_filter),
+            )
+        except ServerError as error:
+            context.abort(error.code, str(error))
+        response = predict_pb2.PredictResponse()
+        response.model_spec.name = spec.name
+        response.model_spec.version.value = servable.version
+        response.model_spec.signature_name = (
+            spec.signature_name or "serving_default"
+        )
+        for name, value in outputs.items():
+            write_fields(value, response.outputs[name])
+        return response
+
+
+def write_fields(value, proto):
+    """Writes an array as the server does, one field a type (`AsProtoField`).
+
+    `tf.make_tensor_proto` would write numbers as raw bytes, and a client that
+    reads only those would fail at the server.
+    """
+    dtype = tf.dtypes.as_dtype(
+        "string" if value.dtype.kind == "O" else value.dtype
+    )
+    proto.dtype = dtype.as_datatype_enum
+    for size in value.shape:
+        proto.tensor_shape.dim.add().size = size
+    field = {
+        tf.string: proto.string_val,
+        tf.float32: proto.float_val,
+        tf.int32: proto.int_val,
+        tf.bool: proto.bool_val,
+    }[dtype]
+    field.extend(value.ravel().tolist())
+
+
+@contextlib.contextmanager
+def serve_grpc(servable, port=0):
+    """Serves on localhost while the context lasts; yields `"host:port"`."""
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(NUM_THREADS))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        PredictionService(servable), server
+    )
+    port = server.add_insecure_port(f"localhost:{port}")
+    server.start()
+    try:
+        yield f"localhost:{port}"
+    finally:
+        server.stop(grace=None).wait()
+
+
+class HTTPServer(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+        # Else a client has hung up, which is no error of the server.
+
+
+@contextlib.contextmanager
+def serve_rest(servable, port=0):
+    """Serves on localhost while the context lasts; yields `"host:port"`."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            length = int(self.headers.get("Content-Length", 0))
+            code, body = answer_rest(
+                servable, self.path, self.rfile.read(length)
+            )
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    server = HTTPServer(("localhost", port), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield f"localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def answer_rest(servable, path, body):
+    """Returns status code and body of the answer to a POST request."""
+    try:
+        match = PREDICT.fullmatch(path)
+        if not match:
+            raise ServerError(
+                Status.INVALID_ARGUMENT, f"Malformed request: POST {path}"
+            )
+        name, version = match.groups()
+        servable.check_model(name, int(version) if version else None)
+        signature, inputs, is_row = rest_json.read_request(
+            body, servable.signatures
+        )
+        outputs = servable.predict(signature, inputs)
+        return 200, rest_json.write_response(outputs, is_row)
+    except ServerError as error:
+        code = HTTP_CODES.get(error.code, 500)
+        return code, json.dumps({"error": str(error)}).encode()
+
+
+def parse_arguments(argv=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.model_server",
+        description="Serves an export by the rules of TF Serving.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--export-dir", required=True, help="what to serve")
+    parser.add_argument("--port", type=int, default=8500, help="of gRPC")
+    parser.add_argument(
+        "--rest-api-port", type=int, default=8501, help="of REST"
+    )
+    parser.add_argument(
+        "--model-name", default="translator", help="name of the model"
+    )
+    parser.add_argument(
+        "--enable-batching",
+        action="store_true",
+        help="run simultaneous requests of one signature together",
+    )
+    return parser.parse_args(argv)
+
+
+def main(argv=None):
+    args = parse_arguments(argv)
+    servable = Servable(args.export_dir, args.model_name)
+    if args.enable_batching:
+        servable = servable.with_batching()
+    with (
+        serve_grpc(servable, args.port) as grpc_address,
+        serve_rest(servable, args.rest_api_port) as rest_address,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
+        print(f"gRPC on {grpc_address}, REST on {rest_address}", flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""A SavedModel as TF Serving holds it: a Session, and rules for requests.
+
+The rules are those of release 2.20: `servables/tensorflow/predict_util.cc`
+of tensorflow/serving and `cc/saved_model/util.cc` of tensorflow.
+"""
+
+import copy
+import pathlib
+
+import grpc
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  The stock server links its ops.
+
+from tests.helpers.batching_session import BatchingSession
+from tests.helpers.batching_session import ServerError
+
+Status = grpc.StatusCode
+CODES = {status.value[0]: status for status in Status}
+
+
+class Servable:
+    """The newest version of an export.
+
+    Args:
+        export_dir: The folder that `python -m export` wrote.
+        name: String, under which the server offers it.
+    """
+
+    def __init__(self, export_dir, name="translator"):
+        folders = pathlib.Path(export_dir).glob("*/saved_model.pb")
+        self.name = name
+        self.version = max(int(path.parent.name) for path in folders)
+        self._session = tf.compat.v1.Session(graph=tf.Graph())
+        with self._session.graph.as_default():
+            meta = tf.compat.v1.saved_model.loader.load(
+                self._session,
+                ["serve"],
+                str(pathlib.Path(export_dir) / str(self.version)),
+            )
+        self._session.graph.finalize()  # Nothing may grow.
+        self.signatures = dict(meta.signature_def)
+        self.run = self._run_session
+
+    def with_batching(self, **options):
+        """Returns a servable of the same Session behind a `BatchingSession`."""
+        twin = copy.copy(self)
+        twin.batching = BatchingSession(
+            self._run_session, self.signatures.values(), **options
+        )
+        twin.run = twin.batching.run
+        return twin
+
+    def check_model(self, name, version=None):
+        """Refuses a model or version that is not there."""
+        if name == self.name and version in (None, self.version):
+            return
+        wanted = "Latest" if version is None else "Specific"
+        arguments = name if version is None else f"{name}, {version}"
+        raise ServerError(
+            Status.NOT_FOUND,
+            f"Servable not found for request: {wanted}({arguments})",
+        )
+
+    def predict(self, signature_name, inputs, output_filter=()):
+        """Runs a signature.
+
+        Args:
+            signature_name: String; `""` means `"serving_default"`.
+            inputs: Dict from input to array.
+            output_filter: Names of outputs; none means all.
+
+        Returns:
+            Dict from output to array.
+
+        Raises:
+            ServerError: What the server would answer.
+        """
+        signature_name = signature_name or "serving_default"
+        if signature_name not in self.signatures:
+            raise ServerError(
+                Status.FAILED_PRECONDITION,
+                f'Serving signature key "{signature_name}" not found.',
+            )
+        signature = self.signatures[signature_name]
+        feeds = fill_inputs(signature, inputs)
+        for name in output_filter:
+            if name not in signature.outputs:
+                raise ServerError(
+                    Status.INVALID_ARGUMENT,
+                    f"output tensor alias not found in signature: {name}",
+                )
+        names = list(output_filter) or sorted(signature.outputs)
+        fetches = [signature.outputs[name].name for name in names]
+        return dict(zip(names, self.run(feeds, fetches), strict=True))
+
+    def _run_session(self, feeds, fetches):
+        try:
+            return self._session.run(fetches, feeds)
+        except tf.errors.OpError as error:
+            raise ServerError(CODES[error.error_code], error.message) from error
+        except ValueError as error:  # Python's check of the shapes.
+            raise ServerError(Status.INVALID_ARGUMENT, str(error)) from error
+
+
+def fill_inputs(signature, inputs):
+    """Returns a dict from tensor name to array, defaults filled in."""
+    too_few = len(inputs) < len(signature.inputs) and not signature.defaults
+    if too_few or len(inputs) > len(signature.inputs):
+        extra = sorted(set(inputs) - set(signature.inputs))
+        missing = sorted(set(signature.inputs) - set(inputs))
+        raise ServerError(
+            Status.INVALID_ARGUMENT,
+            "input size does not match signature: "
+            f"{len(inputs)}!={len(signature.inputs)}. Sent extra: {extra}. "
+            f"Missing but required: {missing}.",
+        )
+    feeds = {}
+    for name, info in signature.inputs.items():
+        if name in inputs:
+            value = inputs[name]
+        elif name in signature.defaults:
+            value = tf.make_ndarray(signature.defaults[name])
+        else:
+            raise ServerError(
+                Status.INVALID_ARGUMENT,
+                f"Signature input alias: {name}(feed name: {info.name}) not "
+                "found in request and no default value provided.",
+            )
+        feeds[info.name] = check_type(value, info)
+    if not set(inputs) <= set(signature.inputs):
+        raise ServerError(
+            Status.INVALID_ARGUMENT,
+            f"Inputs contains invalid name. Request input: {sorted(inputs)}",
+        )
+    return feeds
+
+
+def check_type(value, info):
+    """Refuses another type, as the function's argument in the graph does."""
+    value = np.asarray(value)
+    wanted = tf.dtypes.as_dtype(info.dtype)
+    received = tf.dtypes.as_dtype(
+        "string" if value.dtype.kind in "OSU" else value.dtype
+    )
+    if received != wanted:
+        raise ServerError(
+            Status.INVALID_ARGUMENT,
+            f"Expects arg[0] to be {wanted.name} but {received.name} is "
+            "provided",
+        )
+    return value

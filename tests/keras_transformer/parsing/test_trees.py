@@ -1,0 +1,179 @@
+"""Tests of `keras_transformer.parsing.trees`."""
+
+import gzip
+import random
+
+import pytest
+
+from command_line.errors import UserError
+from keras_transformer.parsing.mending import restore
+from keras_transformer.parsing.trees import Tree
+from keras_transformer.parsing.trees import read_trees
+from tests.helpers import treebank
+
+CAT = "(S (NP (DT A) (NN cat)) (VP (VBZ sleeps)))"
+CAT_TREE = Tree(
+    ("A", "cat", "sleeps"),
+    ("DT", "NN", "VBZ"),
+    ("(S", "(NP", "XX", "XX", ")NP", "(VP", "XX", ")VP", ")S"),
+)
+
+
+@pytest.fixture
+def trees_of(tmp_path):
+    """Writes a file and reads the trees in it."""
+
+    def read(content):
+        path = tmp_path / "trees"
+        path.write_bytes(
+            content.encode() if isinstance(content, str) else content
+        )
+        return list(read_trees(path))
+
+    return read
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CAT,
+        f"( {CAT})\n",
+        f"(ROOT {CAT})",
+        f"(TOP\n  {CAT}\n)\n\n",
+        f"( (TOP {CAT}))",
+        f"(ROOT (S1 {CAT}))",
+        CAT.replace(" ", "\r\n\t"),
+        CAT.replace(" ", "")
+        .replace("DTA", "DT A")
+        .replace("NNc", "NN c")
+        .replace("VBZs", "VBZ s"),
+        CAT.replace("NP", "NP-SBJ-1").replace("VP", "VP=2"),
+        CAT.replace("(VBZ", "(NP-SBJ (-NONE- *T*-1)) (-NONE- 0) (VBZ"),
+        gzip.compress(CAT.encode(), mtime=0),
+        f"\ufeff{CAT}",
+    ],
+)
+def test_reads_the_forms_that_treebanks_have(trees_of, content):
+    assert trees_of(content) == [CAT_TREE]
+
+
+def test_reads_one_tree_behind_the_other(trees_of):
+    assert (
+        trees_of(f"{CAT} {CAT}\n\n(ROOT {CAT}\n)(TOP{CAT})") == [CAT_TREE] * 4
+    )
+
+
+def test_keeps_what_stands_beside_each_other_below_the_root(trees_of):
+    (tree,) = trees_of("(ROOT (NP (NN One)) (. .) (S (NN two)))")
+
+    assert tree.symbols == ("(NP", "XX", ")NP", "XX", "(S", "XX", ")S")
+    assert str(tree) == "(TOP (NP (NN One)) (. .) (S (NN two)))"
+
+
+def test_a_single_word_is_a_tree(trees_of):
+    assert (
+        trees_of("(UH Yes)(ROOT (UH Yes))")
+        == [Tree(("Yes",), ("UH",), ("XX",))] * 2
+    )
+
+
+def test_a_sentence_of_traces_has_no_words(trees_of):
+    (tree,) = trees_of("(ROOT (S (NP (-NONE- *))))")
+
+    assert tree == Tree((), (), ())
+
+
+def test_words_hold_parentheses_as_they_are(trees_of):
+    (tree,) = trees_of("(S (-LRB- -LRB-) (NN cat-LRB-s-RRB-) (-RRB- -RRB-))")
+
+    assert tree.words == ("(", "cat(s)", ")")
+    assert tree.tags == ("-LRB-", "NN", "-RRB-")
+    assert str(tree) == (
+        "(TOP (S (-LRB- -LRB-) (NN cat-LRB-s-RRB-) (-RRB- -RRB-)))"
+    )
+
+
+def test_a_tag_has_no_slash(trees_of):
+    (tree,) = trees_of("(S (NN/VB run))")
+
+    assert tree.tags == ("NN|VB",)
+    assert restore(tree.linearize(), tree.words) == (tree, frozenset())
+
+
+def test_words_are_as_they_were_before_the_treebank_wrote_them(trees_of):
+    (tree,) = trees_of(r"(NP (CD 1\/2) (SYM \*) (NN -LCB-a-RSB-) (NN \a))")
+
+    assert tree.words == ("1/2", "*", "{a]", r"\a")
+
+
+def test_a_hard_space_is_part_of_a_word(trees_of):
+    (tree,) = trees_of("(S (CD 10\u00a0000) (NN\u3000 x\u2028y))")
+
+    assert tree.words == ("10\u00a0000", "x\u2028y")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("(S (NN a)", r"1 are open at the end. Received: .*line 1"),
+        (f"{CAT}\n\n(S (NN a)\n", "open at the end. Received: .*line 3"),
+        (f"{CAT}\n{CAT})\n", r"must begin with \(. Received: .*line 2, \)"),
+        (f"{CAT}\nhello\n", r"must begin with \(. .*line 2, hello"),
+        ("(S (NN a) b)", "label and brackets, or a tag and a word.*… b"),
+        ("\n(NP the cat)", r"tag and a word.*line 2, … \( NP the cat \)"),
+        ("(NP (NN))", r"tag and a word.*… \( NN \) \)"),
+        ("()", "tag and a word"),
+        ("(())", "tag and a word"),
+        ("(ROOT)", "tag and a word"),
+        ("(S ((NN a)))", r"tag and a word.*… \( \( NN a"),
+        (f"(ROOT {CAT}\n(ROOT {CAT}))", "a whole tree. .*line 1, ROOT within"),
+        ("(S (TOP (NN a)))", "TOP must stand around a whole tree"),
+        ("\n\n", "must hold one. Received: .*trees"),
+        (b"", "may not be empty"),
+        (b"(S (NN \xff))", "must be UTF-8.*line 1, byte 0xff"),
+    ],
+)
+def test_refuses_what_is_no_tree(trees_of, content, message):
+    with pytest.raises(UserError, match=message):
+        trees_of(content)
+
+
+def test_refuses_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(UserError, match="no such file: .*none"):
+        list(read_trees(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_trees_come_back_but_for_what_is_stripped(trees_of, seed):
+    chance = random.Random(seed)
+    drawn = [
+        treebank.draw_tree(chance, chance.randint(1, 30)) for _ in range(10)
+    ]
+    decorated = [f"(ROOT {treebank.write_decorated(chance, t)})" for t in drawn]
+
+    trees = trees_of("\n".join(decorated))
+
+    for tree, expected in zip(trees, drawn, strict=True):
+        assert tree.linearize() == treebank.linearise(expected)
+        assert str(tree) == f"(TOP {treebank.write(expected)})"
+        assert restore(tree.linearize(), tree.words) == (tree, frozenset())
+        assert sorted(tree.constituents()) == sorted(spans(expected))
+
+
+def spans(tree, start=0):
+    """Returns label, first word and end of each constituent, by recursion."""
+    found = [(tree[0], start, start + len(treebank.words(tree)))]
+    for child in tree[1:]:
+        if isinstance(child, list):
+            found += spans(child, start)
+        start += len(treebank.words(child))
+    return found
+
+
+def test_a_written_word_has_no_blanks():
+    tree = Tree(
+        ("10\u00a0000", "(s)"), ("CD", "NN"), ("(NP", "XX", "XX", ")NP")
+    )
+
+    assert tree.linearize() == "(NP 10000/CD -LRB-s-RRB-/NN )NP"
+    assert restore(tree.linearize(), tree.words) == (tree, frozenset())

@@ -1,0 +1,738 @@
+"""Tests of `keras_transformer.search.graph_search`.
+
+The searches here are written again, in plain Python and float64, from the
+docstring of `beam_search`. Models are tables of logits, `(L, V, V)`: the next
+token depends on the position and on the last token.
+"""
+
+import functools
+import itertools
+import math
+
+import hypothesis
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import strategies as st
+
+import keras_transformer
+from keras_transformer.search.graph_search import beam_search
+
+PADDING = 0
+END = 1
+BEGIN = 3
+NEVER = (PADDING, BEGIN)
+
+# Reproducible; a search is slow when the machine is busy.
+settings = functools.partial(
+    hypothesis.settings, derandomize=True, deadline=None
+)
+seeds = st.integers(0, 2**32 - 1)
+# How sure the model is: nearly uniform, ordinary, nearly deterministic.
+spreads = st.sampled_from([0.3, 1.0, 3.0, 10.0])
+alphas = st.floats(-1.0, 2.0, width=32)
+
+
+def random_tables(seed, spread, shape):
+    """Float32 logits with, here and there, a token that cannot follow."""
+    rng = np.random.default_rng(seed)
+    tables = spread * rng.normal(size=shape)
+    impossible = rng.random(shape) < 0.05
+    impossible[..., END] = False
+    return np.where(impossible, -np.inf, tables).astype("float32")
+
+
+def log_softmax(logits):
+    logits = np.asarray(logits, "float64")
+    top = logits.max(axis=-1, keepdims=True)
+    total = np.exp(logits - top).sum(axis=-1, keepdims=True)
+    return logits - top - np.log(total)
+
+
+def penalty(length, alpha):
+    return ((5 + length) / 6) ** float(alpha)
+
+
+def score(log_probabilities, ids, alpha):
+    """Normalized log-probability of a sequence that ends in `END`."""
+    before = (BEGIN, *ids)
+    total = sum(
+        log_probabilities[index, before[index], token]
+        for index, token in enumerate(ids)
+    )
+    return total / penalty(len(ids), alpha)
+
+
+def every_sequence(vocabulary_size, limit, never=NEVER):
+    others = set(range(vocabulary_size)) - {END, *never}
+    for length in range(1, limit + 1):
+        for body in itertools.product(sorted(others), repeat=length - 1):
+            yield (*body, END)
+
+
+def exhaustive_search(table, limit, alpha, never=NEVER):
+    """Returns `(score, ids)` of each possible sequence, best first."""
+    log_probabilities = log_softmax(table)
+    found = [
+        (score(log_probabilities, ids, alpha), ids)
+        for ids in every_sequence(table.shape[-1], limit, never)
+    ]
+    return sorted((f for f in found if f[0] > -np.inf), reverse=True)
+
+
+def plain_beam_search(table, beam_size, limit, alpha, num_hypotheses):
+    """Beam search that goes on to the limit, whatever it has found.
+
+    Returns:
+        `(score, ids)` of each finished hypothesis, best first; the number of
+        steps after which the bound of the docstring ends the search; and how
+        near a choice or a stop came to the other outcome.
+    """
+    log_probabilities = log_softmax(table)
+    live, finished, needed, gap = [((), 0.0)], [], None, np.inf
+    for index in range(limit):
+        allowed = [t for t in range(table.shape[-1]) if t not in NEVER]
+        choices = [
+            ((*ids, token), total + log_probabilities[index, last, token])
+            for ids, total in live
+            for last in [ids[-1] if ids else BEGIN]
+            for token in ([END] if index + 1 == limit else allowed)
+        ]
+        choices = [c for c in choices if c[1] > -np.inf]
+        choices.sort(key=lambda choice: -choice[1])
+        if len(choices) > beam_size:
+            gap = min(gap, choices[beam_size - 1][1] - choices[beam_size][1])
+        kept = choices[:beam_size]
+        live = [c for c in kept if c[0][-1] != END]
+        finished += [
+            (total / penalty(len(ids), alpha), ids)
+            for ids, total in kept
+            if ids[-1] == END
+        ]
+        finished.sort(reverse=True)
+        ahead = index + 2 if alpha < 0 else limit
+        hope = live[0][1] / penalty(ahead, alpha) if live else -np.inf
+        worst = [*[s for s, _ in finished], *[-np.inf] * num_hypotheses][
+            num_hypotheses - 1
+        ]
+        if needed is None:
+            if hope > -np.inf:
+                gap = min(gap, abs(hope - worst))
+            if hope <= worst:
+                needed = index + 1
+    return finished, needed, gap
+
+
+def table_step(tables, beam_size, count=None):
+    """Returns `next_step` and its state, the sentence of each row."""
+    sentences = tf.repeat(tf.range(tf.shape(tables)[0]), beam_size)
+
+    def next_step(ids, index, sentences):
+        if count is not None:
+            count.assign_add(1)
+        index = tf.fill(tf.shape(ids), index)
+        rows = tf.stack([sentences, index, ids], axis=1)
+        return tf.gather_nd(tables, rows), sentences
+
+    return next_step, sentences
+
+
+@functools.cache
+def traced_search(num_hypotheses=None, never=NEVER):
+    """One graph for all batches, beams, tables, penalties and limits."""
+    count = tf.Variable(0)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, None, None], tf.float32),
+            tf.TensorSpec([], tf.int32),
+            tf.TensorSpec([None], tf.float32),
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None, None], tf.int32),
+        ]
+    )
+    def search(tables, beam_size, length_penalty, max_lengths, prefix_ids):
+        count.assign(0)
+        next_step, state = table_step(tables, beam_size, count)
+        hypotheses = beam_search(
+            next_step,
+            state,
+            beam_size,
+            length_penalty,
+            max_lengths,
+            num_hypotheses=num_hypotheses,
+            forbidden_ids=never,
+            prefix_ids=prefix_ids,
+        )
+        return hypotheses, count.read_value()
+
+    return search
+
+
+def run_search(tables, beam_size, alpha, limits, prefixes=None, **kwargs):
+    """Returns `Hypotheses` of arrays and the number of steps taken."""
+    prefix_ids = np.zeros((len(limits), 0), "int32")
+    if prefixes is not None:
+        prefix_ids = tf.ragged.constant(prefixes, tf.int32, 1).to_tensor()
+    hypotheses, steps = traced_search(**kwargs)(
+        tables,
+        np.int32(beam_size),
+        np.broadcast_to(np.float32(alpha), len(limits)),
+        np.int32(limits),
+        prefix_ids,
+    )
+    return tf.nest.map_structure(lambda x: x.numpy(), hypotheses), int(steps)
+
+
+def sentence(hypotheses, index):
+    return type(hypotheses)(*[x[index] for x in hypotheses])
+
+
+def check_sentence(found, table, limit, alpha, expected_scores):
+    """Checks all that is returned for one sentence.
+
+    Each hypothesis is read and scored anew, so equal scores at each rank mean
+    equal hypotheses up to ties, which rounding may swap. The tolerance is
+    absolute, too: float32 logits of 30 leave no better log-probability.
+    """
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
+    log_probabilities = log_softmax(table)
+    filled = min(len(expected_scores), len(found.scores))
+    seen = set()
+    for rank in range(filled):
+        length = int(found.lengths[rank])
+        ids = tuple(int(i) for i in found.ids[rank, :length])
+        assert 1 <= length <= limit
+        assert ids.index(END) == length - 1
+        assert not set(ids) & set(NEVER)
+        assert not found.ids[rank, length:].any()
+        assert ids not in seen
+        seen.add(ids)
+        actual = score(log_probabilities, ids, alpha)
+        close(found.scores[rank], actual)
+        close(actual, expected_scores[rank])
+        last = (BEGIN, *ids)[length - 1]
+        allowed = table[length - 1, last].copy()
+        allowed[list(NEVER)] = -np.inf
+        at_limit = length == limit
+        assert found.truncated[rank] == (at_limit and allowed.argmax() != END)
+    check_fillers(sentence(found, slice(filled, None)))
+
+
+def check_fillers(found):
+    np.testing.assert_array_equal(found.scores, -np.inf)
+    np.testing.assert_array_equal(found.ids, PADDING)
+    np.testing.assert_array_equal(found.lengths, 0)
+    np.testing.assert_array_equal(found.truncated, False)
+
+
+def check_equal(found, expected):
+    """Equal, but for trailing padding and the last bits of the scores."""
+    width = min(found.ids.shape[-1], expected.ids.shape[-1])
+    np.testing.assert_array_equal(
+        found.ids[..., :width], expected.ids[..., :width]
+    )
+    assert not found.ids[..., width:].any()
+    assert not expected.ids[..., width:].any()
+    np.testing.assert_array_equal(found.lengths, expected.lengths)
+    np.testing.assert_array_equal(found.truncated, expected.truncated)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)
+
+
+# A beam as wide as the space finds what exhaustive search finds.
+
+
+@settings(max_examples=60)
+@hypothesis.given(
+    seed=seeds,
+    spread=spreads,
+    alpha=alphas,
+    limits=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+)
+def test_a_beam_that_holds_all_sequences_finds_all(seed, spread, alpha, limits):
+    # Three tokens may go on: 1 + 3 + 9 + 27 = 40 sequences within 4 tokens.
+    tables = random_tables(seed, spread, (len(limits), 4, 6, 6))
+
+    found, _ = run_search(tables, 40, alpha, limits)
+
+    assert found.ids.shape == (len(limits), 40, max(limits))
+    for index, limit in enumerate(limits):
+        expected = exhaustive_search(tables[index], limit, alpha)
+        check_sentence(
+            sentence(found, index),
+            tables[index],
+            limit,
+            alpha,
+            [score for score, _ in expected],
+        )
+        scores = found.scores[index]
+        assert np.sum(scores > -np.inf) == len(expected)
+        assert np.all(scores[1:] <= scores[:-1])
+
+
+@settings(max_examples=40)
+@hypothesis.given(
+    seed=seeds,
+    spread=spreads,
+    sentences=st.lists(
+        st.tuples(alphas, st.lists(st.sampled_from([2, 4, 5]), max_size=3)),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_each_sentence_has_its_own_penalty_and_prefix(seed, spread, sentences):
+    tables = random_tables(seed, spread, (len(sentences), 4, 6, 6))
+    own_alphas, prefixes = zip(*sentences, strict=True)
+
+    found, _ = run_search(
+        tables, 40, own_alphas, [4] * len(sentences), prefixes
+    )
+
+    for index, (alpha, prefix) in enumerate(sentences):
+        scores = [
+            score
+            for score, ids in exhaustive_search(tables[index], 4, alpha)
+            if list(ids[: len(prefix)]) == prefix
+        ]
+        here = sentence(found, index)
+        check_sentence(here, tables[index], 4, alpha, scores)
+        assert np.sum(here.scores > -np.inf) == len(scores)
+
+
+def test_a_prefix_may_hold_what_is_forbidden_behind_it():
+    tables = random_tables(3, 1.0, (1, 4, 6, 6))
+
+    found, _ = run_search(tables, 40, 0.6, [4], [[2, 4]], never=(*NEVER, 2))
+
+    scores = [
+        score
+        for score, ids in exhaustive_search(tables[0], 4, 0.6)
+        if ids[:2] == (2, 4) and 2 not in ids[2:]
+    ]
+    assert len(scores) == 3
+    np.testing.assert_allclose(
+        found.scores[0][found.scores[0] > -np.inf], scores, rtol=1e-5
+    )
+
+
+@settings(max_examples=60)
+@hypothesis.given(
+    seed=seeds,
+    spread=spreads,
+    alpha=alphas,
+    limits=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+)
+def test_a_search_that_may_stop_early_finds_the_best(
+    seed, spread, alpha, limits
+):
+    # Two tokens may go on: 31 sequences within 5 tokens.
+    tables = random_tables(seed, spread, (len(limits), 5, 5, 5))
+
+    found, _ = run_search(tables, 31, alpha, limits, num_hypotheses=3)
+
+    assert found.ids.shape == (len(limits), 3, max(limits))
+    for index, limit in enumerate(limits):
+        expected = exhaustive_search(tables[index], limit, alpha)
+        check_sentence(
+            sentence(found, index),
+            tables[index],
+            limit,
+            alpha,
+            [score for score, _ in expected],
+        )
+
+
+@pytest.mark.parametrize("never", [(), (0, 2, 3), (0, 3, 4, 99)])
+def test_only_forbidden_ids_are_never_chosen(never):
+    # With none forbidden, padding and begin are tokens like others.
+    table = random_tables(11, 1.0, (3, 5, 5))
+    table = np.where(np.isinf(table), -2.0, table).astype("float32")
+
+    found, _ = run_search(table[None], 21, 0.6, [3], never=never)
+
+    expected = exhaustive_search(table, 3, 0.6, never)
+    assert len(expected) == {(): 21, (0, 2, 3): 3, (0, 3, 4, 99): 3}[never]
+    filled = len(expected)
+    np.testing.assert_allclose(
+        found.scores[0, :filled], [score for score, _ in expected], rtol=1e-5
+    )
+    for ids, (_, wanted) in zip(found.ids[0], expected, strict=False):
+        assert tuple(ids) == (*wanted, *[0] * (3 - len(wanted)))
+    check_fillers(sentence(sentence(found, 0), slice(filled, None)))
+
+
+def test_forbidden_probability_goes_to_no_one():
+    # Padding and begin hold 0.3 and 0.2; the end symbol keeps its 0.1.
+    table = np.log([0.3, 0.1, 0.25, 0.2, 0.15]).astype("float32")
+    tables = np.broadcast_to(table, (1, 1, 5, 5))
+
+    found, _ = run_search(tables, 1, 0.0, [1])
+
+    np.testing.assert_allclose(found.scores, [[math.log(0.1)]], rtol=1e-5)
+
+
+# A beam of one is greedy search, whatever the length penalty.
+
+
+def greedy_search(table, limit):
+    ids = []
+    for index in range(limit):
+        logits = table[index, ids[-1] if ids else BEGIN].copy()
+        logits[list(NEVER)] = -np.inf
+        ids.append(int(logits.argmax()))
+        if ids[-1] == END:
+            return tuple(ids)
+    return (*ids[:-1], END)
+
+
+@settings(max_examples=40)
+@hypothesis.given(
+    seed=seeds,
+    spread=spreads,
+    alpha=alphas,
+    limits=st.lists(st.integers(1, 9), min_size=1, max_size=5),
+)
+def test_a_beam_of_one_is_greedy(seed, spread, alpha, limits):
+    tables = random_tables(seed, spread, (len(limits), 9, 7, 7))
+
+    found, _ = run_search(tables, 1, alpha, limits)
+
+    for index, limit in enumerate(limits):
+        ids = greedy_search(tables[index], limit)
+        padded = (*ids, *[0] * (max(limits) - len(ids)))
+        assert tuple(found.ids[index, 0]) == padded
+        expected = score(log_softmax(tables[index]), ids, alpha)
+        check_sentence(
+            sentence(found, index), tables[index], limit, alpha, [expected]
+        )
+
+
+# Narrow beams prune as the docstring says, and stop when it says.
+
+
+@pytest.mark.parametrize("num_hypotheses", [None, 1])
+def test_narrow_beams_prune_and_stop_as_described(num_hypotheses):
+    stops = []
+
+    @settings(max_examples=150)
+    @hypothesis.given(
+        seed=seeds,
+        spread=spreads,
+        alpha=alphas,
+        beam_size=st.integers(1, 5),
+        limits=st.lists(st.integers(1, 8), min_size=1, max_size=3),
+    )
+    def check(seed, spread, alpha, beam_size, limits):
+        tables = random_tables(seed, spread, (len(limits), 8, 9, 9))
+        size = num_hypotheses or beam_size
+        expected, needed, gaps = zip(
+            *[
+                plain_beam_search(table, beam_size, limit, alpha, size)
+                for table, limit in zip(tables, limits, strict=True)
+            ],
+            strict=True,
+        )
+        # Rounding may turn what is nearly a tie.
+        hypothesis.assume(min(gaps) > 1e-4)
+
+        found, steps = run_search(
+            tables, beam_size, alpha, limits, num_hypotheses=num_hypotheses
+        )
+
+        assert found.ids.shape == (len(limits), size, max(limits))
+        assert steps == max(needed)
+        stops.append((alpha > 0, steps < max(limits)))
+        for index, limit in enumerate(limits):
+            check_sentence(
+                sentence(found, index),
+                tables[index],
+                limit,
+                alpha,
+                [score for score, _ in expected[index]],
+            )
+
+    check()
+    # Both kinds of bound have stopped a search before its limit.
+    assert {(True, True), (False, True)} <= set(stops)
+
+
+def path_table(path_probability, length, limit=6):
+    """`end` at once, or the token 2 again and again and `end` as `length`th."""
+    table = np.full((limit, 5, 5), -np.inf, "float32")
+    table[..., END] = 0.0
+    table[0, BEGIN, END] = math.log(1 - path_probability)
+    table[0, BEGIN, 2] = math.log(path_probability)
+    table[1 : length - 1, 2, END] = -np.inf
+    table[1 : length - 1, 2, 2] = 0.0
+    return table
+
+
+@pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6])
+def test_a_certain_end_takes_one_step(alpha):
+    # log(0.05) over the penalty of 50 tokens is still below log(0.95).
+    tables = path_table(0.05, length=9, limit=50)[None].repeat(2, axis=0)
+
+    found, steps = run_search(tables, 4, alpha, [50, 7], num_hypotheses=1)
+
+    assert steps == 1
+    np.testing.assert_array_equal(found.lengths, [[1], [1]])
+
+
+# The bound of the other sign, or the penalty of the present length, would
+# stop these after one step.
+@pytest.mark.parametrize(
+    ("alpha", "path_probability", "length"), [(-1.0, 0.6, 2), (2.0, 0.4, 6)]
+)
+def test_waits_for_a_late_winner(alpha, path_probability, length):
+    table = path_table(path_probability, length)
+
+    found, steps = run_search(table[None], 2, alpha, [6], num_hypotheses=1)
+
+    assert steps == length
+    assert found.lengths[0, 0] == length
+    expected = math.log(path_probability) / penalty(length, alpha)
+    np.testing.assert_allclose(found.scores[0, 0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("num_hypotheses", [1, 2])
+def test_of_equal_hypotheses_the_earlier_stays(num_hypotheses):
+    table = path_table(0.5, length=3)
+
+    found, steps = run_search(
+        table[None], 2, 0.0, [3], num_hypotheses=num_hypotheses
+    )
+
+    # Once one is enough, an equal one is not waited for.
+    assert steps == {1: 1, 2: 3}[num_hypotheses]
+    expected = [[1, 0, 0], [2, 2, 1]][:num_hypotheses]
+    np.testing.assert_array_equal(found.ids[0], expected)
+    np.testing.assert_array_equal(found.scores[0], found.scores[0, 0])
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_slots_without_a_hypothesis_are_empty(limit):
+    # The first sentence can only end; the second cannot end at all.
+    tables = np.zeros((2, 3, 5, 5), "float32")
+    tables[0, ..., 2:] = -np.inf
+    tables[1, ..., END] = -np.inf
+
+    found, _ = run_search(tables, 4, 0.6, [limit, limit])
+
+    np.testing.assert_array_equal(found.ids[0, 0], [1, 0, 0][:limit])
+    # Half of the probability is that of padding.
+    np.testing.assert_allclose(found.scores[0, 0], -math.log(2), rtol=1e-5)
+    assert not found.truncated[0, 0]
+    check_fillers(sentence(sentence(found, 0), slice(1, None)))
+    check_fillers(sentence(found, 1))
+
+
+# No sentence looks at another.
+
+
+@settings(max_examples=30)
+@hypothesis.given(
+    seed=seeds,
+    spread=spreads,
+    alpha=alphas,
+    beam_size=st.integers(1, 4),
+    limits=st.lists(st.integers(1, 12), min_size=2, max_size=5),
+)
+def test_a_sentence_alone_gives_what_it_gives_in_a_batch(
+    seed, spread, alpha, beam_size, limits
+):
+    tables = random_tables(seed, spread, (len(limits), 12, 7, 7))
+    together, _ = run_search(tables, beam_size, alpha, limits)
+    for index in range(len(limits)):
+        here = slice(index, index + 1)
+
+        alone, _ = run_search(tables[here], beam_size, alpha, limits[here])
+
+        check_equal(sentence(together, here), alone)
+
+
+def test_a_batch_of_none_gives_none():
+    tables = np.zeros((0, 3, 5, 5), "float32")
+
+    found, steps = run_search(tables, 4, 0.6, [], num_hypotheses=3)
+
+    assert steps == 0
+    assert found.ids.shape[:2] == (0, 3)
+    assert found.scores.shape == (0, 3)
+    assert found.lengths.shape == (0, 3)
+    assert found.truncated.shape == (0, 3)
+
+
+# The state follows its hypothesis.
+
+HISTORY_TABLE = np.random.default_rng(37).normal(size=(37, 6))
+HISTORY_TABLE = HISTORY_TABLE.astype("float32")
+HISTORY_WEIGHTS = np.int32([5, 3, 7, 13])
+
+
+def history_step(ids, index, state):
+    """Writes `ids` down, and looks at nothing but what is written down."""
+    here = tf.range(len(HISTORY_WEIGHTS)) == index
+    history = tf.where(here, ids[:, None], state["history"])
+    floats = tf.cast(ids, tf.float32)[:, None, None]
+    cache = tf.where(here[:, None], floats, state["caches"][0])
+    # Tensors of all ranks and types are reordered alike.
+    tf.debugging.assert_equal(tf.cast(cache, tf.int32), history[:, :, None])
+    key = tf.reduce_sum(history * HISTORY_WEIGHTS, axis=1) + state["key"]
+    logits = tf.gather(HISTORY_TABLE, key % len(HISTORY_TABLE))
+    return logits, {**state, "history": history, "caches": [cache]}
+
+
+def history_score(key, ids, alpha):
+    history, total = np.zeros(len(HISTORY_WEIGHTS), int), 0.0
+    for index, token in enumerate(ids):
+        history[index] = (BEGIN, *ids)[index]
+        row = (history @ HISTORY_WEIGHTS + key) % len(HISTORY_TABLE)
+        total += log_softmax(HISTORY_TABLE[row])[token]
+    return total / penalty(len(ids), alpha)
+
+
+@pytest.mark.parametrize("beam_size", [4, 40])
+def test_the_state_follows_its_hypothesis(beam_size):
+    keys, limits = np.int32([0, 11]), np.int32([4, 3])
+    rows = 2 * beam_size
+
+    @tf.function
+    def search():
+        state = {
+            "history": tf.zeros([rows, 4], tf.int32),
+            "caches": [tf.zeros([rows, 4, 2])],
+            "key": tf.repeat(keys, beam_size),
+        }
+        return beam_search(history_step, state, beam_size, 0.6, limits)
+
+    found = search()
+
+    for index, (key, limit) in enumerate(zip(keys, limits, strict=True)):
+        filled = int(tf.reduce_sum(tf.cast(found.lengths[index] > 0, tf.int32)))
+        for rank in range(filled):
+            length = int(found.lengths[index, rank])
+            ids = found.ids[index, rank, :length].numpy().tolist()
+            np.testing.assert_allclose(
+                found.scores[index, rank],
+                history_score(key, ids, 0.6),
+                rtol=1e-5,
+            )
+        everything = sorted(
+            (history_score(key, ids, 0.6) for ids in every_sequence(6, limit)),
+            reverse=True,
+        )
+        if beam_size == 40:
+            assert filled == len(everything)
+            np.testing.assert_allclose(
+                found.scores[index, :filled], everything, rtol=1e-5
+            )
+
+
+def test_sentences_that_are_done_leave_with_all_that_is_theirs():
+    keys, limits = np.int32([4, 0, 11, 7, 2]), np.int32([4, 1, 3, 1, 4])
+    rows = []
+
+    def growing_step(ids, index, history, keys):
+        """Does what `history_step` does, with a state that grows."""
+        rows.append((len(keys), len(ids)))
+        history = tf.concat([history, ids[:, None]], axis=1)
+        missing = len(HISTORY_WEIGHTS) - history.shape[1]
+        state = {
+            "history": tf.pad(history, [[0, 0], [0, missing]]),
+            "caches": [tf.pad(history, [[0, 0], [0, missing]])[:, :, None]],
+            "key": tf.repeat(keys, len(ids) // len(keys)),
+        }
+        state["caches"] = [tf.cast(x, tf.float32) for x in state["caches"]]
+        return history_step(ids, index, state)[0], history
+
+    found = beam_search(
+        growing_step,
+        tf.zeros([15, 0], tf.int32),
+        3,
+        0.6,
+        limits,
+        constants=(tf.constant(keys),),
+    )
+    found = tf.nest.map_structure(lambda x: x.numpy(), found)
+
+    assert rows[0] == (5, 15)
+    assert rows[-1] == (2, 6)
+    for index in range(5):
+        state = {
+            "history": tf.zeros([3, 4], tf.int32),
+            "caches": [tf.zeros([3, 4, 1])],
+            "key": tf.repeat(keys[index], 3),
+        }
+        alone = beam_search(
+            history_step, state, 3, 0.6, limits[index : index + 1]
+        )
+        alone = tf.nest.map_structure(lambda x: x.numpy(), alone)
+        here = slice(index, index + 1)
+        check_equal(sentence(found, here), alone)
+
+
+# Types, and Python numbers in place of tensors.
+
+
+@pytest.mark.parametrize("decorate", [tf.function, lambda function: function])
+def test_python_numbers_do_as_well_as_tensors(decorate):
+    tables = random_tables(5, 1.0, (3, 6, 7, 7))
+    limits = np.int32([6, 2, 5])
+
+    @decorate
+    def search(limits):
+        next_step, state = table_step(tf.constant(tables), 4)
+        return beam_search(next_step, state, 4, 1, limits, num_hypotheses=2)
+
+    if decorate is tf.function:  # The batch unknown.
+        search = search.get_concrete_function(tf.TensorSpec([None], tf.int32))
+    found = search(tf.constant(limits))
+
+    expected, _ = run_search(tables, 4, 1.0, limits, num_hypotheses=2)
+    found = tf.nest.map_structure(lambda x: x.numpy(), found)
+    check_equal(found, expected)
+    assert found.ids.shape == (3, 2, 6)
+    types = [str(x.dtype) for x in found]
+    assert types == ["int32", "float32", "int32", "bool"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_scores_are_float32_whatever_the_logits_are(dtype):
+    table = tf.cast(random_tables(7, 1.0, (4, 6, 6)), dtype)
+    exact = tf.cast(table, tf.float64).numpy()
+
+    @tf.function
+    def search():
+        next_step, state = table_step(table[None], 13)
+        return beam_search(next_step, state, 13, 0.6, tf.constant([4]))
+
+    found = search()
+
+    assert found.scores.dtype == tf.float32
+    for rank in range(13):
+        ids = found.ids[0, rank, : found.lengths[0, rank]].numpy().tolist()
+        expected = score(log_softmax(exact), ids, 0.6)
+        np.testing.assert_allclose(found.scores[0, rank], expected, rtol=1e-5)
+
+
+def test_the_package_offers_it():
+    assert keras_transformer.beam_search is beam_search
+
+
+@pytest.mark.parametrize("beam_size", [0, -1])
+def test_refuses_a_beam_size_below_one(beam_size):
+    with pytest.raises(ValueError, match=f"`beam_size`.*=({beam_size})$"):
+        beam_search(None, (), beam_size, 0.6, tf.constant([3]))
+
+
+@pytest.mark.parametrize("num_hypotheses", [-1, 0, 3])
+def test_refuses_more_hypotheses_than_beams_or_none(num_hypotheses):
+    with pytest.raises(
+        ValueError, match=f"`num_hypotheses`.*={num_hypotheses}, beam_size=2$"
+    ):
+        beam_search(None, (), 2, 0.6, tf.constant([3]), num_hypotheses)
+
+
+def test_refuses_no_hypotheses_of_a_beam_size_that_is_a_tensor():
+    with pytest.raises(ValueError, match=r"`num_hypotheses`.*=0"):
+        beam_search(None, (), tf.constant(2), 0.6, tf.constant([3]), 0)

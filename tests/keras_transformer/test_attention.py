@@ -1,0 +1,550 @@
+"""Tests of `keras_transformer.attention`."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import MultiHeadAttention
+from keras_transformer.attention import scaled_dot_product_attention
+from keras_transformer.cache import write
+from tests.helpers.layer_checks import check_layer
+from tests.helpers.layer_checks import mask_of
+from tests.helpers.layer_checks import randomize_weights
+
+# A letter and a size for each axis, all distinct.
+B, T, S, H = 2, 7, 6, 3
+D, D_VALUE, D_KEY = 4, 11, 9
+KEY_DIM, VALUE_DIM = 5, 8
+
+
+def random_array(*shape, seed=2017):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def random_mask(*shape, seed=2017):
+    """A mask that leaves every query its first key at least."""
+    mask = np.random.default_rng(seed).random(shape) < 0.6
+    mask[..., 0] = True
+    return mask
+
+
+def softmax(x):
+    exponentials = np.exp(x - x.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def make_layer(*shapes, seed=2017, **kwargs):
+    """A layer with biases and no two axes of a size, of known weights."""
+    kwargs = {"use_bias": True, "value_dim": VALUE_DIM, **kwargs}
+    layer = MultiHeadAttention(H, KEY_DIM, **kwargs)
+    layer.build(*shapes)
+    randomize_weights(layer, seed)
+    return layer
+
+
+def assert_close(actual, expected, tolerance=1e-5):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+# The contract.
+
+
+def test_keeps_the_promises_of_a_layer(tmp_path):
+    # Without biases, for that of the keys moves no output and so never learns.
+    check_layer(
+        MultiHeadAttention,
+        init_kwargs={
+            "num_heads": H,
+            "key_dim": KEY_DIM,
+            "value_dim": VALUE_DIM,
+            "dropout": 0.1,
+            "use_bias": False,
+        },
+        inputs={
+            "query": random_array(B, T, D),
+            "value": random_array(B, S, D_VALUE),
+            "key": random_array(B, S, D_KEY),
+        },
+        output_shape=(B, T, D),
+        num_weights=4,
+        tmp_path=tmp_path,
+    )
+
+
+def test_biases_are_in_the_config():
+    config = MultiHeadAttention(H, KEY_DIM, use_bias=True).get_config()
+    layer = MultiHeadAttention.from_config(config)
+    layer.build((B, T, D), (B, S, D))
+
+    assert [tuple(weight.shape) for weight in layer.weights] == [
+        *[(D, H * KEY_DIM), (H * KEY_DIM,)] * 3,
+        *[(H * KEY_DIM, D), (D,)],
+    ]
+
+
+def test_kernels_start_with_the_fans_of_the_whole_projection():
+    layer = MultiHeadAttention(num_heads=8, key_dim=32)
+    layer.build((None, None, 40), (None, None, 40))
+
+    for kernel in layer.get_weights():
+        limit = np.sqrt(6 / (40 + 8 * 32))  # Glorot, 2-D
+        assert 0.99 * limit < np.abs(kernel).max() <= limit
+
+
+def test_a_functional_model_gets_all_that_a_call_returns():
+    query, value = keras.Input((None, D)), keras.Input((S, D_VALUE))
+    cache = (keras.Input((H, S, KEY_DIM)), keras.Input((H, S, VALUE_DIM)))
+    layer = MultiHeadAttention(H, KEY_DIM, VALUE_DIM)
+
+    _, scores = layer(query, value, return_attention_scores=True)
+    outputs, *_, (keys, values) = layer(
+        query,
+        value,
+        cache=cache,
+        cache_update_index=0,
+        return_attention_scores=True,
+    )
+
+    assert outputs.shape == (None, None, D)
+    assert scores.shape == (None, H, None, S)
+    assert keys.shape == (None, H, S, KEY_DIM)
+    assert values.shape == (None, H, S, VALUE_DIM)
+
+
+# The formula.
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_equals_equation_1(masked):
+    query = random_array(B, H, T, KEY_DIM, seed=1)
+    key = random_array(B, H, S, KEY_DIM, seed=2)
+    value = random_array(B, H, S, VALUE_DIM, seed=3)
+    mask = random_mask(B, 1, T, S) if masked else None
+
+    logits = query @ key.swapaxes(2, 3) / np.sqrt(KEY_DIM)
+    if masked:
+        logits = np.where(mask, logits, -np.inf)
+    expected = softmax(logits) @ value
+
+    outputs, weights = scaled_dot_product_attention(query, key, value, mask)
+    assert_close(weights, softmax(logits))
+    assert_close(outputs, expected)
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 32])
+def test_equals_the_heads_of_section_3_2_2_one_by_one(num_heads):
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    layer = MultiHeadAttention(num_heads, KEY_DIM, VALUE_DIM)
+    layer.build(query.shape, value.shape)
+    randomize_weights(layer)
+    w_q, w_k, w_v, w_o = layer.get_weights()
+
+    heads = []
+    for i in range(num_heads):
+        d_k = slice(i * KEY_DIM, (i + 1) * KEY_DIM)
+        d_v = slice(i * VALUE_DIM, (i + 1) * VALUE_DIM)
+        logits = query @ w_q[:, d_k] @ (value @ w_k[:, d_k]).swapaxes(1, 2)
+        heads.append(softmax(logits / np.sqrt(KEY_DIM)) @ value @ w_v[:, d_v])
+    expected = np.concatenate(heads, axis=-1) @ w_o
+
+    # Sums over all heads of terms of the size of `expected`, so relative.
+    scale = np.abs(expected).max()
+    assert_close(layer(query, value) / scale, expected / scale)
+
+
+@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize(
+    "masks",
+    [
+        {},
+        {"use_causal_mask": True},
+        {"value_mask": random_mask(B, S)},
+        {"key_mask": random_mask(B, S)},
+        {"attention_mask": random_mask(B, T, S)},
+        {
+            "use_causal_mask": True,
+            "value_mask": random_mask(B, S, seed=1),
+            "key_mask": random_mask(B, S, seed=2),
+            "attention_mask": random_mask(B, T, S, seed=3),
+        },
+    ],
+    ids="+".join,
+)
+def test_equals_the_layer_of_keras(use_bias, masks):
+    query = random_array(B, T, D, seed=1)
+    value = random_array(B, S, D_VALUE, seed=2)
+    key = random_array(B, S, D_KEY, seed=3)
+    shapes = (query.shape, value.shape, key.shape)
+    layer = make_layer(*shapes, use_bias=use_bias)
+    oracle = keras.layers.MultiHeadAttention(
+        H, KEY_DIM, VALUE_DIM, use_bias=use_bias
+    )
+    oracle.build(*shapes)
+    oracle.set_weights(
+        [
+            ours.reshape(theirs.shape)
+            for ours, theirs in zip(
+                layer.get_weights(), oracle.weights, strict=True
+            )
+        ]
+    )
+    arguments = {**masks, "return_attention_scores": True}
+
+    outputs, scores = layer(query, value, key, **arguments)
+    their_outputs, their_scores = oracle(query, value, key, **arguments)
+
+    assert_close(scores, their_scores)
+    assert_close(outputs, their_outputs)
+
+
+def test_the_softmax_runs_in_float32():
+    # One feature and queries that are powers of two: exact logits.
+    query = np.broadcast_to(2.0 ** np.arange(-3, T - 3)[:, None], (B, H, T, 1))
+    query = ops.cast(query, "bfloat16")
+    key = ops.cast(random_array(B, H, S, 1), "bfloat16")
+
+    _, weights = scaled_dot_product_attention(query, key, key)
+
+    logits = ops.cast(query * ops.swapaxes(key, 2, 3), "float32")
+    expected = ops.cast(softmax(np.array(logits)), "bfloat16")
+    assert weights.dtype == "bfloat16"
+    np.testing.assert_array_equal(
+        ops.cast(weights, "float32"), ops.cast(expected, "float32")
+    )
+
+
+def test_mixed_precision_stays_near_float32():
+    keras.utils.set_random_seed(2017)
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    layer = MultiHeadAttention(H, KEY_DIM, VALUE_DIM)
+    half = MultiHeadAttention(H, KEY_DIM, VALUE_DIM, dtype="mixed_bfloat16")
+    for each in (layer, half):
+        each.build(query.shape, value.shape)
+    half.set_weights(layer.get_weights())
+
+    # 8 bits of mantissa: each of a few roundings is off by 2^-9 at most.
+    assert_close(
+        ops.cast(half(query, value), "float32"),
+        layer(query, value),
+        tolerance=2**-5,
+    )
+
+
+# Masks.
+
+
+def test_masks_equal_the_same_mask_written_out():
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    layer = make_layer(query.shape, value.shape)
+    value_mask = random_mask(B, S, seed=1)
+    key_mask = random_mask(B, S, seed=2)
+    causal = np.tril(np.ones((T, S), bool))
+
+    written_out = value_mask[:, None, :] & key_mask[:, None, :] & causal
+    assert written_out.any(axis=-1).all()
+    assert_close(
+        layer(
+            query,
+            value,
+            value_mask=value_mask,
+            key_mask=key_mask,
+            use_causal_mask=True,
+        ),
+        layer(query, value, attention_mask=written_out),
+    )
+    assert_close(
+        layer(query, value, use_causal_mask=True),
+        layer(query, value, attention_mask=causal),
+    )
+
+
+@pytest.mark.parametrize("floatx", ["bfloat16", "float16", "float64"])
+def test_a_mask_is_added_in_float32_whatever_floatx_is(floatx):
+    query = random_array(B, T, D)
+    layer = make_layer(query.shape, query.shape, dtype="float32")
+    mask = random_mask(B, T)
+    expected = layer(query, query, value_mask=mask, use_causal_mask=True)
+    keras.config.set_floatx(floatx)
+    try:
+        outputs = layer(query, query, value_mask=mask, use_causal_mask=True)
+    finally:
+        keras.config.set_floatx("float32")
+
+    np.testing.assert_array_equal(outputs, expected)
+
+
+def test_what_is_masked_has_no_weight_and_no_influence():
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    layer = make_layer(query.shape, value.shape)
+    mask = random_mask(B, S)
+    changed = np.where(mask[..., None], value, value + 100)
+
+    arguments = {"value_mask": mask, "return_attention_scores": True}
+    outputs, scores = layer(query, value, **arguments)
+    other_outputs, _ = layer(query, changed, **arguments)
+
+    unseen = np.broadcast_to(~mask[:, None, None, :], scores.shape)
+    np.testing.assert_array_equal(np.array(scores)[unseen], 0)
+    np.testing.assert_array_equal(outputs, other_outputs)
+    assert np.abs(layer(query, changed) - layer(query, value)).max() > 0.1
+
+
+@pytest.mark.parametrize("argument", ["value", "key"])
+def test_keras_fills_the_mask_of_an_embedding(argument):
+    ids = np.array([[3, 0, 2, 0, 0, 1], [5, 4, 3, 2, 1, 0]])
+    embedded = keras.layers.Embedding(9, D, mask_zero=True)(ids)
+    query, plain = random_array(B, T, D), random_array(B, S, D)
+    layer = make_layer(query.shape, plain.shape)
+    tensors = {"value": plain, "key": plain, argument: embedded}
+    arrays = {name: np.array(tensor) for name, tensor in tensors.items()}
+
+    filled = layer(query, **tensors)
+
+    expected = layer(query, **arrays, attention_mask=(ids != 0)[:, None, :])
+    assert_close(filled, expected)
+    assert np.abs(filled - layer(query, **arrays)).max() > 0.01
+
+
+def test_the_mask_of_the_query_is_that_of_the_output():
+    ids = np.array([[3, 1, 0], [5, 0, 0]])
+    embedding = keras.layers.Embedding(9, D, mask_zero=True)
+    attention = MultiHeadAttention(H, KEY_DIM)
+    value = random_array(B, S, D_VALUE)
+
+    mask = mask_of(attention(embedding(ids), value))
+
+    np.testing.assert_array_equal(mask, ids != 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_a_query_that_sees_nothing_gets_the_mean(dtype):
+    query = ops.convert_to_tensor(random_array(B, T, D))
+    value = random_array(B, S, D_VALUE)
+    layer = make_layer(query.shape, value.shape, dtype=dtype)
+    mask = np.ones((B, S), bool)
+    mask[1] = False
+
+    _, scores = layer(
+        query, value, value_mask=mask, return_attention_scores=True
+    )
+
+    scores = np.array(ops.cast(scores, "float32"))
+    assert np.isfinite(scores).all()
+    # bfloat16 has 8 bits of mantissa.
+    np.testing.assert_allclose(scores[1], 1 / S, rtol=2**-8)
+    assert np.ptp(scores[0]) > 0.1
+
+
+def test_keys_have_no_order():
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    layer = make_layer(query.shape, value.shape)
+    order = np.random.default_rng(1).permutation(S)
+
+    assert_close(layer(query, value[:, order]), layer(query, value))
+
+
+def test_dropout_falls_on_the_weights_but_not_on_those_returned():
+    keras.utils.set_random_seed(2017)
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    layer = make_layer(query.shape, value.shape, dropout=0.5)
+    arguments = {"return_attention_scores": True}
+
+    outputs, scores = layer(query, value, **arguments)
+    dropped, scores_in_training = layer(
+        query, value, training=True, **arguments
+    )
+
+    assert_close(scores_in_training, scores)
+    assert_close(np.sum(scores, axis=-1), np.ones((B, H, T)))
+    assert np.abs(dropped - outputs).max() > 0.1
+
+
+# Caches.
+
+
+@pytest.mark.parametrize("steps", [[1] * T, [3, 1, 1, 2]], ids=str)
+def test_step_by_step_equals_all_at_once(steps):
+    x = random_array(B, T, D)
+    layer = make_layer(x.shape, x.shape)
+    length = T + 2  # More than are used: the rest must not be looked at.
+    cache = (
+        random_array(B, H, length, KEY_DIM, seed=8),
+        random_array(B, H, length, VALUE_DIM, seed=9),
+    )
+
+    outputs, index = [], 0
+    for step in steps:
+        new = x[:, index : index + step]
+        output, cache = layer(
+            new,
+            new,
+            use_causal_mask=True,
+            cache=cache,
+            cache_update_index=index,
+        )
+        outputs.append(output)
+        index += step
+
+    assert_close(
+        np.concatenate(outputs, axis=1), layer(x, x, use_causal_mask=1)
+    )
+    for cached, expected in zip(cache, layer.make_cache(x), strict=True):
+        assert_close(cached[:, :, :T], expected)
+
+
+def test_with_an_index_the_whole_cache_is_attended_to():
+    old, new = random_array(B, 5, D, seed=1), random_array(B, 2, D, seed=2)
+    layer = make_layer(new.shape, old.shape)
+
+    outputs, scores, _ = layer(
+        new,
+        new,
+        cache=layer.make_cache(old),
+        cache_update_index=1,
+        return_attention_scores=True,
+    )
+
+    together = np.concatenate([old[:, :1], new, old[:, 3:]], axis=1)
+    assert scores.shape == (B, H, 2, 5)
+    assert_close(outputs, layer(new, together))
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_cache_alone_equals_its_source(beams):
+    query = random_array(B * beams, T, D, seed=1)
+    value = random_array(B, S, D_VALUE, seed=2)
+    key = random_array(B, S, D_KEY, seed=3)
+    mask = random_mask(B, S)
+    layer = make_layer(query.shape, value.shape, key.shape)
+
+    outputs, scores = layer(
+        query,
+        np.full_like(value, np.nan),  # Ignored.
+        cache=layer.make_cache(value, key),
+        value_mask=mask,
+        return_attention_scores=True,
+    )
+
+    value, key, mask = (np.repeat(x, beams, 0) for x in (value, key, mask))
+    expected, expected_scores = layer(
+        query, value, key, value_mask=mask, return_attention_scores=True
+    )
+    assert_close(outputs, expected)
+    # Scores come in the batch of the cache, its beams side by side.
+    assert scores.shape == (B, H, beams * T, S)
+    scores = np.reshape(scores, (B, H, beams, T, S)).swapaxes(1, 2)
+    assert_close(scores.reshape(B * beams, H, T, S), expected_scores)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_the_index_may_be_a_tensor(dtype):
+    x = random_array(B, 1, D)
+    layer = make_layer(x.shape, x.shape)
+    cache = layer.make_cache(random_array(B, 5, D))
+    arguments = {"cache": cache, "use_causal_mask": True}
+    index = ops.convert_to_tensor(3, dtype)
+
+    outputs, (keys, _) = layer(x, x, cache_update_index=index, **arguments)
+
+    expected, (expected_keys, _) = layer(
+        x, x, cache_update_index=3, **arguments
+    )
+    np.testing.assert_array_equal(outputs, expected)
+    np.testing.assert_array_equal(keys, expected_keys)
+
+
+def test_a_cache_is_not_masked_by_the_mask_of_the_new_keys():
+    ids = np.array([[3, 0], [0, 5]])
+    masked = keras.layers.Embedding(9, D, mask_zero=True)(ids)
+    layer = make_layer(masked.shape, masked.shape)
+    arguments = {
+        "cache": layer.make_cache(random_array(B, 5, D)),
+        "cache_update_index": 2,
+    }
+
+    outputs, _ = layer(masked, masked, **arguments)
+
+    plain = np.array(masked)
+    np.testing.assert_array_equal(outputs, layer(plain, plain, **arguments)[0])
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_writes_at_the_index_and_nowhere_else(index):
+    cache, update = random_array(B, H, 5, D), random_array(B, H, 2, D, seed=1)
+
+    written = write(cache, update, index)
+
+    expected = cache.copy()
+    expected[:, :, index : index + 2] = update
+    np.testing.assert_array_equal(written, expected)
+
+
+# The refusals.
+
+
+@pytest.mark.parametrize("argument", ["num_heads", "key_dim", "value_dim"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, "8", True])
+def test_refuses_a_size_that_is_no_positive_int(argument, value):
+    sizes = {"num_heads": H, "key_dim": KEY_DIM, argument: value}
+    with pytest.raises(
+        ValueError, match=f"`{argument}` must be a positive int.*{value!r}"
+    ):
+        MultiHeadAttention(**sizes)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan"), "0.1", None])
+def test_refuses_a_dropout_that_is_no_fraction(dropout):
+    with pytest.raises(ValueError, match=r"`dropout` must be .* in \[0, 1\)"):
+        MultiHeadAttention(H, KEY_DIM, dropout=dropout)
+
+
+@pytest.mark.parametrize("unknown", ["query", "value", "key"])
+def test_refuses_an_unknown_width(unknown):
+    widths = {"query": D, "value": D_VALUE, "key": D_KEY, unknown: None}
+    shapes = {f"{k}_shape": (None, None, d) for k, d in widths.items()}
+    with pytest.raises(ValueError, match=f"last dimension of `{unknown}`"):
+        MultiHeadAttention(H, KEY_DIM).build(**shapes)
+
+
+def test_refuses_an_index_without_a_cache():
+    x = random_array(B, T, D)
+    with pytest.raises(
+        ValueError, match="`cache_update_index` needs a `cache`"
+    ):
+        MultiHeadAttention(H, KEY_DIM)(x, x, cache_update_index=1)
+
+
+@pytest.mark.parametrize("wrong", ["query", "value", "key"])
+@pytest.mark.parametrize("shape", [(4, D), (2, 3, 4, D)])
+def test_refuses_what_is_no_batch_of_sequences(wrong, shape):
+    inputs = dict.fromkeys(("query", "value", "key"), random_array(2, 4, D))
+    layer = MultiHeadAttention(H, KEY_DIM)
+    layer.build(*[x.shape for x in inputs.values()])
+
+    with pytest.raises(ValueError, match=rf"`{wrong}` must be of shape .batch"):
+        layer(**{**inputs, wrong: random_array(*shape)})
+
+
+@pytest.mark.parametrize("shape", [(T,), (B, H, T, S)])
+def test_refuses_a_mask_of_another_rank(shape):
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    with pytest.raises(ValueError, match="`attention_mask` must be of shape"):
+        MultiHeadAttention(H, KEY_DIM)(
+            query, value, attention_mask=np.ones(shape, bool)
+        )
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_refuses_an_index_without_room_in_the_cache(length):
+    x = random_array(B, length, D)
+    layer = MultiHeadAttention(H, KEY_DIM)
+    layer.build(x.shape, x.shape)
+    cache = layer.make_cache(np.zeros((B, 5, D), "float32"))
+    for index in (-2, 6 - length, 5):
+        with pytest.raises(
+            ValueError, match=f"a cache of 5 .* Received: .*={index} for"
+        ):
+            layer(x, x, cache=cache, cache_update_index=index)
+
+    layer(x, x, cache=cache, cache_update_index=5 - length)

@@ -1,0 +1,537 @@
+"""Tests of `keras_transformer.decoder`."""
+
+import hypothesis
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import strategies as st
+from keras import ops
+
+from keras_transformer import Decoder
+from keras_transformer import DecoderLayer
+from keras_transformer import Encoder
+from tests.helpers.layer_checks import check_layer
+from tests.helpers.layer_checks import copy_normalization
+from tests.helpers.layer_checks import copy_to_torch
+from tests.helpers.layer_checks import mask_of
+from tests.helpers.layer_checks import randomize_weights
+
+# Widths of heads that do not add up to D, and no two sizes alike.
+B, T, S, D = 3, 5, 6, 8
+SIZES = {"num_heads": 2, "key_dim": 7, "value_dim": 4, "intermediate_dim": 16}
+# Those that PyTorch knows: d_k = d_v = D / h.
+THEIR_SIZES = {**SIZES, "key_dim": 4, "value_dim": 4}
+NORMS = ["post", "pre"]
+
+property_test = hypothesis.settings(
+    max_examples=15, deadline=None, derandomize=True, database=None
+)
+
+
+def random_array(*shape, seed=2017):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def mask_of_lengths(lengths, size):
+    return np.arange(size) < np.array(lengths)[:, None]
+
+
+def make(cls, **kwargs):
+    layer = cls(**{**SIZES, "dropout": 0.0, **kwargs})
+    layer.build((None, None, D), (None, None, D))
+    randomize_weights(layer)
+    return layer
+
+
+@pytest.fixture(scope="module", params=NORMS)
+def decoder(request):
+    return make(Decoder, num_layers=2, norm=request.param)
+
+
+@pytest.fixture(scope="module")
+def decode(decoder):
+    """The decoder in a graph, traced once for all shapes: eager is slower."""
+    states = tf.TensorSpec((None, None, D), "float32")
+    mask = tf.TensorSpec((None, None), "bool")
+    return tf.function(
+        lambda target, memory, target_mask, memory_mask: decoder(
+            target, memory, target_mask=target_mask, memory_mask=memory_mask
+        ),
+        input_signature=[states, states, mask, mask],
+    )
+
+
+TARGET, MEMORY = random_array(B, T, D, seed=1), random_array(B, S, D, seed=2)
+TARGET_MASK = mask_of_lengths([5, 2, 4], T)
+MEMORY_MASK = mask_of_lengths([1, 6, 3], S)
+MASKS = {"target_mask": TARGET_MASK, "memory_mask": MEMORY_MASK}
+
+
+# The contract.
+
+
+def test_a_layer_keeps_the_promises_of_a_layer(tmp_path):
+    check_layer(
+        DecoderLayer,
+        init_kwargs={**SIZES, "dropout": 0.1, "norm": "pre"},
+        inputs={"target": TARGET, "memory": random_array(B, S, 9)},
+        output_shape=(B, T, D),
+        num_weights=2 * 4 + 4 + 3 * 2,  # Attentions, feed-forward, norms.
+        tmp_path=tmp_path,
+    )
+
+
+def test_a_stack_keeps_the_promises_of_a_layer(tmp_path):
+    check_layer(
+        Decoder,
+        init_kwargs={"num_layers": 1, **SIZES, "dropout": 0.1, "norm": "pre"},
+        inputs={"target": TARGET, "memory": random_array(B, S, 9)},
+        output_shape=(B, T, D),
+        num_weights=18 + 2,  # With the norm at the end.
+        tmp_path=tmp_path,
+    )
+
+
+def test_only_pre_norm_needs_a_norm_at_the_end():
+    assert len(make(Decoder, num_layers=3, norm="post").weights) == 3 * 18
+    assert len(make(Decoder, num_layers=3, norm="pre").weights) == 3 * 18 + 2
+
+
+def test_a_functional_model_may_have_a_cache():
+    decoder = make(Decoder, num_layers=1)
+    pair = (keras.Input((2, 9, 7)), keras.Input((2, 9, 4)))
+    target, memory = keras.Input((1, D)), keras.Input((S, D))
+
+    outputs, ((self_cache,), (memory_cache,)) = decoder(
+        target, memory, cache=((pair,), (pair,)), cache_update_index=3
+    )
+    layer_outputs, layer_cache = decoder.layers[0](
+        target, memory, cache=(pair, pair), cache_update_index=3
+    )
+
+    assert outputs.shape == layer_outputs.shape == (None, 1, D)
+    for keys, values in (self_cache, memory_cache, layer_cache):
+        assert keys.shape == (None, 2, 9, 7)
+        assert values.shape == (None, 2, 9, 4)
+
+
+# The formula.
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_layer_equals_section_3_1(norm):
+    layer = make(DecoderLayer, norm=norm)
+    sub_layers = [
+        lambda y: layer.self_attention(
+            y, y, value_mask=TARGET_MASK, use_causal_mask=True
+        ),
+        lambda y: layer.memory_attention(y, MEMORY, value_mask=MEMORY_MASK),
+        layer.feed_forward,
+    ]
+    norms = [
+        layer.self_attention_residual.normalization,
+        layer.memory_attention_residual.normalization,
+        layer.feed_forward_residual.normalization,
+    ]
+
+    outputs = layer(TARGET, MEMORY, **MASKS)
+
+    x = TARGET
+    for sub_layer, normalize in zip(sub_layers, norms, strict=True):
+        if norm == "post":
+            x = normalize(x + sub_layer(x))
+        else:
+            x = x + sub_layer(normalize(x))
+    np.testing.assert_allclose(outputs, x, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_layer_equals_that_of_pytorch(norm):
+    torch = pytest.importorskip("torch", reason="an oracle, in no extra")
+    layer = make(DecoderLayer, norm=norm, **THEIR_SIZES)
+    oracle = torch.nn.TransformerDecoderLayer(
+        D,
+        THEIR_SIZES["num_heads"],
+        THEIR_SIZES["intermediate_dim"],
+        dropout=0.0,
+        layer_norm_eps=1e-6,
+        batch_first=True,
+        norm_first=norm == "pre",
+    )
+    copy_to_torch(layer, oracle)
+
+    with torch.no_grad():
+        expected = oracle(
+            torch.tensor(TARGET),
+            torch.tensor(MEMORY),
+            tgt_mask=torch.ones(T, T).triu(1).bool(),
+            tgt_key_padding_mask=torch.tensor(~TARGET_MASK),
+            memory_key_padding_mask=torch.tensor(~MEMORY_MASK),
+        )
+
+    np.testing.assert_allclose(
+        layer(TARGET, MEMORY, **MASKS), expected, rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_both_stacks_equal_the_transformer_of_pytorch(norm):
+    torch = pytest.importorskip("torch", reason="an oracle, in no extra")
+    sizes = {**THEIR_SIZES, "norm": norm, "dropout": 0.0}
+    encoder, decoder = Encoder(num_layers=3, **sizes), Decoder(2, **sizes)
+    encoder.build(MEMORY.shape)
+    decoder.build(TARGET.shape, MEMORY.shape)
+    randomize_weights(encoder, seed=1)
+    randomize_weights(decoder, seed=2)
+    oracle = make_torch_transformer(torch, encoder, decoder, norm)
+
+    memory = encoder(MEMORY, mask=MEMORY_MASK)
+    outputs = decoder(TARGET, memory, **MASKS)
+
+    with torch.no_grad():
+        expected = oracle(
+            torch.tensor(MEMORY),
+            torch.tensor(TARGET),
+            tgt_mask=torch.ones(T, T).triu(1).bool(),
+            src_key_padding_mask=torch.tensor(~MEMORY_MASK),
+            tgt_key_padding_mask=torch.tensor(~TARGET_MASK),
+            memory_key_padding_mask=torch.tensor(~MEMORY_MASK),
+        )
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
+
+
+def make_torch_transformer(torch, encoder, decoder, norm):
+    # In training mode, for PyTorch's fast path at inference is other code.
+    arguments = {
+        "d_model": D,
+        "nhead": THEIR_SIZES["num_heads"],
+        "dim_feedforward": THEIR_SIZES["intermediate_dim"],
+        "dropout": 0.0,
+        "layer_norm_eps": 1e-6,
+        "batch_first": True,
+        "norm_first": norm == "pre",
+    }
+    # PyTorch's own stacks end in a norm in post-norm order too.
+    norms = [
+        torch.nn.LayerNorm(D, eps=1e-6) if norm == "pre" else None
+        for _ in range(2)
+    ]
+    oracle = torch.nn.Transformer(
+        D,
+        THEIR_SIZES["num_heads"],
+        batch_first=True,
+        custom_encoder=torch.nn.TransformerEncoder(
+            torch.nn.TransformerEncoderLayer(**arguments),
+            num_layers=3,
+            norm=norms[0],
+            enable_nested_tensor=False,
+        ),
+        custom_decoder=torch.nn.TransformerDecoder(
+            torch.nn.TransformerDecoderLayer(**arguments),
+            num_layers=2,
+            norm=norms[1],
+        ),
+    )
+    for ours, theirs in [(encoder, oracle.encoder), (decoder, oracle.decoder)]:
+        for layer, their_layer in zip(ours.layers, theirs.layers, strict=True):
+            copy_to_torch(layer, their_layer)
+        if norm == "pre":
+            copy_normalization(ours.normalization, theirs.norm)
+    return oracle
+
+
+# The invariants.
+
+
+@property_test
+@hypothesis.given(
+    position=st.integers(0, T - 1), seed=st.integers(0, 2**32 - 1)
+)
+def test_no_position_sees_a_later_one(decode, position, seed):
+    changed = TARGET.copy()
+    changed[:, position] = random_array(B, D, seed=seed)
+    masks = (np.ones((B, T), bool), MEMORY_MASK)
+
+    difference = decode(TARGET, MEMORY, *masks) - decode(
+        changed, MEMORY, *masks
+    )
+
+    difference = np.abs(difference).max(axis=(0, 2))
+    np.testing.assert_array_equal(difference[:position], 0)
+    assert (difference[position:] > 1e-5).all()
+
+
+@property_test
+@hypothesis.given(
+    target_lengths=st.tuples(*[st.integers(1, T)] * B),
+    memory_lengths=st.tuples(*[st.integers(1, S)] * B),
+    target_padding=st.integers(0, 7),
+    memory_padding=st.integers(1, 9),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_padding_changes_no_real_position(
+    decode, target_lengths, memory_lengths, target_padding, memory_padding, seed
+):
+    long_t, long_s = T + target_padding, S + memory_padding
+    target_mask = mask_of_lengths(target_lengths, long_t)
+    memory_mask = mask_of_lengths(memory_lengths, long_s)
+    target = random_array(B, long_t, D, seed=seed)
+    memory = random_array(B, long_s, D, seed=seed + 1)
+
+    outputs = decode(target, memory, target_mask, memory_mask)
+    short = decode(
+        *(target[:, :T], memory[:, :S]),
+        *(target_mask[:, :T], memory_mask[:, :S]),
+    )
+
+    real = target_mask[:, :T]
+    np.testing.assert_allclose(
+        outputs[:, :T][real], short[real], rtol=1e-5, atol=1e-5
+    )
+
+
+def test_padding_in_the_middle_is_not_looked_at_either(decoder):
+    # Causality hides padding at the end, so put some where only masks do.
+    mask = np.ones((B, T), bool)
+    mask[:, 2] = False
+    changed = TARGET.copy()
+    changed[:, 2] += 5.0
+
+    outputs, others = (
+        np.array(decoder(x, MEMORY, target_mask=mask))
+        for x in (TARGET, changed)
+    )
+
+    np.testing.assert_array_equal(outputs[mask], others[mask])
+    assert (outputs[~mask] != others[~mask]).any()
+
+
+def test_what_is_masked_in_the_memory_has_no_influence(decoder):
+    changed = np.where(MEMORY_MASK[..., None], MEMORY, 5.0 + MEMORY)
+
+    outputs = decoder(TARGET, MEMORY, memory_mask=MEMORY_MASK)
+
+    np.testing.assert_array_equal(
+        outputs, decoder(TARGET, changed, memory_mask=MEMORY_MASK)
+    )
+    assert np.abs(outputs - decoder(TARGET, MEMORY)).max() > 0.01
+
+
+def test_keras_fills_both_masks_and_hands_on_that_of_the_target(decoder):
+    target_ids = np.array([[3, 0, 2, 0], [5, 1, 0, 0]])
+    memory_ids = np.array([[8, 2, 0, 0, 0], [0, 0, 4, 1, 0]])
+    embedding = keras.layers.Embedding(9, D, mask_zero=True)
+    target, memory = embedding(target_ids), embedding(memory_ids)
+
+    outputs = decoder(target, memory)
+
+    expected = decoder(
+        np.array(target),
+        np.array(memory),
+        target_mask=target_ids != 0,
+        memory_mask=memory_ids != 0,
+    )
+    np.testing.assert_array_equal(outputs, expected)
+    np.testing.assert_array_equal(mask_of(outputs), target_ids != 0)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_dropout_falls_on_each_sub_layer_and_only_in_training(norm):
+    keras.utils.set_random_seed(2017)
+    layer = make(DecoderLayer, norm=norm, dropout=0.5)
+    plain = make(DecoderLayer, norm=norm)
+    names = {"self_attention", "memory_attention", "feed_forward"}
+
+    np.testing.assert_array_equal(
+        layer(TARGET, MEMORY, training=False), plain(TARGET, MEMORY)
+    )
+    for name in names:
+        # With the others silent, only dropout of this one shows.
+        layer.set_weights(plain.get_weights())
+        for silent in names - {name}:
+            sub_layer = getattr(layer, silent)
+            sub_layer.set_weights([0 * w for w in sub_layer.get_weights()])
+        difference = layer(TARGET, MEMORY, training=True) - layer(
+            TARGET, MEMORY
+        )
+        assert ops.max(ops.abs(difference)) > 0.01, name
+
+
+# Caches.
+
+
+def decode_by_steps(step, target, cache, steps):
+    outputs, index = [], 0
+    for size in steps:
+        output, cache = step(target[:, index : index + size], cache, index)
+        outputs.append(output)
+        index += size
+    return np.concatenate(outputs, axis=1)
+
+
+@pytest.mark.parametrize("grows", [False, True], ids=["written", "grows"])
+@pytest.mark.parametrize("steps", [[1] * T, [2, 1, 2]], ids=str)
+@pytest.mark.parametrize("beams", [1, 3])
+def test_cached_equals_uncached_for_every_beam(decoder, beams, steps, grows):
+    target = random_array(B * beams, T, D)
+    # More room than is used: what is not written must not be looked at.
+    room = 0 if grows else T + 4
+    cache = decoder.make_cache(MEMORY, max_length=room, num_beams=beams)
+
+    outputs = decode_by_steps(
+        lambda x, cache, index: decoder(
+            x,
+            np.full_like(MEMORY, np.nan),  # Not looked at.
+            # Nor this, with a cache.
+            target_mask=np.zeros(x.shape[:2], bool),
+            memory_mask=MEMORY_MASK,
+            cache=cache,
+            cache_update_index=-1 if grows else index,
+        ),
+        target,
+        cache,
+        steps,
+    )
+
+    expected = decoder(
+        target,
+        np.repeat(MEMORY, beams, axis=0),
+        memory_mask=np.repeat(MEMORY_MASK, beams, axis=0),
+    )
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_cached_equals_uncached_in_a_graph(decoder):
+    @tf.function(reduce_retracing=True)
+    def step(x, cache, index):
+        return decoder(x, MEMORY, cache=cache, cache_update_index=index)
+
+    outputs = decode_by_steps(
+        lambda x, cache, index: step(x, cache, tf.constant(index)),
+        TARGET,
+        decoder.make_cache(MEMORY, max_length=T),
+        [1] * T,
+    )
+
+    np.testing.assert_allclose(
+        outputs, decoder(TARGET, MEMORY), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_a_cache_has_the_shapes_it_promises(decoder):
+    self_caches, memory_caches = decoder.make_cache(
+        MEMORY, max_length=9, num_beams=4
+    )
+
+    assert len(self_caches) == len(memory_caches) == 2
+    for keys, values in self_caches:
+        np.testing.assert_array_equal(keys, np.zeros((B * 4, 2, 9, 7)))
+        np.testing.assert_array_equal(values, np.zeros((B * 4, 2, 9, 4)))
+    for layer, cache in zip(decoder.layers, memory_caches, strict=True):
+        expected = layer.memory_attention.make_cache(MEMORY)
+        for ours, theirs in zip(cache, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        assert cache[0].shape == (B, 2, S, 7)
+        assert cache[1].shape == (B, 2, S, 4)
+
+
+def test_a_step_leaves_the_cache_of_the_memory_as_it_was(decoder):
+    cache = decoder.make_cache(MEMORY, max_length=T)
+
+    _, updated = decoder(
+        TARGET[:, :1], MEMORY, cache=cache, cache_update_index=2
+    )
+
+    for (keys, _), (old_keys, _) in zip(updated[1], cache[1], strict=True):
+        np.testing.assert_array_equal(keys, old_keys)
+    for keys, values in updated[0]:  # The step is written at its index.
+        for tensor in (keys, values):
+            written = np.abs(tensor).max(axis=(0, 1, 3)) > 0
+            np.testing.assert_array_equal(written, np.arange(T) == 2)
+
+
+def test_a_cache_has_the_compute_dtype():
+    decoder = Decoder(1, **SIZES, dropout=0.0, dtype="mixed_bfloat16")
+    decoder.build(TARGET.shape, MEMORY.shape)
+    cache = decoder.make_cache(ops.cast(MEMORY, "bfloat16"), max_length=T)
+
+    outputs, updated = decoder(
+        TARGET[:, :1], MEMORY, cache=cache, cache_update_index=0
+    )
+
+    for tensor in (outputs, *sum(cache[0] + cache[1] + updated[0], ())):
+        assert tensor.dtype == "bfloat16"
+
+
+def test_with_a_cache_the_mask_of_the_target_is_not_looked_at(decoder):
+    ids = np.array([[3], [0], [5]])
+    masked = keras.layers.Embedding(9, D, mask_zero=True)(ids)
+    arguments = {
+        "cache": decoder.make_cache(MEMORY, max_length=T),
+        "cache_update_index": 0,
+    }
+
+    outputs, _ = decoder(masked, MEMORY, **arguments)
+
+    np.testing.assert_array_equal(
+        outputs, decoder(np.array(masked), MEMORY, **arguments)[0]
+    )
+
+
+# The refusals.
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["num_layers", "num_heads", "key_dim", "value_dim", "intermediate_dim"],
+)
+def test_refuses_a_size_that_is_no_positive_int(argument):
+    sizes = {"num_layers": 2, **SIZES, argument: 0}
+    with pytest.raises(ValueError, match=f"`{argument}` must be .*=0"):
+        Decoder(**sizes, dropout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"dropout": 1.0}, "`dropout` must be a number"),
+        ({"norm": "none"}, "`norm` must be one of 'post', 'pre'"),
+    ],
+)
+def test_refuses_what_a_residual_refuses(wrong, message):
+    arguments = {**SIZES, "dropout": 0.1, **wrong}
+    with pytest.raises(ValueError, match=message):
+        DecoderLayer(**arguments)
+    with pytest.raises(ValueError, match=message):
+        Decoder(num_layers=2, **arguments)
+
+
+@pytest.mark.parametrize("unknown", ["target", "memory"])
+def test_refuses_an_unknown_width(unknown):
+    widths = {"target": D, "memory": D, unknown: None}
+    shapes = {f"{k}_shape": (None, None, d) for k, d in widths.items()}
+    for layer in (
+        DecoderLayer(**SIZES, dropout=0.1),
+        Decoder(num_layers=2, **SIZES, dropout=0.1),
+    ):
+        with pytest.raises(ValueError, match=f"last dimension of `{unknown}`"):
+            layer.build(**shapes)
+
+
+@pytest.mark.parametrize("given", ["cache", "cache_update_index"])
+def test_refuses_half_of_what_a_cache_needs(decoder, given):
+    cache = decoder.make_cache(MEMORY, max_length=T)
+    layer_cache = tuple(caches[0] for caches in cache)
+    for layer, arguments in [
+        (decoder, {"cache": cache, "cache_update_index": 0}),
+        (decoder.layers[0], {"cache": layer_cache, "cache_update_index": 0}),
+    ]:
+        with pytest.raises(ValueError, match="come together"):
+            layer(TARGET, MEMORY, **{given: arguments[given]})
+
+
+def test_refuses_a_step_behind_the_end_of_its_cache(decoder):
+    cache = decoder.make_cache(MEMORY)  # Of no positions.
+    with pytest.raises(ValueError, match="a cache of 0 .* or be -1"):
+        decoder(TARGET[:, :1], MEMORY, cache=cache, cache_update_index=0)

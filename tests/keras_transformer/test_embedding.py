@@ -1,0 +1,349 @@
+"""Tests of `keras_transformer.embedding`."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_transformer import PositionEmbedding
+from keras_transformer import SinePositionEncoding
+from keras_transformer import TokenEmbedding
+from tests.helpers.layer_checks import check_layer
+from tests.helpers.layer_checks import mask_of
+from tests.helpers.layer_checks import randomize_weights
+
+B, T, D, V = 2, 5, 6, 11
+IDS = np.array([[3, 10, 7, 1, 0], [4, 1, 0, 0, 0]])
+
+
+def random_array(*shape, seed=2017):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def sines(positions, hidden_dim, max_wavelength=10_000):
+    """Section 3.5, one number at a time, in Python's double precision."""
+    table = np.zeros((len(positions), hidden_dim))
+    for row, position in enumerate(positions):
+        for i in range(hidden_dim):
+            angle = position / max_wavelength ** ((i - i % 2) / hidden_dim)
+            table[row, i] = np.cos(angle) if i % 2 else np.sin(angle)
+    return table
+
+
+# Tokens: the contract.
+
+
+def test_tokens_keep_the_promises_of_a_layer(tmp_path):
+    check_layer(
+        TokenEmbedding,
+        init_kwargs={"vocabulary_size": V, "hidden_dim": D},
+        inputs={"inputs": IDS},
+        output_shape=(B, T, D),
+        num_weights=1,
+        tmp_path=tmp_path,
+    )
+
+
+def test_shapes_of_logits_are_known_beforehand():
+    layer = TokenEmbedding(V, D)
+    states = layer(keras.Input((None,), dtype="int32"))
+
+    assert states.shape == (None, None, D)
+    assert layer(states, reverse=True).shape == (None, None, V)
+    assert layer.compute_output_shape((B, T, D), reverse=True) == (B, T, V)
+
+
+# Tokens: the formula.
+
+
+def test_embeddings_are_rows_times_the_root_of_the_width():
+    layer = TokenEmbedding(V, D)
+    layer.build()
+    randomize_weights(layer)
+    (table,) = layer.get_weights()
+
+    np.testing.assert_allclose(layer(IDS), table[IDS] * np.sqrt(D), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(B, D), (B, T, D), (B, 4, T, D)])
+def test_logits_are_products_with_the_same_matrix_unscaled(shape):
+    layer = TokenEmbedding(V, D)
+    layer.build()
+    randomize_weights(layer)
+    (table,) = layer.get_weights()
+    states = random_array(*shape)
+
+    np.testing.assert_allclose(
+        layer(states, reverse=True), states @ table.T, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_both_uses_train_the_one_matrix():
+    layer = TokenEmbedding(V, D)
+    layer.build()
+    states = ops.convert_to_tensor(random_array(B, T, D))
+    with tf.GradientTape(persistent=True) as tape:
+        embedded = ops.sum(layer(IDS))
+        logits = ops.sum(layer(states, reverse=True))
+
+    assert len(layer.weights) == 1
+    (weight,) = layer.trainable_variables
+    # Each id adds sqrt(D) to its row, each state itself to all rows.
+    of_ids = tf.convert_to_tensor(tape.gradient(embedded, weight.value))
+    counts = np.bincount(IDS.ravel(), minlength=V)
+    np.testing.assert_allclose(
+        of_ids, np.sqrt(D) * counts[:, None] * np.ones(D), rtol=1e-6
+    )
+    of_states = tape.gradient(logits, weight.value)
+    expected = np.broadcast_to(np.sum(states, axis=(0, 1)), (V, D))
+    np.testing.assert_allclose(of_states, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_adam_adds_up_the_gradients_of_an_id_that_repeats():
+    """Against Kingma and Ba (2015), Algorithm 1, on the dense gradient."""
+    layer = TokenEmbedding(5, 2)
+    ids = keras.Input((None,), dtype="int32")
+    model = keras.Model(ids, layer(ids))
+    model.compile(keras.optimizers.Adam(0.1, 0.9, 0.98, 1e-9), "mse")
+    x = layer.embeddings.numpy().astype(np.float64)
+    m = v = 0.0
+
+    for t, batch in enumerate(([3, 3, 3, 1], [3, 1, 1, 2]), start=1):
+        outputs = x[batch] * 2**0.5
+        gradient = np.zeros_like(x)
+        np.add.at(gradient, batch, 2 * outputs / outputs.size * 2**0.5)
+        m = 0.9 * m + 0.1 * gradient
+        v = 0.98 * v + 0.02 * gradient**2
+        step = (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.98**t)) + 1e-9)
+        x -= 0.1 * step
+        model.train_on_batch(np.array([batch]), np.zeros((1, 4, 2)))
+
+    np.testing.assert_allclose(layer.embeddings.numpy(), x, atol=1e-5)
+
+
+def test_embeddings_and_logits_start_with_unit_variance():
+    keras.utils.set_random_seed(2017)
+    layer = TokenEmbedding(3_000, 64)
+    layer.build()
+    (table,) = layer.get_weights()
+
+    # 192,000 draws: the sample's deviation is off by 0.2 % (one sigma).
+    assert np.std(table) == pytest.approx(64**-0.5, rel=0.01)
+    assert abs(np.mean(table)) < 0.01 * 64**-0.5
+    assert np.abs(table).max() > 4 * 64**-0.5  # Normal, neither uniform ...
+    ids = np.arange(3_000)[None]
+    assert np.std(layer(ids)) == pytest.approx(1, rel=0.01)
+
+
+# Tokens: masks.
+
+
+def test_the_mask_marks_the_ids_that_are_not_0():
+    np.testing.assert_array_equal(mask_of(TokenEmbedding(V, D)(IDS)), IDS != 0)
+
+
+def test_the_mask_of_logits_is_that_of_their_states():
+    layer = TokenEmbedding(V, D)
+
+    masked = layer(layer(IDS), reverse=True)
+    plain = layer(random_array(B, T, D), reverse=True)
+
+    np.testing.assert_array_equal(mask_of(masked), IDS != 0)
+    assert mask_of(plain) is None
+
+
+# Sines.
+
+
+def test_sines_keep_the_promises_of_a_layer(tmp_path):
+    check_layer(
+        SinePositionEncoding,
+        init_kwargs={"max_wavelength": 500},
+        inputs={"inputs": random_array(B, T, D)},
+        output_shape=(B, T, D),
+        num_weights=0,
+        tmp_path=tmp_path,
+    )
+
+
+@pytest.mark.parametrize("hidden_dim", [1, 6, 7, 512])
+@pytest.mark.parametrize("max_wavelength", [10_000, 50.5])
+def test_sines_and_cosines_alternate(hidden_dim, max_wavelength):
+    layer = SinePositionEncoding(max_wavelength)
+
+    outputs = layer(np.zeros((B, T, hidden_dim), "float32"))
+
+    expected = sines(range(T), hidden_dim, max_wavelength)
+    np.testing.assert_allclose(outputs, [expected] * B, atol=1e-6)
+
+
+def test_the_wavelength_is_the_papers_by_default():
+    outputs = SinePositionEncoding()(np.zeros((1, 3, 4), "float32"))
+
+    expected = [
+        [0, 1, 0, 1],
+        [np.sin(1), np.cos(1), np.sin(0.01), np.cos(0.01)],
+        [np.sin(2), np.cos(2), np.sin(0.02), np.cos(0.02)],
+    ]
+    np.testing.assert_allclose(outputs[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("start_index", [0, 3, 700])
+@pytest.mark.parametrize("dtype", [None, "int32", "int64"])
+def test_sines_may_start_later(start_index, dtype):
+    index = start_index
+    if dtype is not None:
+        index = ops.convert_to_tensor(start_index, dtype)
+
+    outputs = SinePositionEncoding()(random_array(B, T, D), start_index=index)
+
+    expected = sines(range(start_index, start_index + T), D)
+    # Angles up to 700 in float32, which has 24 bits: off by 700 * 2^-24.
+    np.testing.assert_allclose(outputs, [expected] * B, atol=1e-4)
+
+
+def test_only_the_shape_of_the_inputs_matters():
+    layer = SinePositionEncoding()
+
+    np.testing.assert_array_equal(
+        layer(random_array(B, T, D)), layer(np.full((B, T, D), np.nan))
+    )
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_positions_are_exact_in_half_precision(dtype):
+    # bfloat16 itself knows no integer between 300 and 302, for example.
+    layer = SinePositionEncoding(dtype=dtype)
+
+    outputs = layer(random_array(1, 40, D), start_index=301)
+
+    # Rounded once, at the end: by 2^-9 at most for values up to 1.
+    outputs = np.array(ops.cast(outputs, "float32"))
+    np.testing.assert_allclose(
+        outputs[0], sines(range(301, 341), D), atol=2**-8
+    )
+
+
+def test_lengths_may_be_unknown_until_the_graph_runs():
+    layer = SinePositionEncoding()
+    spec = tf.TensorSpec((None, None, D), "float32")
+    traced = tf.function(layer, input_signature=[spec])
+
+    inputs = random_array(B, T, D)
+
+    np.testing.assert_allclose(traced(inputs), layer(inputs), atol=1e-6)
+
+
+# Learned positions.
+
+
+def test_learned_positions_keep_the_promises_of_a_layer(tmp_path):
+    check_layer(
+        PositionEmbedding,
+        init_kwargs={"sequence_length": 9},
+        inputs={"inputs": random_array(B, T, D)},
+        output_shape=(B, T, D),
+        num_weights=1,
+        tmp_path=tmp_path,
+    )
+
+
+@pytest.mark.parametrize("start_index", [0, 2, 4])
+@pytest.mark.parametrize("dtype", [None, "int32", "int64"])
+def test_learned_positions_are_rows_from_the_start_on(start_index, dtype):
+    layer = PositionEmbedding(9)
+    inputs = random_array(B, T, D)
+    layer.build(inputs.shape)
+    (table,) = layer.get_weights()
+    index = start_index
+    if dtype is not None:
+        index = ops.convert_to_tensor(start_index, dtype)
+
+    outputs = layer(inputs, start_index=index)
+
+    expected = table[start_index : start_index + T]
+    np.testing.assert_array_equal(outputs, [expected] * B)
+
+
+def test_learned_positions_start_like_tokens():
+    keras.utils.set_random_seed(2017)
+    layer = PositionEmbedding(3_000)
+    layer.build((None, None, 64))
+    (table,) = layer.get_weights()
+
+    assert table.shape == (3_000, 64)
+    assert np.std(table) == pytest.approx(64**-0.5, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("cls", "argument"), [(SinePositionEncoding, 50), (PositionEmbedding, T)]
+)
+def test_masks_pass_through_positions(cls, argument):
+    embedded = TokenEmbedding(V, D)(IDS)
+
+    np.testing.assert_array_equal(mask_of(cls(argument)(embedded)), IDS != 0)
+
+
+# The refusals.
+
+
+@pytest.mark.parametrize("argument", ["vocabulary_size", "hidden_dim"])
+@pytest.mark.parametrize("value", [0, -3, 8.0, None])
+def test_refuses_a_size_that_is_no_positive_int(argument, value):
+    sizes = {"vocabulary_size": V, "hidden_dim": D, argument: value}
+    with pytest.raises(ValueError, match=f"`{argument}` must be .*{value}"):
+        TokenEmbedding(**sizes)
+
+
+@pytest.mark.parametrize("value", [0, -1.5, "10", None])
+def test_refuses_a_wavelength_that_is_not_positive(value):
+    with pytest.raises(ValueError, match="`max_wavelength` must be a positive"):
+        SinePositionEncoding(max_wavelength=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, None])
+def test_refuses_a_number_of_positions_that_is_no_positive_int(value):
+    with pytest.raises(ValueError, match="`sequence_length` must be"):
+        PositionEmbedding(value)
+
+
+def test_refuses_an_unknown_width():
+    with pytest.raises(ValueError, match="last dimension"):
+        PositionEmbedding(9).build((None, None, None))
+
+
+def test_refuses_more_positions_than_there_are():
+    with pytest.raises(ValueError, match="may have 4 positions at most"):
+        PositionEmbedding(4)(random_array(B, T, D))
+
+
+def test_sines_refuse_an_unknown_width():
+    with pytest.raises(ValueError, match=r"last dimension of `inputs`"):
+        SinePositionEncoding().build((None, None, None))
+
+
+def test_learned_positions_refuse_a_start_beyond_their_end():
+    layer = PositionEmbedding(sequence_length=7)
+    inputs = np.zeros((2, 3, 4), "float32")
+
+    assert layer(inputs, start_index=4).shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="3 positions from start_index=5"):
+        layer(inputs, start_index=5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64"])
+def test_ids_may_be_of_any_int_dtype(dtype):
+    layer = TokenEmbedding(9, 4)
+    ids = np.array([[7, 5, 0]], dtype)
+
+    np.testing.assert_array_equal(layer(ids), layer(ids.astype("int32")))
+
+
+def test_refuses_ids_of_a_float_dtype():
+    layer = TokenEmbedding(9, 4)
+    for ids in (np.array([[7.0, 5.0]], "float32"), keras.Input((None,))):
+        with pytest.raises(
+            ValueError, match="int dtype .* Received: dtype flo"
+        ):
+            layer(ids)

@@ -1,0 +1,141 @@
+"""Tests of `keras_transformer.residual`."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.residual import NORM_ORDERS
+from keras_transformer.residual import Residual
+from tests.helpers.layer_checks import check_layer
+from tests.helpers.layer_checks import mask_of
+from tests.helpers.layer_checks import randomize_weights
+
+B, T, D = 2, 5, 4
+
+
+def random_array(*shape, seed=2017):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def normalize(x, gamma, beta):
+    """Layer normalization (Ba et al., 2016), epsilon as the authors' code."""
+    variance = x.var(axis=-1, keepdims=True)
+    return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(
+        variance + 1e-6
+    ) * gamma + beta
+
+
+def make_residual(**kwargs):
+    residual = Residual(**kwargs)
+    residual.build((B, T, D), (B, T, D))
+    randomize_weights(residual)
+    return residual
+
+
+def test_keeps_the_promises_of_a_layer(tmp_path):
+    # Post-norm: in pre-norm order only `enter` uses the weights.
+    check_layer(
+        Residual,
+        init_kwargs={"dropout": 0.1, "norm": "post"},
+        inputs={
+            "inputs": random_array(B, T, D, seed=1),
+            "outputs": random_array(B, T, D, seed=2),
+        },
+        output_shape=(B, T, D),
+        num_weights=2,
+        tmp_path=tmp_path,
+    )
+
+
+@pytest.mark.parametrize("norm", NORM_ORDERS)
+def test_the_order_is_in_the_config(norm):
+    residual = Residual(0.2, norm)
+
+    twin = Residual.from_config(residual.get_config())
+
+    assert (twin.dropout, twin.norm) == (0.2, norm)
+
+
+# Small numbers show the epsilon: Keras's default would shrink the results.
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_post_norm_is_norm_of_the_sum(scale):
+    x, y = scale * random_array(B, T, D), scale * random_array(B, T, D, seed=1)
+    residual = make_residual(dropout=0.0, norm="post")
+
+    np.testing.assert_array_equal(residual.enter(x), x)
+    np.testing.assert_allclose(
+        residual(x, y), normalize(x + y, *residual.get_weights()), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_pre_norm_is_the_sum_with_what_saw_the_norm(scale):
+    x, y = scale * random_array(B, T, D), random_array(B, T, D, seed=1)
+    residual = make_residual(dropout=0.0, norm="pre")
+
+    np.testing.assert_allclose(
+        residual.enter(x), normalize(x, *residual.get_weights()), atol=1e-5
+    )
+    np.testing.assert_allclose(residual(x, y), x + y, atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", NORM_ORDERS)
+def test_dropout_spares_the_inputs(norm):
+    x, nothing = random_array(B, T, D), np.zeros((B, T, D), "float32")
+    residual = make_residual(dropout=0.5, norm=norm)
+
+    np.testing.assert_array_equal(
+        residual(x, nothing, training=True), residual(x, nothing)
+    )
+
+
+def test_dropout_falls_on_the_outputs_before_the_sum():
+    keras.utils.set_random_seed(2017)
+    x, y = np.ones((B, T, D), "float32"), random_array(B, T, D)
+    residual = make_residual(dropout=0.75, norm="pre")
+
+    added = residual(x, y, training=True) - x
+
+    # What is kept is scaled up by 1 / (1 - dropout).
+    dropped = np.isclose(added, 0)
+    assert 0 < dropped.sum() < dropped.size
+    np.testing.assert_allclose(added, np.where(dropped, 0, 4 * y), atol=1e-5)
+    np.testing.assert_allclose(residual(x, y, training=False) - x, y, atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", NORM_ORDERS)
+def test_positions_do_not_see_each_other(norm):
+    x, y = random_array(B, T, D), random_array(B, T, D, seed=1)
+    changed = x.copy()
+    changed[:, 3, 0] += 1.0
+    residual = make_residual(dropout=0.0, norm=norm)
+
+    difference = np.abs(residual(changed, y) - residual(x, y))
+    difference = difference.sum(axis=(0, 2))
+
+    assert difference[3] > 0
+    np.testing.assert_array_equal(np.delete(difference, 3), 0)
+
+
+@pytest.mark.parametrize("norm", NORM_ORDERS)
+def test_the_mask_is_that_of_the_inputs(norm):
+    ids = np.array([[3, 1, 2, 0, 0], [5, 0, 0, 0, 0]])
+    x = keras.layers.Embedding(9, D, mask_zero=True)(ids)
+
+    mask = mask_of(make_residual(dropout=0.1, norm=norm)(x, np.array(x)))
+
+    np.testing.assert_array_equal(mask, ids != 0)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1, 1.5, None])
+def test_refuses_a_dropout_that_is_no_fraction(dropout):
+    with pytest.raises(ValueError, match="`dropout` must be a number in"):
+        Residual(dropout)
+
+
+@pytest.mark.parametrize("norm", ["Post", "", None])
+def test_refuses_another_order(norm):
+    with pytest.raises(
+        ValueError, match="`norm` must be one of 'post', 'pre'.*norm="
+    ):
+        Residual(0.1, norm)

@@ -1,0 +1,157 @@
+"""Tests of `keras_transformer.restricted_attention`."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from keras_transformer import MultiHeadAttention
+from keras_transformer import RestrictedSelfAttention
+from tests.helpers.layer_checks import check_layer
+from tests.helpers.layer_checks import mask_of
+from tests.helpers.layer_checks import randomize_weights
+
+# A letter and a size for each axis, all distinct.
+B, T, H, D = 2, 7, 3, 4
+KEY_DIM, VALUE_DIM = 5, 8
+
+
+def random_array(*shape, seed=2017):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def make_pair(radius, seed=2017):
+    """The layer, and full attention with the same weights."""
+    arguments = (H, KEY_DIM)
+    options = {"value_dim": VALUE_DIM, "use_bias": True}
+    layer = RestrictedSelfAttention(*arguments, radius, **options)
+    layer.build((None, None, D))
+    randomize_weights(layer, seed)
+    full = MultiHeadAttention(*arguments, **options)
+    full.build((None, None, D), (None, None, D))
+    full.set_weights(layer.get_weights())
+    return layer, full
+
+
+def test_keeps_the_promises_of_a_layer(tmp_path):
+    check_layer(
+        RestrictedSelfAttention,
+        init_kwargs={
+            "num_heads": H,
+            "key_dim": KEY_DIM,
+            "radius": 2,
+            "value_dim": VALUE_DIM,
+            "dropout": 0.1,
+            "use_bias": False,
+        },
+        inputs={"inputs": random_array(B, T, D)},
+        output_shape=(B, T, D),
+        num_weights=4,
+        tmp_path=tmp_path,
+    )
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@given(data=st.data())
+def test_equals_full_attention_with_a_mask(data):
+    length = data.draw(st.integers(1, 12), "length")
+    radius = data.draw(st.integers(1, 14), "radius")
+    causal = data.draw(st.booleans(), "causal")
+    real = data.draw(
+        st.lists(st.booleans(), min_size=length, max_size=length), "real"
+    )
+    layer, full = make_pair(radius)
+    inputs = random_array(B, length, D, seed=length)
+    mask = np.array([real, [True] * length])
+    places = np.arange(length)
+    distance = places[None, :] - places[:, None]
+    near = (abs(distance) <= radius) & ((distance <= 0) | (not causal))
+    allowed = near[None] & mask[:, None, :]
+
+    found = layer(inputs, mask=mask, use_causal_mask=causal)
+
+    expected = full(inputs, inputs, attention_mask=allowed)
+    # A query without any key has nothing to say.
+    sees = allowed.any(axis=-1)
+    np.testing.assert_allclose(
+        np.array(found)[sees], np.array(expected)[sees], atol=1e-5
+    )
+    assert np.all(np.isfinite(found))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_position_sees_its_neighborhood_and_no_further(causal):
+    radius, length, changed = 3, 17, 8
+    layer, _ = make_pair(radius)
+    inputs = random_array(1, length, D)
+    other = inputs.copy()
+    other[:, changed] += 1.0
+
+    difference = abs(
+        np.array(layer(inputs, use_causal_mask=causal))
+        - np.array(layer(other, use_causal_mask=causal))
+    ).max(axis=(0, 2))
+
+    first = changed if causal else changed - radius
+    seen = range(first, changed + radius + 1)
+    assert all(difference[i] > 0 for i in seen)
+    assert all(difference[i] == 0 for i in set(range(length)) - set(seen))
+
+
+def test_takes_and_passes_on_the_mask_of_an_embedding():
+    ids = np.array([[5, 6, 7, 0, 0], [5, 6, 7, 8, 9]])
+    embedded = keras.layers.Embedding(10, D, mask_zero=True)(ids)
+    layer, _ = make_pair(radius=2)
+
+    outputs = layer(embedded)
+
+    alone = layer(embedded[:1, :3])
+    np.testing.assert_allclose(outputs[:1, :3], alone, atol=1e-5)
+    np.testing.assert_array_equal(mask_of(outputs), ids != 0)
+
+
+@pytest.mark.parametrize("shape", [(0, T, D), (B, 0, D)])
+def test_takes_what_is_empty(shape):
+    layer, _ = make_pair(radius=2)
+
+    assert layer(np.zeros(shape, "float32")).shape == shape
+
+
+def count_flops(layer, length):
+    """Returns the operations of a call, as TensorFlow counts them."""
+    call = tf.function(lambda x: layer(x)).get_concrete_function(
+        tf.TensorSpec([1, length, D])
+    )
+    options = tf.compat.v1.profiler.ProfileOptionBuilder.float_operation()
+    options["output"] = "none"
+    profile = tf.compat.v1.profiler.profile(call.graph, options=options)
+    return profile.total_float_ops
+
+
+def test_costs_grow_with_the_length_and_not_with_its_square():
+    layer, full = make_pair(radius=4)
+
+    restricted = [count_flops(layer, length) for length in (64, 128, 256)]
+    masked = [
+        count_flops(lambda x: full(x, x), length) for length in (64, 128, 256)
+    ]
+
+    assert restricted[1] - restricted[0] > 0
+    growth = restricted[2] - restricted[1]
+    assert growth == 2 * (restricted[1] - restricted[0])
+    assert masked[2] - masked[1] > 3 * (masked[1] - masked[0])
+
+
+@pytest.mark.parametrize("radius", [0, -1, 2.0, True])
+def test_refuses_a_radius_that_is_no_positive_int(radius):
+    with pytest.raises(ValueError, match="`radius` must be a positive int"):
+        RestrictedSelfAttention(H, KEY_DIM, radius)
+
+
+def test_a_short_sequence_costs_no_more_than_the_whole_of_it():
+    (wide, _), (narrow, _) = make_pair(radius=512), make_pair(radius=10)
+
+    assert count_flops(wide, 10) == count_flops(narrow, 10)

@@ -1,0 +1,516 @@
+"""Tests of `keras_transformer.transformer`."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_transformer import PRESETS
+from keras_transformer import Preset
+from keras_transformer import SinePositionEncoding
+from keras_transformer import SmoothedCrossentropy
+from keras_transformer import Transformer
+from keras_transformer import TransformerSchedule
+from keras_transformer import padding_mask
+from tests.helpers.layer_checks import mask_of
+from tests.helpers.layer_checks import randomize_weights
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+B, T, S, D, V = 3, 5, 6, 8, 13
+SIZES = {
+    "vocabulary_size": V,
+    "num_layers": 1,
+    "hidden_dim": D,
+    "intermediate_dim": 16,
+    "num_heads": 2,
+    "key_dim": 7,
+    "value_dim": 4,
+    "dropout": 0.0,
+}
+BATCH = {
+    "source_ids": np.array(
+        [[9, 5, 7, 12, 4, 1], [4, 1, 0, 0, 0, 0], [6, 8, 6, 1, 0, 0]]
+    ),
+    "target_ids": np.array([[3, 9, 4, 5, 8], [3, 4, 0, 0, 0], [3, 7, 6, 0, 0]]),
+}
+LABELS = np.array([[9, 4, 5, 8, 1], [4, 1, 0, 0, 0], [7, 6, 1, 0, 0]])
+
+
+def make_model(**kwargs):
+    model = Transformer(**{**SIZES, **kwargs})
+    model.build()
+    randomize_weights(model)
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model()
+
+
+def assert_close(actual, expected, tolerance=1e-5):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+# The contract.
+
+
+def test_the_config_holds_every_argument_and_survives_json():
+    arguments = {
+        **SIZES,
+        "dropout": 0.25,
+        "norm": "pre",
+        "positions": "learned",
+        "sequence_length": 17,
+    }
+    model = Transformer(**arguments, name="mine", dtype="mixed_bfloat16")
+
+    config = json.loads(json.dumps(keras.saving.serialize_keras_object(model)))
+    twin = keras.saving.deserialize_keras_object(config)
+
+    assert arguments.items() <= model.get_config().items()
+    assert twin.get_config() == model.get_config()
+    assert (twin.name, twin.dtype_policy.name) == ("mine", "mixed_bfloat16")
+
+
+def test_the_one_matrix_is_counted_once(model):
+    attention = 2 * D * 2 * (7 + 4)
+    feed_forward = 2 * D * 16 + 16 + D
+    stacks = 3 * attention + 2 * feed_forward + 5 * 2 * D
+    shapes = [tuple(weight.shape) for weight in model.weights]
+
+    assert model.count_params() == V * D + stacks
+    assert [shape for shape in shapes if V in shape] == [(V, D)]
+
+
+def test_shapes_and_types_are_known_beforehand():
+    model = Transformer(**SIZES, dtype="mixed_bfloat16")
+    symbols = {
+        name: keras.Input((None,), dtype="int32")
+        for name in ("source_ids", "target_ids")
+    }
+
+    logits = model(symbols)
+
+    assert logits.shape == (None, None, V)
+    assert logits.dtype == model(BATCH).dtype == "bfloat16"
+    assert model(BATCH).shape == (B, T, V)
+    assert all(weight.dtype == "float32" for weight in model.weights)
+    shapes = {"source_ids": (B, S), "target_ids": (B, T)}
+    assert model.compute_output_shape(shapes) == (B, T, V)
+
+
+@pytest.mark.parametrize("positions", ["sine", "learned"])
+def test_eager_equals_a_graph_of_unknown_lengths(positions):
+    model = make_model(positions=positions, sequence_length=9)
+    spec = tf.TensorSpec((None, None), "int64")
+    traced = tf.function(
+        model, input_signature=[{"source_ids": spec, "target_ids": spec}]
+    )
+
+    assert_close(traced(BATCH), model(BATCH))
+
+
+# The formula.
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_equals_figure_1(norm):
+    model = make_model(norm=norm)
+    table = model.embedding.get_weights()[0]
+
+    def embed(ids):
+        vectors = table[ids] * np.sqrt(D)
+        return vectors + SinePositionEncoding()(vectors)
+
+    source_mask = BATCH["source_ids"] != 0
+    memory = model.encoder(embed(BATCH["source_ids"]), mask=source_mask)
+    states = model.decoder(
+        embed(BATCH["target_ids"]),
+        memory,
+        target_mask=BATCH["target_ids"] != 0,
+        memory_mask=source_mask,
+    )
+
+    assert_close(model(BATCH), states @ table.T)
+
+
+def test_learned_positions_take_the_place_of_sines():
+    model = make_model(positions="learned", sequence_length=S)
+    (table,) = model.embedding.get_weights()
+    (positions,) = model.position_encoding.get_weights()
+    assert positions.shape == (S, D)
+
+    source_ids = BATCH["source_ids"]
+    embedded = table[source_ids] * np.sqrt(D) + positions
+    expected = model.encoder(embedded, mask=source_ids != 0)
+
+    assert_close(model.encode(source_ids), expected)
+
+
+def test_encode_and_decode_make_a_call(model):
+    source_ids, target_ids = BATCH["source_ids"], BATCH["target_ids"]
+    # As NumPy, for Keras's own would bring its mask along.
+    memory = np.array(model.encode(source_ids))
+    mask = padding_mask(source_ids)
+
+    assert memory.shape == (B, S, D)
+    logits = model.decode(target_ids, memory, mask)
+    np.testing.assert_array_equal(logits, model(BATCH))
+    states = model.decode_states(target_ids, memory, mask)
+    np.testing.assert_array_equal(model.embedding(states, reverse=True), logits)
+
+
+def test_the_encoder_alone_may_come_first():
+    model = Transformer(**SIZES)
+    memory = model.encode(BATCH["source_ids"])
+
+    model.build()
+
+    assert_close(model.encode(BATCH["source_ids"]), memory)
+    assert model(BATCH).shape == (B, T, V)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_dropout_falls_on_the_sums_of_embeddings_and_positions(side):
+    keras.utils.set_random_seed(2017)
+    width = 40
+    model = make_model(norm="pre", dropout=0.5, hidden_dim=width)
+    stack = model.encoder if side == "source" else model.decoder
+    # Silent sub-layers leave the residual stream, which is normalized last.
+    stack.set_weights([np.zeros(weight.shape) for weight in stack.weights])
+    stack.normalization.gamma.assign(np.ones(width))
+    ids = BATCH[f"{side}_ids"]
+    vectors = model.embedding(ids)
+    sums = np.array(vectors + SinePositionEncoding()(vectors))
+
+    if side == "source":
+        outputs = model.encode(ids, training=True)
+    else:
+        memory = np.zeros((B, S, width), "float32")
+        outputs = model.decode_states(ids, memory, training=True)
+
+    for output, total in zip(
+        np.reshape(outputs, (-1, width)), sums.reshape(-1, width), strict=True
+    ):
+        # What was dropped is the one value that occurs many times.
+        values, counts = np.unique(np.round(output, 4), return_counts=True)
+        kept = np.abs(output - values[counts.argmax()]) > 1e-4
+        assert 0.1 < kept.mean() < 0.9
+        expected = np.where(kept, 2 * total, 0)  # 2 = 1 / (1 - dropout)
+        expected = (expected - expected.mean()) / expected.std()
+        np.testing.assert_allclose(output, expected, atol=1e-4)
+
+
+# The invariants.
+
+
+def test_a_token_sees_no_later_one(model):
+    for position in range(T):
+        changed = BATCH["target_ids"].copy()
+        changed[0, position] = 11
+
+        logits = model({**BATCH, "target_ids": changed})
+
+        difference = np.abs(logits - model(BATCH))[0].max(axis=-1)
+        np.testing.assert_array_equal(difference[:position], 0)
+        assert (difference[position:] > 1e-5).all()
+
+
+def test_every_source_token_is_seen(model):
+    for position in range(S):
+        changed = BATCH["source_ids"].copy()
+        changed[0, position] = 11
+
+        logits = model({**BATCH, "source_ids": changed})
+
+        difference = np.abs(logits - model(BATCH)).max(axis=-1)
+        assert (difference[0] > 1e-5).all()
+        np.testing.assert_array_equal(difference[1:], 0)
+
+
+def loss_and_gradients(model, batch, labels):
+    with tf.GradientTape() as tape:
+        loss = SmoothedCrossentropy()(labels, model(batch, training=True))
+    gradients = tape.gradient(loss, [w.value for w in model.trainable_weights])
+    return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+
+def pad(array, columns):
+    return np.pad(array, ((0, 0), (0, columns)))
+
+
+def test_padding_changes_neither_loss_nor_gradients(model):
+    padded = {
+        "source_ids": pad(BATCH["source_ids"], 4),
+        "target_ids": pad(BATCH["target_ids"], 3),
+    }
+    # What a target holds behind its end is padding as well: no label follows.
+    filled = padded["target_ids"].copy()
+    behind = pad(LABELS, 3) == 0
+    filled[behind] = np.random.default_rng(1).integers(1, V, behind.sum())
+
+    expected, expected_gradients = loss_and_gradients(model, BATCH, LABELS)
+    for batch in (padded, {**padded, "target_ids": filled}):
+        loss, gradients = loss_and_gradients(model, batch, pad(LABELS, 3))
+
+        assert_close(loss, expected)
+        for gradient, other in zip(gradients, expected_gradients, strict=True):
+            assert np.abs(other).max() > 0
+            assert_close(gradient, other)
+
+
+def test_the_vector_of_padding_reaches_no_real_position():
+    model, other = make_model(), make_model()
+    (table,) = model.embedding.get_weights()
+    table[0] += 7
+    other.embedding.set_weights([table])
+
+    real = BATCH["source_ids"] != 0
+    np.testing.assert_array_equal(
+        model.encode(BATCH["source_ids"])[real],
+        other.encode(BATCH["source_ids"])[real],
+    )
+    # Logits of other tokens; that of padding itself is a product with it.
+    real = BATCH["target_ids"] != 0
+    np.testing.assert_array_equal(
+        model(BATCH)[real][:, 1:], other(BATCH)[real][:, 1:]
+    )
+
+
+def test_the_logits_carry_no_mask(model):
+    assert mask_of(model(BATCH)) is None
+
+
+@pytest.mark.parametrize("grows", [False, True], ids=["written", "grows"])
+@pytest.mark.parametrize("positions", ["sine", "learned"])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_cached_equals_uncached_for_every_beam(norm, positions, grows):
+    beams = 3
+    model = make_model(norm=norm, positions=positions, sequence_length=7)
+    source_ids = BATCH["source_ids"]
+    target_ids = np.random.default_rng(1).integers(1, V, (B * beams, T))
+    memory, mask = model.encode(source_ids), padding_mask(source_ids)
+    room = 0 if grows else 7
+    cache = model.decoder.make_cache(memory, max_length=room, num_beams=beams)
+
+    steps = []
+    for index in range(T):
+        logits, cache = model.decode(
+            target_ids[:, index : index + 1],
+            memory,
+            mask,
+            cache=cache,
+            cache_update_index=(-1 if grows else ops.convert_to_tensor(index)),
+        )
+        steps.append(logits)
+
+    expected = model(
+        {
+            "source_ids": np.repeat(source_ids, beams, axis=0),
+            "target_ids": target_ids,
+        }
+    )
+    assert_close(np.concatenate(steps, axis=1), expected)
+
+
+# Training and saving.
+
+
+def copy_task(size):
+    """Sentences of 2 to 5 tokens, and themselves as their translations."""
+    rng = np.random.default_rng(2017)
+    tokens = rng.integers(4, V, size=(size, 5))
+    lengths = rng.integers(2, 6, size=(size, 1))
+    tokens = np.where(np.arange(5) < lengths, tokens, 0)
+    ended = pad(tokens, 1)
+    np.put_along_axis(ended, lengths, 1, axis=1)
+    begun = np.concatenate([np.full((size, 1), 3), tokens], axis=1)
+    return {"source_ids": ended, "target_ids": begun}, ended
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A model and what it was and lost before an epoch of the copy task."""
+    keras.utils.set_random_seed(2017)
+    model = Transformer(**{**SIZES, "num_layers": 2})
+    model.compile(
+        keras.optimizers.Adam(
+            TransformerSchedule(D, warmup_steps=40), beta_2=0.98, epsilon=1e-9
+        ),
+        SmoothedCrossentropy(),
+    )
+    batch, labels = copy_task(1_280)
+    loss = float(SmoothedCrossentropy()(labels, model(batch)))
+    weights = model.get_weights()
+    model.fit(batch, labels, batch_size=32, shuffle=False, verbose=0)
+    return model, weights, loss
+
+
+def test_keras_takes_a_twin_and_a_summary_as_of_its_own(model, capsys):
+    twin = keras.models.clone_model(model)
+    twin.build()
+    twin.set_weights(model.get_weights())
+
+    assert_close(twin(BATCH), model(BATCH))
+    model.summary()
+    printed = capsys.readouterr().out
+    assert "encoder (Encoder)" in printed
+    assert f"Total params: {model.count_params():,}" in printed
+
+
+def test_an_epoch_lowers_the_loss(trained):
+    model, _, before = trained
+    batch, labels = copy_task(1_280)
+
+    after = SmoothedCrossentropy()(labels, model(batch))
+
+    # Knowing nothing costs log(13) = 2.56.
+    assert before > 2.5
+    assert after < 2.3
+
+
+def test_every_weight_learns(trained):
+    model, before, _ = trained
+
+    for weight, old in zip(model.trainable_weights, before, strict=True):
+        assert not np.array_equal(weight.numpy(), old), weight.path
+
+
+# What a user who never saw this file would do with one that was saved.
+SCRIPT = """
+import sys
+
+import numpy as np
+
+import keras
+import keras_transformer
+
+folder = sys.argv[1]
+batch = dict(np.load(folder + "/batch.npz"))
+labels = batch.pop("labels")
+model = keras.saving.load_model(folder + "/model.keras")
+outputs = np.array(model(batch))
+iterations = int(model.optimizer.iterations)
+loss = model.train_on_batch(batch, labels)
+weights = {f"w{i}": w for i, w in enumerate(model.get_weights())}
+np.savez(
+    folder + "/results.npz",
+    outputs=outputs,
+    iterations=iterations,
+    loss=loss,
+    **weights,
+)
+"""
+
+
+@pytest.mark.slow
+def test_a_compiled_model_comes_back_in_another_process(trained, tmp_path):
+    model, *_ = trained
+    batch, labels = copy_task(64)
+    np.savez(tmp_path / "batch.npz", labels=labels, **batch)
+    model.save(tmp_path / "model.keras")
+    outputs = np.array(model(batch))
+    iterations = int(model.optimizer.iterations)
+
+    subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+        cwd=ROOT,
+        check=True,
+    )
+
+    results = np.load(tmp_path / "results.npz")
+    assert_close(results["outputs"], outputs)
+    assert results["iterations"] == iterations == 40
+    # The step after that is the same too: moments and schedule came along.
+    assert_close(results["loss"], model.train_on_batch(batch, labels))
+    for i, weight in enumerate(model.get_weights()):
+        assert_close(results[f"w{i}"], weight)
+
+
+# Presets.
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_makes_its_model(name):
+    model = Transformer.from_preset(name, vocabulary_size=V)
+
+    config, preset = model.get_config(), PRESETS[name]
+    assert config["vocabulary_size"] == V
+    for field in (
+        *("num_layers", "hidden_dim", "intermediate_dim", "num_heads"),
+        *("key_dim", "value_dim", "dropout", "norm", "positions"),
+    ):
+        assert config[field] == getattr(preset, field), field
+
+
+def test_a_preset_may_be_ones_own_and_gives_way_to_arguments():
+    preset = Preset("of this test", num_layers=2, num_heads=3, norm="pre")
+
+    model = Transformer.from_preset(
+        preset, V, num_layers=1, dropout=0.4, name="mine"
+    )
+
+    config = model.get_config()
+    assert (config["num_layers"], config["num_heads"]) == (1, 3)
+    assert (config["dropout"], config["norm"]) == (0.4, "pre")
+    assert config["name"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("Base", "base"), ("tin", "tiny")]
+)
+def test_refuses_an_unknown_preset_and_offers_the_nearest(name, nearest):
+    with pytest.raises(ValueError, match=f"The nearest is {nearest!r}"):
+        Transformer.from_preset(name, V)
+
+
+# The refusals.
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        *[
+            ({name: 0}, f"`{name}` must be a positive int")
+            for name in SIZES
+            if name != "dropout"
+        ],
+        ({"dropout": 1.0}, "`dropout` must be a number"),
+        ({"norm": "middle"}, "`norm` must be one of 'post', 'pre'"),
+        (
+            {"positions": "rotary"},
+            "`positions` must be one of 'sine', 'learned'",
+        ),
+        (
+            {"positions": "learned", "sequence_length": 0},
+            "`sequence_length` must be a positive int",
+        ),
+    ],
+)
+def test_refuses_an_argument_out_of_its_range(wrong, message):
+    with pytest.raises(ValueError, match=f"{message}.*Received"):
+        Transformer(**{**SIZES, **wrong})
+
+
+def test_refuses_more_tokens_than_positions_are_learned():
+    model = make_model(positions="learned", sequence_length=S - 1)
+
+    with pytest.raises(ValueError, match=f"may have {S - 1} positions at most"):
+        model(BATCH)
+
+
+def test_refuses_the_end_of_a_cache_that_is_not_there():
+    model = make_model()
+    ids = np.array([[5, 1]])
+    with pytest.raises(ValueError, match="Received: only `cache_update_index`"):
+        model.decode(ids, model.encode(ids), cache_update_index=-1)

@@ -1,0 +1,269 @@
+"""Tests of `keras_transformer.text.tokenizer`.
+
+The oracle is the `sentencepiece` library, which trained the models.
+"""
+
+import io
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+import keras_transformer
+from keras_transformer.text.tokenizer import SubwordTokenizer
+
+PADDING = 0
+END = 1
+UNKNOWN = 2
+BEGIN = 3
+
+SENTENCES = [
+    f"{subject} {verb} {complement}."
+    for subject in ["The black cat", "A small dog", "Mi gato", "Él"]
+    for verb in ["sleeps in", "has seen", "duerme en", "vio"]
+    for complement in ["the house", "two parks", "la casa", "un año"]
+]
+
+TEXTS = [
+    "The black cat sleeps in the house.",
+    "",
+    " ",
+    " \t\n ",
+    "  A small dog  has   seen two parks. ",
+    "Él vio un año",
+    "E\u0301l vio un an\u0303o",  # The same, with combining marks.
+    "z\u0300\u0301\u0302\u0303\u0304",
+    "Ｔｈｅ　ｃａｔ １２３",
+    "ﬁne ½ ㎏ Ⅷ",
+    "naïve 東京 Привет שלום नमस्ते",
+    "🐈 👩\u200d👩\u200d👧 🇪🇸 👍🏽",
+    "tab\tline\nreturn\rnull\0bell\x07delete\x7f",
+    "zero\u200bwidth\u00a0blank\ufeff\u2028",
+    "<s> </s> <pad> <unk> <0x41> ▁the▁cat",
+    "cat" * 1000,
+    "\U0010ffff \ufffd",
+]
+
+NO_UTF_8 = [b"\xff\xfe cat", b"the \xc3(", b"\xed\xa0\x80", b"dog \xf0\x9f"]
+
+
+def train(special_ids=None, **options):
+    """Returns the bytes of a small SentencePiece model."""
+    model = io.BytesIO()
+    special_ids = special_ids or {
+        "pad_id": PADDING,
+        "eos_id": END,
+        "unk_id": UNKNOWN,
+        "bos_id": BEGIN,
+    }
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES),
+        model_writer=model,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **special_ids,
+        **options,
+    )
+    return model.getvalue()
+
+
+@pytest.fixture(
+    scope="module", params=["bpe", "unigram", "bpe, no byte fallback"]
+)
+def model(request):
+    kind, _, without = request.param.partition(",")
+    size = 100 if without else 350
+    return train(model_type=kind, byte_fallback=not without, vocab_size=size)
+
+
+@pytest.fixture(scope="module")
+def library(model):
+    return sentencepiece.SentencePieceProcessor(model_proto=model)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(model):
+    return SubwordTokenizer(model)
+
+
+# Text to ids.
+
+
+def test_ids_are_those_of_the_library_and_the_end_symbol(tokenizer, library):
+    ids = tokenizer.tokenize(TEXTS)
+
+    assert ids.dtype == tf.int32
+    for text, actual in zip(TEXTS, ids.to_list(), strict=True):
+        assert actual == [*library.encode(text), END], repr(text)
+    # The texts are not trivial: words are split, and merged.
+    assert len(library.encode("cat" * 1000)) > 100
+    assert 1 < len(library.encode("The black cat")) < 13
+
+
+def test_the_end_symbol_alone_stands_for_nothing(tokenizer):
+    assert tokenizer.tokenize(["", " ", " \n"]).to_list() == [[END]] * 3
+
+
+def test_bytes_that_are_no_utf_8_are_read_as_the_library_reads_them(
+    tokenizer, library
+):
+    ids = tokenizer.tokenize(NO_UTF_8)
+
+    expected = [[*library.encode(text), END] for text in NO_UTF_8]
+    assert ids.to_list() == expected
+    for text in tokenizer.detokenize(ids).numpy():
+        assert text.decode()  # UTF-8 again.
+
+
+def test_vocabulary_size_is_that_of_the_library(tokenizer, library):
+    assert tokenizer.vocabulary_size == library.get_piece_size()
+    assert isinstance(tokenizer.vocabulary_size, int)
+
+
+# Ids to text.
+
+
+def test_text_comes_back_as_the_library_gives_it(tokenizer, library):
+    ids = tokenizer.tokenize(TEXTS)
+
+    texts = tokenizer.detokenize(ids)
+
+    assert texts.shape == (len(TEXTS),)
+    for text, actual in zip(TEXTS, texts.numpy(), strict=True):
+        assert actual.decode() == library.decode(library.encode(text))
+    assert texts[0] == TEXTS[0].encode()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_padded_ids_give_the_text_of_ragged_ones(tokenizer, dtype):
+    ids = tf.cast(tokenizer.tokenize(TEXTS), dtype)
+
+    np.testing.assert_array_equal(
+        tokenizer.detokenize(ids.to_tensor(PADDING)), tokenizer.detokenize(ids)
+    )
+
+
+def test_what_follows_the_first_end_symbol_is_left_out(tokenizer, library):
+    cat, dog = library.encode("cat"), library.encode("small dog")
+    ids = [
+        [*cat, END, *dog, END],
+        [*dog, END, END, *cat],
+        [END, *cat],
+        [*dog, *cat],  # None: all of it.
+    ]
+
+    texts = tokenizer.detokenize(tf.ragged.constant(ids))
+
+    expected = ["cat", "small dog", "", library.decode(dog + cat)]
+    assert [text.decode() for text in texts.numpy()] == expected
+
+
+def test_padding_and_begin_are_left_out(tokenizer, library):
+    small, dog = library.encode("small"), library.encode("dog")
+    ids = [
+        [BEGIN, *small, *dog, END],
+        [*small, PADDING, BEGIN, PADDING, *dog, END],
+        [PADDING, PADDING, *small, *dog],
+        [BEGIN, END],
+        [PADDING],
+        [],
+    ]
+
+    texts = tokenizer.detokenize(tf.ragged.constant(ids, dtype="int32"))
+
+    expected = ["small dog", "small dog", "small dog", "", "", ""]
+    assert [text.decode() for text in texts.numpy()] == expected
+
+
+def test_the_unknown_token_is_shown_as_the_library_shows_it(tokenizer, library):
+    ids = [*library.encode("cat"), UNKNOWN]
+
+    text = tokenizer.detokenize([ids]).numpy()[0].decode()
+
+    assert text == library.decode(ids) != "cat"
+
+
+# Graphs and files.
+
+
+def test_a_batch_of_none(tokenizer):
+    ids = tokenizer.tokenize(tf.constant([], tf.string))
+
+    assert ids.to_list() == []
+    assert tokenizer.detokenize(ids).shape == (0,)
+    assert tokenizer.detokenize(tf.zeros([0, 3], tf.int32)).shape == (0,)
+    texts = tokenizer.detokenize(tf.zeros([3, 0], tf.int32))
+    assert texts.numpy().tolist() == [b""] * 3
+
+
+class Echo(tf.Module):
+    """Turns text into padded ids, and back."""
+
+    def __init__(self, tokenizer):
+        super().__init__()
+        self.tokenizer = tokenizer
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, strings):
+        ids = self.tokenizer.tokenize(strings).to_tensor(PADDING)
+        return ids, self.tokenizer.detokenize(ids)
+
+
+def test_works_in_a_graph_and_in_a_saved_model(tokenizer, tmp_path):
+    echo = Echo(tokenizer)
+    tf.saved_model.save(echo, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+
+    expected_ids = tokenizer.tokenize(TEXTS).to_tensor(PADDING)
+    expected_texts = tokenizer.detokenize(expected_ids)
+
+    for graph in (echo, loaded):
+        ids, texts = graph(tf.constant(TEXTS))
+        np.testing.assert_array_equal(ids, expected_ids)
+        np.testing.assert_array_equal(texts, expected_texts)
+        ids, texts = graph(tf.constant([], tf.string))
+        assert ids.shape[0] == texts.shape[0] == 0
+
+
+def test_the_package_offers_it():
+    assert keras_transformer.SubwordTokenizer is SubwordTokenizer
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize("model", ["tokenizer.model", None, 7])
+def test_refuses_what_is_not_bytes(model):
+    kind = type(model).__name__
+    with pytest.raises(ValueError, match=f"`model_proto`.*of type {kind}$"):
+        SubwordTokenizer(model)
+
+
+@pytest.mark.parametrize("model", [b"", b"no model", bytes(50)])
+def test_refuses_bytes_that_are_no_model(model):
+    with pytest.raises(ValueError, match=f"SentencePiece.*{len(model)} bytes"):
+        SubwordTokenizer(model)
+
+
+def test_refuses_half_a_model():
+    model = train(model_type="bpe", vocab_size=100)
+    with pytest.raises(ValueError, match="must be a SentencePiece model"):
+        SubwordTokenizer(model[: len(model) // 2])
+
+
+@pytest.mark.parametrize(
+    "special_ids",
+    [
+        {},  # The defaults of the library: unknown 0, begin 1, end 2.
+        {"pad_id": 0, "eos_id": 3, "unk_id": 2, "bos_id": 1},
+        {"pad_id": -1, "eos_id": 1, "unk_id": 0, "bos_id": 2},
+        {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1},
+    ],
+)
+def test_refuses_a_model_of_other_special_ids(special_ids):
+    model = train(
+        special_ids or {"pad_id": -1}, model_type="bpe", vocab_size=100
+    )
+    with pytest.raises(ValueError, match=r"ids 0 to 3. Received: \[b"):
+        SubwordTokenizer(model)

@@ -1,0 +1,254 @@
+"""Tests of `paper.table3.findings` and of how the table judges them."""
+
+import math
+
+import numpy as np
+import pytest
+import sacrebleu
+
+from keras_transformer import PRESETS
+from paper.table3 import findings
+from paper.table3.report import format_table
+from paper.table3.report import make_report
+from paper.table3.results import PAPER
+
+LINES = [
+    "A brown dog runs over the green grass.",
+    "Two cats sleep, don't they?",
+    "The woman reads a long letter to her old friend.",
+    "",
+    "Is it raining?",
+] * 3
+
+
+def shorten(every):
+    """Returns the lines, each `every`th of them without its last words."""
+    return [
+        line if i % every else " ".join(line.split()[:-2])
+        for i, line in enumerate(LINES)
+    ]
+
+
+def test_bleu_of_counts_is_that_of_sacrebleu():
+    translations = shorten(2)
+    counts = findings.sentence_counts(translations, LINES)
+
+    expected = sacrebleu.corpus_bleu(translations, [LINES]).score
+    assert 20 < expected < 90
+    assert findings.bleu(counts.sum(axis=0)) == pytest.approx(expected)
+
+
+def test_samples_draw_the_same_sentences_for_all_rows():
+    counts = findings.sentence_counts(shorten(2), LINES)
+
+    samples = findings.resample({"a": counts, "b": counts.copy()})
+
+    np.testing.assert_array_equal(samples["a"], samples["b"])
+    assert samples["a"].std() > 1
+
+
+def test_the_interval_is_about_that_of_sacrebleu():
+    translations = shorten(3)
+    counts = findings.sentence_counts(translations, LINES)
+    score = sacrebleu.BLEU().corpus_score(
+        translations, [LINES], n_bootstrap=1000
+    )
+
+    samples = findings.resample({"a": counts})["a"]
+    low, high = findings.interval(samples)
+
+    # sacreBLEU tells the mean of the samples and half of the interval.
+    assert (high - low) / 2 == pytest.approx(score._ci, rel=0.15)
+    assert samples.mean() == pytest.approx(score._mean, rel=0.02)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 10])
+def test_another_run_is_within_the_margin_19_times_of_20(count):
+    runs = np.random.default_rng(3).normal(30, 0.4, size=(20_000, count + 1))
+
+    margins = [findings.seed_margin(others) for others in runs[:, 1:]]
+
+    away = np.abs(runs[:, 0] - runs[:, 1:].mean(axis=1))
+    assert np.mean(away < margins) == pytest.approx(0.95, abs=0.005)
+    assert findings.seed_margin([30.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("difference", "margin", "sign"),
+    [
+        (0.2, 0.5, 1),
+        (-0.2, 0.5, 1),
+        (0.2, 0.9, 0),
+        (1.2, 0.5, 0),
+        (0.0, 50.0, 0),
+        (-1.8, 0.5, -1),
+        (0.0, None, 0),
+    ],
+)
+def test_equal_is_what_is_surely_less_than_a_bound(difference, margin, sign):
+    assert findings.tell_equal(difference, margin, bound=1.0) == sign
+
+
+@pytest.mark.parametrize(
+    ("difference", "bounds", "sign"),
+    [
+        (0.1, (-0.8, 0.9), 1),
+        (0.1, (-1.2, 1.4), 0),
+        (0.1, (-0.2, 1.1), 0),
+        (2.0, (1.2, 2.8), -1),
+        (-2.0, (-2.8, -1.2), -1),
+        (-2.0, (-2.8, -0.9), 0),
+    ],
+)
+def test_equal_needs_the_bootstrap_too(difference, bounds, sign):
+    found = findings.tell_equal(difference, 0.4, bound=1.0, bounds=bounds)
+
+    assert found == sign
+
+
+@pytest.mark.parametrize(
+    ("difference", "margin", "bounds", "sign"),
+    [
+        (1.0, 0.5, (0.2, 1.8), 1),
+        (-1.0, 0.5, (-1.8, -0.2), -1),
+        (1.0, 0.5, (-0.1, 2.0), 0),
+        (-1.0, 0.5, (-2.0, 0.1), 0),
+        (1.0, 1.5, (0.2, 1.8), 0),
+        (1.0, None, (0.2, 1.8), 0),
+        (0.1, 0.05, None, 1),
+        (0.0, 0.0, None, 0),
+    ],
+)
+def test_tells_only_what_both_kinds_of_chance_allow(
+    difference, margin, bounds, sign
+):
+    assert findings.tell(difference, margin, bounds) == sign
+
+
+@pytest.mark.parametrize(
+    ("signs", "text"),
+    [
+        ([1], "holds"),
+        ([1, 0], "holds in 1 of 2"),
+        ([0, 0], "too close to tell"),
+        ([-1], "does not hold"),
+        ([-1, 0], "does not hold: 1 of 2 against"),
+        ([1, -1, 0], "mixed: 1 of 3 for it, 1 against"),
+    ],
+)
+def test_says_what_the_differences_mean(signs, text):
+    assert findings.verdict(signs) == text
+
+
+# Runs of base, and how far from it in BLEU.
+OTHERS = {
+    "base-run2": 0.1,
+    "base-run3": -0.1,
+    "base-run4": 0.05,
+    "base-run5": -0.05,
+}
+
+
+def make_rows():
+    """Returns rows with the paper's numbers, and four more runs of base."""
+    perfect = findings.sentence_counts(LINES * 4, LINES * 4)
+    rows = {}
+    for name in ["base", *OTHERS, *list(PAPER)[1:]]:
+        perplexity, bleu, _ = PAPER[name.split("-run")[0]]
+        rows[name] = {
+            "preset": PRESETS[name.split("-run")[0]],
+            "perplexity": perplexity,
+            "bleu": bleu,
+            "parameters": 1,
+            "minutes": 1.0,
+            "conditions": "as in the paper",
+            "counts": perfect,
+        }
+    for name, apart in OTHERS.items():
+        rows[name]["bleu"] += apart
+        rows[name]["perplexity"] *= math.exp(0.04 * apart)
+    return rows
+
+
+def by_text(report):
+    return {
+        (each["finding"], each["measure"]): each for each in report["findings"]
+    }
+
+
+def test_the_papers_own_perplexities_give_its_findings():
+    told = by_text(make_report(make_rows()))
+
+    expected = {
+        "one head is worse": "holds",
+        "too many heads are worse": "holds",
+        "a small d_k hurts": "holds",
+        # 4.88 against 4.92, for eight layers, is within the margin.
+        "bigger is better": "holds in 7 of 8",
+        "dropout helps": "holds",
+        "label smoothing helps BLEU and hurts perplexity": "holds",
+        "learned positions change nothing": "holds",
+    }
+    assert {
+        text: told[text, "perplexity"]["in_ours"] for text in expected
+    } == expected
+    # In BLEU eight layers were worse.
+    assert told["bigger is better", "bleu"]["in_the_paper"] == "7 of 8"
+    assert told["one head is worse", "bleu"]["in_the_paper"] == "1 of 1"
+
+
+def test_bleu_needs_the_bootstrap_too():
+    rows = make_rows()
+    # By BLEU alone one head is 0.9 worse; the sentences do not differ.
+    assert by_text(make_report(rows))["one head is worse", "bleu"]["signs"] == [
+        0
+    ]
+
+    rows["a-h1"]["counts"] = findings.sentence_counts(shorten(2) * 4, LINES * 4)
+    assert by_text(make_report(rows))["one head is worse", "bleu"]["signs"] == [
+        1
+    ]
+
+
+def test_the_margin_comes_from_the_runs_of_base():
+    report = make_report(make_rows())
+    deviation = np.std([0.0, *OTHERS.values()], ddof=1)
+
+    assert report["runs_of_base"] == 5
+    margin = 2.776 * deviation * math.sqrt(6 / 5)
+    assert report["margins"]["bleu"] == pytest.approx(margin)
+    assert report["margins"]["log_perplexity"] == pytest.approx(0.04 * margin)
+    assert f"within {margin:.2f} BLEU" in format_table(report)
+
+
+def test_rows_are_compared_with_the_mean_of_the_runs_of_base():
+    rows = make_rows()
+    rows["base-run2"]["bleu"] += 5
+
+    found = make_report(rows)["rows"]
+
+    assert found["base"]["ours_to_base"]["bleu"] == pytest.approx(-1)
+    assert found["c-n8"]["ours_to_base"]["bleu"] == pytest.approx(-1.3)
+
+
+def test_a_wide_margin_leaves_all_too_close_to_tell():
+    rows = make_rows()
+    rows["base-run2"]["bleu"] += 50
+    rows["base-run2"]["perplexity"] *= 50
+
+    told = {each["in_ours"] for each in make_report(rows)["findings"]}
+
+    assert told == {"too close to tell"}
+
+
+def test_a_finding_without_its_row_is_not_told():
+    rows = make_rows()
+    del rows["e-learned"], rows["c-n8"]
+    report = make_report(rows)
+    told = by_text(report)
+
+    learned = told["learned positions change nothing", "perplexity"]
+    assert learned["in_ours"] == "no row of it is there"
+    assert told["bigger is better", "perplexity"]["in_ours"] == "holds"
+    assert report["missing"] == ["c-n8", "e-learned"]
+    assert "Not there yet: c-n8, e-learned." in format_table(report)

@@ -1,0 +1,347 @@
+"""Tests of `paper.table3` and of what it writes."""
+
+import csv
+import json
+import pathlib
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import sacrebleu
+import sentencepiece
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from keras_transformer import PRESETS
+from paper.table3 import __main__ as table3
+from paper.table3.__main__ import broken_ratios
+from paper.table3.__main__ import scale_row
+from paper.table3.results import PAPER
+from paper.table3.results import minutes_of
+from paper.table3.results import read_row
+from train import reproduce
+from train.data.corpus import demo_pairs
+from train.watch.costs import count_parameters
+
+TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
+TOY += " --batch-tokens 64 --max-length 90 --round-steps 1 --base-runs 1"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Options that name four small files."""
+    folder = tmp_path_factory.mktemp("corpus")
+    pairs = demo_pairs("validation")
+    options = []
+    for name, lines in (
+        ("train-source", pairs.sources[:60]),
+        ("train-target", pairs.targets[:60]),
+        ("validation-source", pairs.sources[60:66]),
+        ("validation-target", pairs.targets[60:66]),
+    ):
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        options += [f"--{name}", str(folder / name)]
+    return options
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    """The folder of a table of two rows."""
+    run_dir = tmp_path_factory.mktemp("tables") / "first"
+    train_rows(run_dir, corpus)
+    return run_dir
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "copy")
+
+
+def train_rows(run_dir, corpus, *options):
+    options = ["--rows", "d-drop0.0", *options]
+    where = ["table3", "--run-dir", str(run_dir)]
+    reproduce.main([*where, *TOY.split(), *corpus, *options])
+
+
+def refusal(capsys, *arguments):
+    """Returns the one line with which the command ends in exit code 2."""
+    with pytest.raises(SystemExit) as exit_:
+        train_rows(*arguments)
+    assert exit_.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def read_table(run_dir):
+    return json.loads((run_dir / "table3.json").read_text())
+
+
+def test_there_is_a_preset_for_each_row_that_was_printed():
+    assert set(PAPER) == set(table3.ROWS)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_printed_parameters_follow_from_the_sizes(name):
+    printed = PAPER[name][2]
+    size = 36_000 if name == "big" else 41_100
+    count = count_parameters(PRESETS[name], size, 256)
+
+    assert printed in (None, round(count / 1e6))
+
+
+@pytest.mark.parametrize("name", table3.ROWS)
+def test_the_scale_of_the_documents_keeps_every_ratio(name):
+    scaled, base = (scale_row(row, 4, 2, 1300) for row in (name, "base"))
+    paper, paper_base = PRESETS[name], PRESETS["base"]
+
+    assert broken_ratios(name, scaled, base) == []
+    for field in (*table3.SIZES, "num_heads", "steps"):
+        here = getattr(scaled, field) / getattr(base, field)
+        assert here == getattr(paper, field) / getattr(paper_base, field)
+    kept = ("num_heads", "dropout", "label_smoothing", "positions")
+    assert all(getattr(scaled, f) == getattr(paper, f) for f in kept)
+
+
+@given(
+    st.sampled_from(table3.ROWS),
+    st.floats(0.5, 1000),
+    st.floats(0.5, 10),
+)
+@settings(deadline=None)
+def test_a_lost_ratio_is_told_and_no_other(name, scale, layer_scale):
+    scaled, base = (
+        scale_row(r, scale, layer_scale, 10) for r in (name, "base")
+    )
+    lines = " ".join(broken_ratios(name, scaled, base))
+
+    for field, symbol in (
+        ("num_layers", "N"),
+        ("hidden_dim", "d_model"),
+        ("intermediate_dim", "d_ff"),
+        ("key_dim", "d_k"),
+        ("value_dim", "d_v"),
+    ):
+        # Without fractions: a / b = c / d where a d = b c.
+        a, b = getattr(scaled, field), getattr(base, field)
+        c, d = getattr(PRESETS[name], field), getattr(PRESETS["base"], field)
+        assert (f" {symbol} is " in lines) == (a * d != b * c)
+        assert a >= 1
+
+
+def test_a_lost_ratio_is_told_in_one_line():
+    scaled, base = (scale_row(row, 1, 6, 10) for row in ("c-n2", "base"))
+
+    assert broken_ratios("c-n2", scaled, base) == [
+        "row c-n2: N is 1 where base has 1, 1 of it and not 1/3 as in the paper"
+    ]
+
+
+@pytest.mark.slow
+def test_a_row_differs_from_base_in_its_cell_alone(finished):
+    presets = {
+        name: json.loads((finished / name / "arguments.json").read_text())
+        for name in ("base", "d-drop0.0")
+    }
+    base, row = (presets[name]["preset"] for name in presets)
+    differing = {key for key in base if base[key] != row[key]}
+
+    assert differing == {"description", "dropout"}
+    assert (base["hidden_dim"], base["num_heads"], base["key_dim"]) == (8, 8, 1)
+    assert presets["base"]["arguments"]["average"] == 1
+    assert presets["base"]["corpus"] == presets["d-drop0.0"]["corpus"]
+    assert read_table(finished)["rows"]["d-drop0.0"]["change"] == "P_drop=0.0"
+
+
+@pytest.mark.slow
+def test_the_table_holds_what_the_model_of_a_row_gives(finished, corpus):
+    row = read_table(finished)["rows"]["d-drop0.0"]["ours"]
+    folder = finished / "d-drop0.0"
+    model = keras.saving.load_model(folder / "model.keras")
+    pieces = sentencepiece.SentencePieceProcessor(
+        model_file=str(folder / "tokenizer.model")
+    )
+    source, target = (
+        pathlib.Path(path).read_text().splitlines() for path in corpus[5::2]
+    )
+
+    total, count = 0.0, 0
+    for ids in zip(
+        pieces.encode(source, add_eos=True),
+        pieces.encode(target, add_eos=True),
+        strict=True,
+    ):
+        source_ids, labels = (np.array([each]) for each in ids)
+        target_ids = np.concatenate([[[3]], labels[:, :-1]], axis=1)
+        logits = np.asarray(
+            model({"source_ids": source_ids, "target_ids": target_ids})
+        )[0].astype(np.float64)
+        chosen = logits[np.arange(labels.size), labels[0]]
+        total += (np.log(np.exp(logits).sum(axis=1)) - chosen).sum()
+        count += labels.size
+    text = json.loads((folder / "validation.json").read_text())
+
+    assert row["perplexity"] == pytest.approx(np.exp(total / count), rel=1e-4)
+    assert row["parameters"] == model.count_params()
+    assert text["references"] == target
+    assert len(text["translations"]) == len(source)
+    expected = sacrebleu.corpus_bleu(text["translations"], [target]).score
+    assert row["bleu"] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_minutes_are_those_of_all_updates(finished):
+    row = read_table(finished)["rows"]["base"]["ours"]
+    plan = json.loads((finished / "base" / "report.json").read_text())[
+        "batches"
+    ]
+    with (finished / "base" / "history.csv").open() as file:
+        speeds = [
+            float(row["tokens_per_second"]) for row in csv.DictReader(file)
+        ]
+    tokens = plan["target_tokens_per_epoch"] / plan["steps_per_epoch"]
+
+    expected = sum(tokens / speed for speed in speeds) / 60
+    assert len(speeds) == 2
+    assert row["minutes"] == pytest.approx(expected)
+
+
+def test_a_round_without_a_speed_is_taken_to_be_like_the_others():
+    batches = {"target_tokens_per_epoch": 100, "steps_per_epoch": 10}
+    rows = [
+        {"step": "4", "tokens_per_second": "2.0"},  # 4 x 10 tokens: 20 s.
+        {"step": "6", "tokens_per_second": ""},
+        {"step": "8", "tokens_per_second": "1.0"},  # 20 s.
+    ]
+
+    # Six updates took 40 s.
+    assert minutes_of(rows, batches) == pytest.approx(8 / 6 * 40 / 60)
+    assert minutes_of(rows[1:2], batches) is None
+
+
+@pytest.mark.slow
+def test_the_same_command_trains_nothing_that_is_there(
+    finished, corpus, monkeypatch, capsys
+):
+    monkeypatch.setattr(table3, "train_row", None)
+    before = (finished / "table3.json").read_bytes()
+
+    train_rows(finished, corpus)
+
+    assert "row 2 of 2, d-drop0.0: there" in capsys.readouterr().out
+    assert (finished / "table3.json").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_same_command_goes_on_where_it_was_killed(
+    copy, corpus, monkeypatch
+):
+    text = (copy / "d-drop0.0" / "validation.json").read_bytes()
+    (copy / "d-drop0.0" / "validation.json").unlink()  # Killed before it.
+    trained = []
+    monkeypatch.setattr(
+        table3.train_command, "main", lambda argv: trained.append(argv)
+    )
+
+    train_rows(copy, corpus)
+
+    (argv,) = trained
+    assert argv[-1] == str(copy / "d-drop0.0")
+    assert (copy / "d-drop0.0" / "validation.json").read_bytes() == text
+
+
+@pytest.mark.slow
+def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
+    copy, corpus, monkeypatch, capsys
+):
+    shutil.rmtree(copy / "d-drop0.0")
+    codes = [143, 2, 0]
+
+    def end(argv):
+        raise SystemExit(codes[0])
+
+    monkeypatch.setattr(table3.train_command, "main", end)
+    with pytest.raises(SystemExit) as exit_:
+        train_rows(copy, corpus)
+    assert exit_.value.code == 143
+
+    codes.pop(0)
+    message = refusal(capsys, copy, corpus)
+
+    assert "could not be trained" in message
+    assert message.endswith("d-drop0.0")
+    assert list(read_table(copy)["rows"]) == ["base"]
+
+
+@pytest.mark.slow
+def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
+    reproduce.main(["table3", "--run-dir", str(finished), "--report"])
+
+    table = (finished / "table3.md").read_text()
+    assert table in capsys.readouterr().out
+    assert "Not there yet: a-h1, a-h4," in table
+    assert "\nBase here: N=1, d_model=8, d_ff=32, h=8, d_k=1, d_v=1, " in table
+    assert "post-norm; 2 updates of 64 positions a side, 4,000 of w" in table
+    assert "; 340 pieces; 60 pairs to train on and 6 to validate." in table
+    assert "cannot be told from one run of base" in table
+    row = next(line for line in table.splitlines() if "| d-drop0.0 " in line)
+    assert " 5.77 " in row
+    assert " +17.3 " in row  # 5.77 / 4.92.
+    assert " -1.2 " in row
+    assert (finished / "table3.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_a_row_is_missing_while_it_is_trained_further(copy):
+    path = copy / "d-drop0.0" / "arguments.json"
+    path.write_text(path.read_text().replace('"steps": 2', '"steps": 4'))
+
+    assert read_row(copy / "d-drop0.0") is None
+    assert read_row(copy / "base") is not None
+
+
+@pytest.mark.slow
+def test_rows_that_were_trained_for_less_than_base_are_missing(copy):
+    path = copy / "d-drop0.0" / "arguments.json"
+    path.write_text(path.read_text().replace('"steps": 2', '"steps": 1'))
+
+    reproduce.main(["table3", "--run-dir", str(copy), "--report"])
+
+    assert list(read_table(copy)["rows"]) == ["base"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--dropout", "0.3"], "themselves. Received: --dropout"),
+        (["--average", "3"], "themselves. Received: --average"),
+        (["--scale", "32"], "hidden_dim: 8 there, 16 here"),
+        (["--seed", "1"], "seed: 0 there, 1 here"),
+        (["--report"], "--report trains nothing. Received: "),
+    ],
+)
+def test_refuses_what_makes_rows_unlike(
+    finished, corpus, capsys, options, message
+):
+    assert message in refusal(capsys, finished, corpus, *options)
+
+
+def test_refuses_a_report_without_base(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        reproduce.main(["table3", "--run-dir", str(tmp_path), "--report"])
+
+    assert "must hold the row base" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_refuses_rows_of_two_validation_sets(copy, capsys):
+    path = copy / "d-drop0.0" / "validation.json"
+    text = json.loads(path.read_text())
+    text["references"][0] += "."
+    path.write_text(json.dumps(text))
+
+    with pytest.raises(SystemExit):
+        reproduce.main(["table3", "--run-dir", str(copy), "--report"])
+
+    assert "one validation set" in capsys.readouterr().err

@@ -1,0 +1,176 @@
+"""Tests of `train.data.corpus`."""
+
+import gzip
+import os
+import pathlib
+import tempfile
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from command_line import text_files
+from command_line.errors import UserError
+from train.data import corpus
+from train.data import encoded_corpus
+from train.data.corpus import FilePairs
+from train.data.corpus import Pairs
+from train.data.corpus import demo_pairs
+from train.data.encoded_corpus import Remembered
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Returns a function that writes two files and gives their paths."""
+
+    def write(source, target):
+        paths = tmp_path / "source", tmp_path / "target"
+        for path, content in zip(paths, (source, target), strict=True):
+            path.write_bytes(content)
+        return paths
+
+    return write
+
+
+def test_reads_pairs_line_by_line(files):
+    pairs = list(FilePairs(*files("a b\nCafé\n".encode(), b"c\n\n")))
+
+    assert pairs == [("a b", "c"), ("Café", "")]
+
+
+def test_reads_gzip_whatever_the_name_says(files):
+    pairs = FilePairs(*files(gzip.compress(b"a\nb\n", mtime=0), b"c\nd\n"))
+
+    assert list(pairs) == [("a", "c"), ("b", "d")]
+
+
+def test_only_a_newline_ends_a_line(files):
+    source = "one\u2028still one\x0cstill one\r\ntwo"
+    pairs = FilePairs(*files(source.encode(), b"c\nd"))
+
+    sources, _ = zip(*pairs, strict=True)
+    assert sources == ("one\u2028still one\x0cstill one", "two")
+
+
+def test_a_byte_order_mark_is_no_text(files):
+    source = "\ufeffa\n\ufeffb\n".encode()
+    marked = FilePairs(*files(gzip.compress(source), source))
+
+    assert list(marked) == [("a", "a"), ("\ufeffb", "\ufeffb")]
+    assert marked.digest() == FilePairs(*files(source[3:], source)).digest()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_reads_a_pipe_from_its_beginning(tmp_path, packed):
+    content = gzip.compress(b"a\nb\n") if packed else b"a\nb\n"
+    reader, writer = os.pipe()
+    os.write(writer, content)
+    os.close(writer)
+
+    lines = list(text_files.read_lines(pathlib.Path(f"/dev/fd/{reader}")))
+    os.close(reader)
+
+    assert lines == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (b"", b"a\n", "may not be empty.*source"),
+        (b"\xef\xbb\xbf", b"a\n", "may not be empty.*source"),
+        (b"a\nb\n", b"a\n", "2 lines in .*source, 1 lines in .*target"),
+        (b"a\nb\xffc\n", b"a\nb\n", "source, line 2, byte 0xff at column 2"),
+        (
+            gzip.compress(b"abc" * 99, mtime=0)[:20],
+            b"a\n",
+            "not a whole gzip.*source",
+        ),
+    ],
+)
+def test_refuses_files_that_are_no_corpus(files, source, target, message):
+    with pytest.raises(UserError, match=message):
+        list(FilePairs(*files(source, target)))
+
+
+def test_refuses_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(UserError, match="no such file: .*missing"):
+        len(FilePairs(tmp_path / "missing", tmp_path / "missing"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text("ab\r\n", min_size=1, max_size=12),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_lines_and_digest_do_not_hang_on_chunks(text, chunk, packed):
+    content = text.encode()
+    lines = [
+        line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "text")
+        path.write_bytes(gzip.compress(content) if packed else content)
+        with mock.patch.object(text_files, "CHUNK", chunk):
+            pairs = FilePairs(path, path)
+
+            assert list(pairs) == list(zip(lines, lines, strict=True))
+            assert len(pairs) == len(lines)
+            # What runs of earlier versions wrote down.
+            assert pairs.digest() == Pairs(lines, lines).digest()
+
+
+def test_the_digest_sees_text_and_side(files):
+    digests = {
+        FilePairs(*files(source, target)).digest()
+        for source, target in ((b"a\nb", b"c\nd"), (b"c\nd", b"a\nb"))
+    }
+
+    assert len(digests) == 2
+
+
+def test_the_demo_corpus_comes_as_pairs():
+    assert len(demo_pairs("test")) == 500
+
+
+def test_a_corpus_is_scanned_again_only_when_its_files_change(
+    files, tmp_path, monkeypatch
+):
+    paths = files(b"a\nb\n", b"c\nd\n")
+    reads = []
+    read_text = corpus.read_text
+    monkeypatch.setattr(
+        corpus, "read_text", lambda path: reads.append(path) or read_text(path)
+    )
+
+    def scan():
+        pairs = Remembered(FilePairs(*paths), list(paths), tmp_path / "cache")
+        return len(pairs), pairs.digest(), len(reads)
+
+    first = scan()
+    assert first == (2, FilePairs(*paths).digest(), 2)
+    reads.clear()
+    assert scan() == (*first[:2], 0)
+    files(b"a\nx\n", b"c\nd\n")
+    os.utime(paths[0], ns=(0, 1))
+    count, digest, _ = scan()
+    assert (count, len(reads)) == (2, 2)
+    assert digest == FilePairs(*paths).digest() != first[1]
+    (scans,) = {path.parent for path in tmp_path.rglob("*.scan")}
+    for path in scans.iterdir():
+        path.write_text("[")
+    reads.clear()
+    assert scan() == (2, digest, 2)
+    # Another version may make other text of the same files.
+    monkeypatch.setattr(encoded_corpus, "FORMAT", encoded_corpus.FORMAT + 1)
+    reads.clear()
+    assert scan() == (2, digest, 2)
+
+
+def test_remembers_nothing_of_files_that_are_not_there(tmp_path):
+    paths = [tmp_path / "source", tmp_path / "target"]
+
+    with pytest.raises(UserError, match="no such file: .*source"):
+        len(Remembered(FilePairs(*paths), paths, tmp_path))

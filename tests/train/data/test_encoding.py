@@ -1,0 +1,245 @@
+"""Tests of `train.data.encoding`, `.encoded_corpus` and `.text_figures`."""
+
+import multiprocessing
+import os
+import re
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from command_line.errors import UserError
+from keras_transformer import SubwordTokenizer
+from train.data import encoded_corpus
+from train.data import encoding
+from train.data.corpus import Pairs
+from train.data.encoded_corpus import cached_vocabulary
+from train.data.encoded_corpus import encode_corpus
+from train.data.text_figures import count_duplicates
+from train.data.text_figures import count_overlap
+from train.data.text_figures import hash_lines
+from train.data.vocabulary import learn_vocabulary
+
+SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
+TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
+PAIRS = Pairs(SOURCES * 5, TARGETS * 5)
+
+# The children use no TensorFlow, whose threads the warning is about.
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def model_proto():
+    return learn_vocabulary(PAIRS, 320)
+
+
+def rows(ids):
+    return np.split(ids.flat, ids.offsets[1:-1])
+
+
+def test_encodes_as_the_exported_tokenizer_does(model_proto, tmp_path):
+    lines = ["A red cat.", "Ein Haus – ñandú 🐈", "  two  blanks "]
+
+    pairs = encode_corpus(
+        Pairs(lines, lines[::-1]), model_proto, 90, tmp_path
+    ).pairs
+
+    expected = SubwordTokenizer(model_proto).tokenize(lines)
+    for ids, order in ((pairs.sources, 1), (pairs.targets, -1)):
+        for row, other in zip(rows(ids)[::order], expected, strict=True):
+            np.testing.assert_array_equal(row, other)
+    assert pairs.sources.flat.dtype == np.uint16
+    assert pairs.sources.offsets.dtype == np.int64
+
+
+def test_order_does_not_hang_on_blocks_and_threads(
+    model_proto, tmp_path, monkeypatch
+):
+    whole = encode_corpus(PAIRS, model_proto, 90, tmp_path / "whole")
+    monkeypatch.setattr(encoding, "BLOCK", 2)
+    parts = encode_corpus(PAIRS, model_proto, 90, tmp_path / "parts")
+
+    for ids, other in (
+        (whole.pairs.sources, parts.pairs.sources),
+        (whole.pairs.targets, parts.pairs.targets),
+    ):
+        np.testing.assert_array_equal(ids.flat, other.flat)
+        np.testing.assert_array_equal(ids.offsets, other.offsets)
+    np.testing.assert_array_equal(whole.hashes, parts.hashes)
+    assert whole.figures == parts.figures
+
+
+def test_a_large_vocabulary_takes_four_bytes_an_id(model_proto):
+    encoder = encoding.Encoder(model_proto, 90, 1)
+
+    assert encoder.dtype == np.uint16
+    assert encoding.smallest_dtype(65_537) == np.uint32
+
+
+def test_drops_and_counts_pairs(model_proto, tmp_path):
+    long = "cat " * 30
+    pairs = Pairs(
+        ["A cat.", " ", "A cat.", long, "A cat.", "cat …", "A  house."],
+        ["Un gato.", "a", "", "a", "Un gato.", "cat …", "A cat ñ."],
+    )
+
+    encoded = encode_corpus(pairs, model_proto, 20, tmp_path)
+
+    figures = encoded.figures
+    assert len(encoded.pairs) == figures["kept"] == 4
+    counts = [figures[name] for name in ("pairs", "empty", "too_long")]
+    assert counts == [7, 2, 1]
+    assert figures["duplicates"] == 1
+    assert figures["source_equals_target"] == 1
+    assert figures["longest"] > 30
+    # The ellipsis comes back as three dots, on both sides of its pair.
+    assert figures["round_trips"] == 8
+    assert figures["round_trip_failures"] == 2
+    assert figures["round_trip_example"] == ["cat …", "cat ..."]
+    # "ñ" was not in the text of the vocabulary: two bytes in UTF-8.
+    assert figures["byte_tokens"] == 2
+    assert figures["unknown_tokens"] == 0
+    for side, ids in (
+        ("source", encoded.pairs.sources),
+        ("target", encoded.pairs.targets),
+    ):
+        assert figures[f"{side}_tokens"] == ids.flat.size
+        lengths = np.bincount(ids.lengths, minlength=21)
+        assert figures[f"{side}_lengths"] == lengths.tolist()
+
+
+def test_refuses_a_corpus_of_which_nothing_is_left(model_proto, tmp_path):
+    with pytest.raises(UserError, match="no pair.*1 to 3 tokens.*15 pairs"):
+        encode_corpus(PAIRS, model_proto, 3, tmp_path)
+
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_second_run_encodes_nothing(model_proto, tmp_path, monkeypatch):
+    first = encode_corpus(PAIRS, model_proto, 90, tmp_path)
+    monkeypatch.setattr(encoded_corpus, "encode_into", None)
+    second = encode_corpus(PAIRS, model_proto, 90, tmp_path)
+
+    np.testing.assert_array_equal(
+        first.pairs.targets.flat, second.pairs.targets.flat
+    )
+    assert first.figures == second.figures
+    with pytest.raises(TypeError):  # Another length is another corpus.
+        encode_corpus(PAIRS, model_proto, 89, tmp_path)
+
+
+def test_a_vocabulary_is_learnt_once(tmp_path, monkeypatch):
+    first = cached_vocabulary(PAIRS, 320, tmp_path)
+    monkeypatch.setattr(encoded_corpus, "learn_vocabulary", None)
+
+    assert cached_vocabulary(PAIRS, 320, tmp_path) == first
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_shows_a_bar(
+    model_proto, tmp_path, monkeypatch, capsys, terminal
+):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+
+    encode_corpus(PAIRS, model_proto, 90, tmp_path)
+
+    output = capsys.readouterr().out
+    assert "encoding 15 pairs" in output
+    assert re.search(r"encoded 15 pairs, [1-9]\d* tokens, in", output)
+    assert ("15/15" in output) == terminal
+
+
+@pytest.mark.parametrize(
+    "name", ["target.ids", "source.offsets", "encoded.json"]
+)
+def test_a_damaged_file_is_written_again(model_proto, tmp_path, capsys, name):
+    first = encode_corpus(PAIRS, model_proto, 90, tmp_path)
+    expected = first.pairs.targets.flat.copy()
+    (path,) = tmp_path.glob(f"*/{name}")
+    path.write_bytes(path.read_bytes()[:-1])
+
+    second = encode_corpus(PAIRS, model_proto, 90, tmp_path)
+
+    assert f"{path} is damaged" in capsys.readouterr().out
+    np.testing.assert_array_equal(second.pairs.targets.flat, expected)
+
+
+def encode_slowly(proto, folder, at):
+    """Encodes in a process of its own that kills itself at block `at`."""
+    encode = encoding.Encoder.__call__
+
+    def die(encoder, block):
+        if block[0][0] >= at:
+            time.sleep(0.05)  # Blocks before this one are on disk.
+            os.kill(os.getpid(), signal.SIGKILL)
+        return encode(encoder, block)
+
+    encoding.BLOCK = 1
+    encoding.Encoder.__call__ = die
+    encode_corpus(PAIRS, proto, 90, folder)
+
+
+@forks
+def test_a_killed_encoding_is_begun_again(model_proto, tmp_path):
+    fork = multiprocessing.get_context("fork")
+    for at in (0, 14):
+        process = fork.Process(
+            target=encode_slowly, args=(model_proto, tmp_path, at)
+        )
+        process.start()
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        assert len(list(tmp_path.glob("*.part"))) == 1
+        assert not list(tmp_path.glob("*/encoded.json"))
+
+    encoded = encode_corpus(PAIRS, model_proto, 90, tmp_path)
+
+    assert len(encoded.pairs) == len(PAIRS)
+    assert not list(tmp_path.glob("*.part"))
+
+
+@forks
+def test_of_runs_that_share_a_cache_one_encodes(
+    model_proto, tmp_path, monkeypatch
+):
+    encode_into = encoded_corpus.encode_into
+
+    def encode(folder, *arguments):
+        time.sleep(0.3)  # The others come meanwhile.
+        (tmp_path / f"encoded by {os.getpid()}").touch()
+        encode_into(folder, *arguments)
+
+    monkeypatch.setattr(encoded_corpus, "encode_into", encode)
+    arguments = (PAIRS, model_proto, 90, tmp_path / "cache")
+    fork = multiprocessing.get_context("fork")
+    processes = [
+        fork.Process(target=encode_corpus, args=arguments) for _ in range(3)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+
+    assert len(list(tmp_path.glob("encoded by *"))) == 1
+    monkeypatch.setattr(encoded_corpus, "encode_into", None)
+    assert len(encode_corpus(*arguments).pairs) == len(PAIRS)
+
+
+def test_counts_duplicates_and_overlap_by_parts(monkeypatch):
+    random = np.random.default_rng(0)
+    sides = random.integers(0, 40, (500, 2))
+    hashes = np.stack([hash_lines(map(str, side)) for side in sides.T], axis=1)
+    pairs = set(map(tuple, sides.tolist()))
+    monkeypatch.setattr("train.data.text_figures.CHUNK", 64)
+    other = random.integers(0, 60, (30, 2))
+    validation = np.stack(
+        [hash_lines(map(str, side)) for side in other.T], axis=1
+    )
+
+    assert count_duplicates(hashes, part=100) == 500 - len(pairs)
+    assert count_overlap(hashes, validation) == {
+        "sources": int(np.isin(other[:, 0], sides[:, 0]).sum()),
+        "pairs": sum(tuple(pair) in pairs for pair in other.tolist()),
+    }

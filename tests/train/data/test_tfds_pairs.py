@@ -1,0 +1,159 @@
+"""Tests of `train.data.tfds_pairs`, through TFDS's own builders."""
+
+import importlib.resources
+import importlib.resources.abc
+import sys
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+
+from command_line.errors import UserError
+from train.data.sources import open_dataset
+from train.data.tfds_pairs import TfdsPairs
+from train.data.tfds_pairs import find_builder
+
+TEXT = {
+    "en.train.txt": "A cat.\nTwo cats.\n",
+    "de.train.txt": "Eine Katze.\nZwei Katzen – süß.\n",
+    "en.validation.txt": "A house.\n",
+    "de.validation.txt": "Ein Haus.\n",
+}
+
+
+def make_folder(path, **changes):
+    for name, text in {**TEXT, **changes}.items():
+        (path / name).write_text(text, encoding="utf-8")
+    return tfds.folder_dataset.TranslateFolder(str(path))
+
+
+def test_reads_the_splits_of_a_folder(tmp_path):
+    builder = make_folder(tmp_path)
+
+    pairs = TfdsPairs(builder, "train", "en")
+
+    assert len(pairs) == 2
+    assert list(pairs) == [
+        ("A cat.", "Eine Katze."),
+        ("Two cats.", "Zwei Katzen – süß."),
+    ]
+    assert list(TfdsPairs(builder, "validation")) == [("Ein Haus.", "A house.")]
+
+
+def test_the_digest_sees_text_split_and_direction(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    builder = make_folder(tmp_path / "one")
+    other = make_folder(
+        tmp_path / "other", **{"en.train.txt": "A cat.\nTwo dogs.\n"}
+    )
+
+    digests = [
+        TfdsPairs(builder, "train", "en").digest(),
+        TfdsPairs(builder, "train", "de").digest(),
+        TfdsPairs(builder, "validation", "en").digest(),
+        TfdsPairs(other, "train", "en").digest(),
+    ]
+
+    assert len(set(digests)) == 4
+    assert TfdsPairs(builder, "train", "en").digest() == digests[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "languages"),
+    [
+        ("wmt14_translate/de-en", ["de", "en"]),
+        ("wmt14_translate/fr-en", ["fr", "en"]),
+        ("ted_hrlr_translate/pt_to_en", ["pt", "en"]),
+    ],
+)
+def test_reads_any_translation_set_in_both_directions(
+    name, languages, tmp_path
+):
+    with tfds.testing.mock_data(num_examples=5):
+        forth = TfdsPairs(find_builder(name, tmp_path), "train")
+        back = TfdsPairs(find_builder(name, tmp_path), "train", "en")
+
+        assert forth._languages == languages
+        assert len(forth) == 5
+        assert [pair[::-1] for pair in forth] == list(back)
+
+
+def test_reads_a_set_that_was_prepared_and_hashes_its_files(
+    tmp_path, monkeypatch
+):
+    # TFDS 4.9.10 needs this package and does not ask pip for it.
+    monkeypatch.setitem(sys.modules, "importlib_resources", importlib.resources)
+    # The real builder writes and reads its files; only its text is ours.
+    builder = tfds.builder("ted_hrlr_translate/pt_to_en", data_dir=tmp_path)
+    text = [{"pt": f"um {i}", "en": f"one {i}"} for i in range(10)]
+    generate = {"train": enumerate(text), "validation": enumerate(text[:2])}
+    monkeypatch.setattr(builder, "_split_generators", lambda _: generate)
+    builder.download_and_prepare()
+
+    pairs = open_dataset(
+        "tfds:ted_hrlr_translate/pt_to_en",
+        "train[:60%]",
+        tmp_path,
+        "en",
+        tmp_path,
+    )
+    read = set(pairs)
+    assert read < {(f"one {i}", f"um {i}") for i in range(10)}
+    assert len(read) == 6
+    with pytest.raises(UserError, match="are train, validation .*'test'"):
+        TfdsPairs(builder, "test")
+    monkeypatch.setattr(TfdsPairs, "__iter__", None)
+
+    assert len(pairs) == 6
+    assert len(pairs.digest()) == 64
+
+
+def test_without_data_one_line_says_how_to_get_it(tmp_path):
+    with pytest.raises(UserError) as error:
+        open_dataset(
+            "tfds:wmt14_translate/de-en", "train", tmp_path, None, tmp_path
+        )
+
+    message = str(error.value)
+    assert f"tfds:wmt14_translate/de-en is not in {tmp_path}/wmt14" in message
+    assert f"tfds.builder('wmt14_translate/de-en', data_dir='{tmp_path}')" in (
+        message
+    )
+    assert "\n" not in message
+
+
+def test_refuses_splits_and_languages_that_are_not_there(tmp_path):
+    builder = make_folder(tmp_path)
+
+    with pytest.raises(UserError, match="train, validation .*'test'"):
+        TfdsPairs(builder, "test")
+    with pytest.raises(UserError, match="must be de or en .*Received: fr"):
+        TfdsPairs(builder, "train", "fr")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tfds:no_such_set", "no_such_set not found.*tfds:no_such_set"),
+        ("tfds:wmt14_translate/xx-en", "BuilderConfig xx-en not found"),
+        ("tfds:mnist", "text in two languages.*mnist with image, label"),
+        ("wmt14", "demo or tfds:NAME/CONFIG.*Received: wmt14"),
+    ],
+)
+def test_refuses_what_is_no_translation_set(name, message, tmp_path):
+    with pytest.raises(UserError, match=message) as error:
+        open_dataset(name, "train", tmp_path, None, tmp_path)
+
+    assert "\n" not in str(error.value)
+
+
+def test_text_that_is_no_utf_8_is_refused(tmp_path, monkeypatch):
+    pairs = TfdsPairs(make_folder(tmp_path), "train", "en")
+    raw = np.array([b"ok", b"a\xff"], object)
+    dataset = type("Set", (), {"batch": lambda self, _: self})()
+    dataset.as_numpy_iterator = lambda: [{"en": raw, "de": raw}]
+    monkeypatch.setattr(pairs, "_open", lambda: dataset)
+
+    with pytest.raises(UserError, match="must be UTF-8.*pair 2 of"):
+        list(pairs)

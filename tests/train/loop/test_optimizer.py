@@ -1,0 +1,172 @@
+"""Tests of `train.loop.optimizer`."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from train.loop.optimizer import STEPS_UNTIL_GROWTH
+from train.loop.optimizer import DistributedAdam
+
+
+def make_variables():
+    random = np.random.default_rng(1)
+    return [
+        keras.Variable(random.normal(size=shape).astype(np.float32), name=name)
+        for name, shape in (("table", (7, 3)), ("bias", (5,)))
+    ]
+
+
+def make_gradients(count):
+    random = np.random.default_rng(2)
+    return [
+        [tf.constant(random.normal(size=s), tf.float32) for s in ((7, 3), (5,))]
+        for _ in range(count)
+    ]
+
+
+def apply_all(optimizer, variables, gradients):
+    optimizer.build(variables)
+    for each in gradients:
+        norm = optimizer.apply(each, variables)
+    return [variable.numpy() for variable in variables], norm
+
+
+def test_takes_the_steps_of_keras():
+    schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 20)
+    expected, _ = apply_all(
+        keras.optimizers.Adam(schedule, 0.9, 0.98, 1e-9),
+        make_variables(),
+        make_gradients(12),
+    )
+
+    weights, norm = apply_all(
+        DistributedAdam(schedule), make_variables(), make_gradients(12)
+    )
+
+    for a, b in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    flat = np.concatenate([np.ravel(g) for g in make_gradients(12)[-1]])
+    np.testing.assert_allclose(norm, np.linalg.norm(flat), rtol=1e-6)
+
+
+def test_takes_the_steps_of_the_formula():
+    """Section 5.3 and Kingma and Ba (2015), Algorithm 1."""
+    weights, _ = apply_all(
+        DistributedAdam(0.01), make_variables(), make_gradients(5)
+    )
+
+    for i, variable in enumerate(make_variables()):
+        x = variable.numpy().astype(np.float64)
+        m = v = 0.0
+        for t, gradients in enumerate(make_gradients(5), start=1):
+            g = gradients[i].numpy().astype(np.float64)
+            m = 0.9 * m + 0.1 * g
+            v = 0.98 * v + 0.02 * g**2
+            x -= 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.98**t)) + 1e-9)
+        np.testing.assert_allclose(weights[i], x, atol=1e-5)
+
+
+def test_clips_to_the_norm_of_the_whole_gradient():
+    gradients = make_gradients(4)
+    flat = [np.concatenate([np.ravel(g) for g in each]) for each in gradients]
+    norms = [np.linalg.norm(each) for each in flat]
+    limit = float(np.median(norms))
+    by_hand = [
+        [g * min(1.0, limit / n) for g in each]
+        for each, n in zip(gradients, norms, strict=True)
+    ]
+    expected, _ = apply_all(DistributedAdam(0.1), make_variables(), by_hand)
+
+    weights, norm = apply_all(
+        DistributedAdam(0.1, clip_norm=limit), make_variables(), gradients
+    )
+
+    for a, b in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    np.testing.assert_allclose(norm, norms[-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_leaves_an_update_out_that_is_not_finite(bad):
+    optimizer = DistributedAdam(0.1, average_decay=0.5)
+    variables = make_variables()
+    first, second = make_gradients(2)
+    optimizer.build(variables)
+    optimizer.apply(first, variables)
+    before = [v.numpy() for v in (*variables, *optimizer.variables[2:])]
+    broken = [second[0], tf.tensor_scatter_nd_update(second[1], [[2]], [bad])]
+
+    norm = optimizer.apply(broken, variables)
+
+    assert not np.isfinite(norm)
+    assert int(optimizer.iterations) == 2
+    assert int(optimizer.skipped) == int(optimizer.skipped_in_a_row) == 1
+    after = [v.numpy() for v in (*variables, *optimizer.variables[2:])]
+    changed = [
+        not np.array_equal(a, b) for a, b in zip(before, after, strict=True)
+    ]
+    assert sum(changed) == 2  # The two counters.
+    optimizer.apply(second, variables)
+    assert int(optimizer.skipped) == 1
+    assert int(optimizer.skipped_in_a_row) == 0
+
+
+def test_averages_the_weights_with_a_decay():
+    optimizer = DistributedAdam(0.1, average_decay=0.75)
+    variables = make_variables()
+    optimizer.build(variables)
+    bad, *good = make_gradients(4)
+
+    optimizer.apply([gradient * np.inf for gradient in bad], variables)
+    optimizer.apply(good[0], variables)
+    # What the weights were before the first good update is forgotten.
+    expected = [v.numpy() for v in variables]
+    for gradients in good[1:]:
+        optimizer.apply(gradients, variables)
+        expected = [
+            0.75 * a + 0.25 * v.numpy()
+            for a, v in zip(expected, variables, strict=True)
+        ]
+
+    for a, b in zip(optimizer.averages, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_scales_the_loss_down_after_an_overflow_and_up_again():
+    optimizer = DistributedAdam(0.1, scale_loss=True)
+    variables = make_variables()
+    optimizer.build(variables)
+    scale = float(optimizer.loss_scale)
+    assert float(optimizer.scale_loss(tf.constant(2.0))) == 2 * scale
+
+    bad = [tf.fill(v.shape, np.inf) for v in variables]
+    optimizer.apply(bad, variables)
+    assert float(optimizer.loss_scale) == scale / 2
+
+    apply = tf.function(
+        lambda: optimizer.apply(make_gradients(1)[0], variables)
+    )
+    for _ in range(STEPS_UNTIL_GROWTH):
+        apply()
+    assert float(optimizer.loss_scale) == scale
+
+
+def test_scaled_gradients_take_the_same_steps():
+    scaled = DistributedAdam(0.1, scale_loss=True)
+    variables = make_variables()
+    scaled.build(variables)
+    factor = float(scaled.loss_scale)
+    expected, norm = apply_all(
+        DistributedAdam(0.1), make_variables(), make_gradients(3)
+    )
+
+    weights, scaled_norm = apply_all(
+        scaled,
+        variables,
+        [[factor * g for g in each] for each in make_gradients(3)],
+    )
+
+    for a, b in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    np.testing.assert_allclose(scaled_norm, norm, rtol=1e-6)

@@ -1,0 +1,338 @@
+"""Tests of `train.run.checkpoints` and `train.run.best`."""
+
+import dataclasses
+import json
+import pathlib
+import re
+import shutil
+import types
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.train.test_fit import SETTINGS
+from tests.train.test_fit import VOCABULARY_SIZE
+from tests.train.test_fit import preset
+from train.fit import make_task
+from train.run import checkpoints
+from train.run.best import BestCheckpoints
+from train.run.best import best_steps
+from train.run.run_folder import saved_steps
+from train.run.run_state import RunState
+
+# Losses of the validation set after each round of three updates.
+LOSSES = {3: 5.0, 6: 2.0, 9: 4.0, 12: 3.0, 15: 2.5}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of five rounds with weights that only float64 can add up."""
+    run_dir = tmp_path_factory.mktemp("averaged")
+    strategy = tf.distribute.get_strategy()
+    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    state = RunState(task, run_dir, steps=15, keep=3)
+    best = BestCheckpoints(state, run_dir, "loss", keep=2)
+    random = np.random.default_rng(4)
+    for (step, loss), size in zip(
+        LOSSES.items(), (7.0, 3.0, 2.0**24, 1.0, -(2.0**24)), strict=True
+    ):
+        for weight in task.transformer.trainable_weights:
+            noise = random.integers(0, 2, weight.shape)
+            weight.assign(size * (1 + noise))
+        task.optimizer.iterations.assign(step)
+        state.set_params({"steps": 1})
+        state.on_train_batch_end(0)
+        state.on_epoch_end(step // 3 - 1, {"loss": 1.0, "val_loss": loss})
+        best.on_epoch_end(step // 3 - 1)
+    description = {
+        "arguments": {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16},
+        "preset": dataclasses.asdict(preset()),
+    }
+    (run_dir / "arguments.json").write_text(json.dumps(description))
+    return run_dir
+
+
+def weights_in(prefix):
+    """Reads the weights of a checkpoint, without any model."""
+    reader = tf.train.load_checkpoint(str(prefix))
+    value = "/.ATTRIBUTES/VARIABLE_VALUE"
+    names = reader.get_variable_to_shape_map()
+    count = sum("/_trainable_variables/" in name for name in names)
+    return [
+        reader.get_tensor("model/embedding/embeddings" + value),
+        *[
+            reader.get_tensor(f"optimizer/_trainable_variables/{i}{value}")
+            for i in range(1, count + 1)
+        ],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("which", "paths"),
+    [
+        (
+            ["--last", "3"],
+            [
+                "checkpoints/ckpt-9",
+                "checkpoints/ckpt-12",
+                "checkpoints/ckpt-15",
+            ],
+        ),
+        (["--best", "2"], ["best/ckpt-6", "best/ckpt-15"]),
+        (["--best", "1"], ["best/ckpt-6"]),
+        (["--steps", "15", "6"], ["checkpoints/ckpt-15", "best/ckpt-6"]),
+    ],
+)
+def test_the_command_writes_the_mean_in_float64(
+    finished, tmp_path, capsys, which, paths
+):
+    output = tmp_path / "mean.keras"
+    command = ["average", "--run-dir", str(finished), "--output", str(output)]
+
+    checkpoints.main([*command, *which])
+
+    assert [path.name for path in tmp_path.iterdir()] == ["mean.keras"]
+    model = keras.saving.load_model(output)
+    kept = [weights_in(finished / path) for path in paths]
+    for mean, *weights in zip(model.get_weights(), *kept, strict=True):
+        expected = np.mean(np.asarray(weights, np.float64), axis=0)
+        np.testing.assert_array_equal(mean, expected.astype(np.float32))
+    assert model.sequence_length == 16
+    with zipfile.ZipFile(output) as file:
+        assert json.loads(file.comment) == {
+            "checkpoints": [path.split("/")[1] for path in paths],
+            "moving_average": False,
+        }
+    names = ", ".join(str(finished / path) for path in paths)
+    assert f"is the mean of {names}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--last", "4"], "--last must be at most 3, .*: 9, 12, 15. Rec.*: 4"),
+        (["--best", "3"], "--best must be at most 2, .*: 6, 15. Received: 3"),
+        (
+            ["--steps", "9", "3"],
+            "--steps must be different ones of 6, 9, 12, 15. Received: 9, 3",
+        ),
+        (["--steps", "9", "9"], "different ones of .* Received: 9, 9"),
+        (["--last", "0"], "invalid positive int value: '0'"),
+        (["--last", "1", "--best", "1"], "not allowed with"),
+        (["--last", "1", "--output", "mean.h5"], "end in .keras. .*mean.h5"),
+        (
+            ["--last", "1", "--run-dir", "nowhere"],
+            "folder of a run. Received: nowhere, which has no arguments.json",
+        ),
+        (
+            ["--last", "1", "--output", "nowhere/mean.keras"],
+            "No such file or directory",
+        ),
+    ],
+)
+def test_mistakes_end_in_one_line(
+    finished, tmp_path, monkeypatch, capsys, changes, message
+):
+    monkeypatch.chdir(tmp_path)
+
+    assert re.search(message, refusal(capsys, finished, *changes))
+    assert not list(tmp_path.iterdir())
+
+
+def refusal(capsys, run_dir, *arguments):
+    """Returns the one line with which the command ends in exit code 2."""
+    command = ["average", "--run-dir", str(run_dir), "--output", "mean.keras"]
+    with pytest.raises(SystemExit) as exit_:
+        checkpoints.main([*command, *arguments])
+    assert exit_.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_what_cannot_be_read_is_named(finished, tmp_path, monkeypatch, capsys):
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished, run_dir)
+    monkeypatch.chdir(tmp_path)
+    data = run_dir / "checkpoints" / "ckpt-15.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:1000])
+    assert "ckpt-15 holds no weights of" in refusal(
+        capsys, run_dir, "--last", "1"
+    )
+
+    description = json.loads((run_dir / "arguments.json").read_text())
+    description["preset"]["intermediate_dim"] = 25
+    (run_dir / "arguments.json").write_text(json.dumps(description))
+    line = refusal(capsys, run_dir, "--steps", "12")
+    assert "ckpt-12 holds no weights of this run's model: " in line
+
+    shutil.rmtree(run_dir / "checkpoints")
+    shutil.rmtree(run_dir / "best")
+    line = refusal(capsys, run_dir, "--steps", "12")
+    assert "different ones of none, as none is there" in line
+    assert "the checkpoints there: none." in refusal(
+        capsys, run_dir, "--last", "1"
+    )
+
+
+def test_the_last_are_those_of_whole_rounds(finished, tmp_path, capsys):
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished, run_dir)
+    folder = run_dir / "checkpoints"
+    for path in folder.glob("ckpt-15.*"):  # Of a round that was interrupted.
+        shutil.copy(path, folder / path.name.replace("15", "16"))
+
+    output = str(tmp_path / "mean.keras")
+    command = ["average", "--run-dir", str(run_dir), "--output", output]
+    checkpoints.main([*command, "--last", "1"])
+
+    assert capsys.readouterr().out.endswith("ckpt-15\n")
+
+
+def test_a_run_that_was_killed_before_it_deleted_has_no_more_checkpoints(
+    finished, tmp_path
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished, run_dir)
+    folder = run_dir / "checkpoints"
+    for path in folder.glob("ckpt-9.*"):
+        shutil.copy(path, folder / path.name.replace("9", "6"))
+    strategy = tf.distribute.get_strategy()
+    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    state = RunState(task, run_dir, steps=15, keep=3)
+
+    state.restore()
+
+    names = [pathlib.Path(path).name for path in state.checkpoints]
+    assert names == ["ckpt-9", "ckpt-12", "ckpt-15"]
+
+
+def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
+    strategy = tf.distribute.get_strategy()
+    settings = dataclasses.replace(SETTINGS, average_decay=0.9)
+    task = make_task(preset(), VOCABULARY_SIZE, 16, settings, strategy)
+    averages = task.optimizer.averages
+    for weight, average in zip(
+        task.transformer.trainable_weights, averages, strict=True
+    ):
+        weight.assign(tf.ones(weight.shape))
+        average.assign(tf.fill(average.shape, 3.0))
+    state = RunState(task, tmp_path, steps=3, keep=1)
+    state.set_params({"steps": 1})
+    state.on_train_batch_end(0)
+    description = {
+        "arguments": {
+            "vocabulary_size": VOCABULARY_SIZE,
+            "max_length": 16,
+            "average_decay": 0.9,
+        },
+        "preset": dataclasses.asdict(preset()),
+    }
+    (tmp_path / "arguments.json").write_text(json.dumps(description))
+    output = tmp_path / "mean.keras"
+
+    checkpoints.main(
+        ["average", "--run-dir", str(tmp_path), "--output", str(output)]
+        + ["--steps", "0"]
+    )
+
+    assert "the mean of the moving averages in" in capsys.readouterr().out
+    for weight in keras.saving.load_model(output).get_weights():
+        np.testing.assert_array_equal(weight, 3.0)
+    with zipfile.ZipFile(output) as file:
+        assert json.loads(file.comment)["moving_average"]
+
+
+def rounds(values, column="val_loss"):
+    """The state of a run whose rounds of ten updates had these values."""
+    rows = [
+        {"step": str(10 * (i + 1)), **({} if v is None else {column: v})}
+        for i, v in enumerate(values)
+    ]
+    return types.SimpleNamespace(history=rows)
+
+
+def save(run_dir, step):
+    """Writes the files of a checkpoint, with its step for content."""
+    for suffix in ("index", "data-00000-of-00001"):
+        path = run_dir / "checkpoints" / f"ckpt-{step}.{suffix}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(str(step))
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_best_stay_when_they_are_no_longer_the_last(tmp_path):
+    values = [30.0, None, 31.0, "nan", 30.5, 31.0, 29.0]
+    state = rounds([], "bleu")
+    best = BestCheckpoints(state, tmp_path, "bleu", keep=2)
+    for i, row in enumerate(rounds(values, "bleu").history):
+        state.history.append(row)
+        save(tmp_path, row["step"])
+        if i > 0:  # Only the last one stays.
+            for path in (tmp_path / "checkpoints").glob(f"ckpt-{10 * i}.*"):
+                path.unlink()
+        best.update()
+
+    # Of equals, the earlier; a round without a value is none of them.
+    assert best_steps(tmp_path) == [30, 60]
+    assert json.loads((tmp_path / "best" / "best.json").read_text()) == [
+        {"step": 30, "bleu": 31.0},
+        {"step": 60, "bleu": 31.0},
+    ]
+    assert names_in(tmp_path / "best") == [
+        "best.json",
+        "ckpt-30.data-00000-of-00001",
+        "ckpt-30.index",
+        "ckpt-60.data-00000-of-00001",
+        "ckpt-60.index",
+    ]
+    assert (tmp_path / "best" / "ckpt-30.index").read_text() == "30"
+
+
+def test_a_run_that_was_killed_between_files_mends_its_best(tmp_path):
+    for step in (10, 20, 30):
+        save(tmp_path, step)
+    BestCheckpoints(rounds([3.0, 2.0, 1.0]), tmp_path, keep=2).update()
+    expected = names_in(tmp_path / "best")
+    (tmp_path / "best" / "ckpt-20.index").unlink()  # Copied half.
+    (tmp_path / "best" / "ckpt-10.index.part").touch()
+    (tmp_path / "best" / "best.json").unlink()
+
+    BestCheckpoints(rounds([3.0, 2.0, 1.0]), tmp_path, keep=2).update()
+
+    assert names_in(tmp_path / "best") == expected
+    assert best_steps(tmp_path) == [30, 20]
+
+    # The last round was lost: it comes again, and its copy must not stay.
+    BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=2).update()
+    assert best_steps(tmp_path) == [20, 10]
+    assert saved_steps(tmp_path / "best").keys() == {10, 20}
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "by", "ends"),
+    [
+        ([3.0, 2.0, 2.5, 2.1], "val_loss", "loss", True),
+        ([3.0, 2.0, 2.5, 1.9], "val_loss", "loss", False),
+        ([3.0, 2.0, 2.0, 2.0], "val_loss", "loss", True),
+        ([3.0, 4.0, 2.5, 4.0], "bleu", "bleu", True),
+        ([3.0, 4.0, 2.5], "bleu", "bleu", False),
+        # Only a round with a value can end it.
+        ([None, 4.0, None, 3.0, None], "bleu", "bleu", True),
+        ([None, 4.0, None, None, None], "bleu", "bleu", False),
+        (["", 4.0, "", "", ""], "bleu", "bleu", False),
+        ([0.0, 0.0, 0.0], "bleu", "bleu", True),
+        ([], "val_loss", "loss", False),
+    ],
+)
+def test_patience_counts_rounds_since_the_best(
+    tmp_path, values, column, by, ends
+):
+    best = BestCheckpoints(rounds(values, column), tmp_path, by, patience=2)
+
+    assert best.out_of_patience == ends
+    assert not BestCheckpoints(rounds(values), tmp_path).out_of_patience

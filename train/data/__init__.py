@@ -1,0 +1,1 @@
+"""What a batch is: corpora, vocabulary, encoding, the plan of batches."""

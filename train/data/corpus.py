@@ -1,0 +1,187 @@
+"""Sentence pairs, from text files, the embedded corpus or a mixture.
+
+A corpus is read one pair after the other, as often as need be, so that tens of
+millions of pairs take no memory.
+"""
+
+import abc
+import dataclasses
+import fractions
+import functools
+import hashlib
+import itertools
+import json
+import pathlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from command_line.errors import UserError
+from command_line.text_files import read_lines
+from command_line.text_files import read_text
+from train.data.demo.generator import demo_corpus
+
+NEWLINE = 10
+# The options that name files of text, and of trees.
+FILES = (
+    "train_source",
+    "train_target",
+    "validation_source",
+    "validation_target",
+)
+TREES = ("train_trees", "validation_trees")
+
+
+class Corpus(abc.ABC):
+    """Line-aligned sentences of two languages."""
+
+    @abc.abstractmethod
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Yields each source with its target, without line ends."""
+
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """Returns the number of pairs."""
+
+    @abc.abstractmethod
+    def digest(self) -> str:
+        """Returns a SHA-256 that tells this text from any other, as hex."""
+
+    def repeats(self) -> Iterator[int] | None:
+        """Yields how often each pair comes in an epoch; `None`: all once."""
+        return None
+
+    def symbols(self) -> list[str]:
+        """Returns texts that the vocabulary holds whole; by default none.
+
+        A blank that belongs to one is part of it, or would be another piece.
+        """
+        return []
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs(Corpus):
+    """A corpus in memory.
+
+    Attributes:
+        sources: Sentences, without line ends.
+        targets: Their translations, as many.
+    """
+
+    sources: list[str]
+    targets: list[str]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self.sources, self.targets, strict=True)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        for side in (self.sources, self.targets):
+            digest.update("\n".join(side).encode())
+            digest.update(b"\x00")
+        return digest.hexdigest()
+
+
+def demo_pairs(split: str, seed: int = 0) -> Pairs:
+    """Returns a split of the embedded English-Spanish corpus.
+
+    Args:
+        split: `"train"`, `"validation"`, `"test"` or `"unseen"`.
+        seed: Int, seed of the corpus.
+    """
+    sources, targets = zip(*all_demo_pairs(seed)[split], strict=True)
+    return Pairs(list(sources), list(targets))
+
+
+all_demo_pairs = functools.cache(demo_corpus)  # All splits come at once.
+
+
+@dataclasses.dataclass(frozen=True)
+class FilePairs(Corpus):
+    """Two line-aligned files, plain or gzip, UTF-8.
+
+    Length and digest come from one pass over the bytes, which is what a run
+    that finds its ids on disk has to wait for. The digest is that of the same
+    text as `Pairs`: neither gzip nor the kind of line ends changes it.
+
+    Attributes:
+        source: Path of the sentences.
+        target: Path of their translations.
+
+    Raises:
+        UserError: At the first use, if a file is missing, empty or no whole
+            gzip file, or if the line counts differ; while iterating, at a
+            line that is not UTF-8.
+    """
+
+    source: pathlib.Path
+    target: pathlib.Path
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        len(self)  # Refuses files that do not match.
+        return zip(
+            read_lines(self.source), read_lines(self.target), strict=True
+        )
+
+    def __len__(self) -> int:
+        return self._scan[0]
+
+    def digest(self) -> str:
+        return self._scan[1]
+
+    @functools.cached_property
+    def _scan(self) -> tuple[int, str]:
+        digest = hashlib.sha256()
+        counts = []
+        for path in (self.source, self.target):
+            count = 1
+            for text in read_text(path):
+                digest.update(text)
+                bytes_ = np.frombuffer(text, np.uint8)
+                count += int(np.count_nonzero(bytes_ == NEWLINE))
+            digest.update(b"\x00")
+            counts.append(count)
+        if counts[0] != counts[1]:
+            raise UserError(
+                "the two files must have as many lines as each other. "
+                f"Received: {counts[0]} lines in {self.source}, "
+                f"{counts[1]} lines in {self.target}"
+            )
+        return counts[0], digest.hexdigest()
+
+
+class Mixture(Corpus):
+    """Several corpora, one behind the other, each with a weight.
+
+    Pair `i` of a corpus of weight `w` comes `floor(w (i + 1)) - floor(w i)`
+    times in every epoch: 2.5 makes two and three copies in turn, 0.5 leaves
+    every other pair out. The vocabulary is learnt on all text, weights aside.
+
+    Args:
+        parts: Pairs of a corpus and its weight, a positive fraction.
+    """
+
+    def __init__(self, parts: list[tuple[Corpus, fractions.Fraction]]):
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return itertools.chain.from_iterable(part for part, _ in self._parts)
+
+    def __len__(self) -> int:
+        return sum(len(part) for part, _ in self._parts)
+
+    def digest(self) -> str:
+        parts = [[part.digest(), str(weight)] for part, weight in self._parts]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def repeats(self) -> Iterator[int]:
+        for part, weight in self._parts:
+            before = 0
+            for number in range(1, len(part) + 1):
+                # What `floor(weight * number)` is, quickly.
+                after = number * weight.numerator // weight.denominator
+                yield after - before
+                before = after

@@ -1,0 +1,1 @@
+"""The embedded English-Spanish corpus: grammar, words, inflection."""

@@ -1,0 +1,226 @@
+"""Encoded corpora on disk: written once, found again at once.
+
+The ids of a corpus lie in a folder that is named after what they come from:
+the digests of text and tokenizer, the longest length and the format. It is
+written under another name and renamed when it is whole.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import hashlib
+import json
+import pathlib
+import shutil
+from collections.abc import Iterator
+
+import numpy as np
+import sentencepiece
+
+from command_line.errors import UserError
+from train.data.corpus import Corpus
+from train.data.encoding import SIDES
+from train.data.encoding import Encoder
+from train.data.encoding import write_blocks
+from train.data.text_figures import count_duplicates
+from train.data.vocabulary import EncodedPairs
+from train.data.vocabulary import Ids
+from train.data.vocabulary import learn_vocabulary
+from train.run.run_folder import write_atomically
+
+# Of the files below, and of the text that corpora make of theirs; with another
+# number all is read and encoded anew.
+FORMAT = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """An encoded corpus, mapped from disk.
+
+    Attributes:
+        pairs: The ids of the kept pairs.
+        hashes: Uint64 array `(n, 2)`, hashes of their sources and targets.
+        figures: Dict, the JSON of `TextFigures` and the `duplicates`: kept
+            pairs that came before.
+    """
+
+    pairs: EncodedPairs
+    hashes: np.ndarray
+    figures: dict
+
+
+class Remembered(Corpus):
+    """A corpus whose length and digest are kept in a cache.
+
+    They are read anew when the name, the size or the time of change of one of
+    its files is another.
+
+    Args:
+        corpus: The corpus.
+        files: The files that it reads; without any, nothing is kept.
+        cache: Folder of `FILES.scan`.
+    """
+
+    def __init__(
+        self, corpus: Corpus, files: list[pathlib.Path], cache: pathlib.Path
+    ):
+        self._corpus = corpus
+        self._files = files
+        self._cache = cache
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._corpus)
+
+    def __len__(self) -> int:
+        return self._scan[0]
+
+    def digest(self) -> str:
+        return self._scan[1]
+
+    def symbols(self) -> list[str]:
+        return self._corpus.symbols()
+
+    @functools.cached_property
+    def _scan(self) -> tuple[int, str]:
+        if not self._files or not all(path.exists() for path in self._files):
+            return len(self._corpus), self._corpus.digest()
+        states = [(path.resolve(), path.stat()) for path in self._files]
+        key = make_key(
+            FORMAT,
+            repr(self._corpus),
+            *[f"{p} {s.st_size} {s.st_mtime_ns}" for p, s in states],
+        )
+        path = self._cache / f"{key}.scan"
+        try:
+            count, digest = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            count, digest = len(self._corpus), self._corpus.digest()
+            with locked(path):
+                write_atomically(path, json.dumps([count, digest]).encode())
+        return count, digest
+
+
+def cached_vocabulary(
+    corpus: Corpus, vocabulary_size: int, cache: pathlib.Path
+) -> bytes:
+    """Returns `learn_vocabulary`'s model, learnt once a cache.
+
+    Args:
+        corpus: The training corpus.
+        vocabulary_size: Int, pieces in all.
+        cache: Folder of `CORPUS.model` files and encoded corpora.
+    """
+    key = make_key(corpus.digest(), vocabulary_size, sentencepiece.__version__)
+    path = cache / f"{key}.model"
+    if not path.exists():
+        print(f"learning a vocabulary of {vocabulary_size:,} pieces")
+        proto = learn_vocabulary(corpus, vocabulary_size)
+        with locked(path):
+            write_atomically(path, proto)
+    return path.read_bytes()
+
+
+def encode_corpus(
+    corpus: Corpus, model_proto: bytes, max_length: int, cache: pathlib.Path
+) -> Encoded:
+    """Encodes a corpus, without its empty and over-long pairs, or finds it.
+
+    Several runs may do so in one cache at the same time: one of them encodes,
+    the others wait.
+
+    Args:
+        corpus: The corpus.
+        model_proto: Serialized SentencePiece model.
+        max_length: Int, most tokens of a side, the end symbol counted.
+        cache: Folder for encoded corpora.
+
+    Raises:
+        UserError: If no pair is left.
+    """
+    tokenizer = hashlib.sha256(model_proto).hexdigest()
+    folder = cache / make_key(FORMAT, corpus.digest(), tokenizer, max_length)
+    encoded = open_encoded(folder)
+    if encoded is None:
+        with locked(folder):
+            encoded = open_encoded(folder)
+            if encoded is None:
+                encode_into(folder, corpus, model_proto, max_length)
+                encoded = open_encoded(folder)
+    return encoded
+
+
+def make_key(*parts: str | int) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+
+
+@contextlib.contextmanager
+def locked(path: pathlib.Path) -> Iterator[None]:
+    """Lets one process at a time in; the lock dies with its process."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another run is encoding the same text: waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def open_encoded(folder: pathlib.Path) -> Encoded | None:
+    """Maps the files of an encoded corpus; `None` if they are not whole."""
+    path = folder / "encoded.json"
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        print(f"{path} is damaged: encoding again")
+        return None
+    arrays = {}
+    for name, (dtype, size) in description["files"].items():
+        path = folder / name
+        whole = size * np.dtype(dtype).itemsize
+        if not path.exists() or path.stat().st_size != whole:
+            print(f"{path} is damaged: encoding again")
+            return None
+        # A plain view: slices of `np.memmap` itself are slow.
+        arrays[name] = np.asarray(np.memmap(path, dtype, mode="r"))
+    sides = [
+        Ids(arrays[f"{side}.ids"], arrays[f"{side}.offsets"]) for side in SIDES
+    ]
+    return Encoded(
+        EncodedPairs(*sides, arrays.get("repeats")),
+        arrays["hashes"].reshape(-1, 2),
+        description["figures"],
+    )
+
+
+def encode_into(
+    folder: pathlib.Path, corpus: Corpus, model_proto: bytes, max_length: int
+) -> None:
+    """Writes the files of a corpus beside `folder` and renames them."""
+    part = folder.with_suffix(".part")
+    shutil.rmtree(part, ignore_errors=True)  # A killed run may have left it.
+    part.mkdir()
+    try:
+        encoder = Encoder(model_proto, max_length, len(corpus))
+        figures, files = write_blocks(part, corpus, encoder)
+        if not figures.counts["kept"]:
+            raise UserError(
+                f"no pair of the corpus has text of 1 to {max_length} tokens "
+                f"on both sides (--max-length). Received: {len(corpus)} pairs"
+            )
+        hashes = np.memmap(part / "hashes", "<u8", mode="r").reshape(-1, 2)
+        duplicates = count_duplicates(hashes)
+        description = {
+            "files": files,
+            "figures": {**figures.as_json(), "duplicates": duplicates},
+        }
+        text = json.dumps(description, ensure_ascii=False)
+        (part / "encoded.json").write_text(text, encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)  # It may be damaged.
+        part.rename(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise

@@ -1,0 +1,203 @@
+"""Text becomes ids: on all cores, in order, in little memory."""
+
+import collections
+import concurrent.futures
+import contextlib
+import dataclasses
+import itertools
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Iterator
+
+import keras
+import numpy as np
+import sentencepiece
+
+from train.data.corpus import Corpus
+from train.data.text_figures import TextFigures
+from train.data.text_figures import hash_lines
+from train.data.vocabulary import Ids
+from train.data.vocabulary import take
+
+BLOCK = 2_000  # Pairs that a thread encodes at a time.
+ROUND_TRIPS = 10_000  # Pairs of a corpus that are decoded again, about.
+SIDES = ("source", "target")
+
+
+def write_blocks(
+    folder: pathlib.Path, corpus: Corpus, encoder: "Encoder"
+) -> tuple[TextFigures, dict]:
+    """Encodes block by block, on all cores, and writes them in order.
+
+    Returns:
+        The figures, and each file's dtype and number of elements.
+    """
+    figures = TextFigures(encoder.max_length)
+    with contextlib.ExitStack() as stack:
+        files = Files(folder, stack)
+        offsets = dict.fromkeys(SIDES, 0)
+        for side in SIDES:
+            files.write(f"{side}.offsets", np.zeros(1, "<i8"))
+        for block in show_progress(encode_blocks(encoder, corpus), len(corpus)):
+            figures.add(block.figures)
+            files.write("hashes", block.hashes)
+            if corpus.repeats() is not None:
+                files.write("repeats", block.repeats)
+            for side, ids in zip(SIDES, block.sides, strict=True):
+                files.write(f"{side}.ids", ids.flat)
+                files.write(
+                    f"{side}.offsets",
+                    (ids.offsets[1:] + offsets[side]).astype("<i8"),
+                )
+                offsets[side] += ids.flat.size
+    return figures, files.contents
+
+
+class Files:
+    """The files of a folder, each a growing array.
+
+    Attributes:
+        contents: Dict from name to dtype and number of elements.
+    """
+
+    def __init__(self, folder: pathlib.Path, stack: contextlib.ExitStack):
+        self._folder = folder
+        self._stack = stack
+        self._files = {}
+        self.contents = {}
+
+    def write(self, name: str, array: np.ndarray) -> None:
+        if name not in self._files:
+            path = self._folder / name
+            self._files[name] = self._stack.enter_context(path.open("wb"))
+            self.contents[name] = [array.dtype.str, 0]
+        self._files[name].write(np.ascontiguousarray(array).data)
+        self.contents[name][1] += array.size
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Some encoded pairs.
+
+    Attributes:
+        sides: `Ids` of the kept sources and targets.
+        hashes: Uint64 array `(n, 2)` of their hashes.
+        repeats: Int32 array, how often each comes in an epoch.
+        figures: What was counted.
+    """
+
+    sides: list[Ids]
+    hashes: np.ndarray
+    repeats: np.ndarray
+    figures: TextFigures
+
+
+class Encoder:
+    """Turns pairs into a `Block`; may be called from several threads.
+
+    Args:
+        model_proto: Serialized SentencePiece model.
+        max_length: Int, most tokens of a side.
+        num_pairs: Int, pairs of the corpus: every so many are decoded again.
+    """
+
+    def __init__(self, model_proto: bytes, max_length: int, num_pairs: int):
+        self._processor = sentencepiece.SentencePieceProcessor(
+            model_proto=model_proto
+        )
+        self.max_length = max_length
+        self._check_every = max(1, num_pairs // ROUND_TRIPS)
+        size = self._processor.get_piece_size()
+        self.dtype = smallest_dtype(size)
+        self._is_byte = np.array(
+            [self._processor.is_byte(id_) for id_ in range(size)]
+        )
+
+    def __call__(self, block: list[tuple[int, str, str, int]]) -> Block:
+        """Encodes rows of number, source, target and repeats of a pair."""
+        figures = TextFigures(self.max_length)
+        figures.counts["pairs"] = len(block)
+        rows = [row for row in block if row[3]]
+        figures.counts["left_out"] = len(block) - len(rows)
+        full = [row for row in rows if row[1].strip() and row[2].strip()]
+        figures.counts["empty"] = len(rows) - len(full)
+        texts = [[row[side] for row in full] for side in (1, 2)]
+        sequences = [self._encode(lines) for lines in texts]
+        sides = [self._join(side) for side in sequences]
+        lengths = np.maximum(sides[0].lengths, sides[1].lengths)
+        figures.longest = int(lengths.max(initial=0))
+        keep = np.flatnonzero(lengths <= self.max_length)
+        figures.counts["kept"] = len(keep)
+        figures.counts["too_long"] = len(full) - len(keep)
+        sides = [take(side, keep) for side in sides]
+        figures.count_ids(sides, self._is_byte)
+        figures.counts["source_equals_target"] = sum(
+            full[i][1] == full[i][2] for i in keep
+        )
+        for lines, ids in zip(texts, sequences, strict=True):
+            some = [i for i in keep if full[i][0] % self._check_every == 0]
+            figures.count_round_trips(
+                self._processor,
+                [lines[i] for i in some],
+                [ids[i] for i in some],
+            )
+        hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
+        repeats = np.array([full[i][3] for i in keep], "<i4")
+        return Block(sides, np.stack(hashes, axis=1), repeats, figures)
+
+    def _encode(self, lines: list[str]) -> list[list[int]]:
+        return self._processor.encode(lines, add_eos=True, num_threads=1)
+
+    def _join(self, sequences: list[list[int]]) -> Ids:
+        lengths = np.array([len(ids) for ids in sequences], np.int64)
+        flat = np.fromiter(
+            itertools.chain.from_iterable(sequences),
+            self.dtype,
+            count=lengths.sum(),
+        )
+        return Ids(flat, np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def smallest_dtype(vocabulary_size: int) -> np.dtype:
+    return np.dtype("<u2" if vocabulary_size <= 1 << 16 else "<u4")
+
+
+def encode_blocks(encoder: Encoder, corpus: Corpus) -> Iterator[Block]:
+    """Yields the blocks of a corpus in order, some of them ahead of time."""
+    rows = (
+        (number, source, target, repeats)
+        for number, ((source, target), repeats) in enumerate(
+            zip(corpus, corpus.repeats() or itertools.repeat(1), strict=False)
+        )
+    )
+    # SentencePiece leaves Python's lock to the others while it encodes.
+    workers = os.cpu_count() or 1
+    waiting = collections.deque()
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for block in iter(lambda: list(itertools.islice(rows, BLOCK)), []):
+            waiting.append(pool.submit(encoder, block))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def show_progress(blocks: Iterator[Block], total: int) -> Iterator[Block]:
+    """Passes blocks on, with a bar on a terminal and a line at the end."""
+    print(f"encoding {total:,} pairs")
+    bar = keras.utils.Progbar(total, unit_name="pair")
+    started = time.monotonic()
+    done = tokens = 0
+    for block in blocks:
+        yield block
+        counts = block.figures.counts
+        done += counts["pairs"]
+        tokens += counts["source_tokens"] + counts["target_tokens"]
+        if sys.stdout.isatty():
+            bar.update(done)
+    seconds = time.monotonic() - started
+    print(
+        f"encoded {done:,} pairs, {tokens:,} tokens, in {seconds:.1f} seconds"
+    )

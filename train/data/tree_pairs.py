@@ -1,0 +1,52 @@
+"""Sentences and their trees, as pairs to train on (Section 6.3)."""
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+from collections.abc import Iterator
+
+from keras_transformer.parsing.trees import LEAF
+from keras_transformer.parsing.trees import read_trees
+from train.data.corpus import Corpus
+
+
+@dataclasses.dataclass(frozen=True)
+class TreePairs(Corpus):
+    """A treebank: the words of a sentence, and these in brackets and tagged.
+
+    Attributes:
+        path: Path of bracketed trees, plain or gzip, UTF-8.
+
+    Raises:
+        UserError: At the first use, if the file is no treebank.
+    """
+
+    path: pathlib.Path
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for tree in read_trees(self.path):
+            yield " ".join(tree.words), tree.linearize()
+
+    def __len__(self) -> int:
+        return self._scan[0]
+
+    def digest(self) -> str:
+        return self._scan[1]
+
+    def symbols(self) -> list[str]:
+        """Returns what targets have beside words: brackets and tags."""
+        found = set()
+        for tree in read_trees(self.path):
+            found.update(f" {s}" for s in tree.symbols if s != LEAF)
+            found.update(f"/{tag}" for tag in tree.tags)
+        return sorted(found)
+
+    @functools.cached_property
+    def _scan(self) -> tuple[int, str]:
+        digest = hashlib.sha256(b"trees")
+        count = 0
+        for source, target in self:
+            digest.update(f"{source}\n{target}\n".encode())
+            count += 1
+        return count, digest.hexdigest()

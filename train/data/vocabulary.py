@@ -1,0 +1,146 @@
+"""One subword vocabulary for both languages (Section 5.1)."""
+
+import dataclasses
+import functools
+import io
+import itertools
+import re
+
+import numpy as np
+import sentencepiece
+
+from command_line.errors import UserError
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.search.graph_search import BEGIN_ID
+from keras_transformer.search.graph_search import END_ID
+from keras_transformer.text.tokenizer import UNKNOWN_ID
+from train.data.corpus import Corpus
+
+# Pairs that a vocabulary is learnt on; more would change it little.
+SAMPLE = 300_000
+
+
+def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
+    """Learns a byte-pair encoding on both sides of a corpus.
+
+    Characters that the vocabulary lacks are spelt in bytes, so that nothing
+    but invalid UTF-8 is unknown. Of a corpus of more than 300,000 pairs it sees
+    every second, every third and so on, so that the sample fits in memory. The
+    corpus's own symbols are one piece each.
+
+    Args:
+        corpus: The training corpus.
+        vocabulary_size: Int, pieces in all, special and byte pieces included.
+
+    Returns:
+        The serialized SentencePiece model.
+
+    Raises:
+        UserError: If the text supports fewer pieces, or so few are asked for
+            that its characters do not fit.
+    """
+    model = io.BytesIO()
+    sources, targets = zip(*sample(corpus, SAMPLE), strict=True)
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=itertools.chain(sources, targets),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=vocabulary_size,
+            byte_fallback=True,
+            character_coverage=0.9999,
+            pad_id=PADDING_ID,
+            eos_id=END_ID,
+            unk_id=UNKNOWN_ID,
+            bos_id=BEGIN_ID,
+            user_defined_symbols=[
+                symbol.replace(" ", "▁") for symbol in corpus.symbols()
+            ],
+            num_threads=1,  # The same text gives the same model.
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise UserError(explain(str(error), vocabulary_size)) from None
+    return model.getvalue()
+
+
+def sample(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
+    """Returns every k-th pair, with the least k that gives `limit` at most."""
+    step = -(-len(corpus) // limit)
+    return list(itertools.islice(corpus, 0, None, step))
+
+
+def explain(message: str, vocabulary_size: int) -> str:
+    received = f"Received: --vocabulary-size {vocabulary_size}"
+    limit = re.search(r"value <= (\d+)", message)
+    if limit:
+        return (
+            "the vocabulary is larger than the text supports, which is "
+            f"{limit[1]} pieces. {received}"
+        )
+    needed = re.search(r"smaller than required_chars\D*\d+ vs (\d+)", message)
+    if needed:
+        return (
+            "the vocabulary must hold the characters of the text, at least "
+            f"{int(needed[1]) + 1} pieces. {received}"
+        )
+    return f"no vocabulary could be learnt: {message.strip()}. {received}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Ids:
+    """Id sequences of different lengths, one behind the other.
+
+    Attributes:
+        flat: Int array of all ids; may be mapped from a file.
+        offsets: Int array, one longer than there are sequences: sequence `i`
+            is `flat[offsets[i] : offsets[i + 1]]`.
+    """
+
+    flat: np.ndarray
+    offsets: np.ndarray
+
+    @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """Int32 array of the sequences' lengths."""
+        lengths = np.empty(len(self.offsets) - 1, np.int32)
+        np.subtract(
+            self.offsets[1:], self.offsets[:-1], out=lengths, casting="unsafe"
+        )
+        return lengths
+
+    def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
+        """Returns sequences `indices`, padded to an int32 `(n, length)`."""
+        columns = np.arange(length)
+        real = columns < self.lengths[indices][:, None]
+        places = (self.offsets[indices][:, None] + columns)[real]
+        padded = np.full(real.shape, PADDING_ID, np.int32)
+        padded[real] = self.flat[places]
+        return padded
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedPairs:
+    """Line-aligned id sequences; each ends in the end symbol.
+
+    Attributes:
+        sources: Ids of the sentences.
+        targets: Ids of their translations.
+        repeats: Int array, how often each pair comes in an epoch, or `None`
+            where every one comes once.
+    """
+
+    sources: Ids
+    targets: Ids
+    repeats: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.sources.offsets) - 1
+
+
+def take(ids: Ids, indices: np.ndarray) -> Ids:
+    """Returns the sequences `indices`, in that order."""
+    lengths = ids.lengths[indices]
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    starts = np.repeat(ids.offsets[indices] - offsets[:-1], lengths)
+    return Ids(ids.flat[starts + np.arange(offsets[-1])], offsets)

@@ -1,0 +1,1 @@
+"""What one update is: the task, its loss, the optimizer, workers."""

@@ -1,0 +1,189 @@
+"""The model that `fit` trains: a Transformer that predicts each next token."""
+
+import keras
+import tensorflow as tf
+
+from keras_transformer import Transformer
+from keras_transformer.checks import check_fraction
+from keras_transformer.masks import padding_mask
+from train.loop.logits import label_losses
+
+
+class TeacherForcing(keras.Model):
+    """A Transformer as `fit` sees it: it predicts each next token.
+
+    The loss of an update is the sum of the losses of its target tokens over
+    their number, in the batch of all replicas, workers and micro-batches
+    together: each part divides its own sum by `num_tokens`, which comes with
+    the batch, and the gradients are added up. Logits are computed for real
+    tokens only.
+
+    A batch is a dict as `make_dataset` makes it, of `K` micro-batches.
+
+    Make the Transformer inside the scope of a strategy and this object outside
+    of it; then build, compile and fit inside. (Keras
+    would otherwise build itself on the mean of the replicas' first batches.)
+
+    Args:
+        transformer: The model to train.
+        label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
+    """
+
+    def __init__(self, transformer: Transformer, label_smoothing: float):
+        super().__init__(name="teacher_forcing")
+        self.transformer = transformer
+        check_fraction("label_smoothing", label_smoothing)
+        self.label_smoothing = label_smoothing
+
+    def build(self, input_shape=None):
+        self.transformer.build()
+        self.means = {
+            name: keras.metrics.Mean(name)
+            for name in (
+                "loss",
+                "negative_log_likelihood",
+                "accuracy",
+                "gradient_norm",
+            )
+        }
+        self.built = True
+
+    @property
+    def metrics(self):
+        return list(self.means.values())
+
+    def get_metrics_result(self):
+        results = {name: mean.result() for name, mean in self.means.items()}
+        likelihood = results.pop("negative_log_likelihood")
+        results["perplexity"] = tf.exp(likelihood)
+        strategy = tf.distribute.get_strategy()
+        several = isinstance(
+            strategy, tf.distribute.MultiWorkerMirroredStrategy
+        )
+        if several and not tf.distribute.in_cross_replica_context():
+            # Keras would reduce them over an axis (tensorflow#72388).
+            results = {k: tf.reshape(v, [1]) for k, v in results.items()}
+        return results
+
+    def train_step(self, batch):
+        norm = self.optimizer.apply(
+            self.gradients(batch), self.trainable_variables
+        )
+        if norm is not None:  # Keras's own optimizers return none.
+            update_mean(self.means["gradient_norm"], norm)
+        return self.get_metrics_result()
+
+    def test_step(self, batch):
+        self.token_losses(micro_batch(batch, 0), training=False)
+        # All of them: where a name is missing, Keras takes the mean of what
+        # the replicas say instead of these.
+        return self.get_metrics_result()
+
+    def evaluate(self, *args, **kwargs):
+        results = super().evaluate(*args, **kwargs)
+        del results["gradient_norm"]  # Nothing was trained.
+        return results
+
+    def gradients(self, batch):
+        """Returns the dense gradients, summed over the micro-batches."""
+        count = batch["labels"].shape[0]
+        if count == 1:
+            return self._micro_gradients(batch, 0)
+
+        def add(k, sums):
+            parts = self._micro_gradients(batch, k)
+            return k + 1, [a + b for a, b in zip(sums, parts, strict=True)]
+
+        zeros = [tf.zeros(v.shape, v.dtype) for v in self.trainable_variables]
+        return tf.while_loop(lambda k, _: k < count, add, (0, zeros))[1]
+
+    def _micro_gradients(self, batch, k):
+        with tf.GradientTape() as tape:
+            losses = self.token_losses(micro_batch(batch, k), training=True)
+            loss = tf.reduce_sum(losses) / batch["num_tokens"]
+            loss = self.optimizer.scale_loss(loss)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        # Rows of an embedding come as slices, the same row several times;
+        # the sum over replicas, and Adam's squares, want them added up.
+        return [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    def token_losses(self, batch, training):
+        """Returns the loss of each real target token, and counts it."""
+        memory = self.transformer.encode(batch["source_ids"], training=training)
+        states = self.transformer.decode_states(
+            batch["target_ids"],
+            memory,
+            padding_mask(batch["source_ids"]),
+            training=training,
+        )
+        real = tf.where(padding_mask(batch["labels"]))
+        labels = tf.gather_nd(batch["labels"], real)  # (N,)
+        states = tf.gather_nd(states, real)  # (N, D)
+        table = tf.convert_to_tensor(self.transformer.embedding.embeddings)
+        nll, best = label_losses(states, table, labels)
+        losses = nll + self._smoothing(states, table, labels)
+        right = tf.cast(best == labels, tf.float32)
+        for name, values in (
+            ("loss", losses),
+            ("negative_log_likelihood", nll),
+            ("accuracy", right),
+        ):
+            if training:
+                update_mean(self.means[name], values)
+            else:  # No update is skipped that would explain what is missing.
+                self.means[name].update_state(values)
+        return losses
+
+    def _smoothing(self, states, table, labels):
+        """Returns what `SmoothedCrossentropy` adds to the unsmoothed loss.
+
+        With logits `z = E h`, that is `ε V / (V - 1) * (z_label - mean(z))`.
+        Both terms come from `h` and `E`: four passes over `(N, V)` less.
+        """
+        states = tf.cast(states, tf.float32)
+        label = tf.reduce_sum(states * tf.gather(table, labels), axis=1)
+        mean = tf.linalg.matvec(states, tf.reduce_mean(table, axis=0))
+        size = self.transformer.vocabulary_size
+        return self.label_smoothing * size / (size - 1) * (label - mean)
+
+
+def micro_batch(batch, k):
+    """Returns micro-batch `k` of a batch."""
+    return {
+        name: value[k] if name != "num_tokens" else value
+        for name, value in batch.items()
+    }
+
+
+def update_mean(mean, values):
+    """Adds values to a `keras.metrics.Mean`, but those that are not finite.
+
+    (The update that they come from is skipped, and counted.)
+    """
+    finite = tf.cast(tf.math.is_finite(values), tf.float32)
+    mean.update_state(tf.math.multiply_no_nan(values, finite), finite)
+
+
+class ReplicaSeed(keras.random.SeedGenerator):
+    """A seed generator that draws another seed on each replica.
+
+    Keras's own state is the same on all of them, and so are its masks.
+    """
+
+    def next(self, ordered=True):
+        seed = super().next(ordered)
+        context = tf.distribute.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1:
+            return seed
+        replica = tf.cast(context.replica_id_in_sync_group, seed.dtype)
+        return tf.stack(
+            [seed[0], seed[1] * context.num_replicas_in_sync + replica]
+        )
+
+
+def let_replicas_differ(transformer: Transformer) -> None:
+    """Lets every replica draw dropout masks of its own."""
+    for layer in transformer._flatten_layers():
+        if isinstance(layer, keras.layers.Dropout) and layer.rate > 0:
+            # The same state, drawn from in another way.
+            layer.seed_generator.__class__ = ReplicaSeed

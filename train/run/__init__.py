@@ -1,0 +1,1 @@
+"""What lasts on disk: the run folder, its checkpoints and its state."""

@@ -1,0 +1,116 @@
+"""What a training costs, from the sizes alone: parameters, FLOPs, memory."""
+
+from keras_transformer import Preset
+from train.data.batches import BatchPlan
+
+FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+def count_parameters(
+    preset: Preset, vocabulary_size: int, max_length: int
+) -> int:
+    """Returns the number of weights of a model.
+
+    Args:
+        preset: Sizes of the model.
+        vocabulary_size: Int, `V`.
+        max_length: Int, positions that `positions="learned"` has vectors for.
+    """
+    width = preset.hidden_dim
+    feed_forward = (
+        2 * width * preset.intermediate_dim + preset.intermediate_dim + width
+    )
+    attention = attention_weights(preset)
+    norm = 2 * width
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    stacks = preset.num_layers * (encoder_layer + decoder_layer)
+    final_norms = 2 * norm if preset.norm == "pre" else 0
+    learned = max_length if preset.positions == "learned" else 0
+    return stacks + final_norms + (vocabulary_size + learned) * width
+
+
+def attention_weights(preset: Preset) -> int:
+    """Returns the weights of an attention's four maps, which have no bias."""
+    width = preset.num_heads * (preset.key_dim + preset.value_dim)
+    return 2 * preset.hidden_dim * width
+
+
+def count_flops(preset: Preset, vocabulary_size: int, plan: BatchPlan) -> float:
+    """Returns the floating point operations of an update, on average.
+
+    Those of the matrix products, forward and backward, with padding, as the
+    machine does them: six for each weight of a product and each position that
+    it is applied to, and `6 h (d_k + d_v) T S` for each attention and row of
+    `T` queries and `S` keys. The encoder's layers and the keys and values of
+    the memory see the positions of the source, all else those of the target,
+    and `n` target tokens alone get logits, which takes `6 n D V`.
+
+    Args:
+        preset: Sizes of the model.
+        vocabulary_size: Int, `V`.
+        plan: The batches.
+    """
+    attention = attention_weights(preset)
+    feed_forward = 2 * preset.hidden_dim * preset.intermediate_dim
+    heads = preset.num_heads * (preset.key_dim + preset.value_dim)
+    # Of an attention to the memory, half the weights are for either side.
+    layer = attention + feed_forward + attention // 2
+    total = 6 * plan.target_tokens * preset.hidden_dim * vocabulary_size
+    for batches, (rows, source, target) in zip(
+        plan.num_batches, plan.shapes, strict=True
+    ):
+        scores = heads * (source**2 + target**2 + target * source)
+        products = (source + target) * layer + scores
+        total += 6 * batches * rows * preset.num_layers * products
+    return total / plan.steps_per_epoch
+
+
+def estimate_memory(
+    preset: Preset,
+    vocabulary_size: int,
+    max_length: int,
+    plan: BatchPlan,
+    precision: str = "float32",
+    num_parts: int = 1,
+) -> dict[str, int]:
+    """Returns bytes that a device needs, roughly.
+
+    `"weights"`, `"gradients"` and `"optimizer"` (Adam's two moments) are exact.
+    `"logits"` are three float32 arrays `(P, V)`: logits, their softmax and
+    their gradient. `"activations"` are what the backward pass reads: about
+    `8 D + 2 h (d_k + d_v) + 2 d_ff` numbers for each position of an encoder
+    layer, `12 D + 4 h (d_k + d_v) + 2 d_ff` of a decoder layer, and three for
+    each score of an attention. TensorFlow itself takes some hundred MB more.
+
+    Args:
+        preset: Sizes of the model.
+        vocabulary_size: Int, `V`.
+        max_length: Int, positions that `positions="learned"` has vectors for.
+        plan: The batches; the largest counts.
+        precision: `"float32"`, `"bfloat16"` or `"float16"`, of the
+            activations.
+        num_parts: Int, devices times micro-batches, which share the rows.
+    """
+    weights = 4 * count_parameters(preset, vocabulary_size, max_length)
+    heads = preset.num_heads * (preset.key_dim + preset.value_dim)
+    wide = 2 * preset.intermediate_dim
+    encoder = 8 * preset.hidden_dim + 2 * heads + wide
+    decoder = 12 * preset.hidden_dim + 4 * heads + wide
+    positions = max(rows * target for rows, _, target in plan.shapes)
+    numbers = preset.num_layers * max(
+        rows
+        * (
+            source * encoder
+            + target * decoder
+            + 3 * preset.num_heads * (source**2 + target**2 + target * source)
+        )
+        for rows, source, target in plan.shapes
+    )
+    return {
+        "weights": weights,
+        "gradients": weights,
+        "optimizer": 2 * weights,
+        "logits": 3 * 4 * positions * vocabulary_size // num_parts,
+        "activations": FLOAT_BYTES[precision] * numbers // num_parts,
+    }
