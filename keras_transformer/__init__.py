@@ -17,7 +17,9 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.metrics import Perplexity
 from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.presets import PRESETS
+from keras_transformer.presets import Architecture
 from keras_transformer.presets import Preset
+from keras_transformer.presets import Recipe
 from keras_transformer.restricted_attention import RestrictedSelfAttention
 from keras_transformer.schedules import TransformerSchedule
 from keras_transformer.transformer import Transformer
@@ -26,6 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PRESETS",
+    "Architecture",
     "Decoder",
     "DecoderLayer",
     "Encoder",
@@ -35,6 +38,7 @@ __all__ = [
     "Perplexity",
     "PositionEmbedding",
     "Preset",
+    "Recipe",
     "RestrictedSelfAttention",
     "SinePositionEncoding",
     "SmoothedCrossentropy",

@@ -8,11 +8,10 @@ import difflib
 
 
 @dataclasses.dataclass(frozen=True)
-class Preset:
-    """The numbers of one model and of its training.
+class Architecture:
+    """The numbers that make a model, all of them of base (Table 3).
 
     Attributes:
-        description: Where the numbers come from.
         num_layers: Layers of each stack, `N`.
         hidden_dim: Features of a position, `d_model`.
         intermediate_dim: Inner features of the feed-forward network, `d_ff`.
@@ -20,14 +19,10 @@ class Preset:
         key_dim: Features of a head's queries and keys, `d_k`.
         value_dim: Features of a head's values, `d_v`.
         dropout: `P_drop`, the share dropped in training.
-        label_smoothing: `ε_ls`, the probability given to the wrong tokens.
-        steps: Updates of the weights in a training.
-        warmup_steps: Updates in which the learning rate rises.
         positions: `"sine"` or `"learned"` position vectors.
         norm: `"post"` or `"pre"`, where layer normalization stands.
     """
 
-    description: str
     num_layers: int = 6
     hidden_dim: int = 512
     intermediate_dim: int = 2048
@@ -35,15 +30,65 @@ class Preset:
     key_dim: int = 64
     value_dim: int = 64
     dropout: float = 0.1
-    label_smoothing: float = 0.1
-    steps: int = 100_000
-    warmup_steps: int = 4_000
     positions: str = "sine"
     norm: str = "post"
 
 
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """The numbers of a training, those of base (Section 5).
+
+    Attributes:
+        label_smoothing: `ε_ls`, the probability given to the wrong tokens.
+        steps: Updates of the weights in a training.
+        warmup_steps: Updates in which the learning rate rises.
+    """
+
+    label_smoothing: float = 0.1
+    steps: int = 100_000
+    warmup_steps: int = 4_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """A model and its training.
+
+    Attributes:
+        description: Where the numbers come from.
+        architecture: The numbers of the model.
+        recipe: The numbers of its training.
+    """
+
+    description: str
+    architecture: Architecture = Architecture()
+    recipe: Recipe = Recipe()
+
+    def replace(self, **numbers) -> "Preset":
+        """Returns this preset with other numbers, of either kind, by name."""
+        recipe = {name: numbers.pop(name) for name in RECIPE if name in numbers}
+        return Preset(
+            self.description,
+            dataclasses.replace(self.architecture, **numbers),
+            dataclasses.replace(self.recipe, **recipe),
+        )
+
+    def numbers(self) -> dict:
+        """Returns all numbers by name, as `replace` takes them."""
+        return {
+            **dataclasses.asdict(self.architecture),
+            **dataclasses.asdict(self.recipe),
+        }
+
+
+RECIPE = tuple(f.name for f in dataclasses.fields(Recipe))
+
+
 def table_3(row: str, **changes) -> Preset:
-    return Preset(f"Table 3, row {row}", **changes)
+    return Preset(f"Table 3, row {row}").replace(**changes)
+
+
+def ours(corpora: str, **changes) -> Preset:
+    return Preset(f"not of the paper: for {corpora}").replace(**changes)
 
 
 PRESETS = {
@@ -78,16 +123,15 @@ PRESETS = {
     # learning rate as in base: 8 heads (so d_k = 128, as in row C), d_ff 2048,
     # 100,000 updates. It does not print those two. 0.2 is the residual dropout
     # of tensor2tensor, which drops attention weights too, and ours does not.
-    "parsing": Preset(
-        "Section 6.3",
+    "parsing": Preset("Section 6.3").replace(
         num_layers=4,
         hidden_dim=1024,
         key_dim=128,
         value_dim=128,
         dropout=0.2,
     ),
-    "tiny": Preset(
-        "not of the paper: for corpora of some ten thousand pairs",
+    "tiny": ours(
+        "corpora of some ten thousand pairs",
         num_layers=4,
         hidden_dim=128,
         intermediate_dim=256,
@@ -98,8 +142,8 @@ PRESETS = {
         steps=8_000,
         warmup_steps=500,
     ),
-    "small": Preset(
-        "not of the paper: for corpora of some hundred thousand pairs",
+    "small": ours(
+        "corpora of some hundred thousand pairs",
         hidden_dim=256,
         intermediate_dim=1024,
         num_heads=4,
@@ -107,8 +151,8 @@ PRESETS = {
         steps=30_000,
         warmup_steps=2_000,
     ),
-    "parsing-small": Preset(
-        "not of the paper: for treebanks of some ten thousand trees",
+    "parsing-small": ours(
+        "treebanks of some ten thousand trees",
         num_layers=4,
         hidden_dim=192,
         intermediate_dim=768,

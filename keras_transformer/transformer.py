@@ -15,10 +15,12 @@ from keras_transformer.embedding import SinePositionEncoding
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
 from keras_transformer.masks import padding_mask
+from keras_transformer.presets import Architecture
 from keras_transformer.presets import Preset
 from keras_transformer.presets import find_preset
 
 POSITIONS = ("sine", "learned")
+BASE = Architecture()
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -34,16 +36,10 @@ class Transformer(keras.Model):
     Args:
         vocabulary_size: Positive int, ids of the shared vocabulary, padding
             (id 0) included.
-        num_layers: Positive int, layers of each stack, `N` (6 in the base
-            model).
-        hidden_dim: Positive int, features of a position, `d_model` (512).
-        intermediate_dim: Positive int, `d_ff` (2048).
-        num_heads: Positive int, `h` (8).
-        key_dim: Positive int, `d_k` (64).
-        value_dim: Positive int, `d_v` (64).
-        dropout: Float in [0, 1), `P_drop` (0.1).
-        norm: `"post"`, as published, or `"pre"`; see `Residual`.
-        positions: `"sine"`, or `"learned"` (Table 3, row E).
+        architecture: `Architecture`, the numbers of the model; those of the
+            paper's base without it. `positions` is `"sine"`, or `"learned"`
+            (Table 3, row E); `norm` is `"post"`, as published, or `"pre"`, see
+            `Residual`.
         sequence_length: Positive int, positions that are learned; sines need
             no limit and ignore it.
         **kwargs: Arguments of `keras.Model`, such as `name` or `dtype`.
@@ -73,42 +69,20 @@ class Transformer(keras.Model):
     def __init__(
         self,
         vocabulary_size,
-        num_layers=6,
-        hidden_dim=512,
-        intermediate_dim=2048,
-        num_heads=8,
-        key_dim=64,
-        value_dim=64,
-        dropout=0.1,
-        norm="post",
-        positions="sine",
+        architecture=BASE,
         sequence_length=512,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_choice("positions", positions, POSITIONS)
-        check_fraction("dropout", dropout)
+        check_choice("positions", architecture.positions, POSITIONS)
+        check_fraction("dropout", architecture.dropout)
         self.vocabulary_size = vocabulary_size
-        self.num_layers = num_layers
-        self.hidden_dim = hidden_dim
-        self.intermediate_dim = intermediate_dim
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim
-        self.dropout = dropout
-        self.norm = norm
-        self.positions = positions
+        self.architecture = architecture
         self.sequence_length = sequence_length
         common = {"dtype": self.dtype_policy}
-        stack = {
-            "num_layers": num_layers,
-            "num_heads": num_heads,
-            "key_dim": key_dim,
-            "value_dim": value_dim,
-            "intermediate_dim": intermediate_dim,
-            "dropout": dropout,
-            "norm": norm,
-        }
+        stack = dataclasses.asdict(architecture)
+        hidden_dim, positions = stack.pop("hidden_dim"), stack.pop("positions")
+        dropout = architecture.dropout
         self.embedding = TokenEmbedding(
             vocabulary_size, hidden_dim, name="embedding", **common
         )
@@ -135,7 +109,8 @@ class Transformer(keras.Model):
         Args:
             preset: A key of `PRESETS`, such as `"base"`, or a `Preset`.
             vocabulary_size: Positive int, ids of the shared vocabulary.
-            **kwargs: Arguments of `Transformer` that replace the preset's.
+            **kwargs: Numbers of the architecture, which replace the preset's,
+                and other arguments of `Transformer`.
 
         Returns:
             A `Transformer` with random weights.
@@ -148,19 +123,17 @@ class Transformer(keras.Model):
         """
         if not isinstance(preset, Preset):
             preset = find_preset(preset)
-        fields = dataclasses.asdict(preset)
-        for field in (
-            "description",
-            "label_smoothing",
-            "steps",
-            "warmup_steps",
-        ):
-            del fields[field]
-        return cls(vocabulary_size, **{**fields, **kwargs})
+        numbers = {
+            field.name: kwargs.pop(field.name)
+            for field in dataclasses.fields(Architecture)
+            if field.name in kwargs
+        }
+        architecture = dataclasses.replace(preset.architecture, **numbers)
+        return cls(vocabulary_size, architecture, **kwargs)
 
     def build(self, input_shape=None):
         # No weight depends on the shape of the inputs.
-        states = (None, None, self.hidden_dim)
+        states = (None, None, self.architecture.hidden_dim)
         for layer, *shapes in (
             (self.embedding, (None, None)),
             (self.position_encoding, states),
@@ -280,14 +253,16 @@ class Transformer(keras.Model):
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
-            "num_layers": self.num_layers,
-            "hidden_dim": self.hidden_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "dropout": self.dropout,
-            "norm": self.norm,
-            "positions": self.positions,
+            "architecture": dataclasses.asdict(self.architecture),
             "sequence_length": self.sequence_length,
         }
+
+    @classmethod
+    def from_config(cls, config, **kwargs):
+        config = dict(config)
+        numbers = config.pop("architecture", None)
+        if numbers is None:  # A file of version 0.1 has no such dict.
+            names = [field.name for field in dataclasses.fields(Architecture)]
+            numbers = {name: config.pop(name) for name in names}
+        config["architecture"] = Architecture(**numbers)
+        return super().from_config(config, **kwargs)

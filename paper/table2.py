@@ -105,7 +105,7 @@ def update_flops(
     transformer = Transformer.from_preset(
         preset, vocabulary_size, sequence_length=length
     )
-    task = TeacherForcing(transformer, preset.label_smoothing)
+    task = TeacherForcing(transformer, preset.recipe.label_smoothing)
     task.build()
     task.compile(keras.optimizers.SGD())  # Any optimizer: it is not applied.
     ids = tf.TensorSpec((1, rows, length), tf.int32)
@@ -144,7 +144,7 @@ def papers_hours(args: argparse.Namespace, steps: int) -> float | None:
     same = asked == (GPUS, SUSTAINED["P100"], BATCH_TOKENS)
     if not same or args.preset not in HOURS:
         return None
-    return HOURS[args.preset] * steps / PRESETS[args.preset].steps
+    return HOURS[args.preset] * steps / PRESETS[args.preset].recipe.steps
 
 
 def run(args: argparse.Namespace) -> None:
@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> None:
             "--length must not be above --batch-tokens. Received: --length "
             f"{args.length} --batch-tokens {args.batch_tokens}"
         )
-    steps = args.steps or preset.steps
+    steps = args.steps or preset.recipe.steps
     rows = args.batch_tokens // args.length
     an_update = update_flops(preset, args.vocabulary_size, rows, args.length)
     products = steps * an_update

@@ -53,7 +53,8 @@ def run_dir(tmp_path_factory):
     proto = learn_vocabulary(Pairs(SENTENCES * 3, reversed_words * 3), 330)
     (folder / "tokenizer.model").write_bytes(proto)
     keras.utils.set_random_seed(5)
-    model = Transformer(
+    model = Transformer.from_preset(
+        "base",
         vocabulary_size=330,
         num_layers=2,
         hidden_dim=16,

@@ -225,7 +225,7 @@ def run(args: argparse.Namespace) -> None:
         state = fit.fit(
             task,
             *(each.pairs for each in encoded),
-            preset.steps,
+            preset.recipe.steps,
             settings,
             strategy,
             args.run_dir,

@@ -1,7 +1,6 @@
 """The options of `python -m train`, and what follows from them."""
 
 import argparse
-import dataclasses
 import pathlib
 
 from command_line.errors import UserError
@@ -63,14 +62,13 @@ def parse_arguments(
     model = parser.add_argument_group(
         "model", "each replaces a number of the preset"
     )
-    for field in dataclasses.fields(Preset):
-        if field.name != "description":
-            updates = field.name in ("steps", "warmup_steps")
-            model.add_argument(
-                option(field.name),
-                type=positive(int) if updates else field.type,
-                metavar=field.type.__name__,
-            )
+    for name, value in PRESETS["base"].numbers().items():
+        updates = name in ("steps", "warmup_steps")
+        model.add_argument(
+            option(name),
+            type=positive(int) if updates else type(value),
+            metavar=type(value).__name__,
+        )
     return parse(
         parser,
         argv,
@@ -201,7 +199,11 @@ def choose_round_steps(
     """Returns the updates of a round: a run that goes on keeps them."""
     if args.round_steps is not None:
         return args.round_steps
-    return there["round_steps"] if there else max(100, preset.steps // ROUNDS)
+    return (
+        there["round_steps"]
+        if there
+        else max(100, preset.recipe.steps // ROUNDS)
+    )
 
 
 def choose_preset(
@@ -220,8 +222,8 @@ def choose_preset(
             message = str(error).replace("`preset`", "--preset")
             raise UserError(message.replace("preset=", "--preset ")) from None
     changes = {
-        field.name: getattr(args, field.name)
-        for field in dataclasses.fields(Preset)
-        if getattr(args, field.name, None) is not None
+        name: getattr(args, name)
+        for name in preset.numbers()
+        if getattr(args, name) is not None
     }
-    return dataclasses.replace(preset, **changes)
+    return preset.replace(**changes)

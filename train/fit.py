@@ -155,13 +155,13 @@ def make_task(
             name="transformer",
         )
         let_replicas_differ(transformer)
-    task = TeacherForcing(transformer, preset.label_smoothing)
+    task = TeacherForcing(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         task.build()
         optimizer = DistributedAdam(
             TransformerSchedule(
-                preset.hidden_dim,
-                preset.warmup_steps,
+                preset.architecture.hidden_dim,
+                preset.recipe.warmup_steps,
                 settings.learning_rate_scale,
             ),
             clip_norm=settings.clip_norm,

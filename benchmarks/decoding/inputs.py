@@ -68,7 +68,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 def make_transformer(size: Size) -> Transformer:
     keras.utils.set_random_seed(0)
-    transformer = Transformer(
+    transformer = Transformer.from_preset(
+        "base",
         size.vocabulary_size,
         num_layers=size.num_layers,
         hidden_dim=size.hidden_dim,
@@ -90,7 +91,7 @@ def make_endless(transformer: Transformer) -> None:
     of a random model.
     """
     last = transformer.decoder.layers[-1].feed_forward_residual.normalization
-    first = np.arange(transformer.hidden_dim) == 0
+    first = np.arange(transformer.architecture.hidden_dim) == 0
     last.beta.assign(20.0 * first)
     table = transformer.embedding.embeddings.numpy()
     table[:, 0] = 0.0

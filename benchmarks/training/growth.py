@@ -51,13 +51,15 @@ def ring_seconds(num_bytes: float, members: int, bandwidth: float) -> float:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    preset = find_preset(args.preset)
+    architecture = find_preset(args.preset).architecture
     plan = BatchPlan(make_pairs(args.pairs), args.tokens, seed=0)
     plan.batch(0)  # The first batch of an epoch draws the order.
     steps = plan.steps_per_epoch
     made = statistics.median(time_plan(plan, 0, steps) for _ in range(5))
-    num_bytes = 4 * count_parameters(preset, args.vocabulary_size, LONGEST)
-    compute = count_flops(preset, args.vocabulary_size, plan) / args.flops
+    num_bytes = 4 * count_parameters(
+        architecture, args.vocabulary_size, LONGEST
+    )
+    compute = count_flops(architecture, args.vocabulary_size, plan) / args.flops
     tokens = plan.tokens / steps
     print(f"all-reduced an update: {num_bytes / 1e6:,.0f} MB")
     print(f"computing {tokens:,.0f} tokens of both sides: {compute:.3f} s")

@@ -135,8 +135,7 @@ def smoothed_crossentropy(labels, logits):
 
 def make_package_task(size: Size, precision: str):
     head = size.hidden_dim // size.num_heads
-    preset = Preset(
-        "a size of the benchmark",
+    preset = Preset("a size of the benchmark").replace(
         num_layers=size.num_layers,
         hidden_dim=size.hidden_dim,
         intermediate_dim=size.intermediate_dim,

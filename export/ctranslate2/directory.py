@@ -107,7 +107,7 @@ def write_ctranslate2(
 def make_search(transformer: Transformer, settings: SearchSettings) -> dict:
     """Returns what `CTranslate2Translator` needs to know, for JSON."""
     target_length = transformer.sequence_length
-    if transformer.positions == "sine":
+    if transformer.architecture.positions == "sine":
         target_length += settings.max_extra_length
     return {
         "beam_size": settings.beam_size,

@@ -24,10 +24,12 @@ def make_spec(transformer: Transformer, vocabulary: list[str], length: int):
     import ctranslate2  # Optional, so not before it is needed.
 
     stack = {
-        "num_layers": transformer.num_layers,
-        "num_heads": transformer.num_heads,
-        "pre_norm": transformer.norm == "pre",
-        "head_dim": max(transformer.key_dim, transformer.value_dim),
+        "num_layers": transformer.architecture.num_layers,
+        "num_heads": transformer.architecture.num_heads,
+        "pre_norm": transformer.architecture.norm == "pre",
+        "head_dim": max(
+            transformer.architecture.key_dim, transformer.architecture.value_dim
+        ),
     }
     spec = ctranslate2.specs.TransformerSpec(
         ctranslate2.specs.TransformerEncoderSpec(**stack),
@@ -36,14 +38,14 @@ def make_spec(transformer: Transformer, vocabulary: list[str], length: int):
     spec.register_source_vocabulary(vocabulary)
     spec.register_target_vocabulary(vocabulary)
     table = to_numpy(transformer.embedding.embeddings)
-    nothing = keras.ops.zeros((1, length, transformer.hidden_dim))
+    nothing = keras.ops.zeros((1, length, transformer.architecture.hidden_dim))
     positions = to_numpy(transformer.position_encoding(nothing)[0])
     for part, layer in (
         (spec.encoder, transformer.encoder),
         (spec.decoder, transformer.decoder),
     ):
         part.position_encodings.encodings = positions
-        if transformer.norm == "pre":
+        if transformer.architecture.norm == "pre":
             fill_normalization(part.layer_norm, layer.normalization)
     # Three uses of one matrix; the file holds it once.
     spec.encoder.embeddings[0].weight = table

@@ -47,7 +47,10 @@ class TextModel(tf.Module):
                 f"Received: {self._tokenizer.vocabulary_size} pieces, "
                 f"vocabulary_size={transformer.vocabulary_size}"
             )
-        layer, layers = settings.align_layer, transformer.num_layers
+        layer, layers = (
+            settings.align_layer,
+            transformer.architecture.num_layers,
+        )
         if layer is not None and not -layers <= layer < layers:
             raise ValueError(
                 f"`align_layer` must be between {-layers} and {layers - 1}. "

@@ -48,7 +48,7 @@ def search_translations(
     Returns:
         What `search` returns: `Hypotheses`.
     """
-    if transformer.positions == "learned":
+    if transformer.architecture.positions == "learned":
         max_lengths = tf.minimum(max_lengths, transformer.sequence_length)
     memory = transformer.encode(source_ids, training=False)
     # A cache that grows has a length that is unknown when traced.

@@ -7,7 +7,6 @@ is a cell of the table too, and big has three times the updates.
 """
 
 import argparse
-import dataclasses
 import fractions
 import gc
 import json
@@ -82,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps",
         type=positive(int),
-        default=PRESETS["base"].steps,
+        default=PRESETS["base"].recipe.steps,
         help="updates of a row; big has three times as many, as in the paper "
         "(default: %(default)s)",
     )
@@ -138,11 +137,13 @@ def scale_row(row: str, scale: float, layer_scale: float, steps: int) -> Preset:
         steps: Int, updates of the base model.
     """
     preset = PRESETS[row]
-    changes = {name: shrink(getattr(preset, name), scale) for name in WIDTHS}
-    return dataclasses.replace(
-        preset,
+    changes = {
+        name: shrink(getattr(preset.architecture, name), scale)
+        for name in WIDTHS
+    }
+    return preset.replace(
         **changes,
-        num_layers=shrink(preset.num_layers, layer_scale),
+        num_layers=shrink(preset.architecture.num_layers, layer_scale),
         steps=results.steps_of(row, steps),
     )
 
@@ -157,14 +158,14 @@ def broken_ratios(name: str, scaled: Preset, scaled_base: Preset) -> list[str]:
     lines = []
     for field in SIZES:
         here, paper = (
-            fractions.Fraction(getattr(a, field), getattr(b, field))
+            fractions.Fraction(a.numbers()[field], b.numbers()[field])
             for a, b in ((scaled, scaled_base), (row, base))
         )
         if here != paper:
             lines.append(
                 f"row {name}: {results.SYMBOLS[field]} is "
-                f"{getattr(scaled, field)} where base has "
-                f"{getattr(scaled_base, field)}, {here} of it and not {paper} "
+                f"{scaled.numbers()[field]} where base has "
+                f"{scaled_base.numbers()[field]}, {here} of it and not {paper} "
                 "as in the paper"
             )
     return lines
@@ -176,7 +177,7 @@ def make_command(
     """Returns the arguments with which `python -m train` trains a row."""
     own = {
         "preset": name,
-        **{size: getattr(scaled, size) for size in SIZES},
+        **{size: scaled.numbers()[size] for size in SIZES},
         "steps": scaled.steps,
         "seed": seed,
         "average": 1,  # The paper averaged no checkpoints for this table.
@@ -235,7 +236,7 @@ def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
     preset = resolve(args, None)
     description = run_folder.describe(args, preset, *corpora)
     run_folder.find(args.run_dir, description)
-    return results.translated_step(args.run_dir) == preset.steps
+    return results.translated_step(args.run_dir) == preset.recipe.steps
 
 
 def translate_row(run_dir: pathlib.Path, corpus: Corpus, step: int) -> None:
@@ -263,7 +264,7 @@ def train_row(command: list[str], corpus: Corpus, preset: Preset) -> bool:
         if exit_.code != 2:  # A signal: the command ends.
             raise
         return False
-    translate_row(parse_arguments(command).run_dir, corpus, preset.steps)
+    translate_row(parse_arguments(command).run_dir, corpus, preset.recipe.steps)
     # Nothing of this model is needed by the next.
     keras.backend.clear_session()
     gc.collect()

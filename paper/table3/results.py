@@ -61,7 +61,7 @@ def base_names(count: int) -> list[str]:
 def steps_of(name: str, base_steps: int) -> int:
     """Returns the updates of a row, in the paper's ratio to base."""
     row = PRESETS.get(name, PRESETS["base"])
-    return round(base_steps * row.steps / PRESETS["base"].steps)
+    return round(base_steps * row.recipe.steps / PRESETS["base"].recipe.steps)
 
 
 def translated_step(run_dir: pathlib.Path) -> int | None:
@@ -77,11 +77,11 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
     if translated_step(run_dir) is None:
         return None
     description = run_folder.read(run_dir, "--run-dir")
-    preset = Preset(**description["preset"])
+    preset = run_folder.read_preset(description)
     report = json.loads((run_dir / "report.json").read_text("utf-8"))
     history = run_folder.read_history(run_dir)
     text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
-    if not int(history[-1]["step"]) == text["step"] == preset.steps:
+    if not int(history[-1]["step"]) == text["step"] == preset.recipe.steps:
         return None  # It is being trained further.
     counts = findings.sentence_counts(text["translations"], text["references"])
     return {
@@ -99,15 +99,15 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
 def describe_conditions(description: dict, preset: Preset, report: dict) -> str:
     """Says what was trained, on what, in the words of the paper."""
     sizes = ", ".join(
-        f"{symbol}={getattr(preset, field)}"
+        f"{symbol}={preset.numbers()[field]}"
         for field, symbol in SYMBOLS.items()
         if field not in ("positions", "steps")
     )
-    arguments = description["arguments"]
+    arguments, recipe = description["arguments"], preset.recipe
     return (
-        f"{sizes}, {preset.norm}-norm; {preset.steps:,} updates of "
-        f"{arguments['batch_tokens']:,} positions a side, "
-        f"{preset.warmup_steps:,} of warm-up; {arguments['vocabulary_size']:,} "
+        f"{sizes}, {preset.architecture.norm}-norm; {recipe.steps:,} updates "
+        f"of {arguments['batch_tokens']:,} positions a side, "
+        f"{recipe.warmup_steps:,} of warm-up; {arguments['vocabulary_size']:,} "
         f"pieces; {report['training']['kept']:,} pairs to train on and "
         f"{report['validation']['kept']:,} to validate"
     )
@@ -135,9 +135,9 @@ def minutes_of(history: list[dict], batches: dict) -> float | None:
 def describe_change(preset: Preset, base: Preset) -> str:
     """Returns the cells of a row that are not those of base."""
     return ", ".join(
-        f"{symbol}={getattr(preset, field)}"
+        f"{symbol}={preset.numbers()[field]}"
         for field, symbol in SYMBOLS.items()
-        if getattr(preset, field) != getattr(base, field)
+        if preset.numbers()[field] != base.numbers()[field]
     )
 
 

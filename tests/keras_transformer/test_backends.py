@@ -127,7 +127,8 @@ def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
 
 
 def make_model(positions):
-    model = Transformer(
+    model = Transformer.from_preset(
+        "base",
         vocabulary_size=11,
         num_layers=1,
         hidden_dim=8,

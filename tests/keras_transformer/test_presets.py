@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 
 from keras_transformer import PRESETS
+from keras_transformer import Architecture
 from keras_transformer import Preset
 from keras_transformer import Transformer
 from keras_transformer.presets import find_preset
@@ -13,6 +14,7 @@ from keras_transformer.presets import find_preset
 
 def count_parameters(preset, vocabulary_size, sequence_length):
     """The closed form, so that no test needs to make 168 million numbers."""
+    preset = preset.architecture
     d = preset.hidden_dim
     head = 2 * preset.key_dim + 2 * preset.value_dim  # Q, K, V and its output.
     attention = d * preset.num_heads * head
@@ -39,10 +41,12 @@ def test_the_closed_form_counts_what_is_built(norm, positions):
         "norm": norm,
         "positions": positions,
     }
-    model = Transformer(19, sequence_length=23, **sizes)
+    model = Transformer(19, Architecture(**sizes), sequence_length=23)
     model.build()
 
-    expected = count_parameters(Preset("of this test", **sizes), 19, 23)
+    expected = count_parameters(
+        Preset("of this test", Architecture(**sizes)), 19, 23
+    )
     assert model.count_params() == expected
 
 
@@ -81,12 +85,12 @@ def test_presets_have_the_parameters_of_table_3(
 
 @pytest.mark.parametrize("name", ["a-h1", "a-h4", "a-h16", "a-h32"])
 def test_row_a_costs_what_base_does(name):
-    preset, base = PRESETS[name], PRESETS["base"]
+    preset, base = PRESETS[name].architecture, PRESETS["base"].architecture
 
     assert preset.num_heads == int(name.removeprefix("a-h"))
     assert preset.num_heads * preset.key_dim == base.hidden_dim
-    assert count_parameters(preset, 37_000, 0) == count_parameters(
-        base, 37_000, 0
+    assert count_parameters(PRESETS[name], 37_000, 0) == count_parameters(
+        PRESETS["base"], 37_000, 0
     )
 
 
@@ -125,17 +129,16 @@ def test_row_a_costs_what_base_does(name):
     ],
 )
 def test_a_row_changes_of_base_what_table_3_says(name, changes):
-    base = dataclasses.asdict(PRESETS["base"])
-    row = dataclasses.asdict(PRESETS[name])
+    base, row = PRESETS["base"].numbers(), PRESETS[name].numbers()
 
     letter = name if name == "big" else name[0].upper()
-    changes = {**changes, "description": f"Table 3, row {letter}"}
+    assert PRESETS[name].description == f"Table 3, row {letter}"
     assert {k: v for k, v in row.items() if v != base[k]} == changes
 
 
 def test_base_is_that_of_the_paper():
-    assert dataclasses.asdict(PRESETS["base"]) == {
-        "description": "Table 3, row base",
+    assert PRESETS["base"].description == "Table 3, row base"
+    assert PRESETS["base"].numbers() == {
         "num_layers": 6,
         "hidden_dim": 512,
         "intermediate_dim": 2048,
@@ -165,7 +168,7 @@ def test_there_is_a_preset_for_every_row():
 
 
 def test_parsing_changes_of_base_what_section_6_3_says():
-    row = PRESETS["c-d1024"]
+    row = PRESETS["c-d1024"].architecture
     changes = {
         "num_layers": 4,
         "hidden_dim": 1024,
@@ -173,10 +176,10 @@ def test_parsing_changes_of_base_what_section_6_3_says():
         "key_dim": row.key_dim,
         "value_dim": row.value_dim,
         "dropout": 0.2,
-        "description": "Section 6.3",
     }
 
-    assert PRESETS["parsing"] == dataclasses.replace(PRESETS["base"], **changes)
+    expected = Preset("Section 6.3").replace(**changes)
+    assert PRESETS["parsing"] == expected
 
 
 @pytest.mark.parametrize("name", ["tiny", "small", "parsing-small"])
@@ -191,7 +194,7 @@ def test_presets_of_ours_say_so(name):
 
 def test_a_preset_never_changes():
     with pytest.raises(dataclasses.FrozenInstanceError):
-        PRESETS["base"].dropout = 0.0
+        PRESETS["base"].architecture.dropout = 0.0
 
 
 def test_finds_a_preset_by_its_name():

@@ -13,6 +13,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_transformer import PRESETS
+from keras_transformer import Architecture
 from keras_transformer import Preset
 from keras_transformer import SinePositionEncoding
 from keras_transformer import SmoothedCrossentropy
@@ -45,7 +46,7 @@ LABELS = np.array([[9, 4, 5, 8, 1], [4, 1, 0, 0, 0], [7, 6, 1, 0, 0]])
 
 
 def make_model(**kwargs):
-    model = Transformer(**{**SIZES, **kwargs})
+    model = Transformer.from_preset("base", **{**SIZES, **kwargs})
     model.build()
     randomize_weights(model)
     return model
@@ -71,12 +72,16 @@ def test_the_config_holds_every_argument_and_survives_json():
         "positions": "learned",
         "sequence_length": 17,
     }
-    model = Transformer(**arguments, name="mine", dtype="mixed_bfloat16")
+    model = Transformer.from_preset(
+        "base", **arguments, name="mine", dtype="mixed_bfloat16"
+    )
 
     config = json.loads(json.dumps(keras.saving.serialize_keras_object(model)))
     twin = keras.saving.deserialize_keras_object(config)
 
-    assert arguments.items() <= model.get_config().items()
+    config_of_model = model.get_config()
+    numbers = {**config_of_model, **config_of_model["architecture"]}
+    assert arguments.items() <= numbers.items()
     assert twin.get_config() == model.get_config()
     assert (twin.name, twin.dtype_policy.name) == ("mine", "mixed_bfloat16")
 
@@ -92,7 +97,7 @@ def test_the_one_matrix_is_counted_once(model):
 
 
 def test_shapes_and_types_are_known_beforehand():
-    model = Transformer(**SIZES, dtype="mixed_bfloat16")
+    model = Transformer.from_preset("base", **SIZES, dtype="mixed_bfloat16")
     symbols = {
         name: keras.Input((None,), dtype="int32")
         for name in ("source_ids", "target_ids")
@@ -170,7 +175,7 @@ def test_encode_and_decode_make_a_call(model):
 
 
 def test_the_encoder_alone_may_come_first():
-    model = Transformer(**SIZES)
+    model = Transformer.from_preset("base", **SIZES)
     memory = model.encode(BATCH["source_ids"])
 
     model.build()
@@ -341,7 +346,7 @@ def copy_task(size):
 def trained():
     """A model and what it was and lost before an epoch of the copy task."""
     keras.utils.set_random_seed(2017)
-    model = Transformer(**{**SIZES, "num_layers": 2})
+    model = Transformer.from_preset("base", **{**SIZES, "num_layers": 2})
     model.compile(
         keras.optimizers.Adam(
             TransformerSchedule(D, warmup_steps=40), beta_2=0.98, epsilon=1e-9
@@ -444,26 +449,23 @@ def test_a_compiled_model_comes_back_in_another_process(trained, tmp_path):
 def test_a_preset_makes_its_model(name):
     model = Transformer.from_preset(name, vocabulary_size=V)
 
-    config, preset = model.get_config(), PRESETS[name]
-    assert config["vocabulary_size"] == V
-    for field in (
-        *("num_layers", "hidden_dim", "intermediate_dim", "num_heads"),
-        *("key_dim", "value_dim", "dropout", "norm", "positions"),
-    ):
-        assert config[field] == getattr(preset, field), field
+    assert model.vocabulary_size == V
+    assert model.architecture == PRESETS[name].architecture
 
 
 def test_a_preset_may_be_ones_own_and_gives_way_to_arguments():
-    preset = Preset("of this test", num_layers=2, num_heads=3, norm="pre")
+    preset = Preset(
+        "of this test", Architecture(num_layers=2, num_heads=3, norm="pre")
+    )
 
     model = Transformer.from_preset(
         preset, V, num_layers=1, dropout=0.4, name="mine"
     )
 
-    config = model.get_config()
-    assert (config["num_layers"], config["num_heads"]) == (1, 3)
-    assert (config["dropout"], config["norm"]) == (0.4, "pre")
-    assert config["name"] == "mine"
+    assert model.architecture == Architecture(
+        num_layers=1, num_heads=3, norm="pre", dropout=0.4
+    )
+    assert model.name == "mine"
 
 
 @pytest.mark.parametrize(
@@ -499,7 +501,7 @@ def test_refuses_an_unknown_preset_and_offers_the_nearest(name, nearest):
 )
 def test_refuses_an_argument_out_of_its_range(wrong, message):
     with pytest.raises(ValueError, match=f"{message}.*Received"):
-        Transformer(**{**SIZES, **wrong})
+        Transformer.from_preset("base", **{**SIZES, **wrong})
 
 
 def test_refuses_more_tokens_than_positions_are_learned():

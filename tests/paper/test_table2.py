@@ -1,7 +1,5 @@
 """Tests of `paper.table2`."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -15,8 +13,7 @@ from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 from train.watch.costs import count_flops
 
-TOY = dataclasses.replace(
-    PRESETS["tiny"],
+TOY = PRESETS["tiny"].replace(
     num_layers=2,
     hidden_dim=10,
     intermediate_dim=14,
@@ -56,7 +53,7 @@ def test_the_graph_holds_the_products_of_the_formulas():
     ids = Ids(np.ones(positions, np.int32), np.arange(0, positions + 1, length))
     plan = BatchPlan(EncodedPairs(ids, ids), batch_tokens=positions, seed=0)
     assert plan.shapes == ((rows, length, length),)
-    reported = count_flops(TOY, pieces, plan)
+    reported = count_flops(TOY.architecture, pieces, plan)
     assert counted == reported + product(positions, width, 1)
 
 

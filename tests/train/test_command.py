@@ -20,6 +20,7 @@ from train.data.corpus import demo_pairs
 from train.run import run_folder
 from train.run.best import best_steps
 from train.run.fine_tuning import load_finished
+from train.run.run_folder import read_preset
 
 SIZES = {
     "preset": "tiny",
@@ -413,8 +414,8 @@ def test_a_run_starts_from_the_model_of_another(
     args = train_command.parse_arguments(
         ["--run-dir", "x", "--from-arguments", str(path)]
     )
-    assert train_command.resolve(args, load_finished(args.init_from)) == Preset(
-        **description["preset"]
+    assert train_command.resolve(args, load_finished(args.init_from)) == (
+        read_preset(description)
     )
 
     new.embedding.embeddings.assign(2 * new.embedding.embeddings)

@@ -18,12 +18,12 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from keras_transformer import Preset
 from tests.train.test_command import TINY
 from tests.train.test_command import refusal
 from train.data.corpus import demo_pairs
 from train.fit import FitSettings
 from train.fit import make_task
+from train.run import run_folder
 from train.run.run_state import RunState
 
 OPTIONS = [*TINY, "--steps=24", "--round-steps=6", "--dropout=0.3"]
@@ -207,7 +207,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(
 def restorable_state(run_dir):
     arguments = json.loads((run_dir / "arguments.json").read_text())
     task = make_task(
-        Preset(**arguments["preset"]),
+        run_folder.read_preset(arguments),
         arguments["arguments"]["vocabulary_size"],
         arguments["arguments"]["max_length"],
         FitSettings(batch_tokens=64, round_steps=6),

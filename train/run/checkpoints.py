@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from keras_transformer import Preset
 from keras_transformer import Transformer
 from train.options import positive
 from train.run import run_folder
@@ -111,7 +110,7 @@ def model_of(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
     description = run_folder.read(run_dir, "--run-dir")
     arguments = description["arguments"]
     model = Transformer.from_preset(
-        Preset(**description["preset"]),
+        run_folder.read_preset(description),
         arguments["vocabulary_size"],
         sequence_length=arguments["max_length"],
         name="transformer",

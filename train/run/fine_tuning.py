@@ -67,12 +67,10 @@ class FinishedRun:
             max_length: The same. It is part of the shape where positions are
                 learned.
         """
-        pairs = {
-            name: (getattr(preset, name), getattr(self.preset, name))
-            for name in SHAPE
-        }
+        a, b = preset.architecture, self.preset.architecture
+        pairs = {name: (getattr(a, name), getattr(b, name)) for name in SHAPE}
         sizes = {"vocabulary_size": vocabulary_size}
-        if self.preset.positions == "learned":
+        if self.preset.architecture.positions == "learned":
             sizes["max_length"] = max_length
         for name, asked in sizes.items():
             if asked is not None:
@@ -106,7 +104,7 @@ def load_finished(run_dir: pathlib.Path) -> FinishedRun:
     return FinishedRun(
         run_dir,
         description["arguments"],
-        Preset(**description["preset"]),
+        run_folder.read_preset(description),
         paths[1].read_bytes(),
         keras.saving.load_model(paths[0], compile=False),
     )

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import csv
-import dataclasses
 import fcntl
 import importlib.metadata
 import json
@@ -13,6 +12,7 @@ import socket
 from collections.abc import Iterator
 
 from command_line.errors import UserError
+from keras_transformer import PRESETS
 from keras_transformer import Preset
 from train.data.corpus import FILES
 from train.data.corpus import TREES
@@ -26,7 +26,7 @@ DIGESTED = (*FILES, *TREES, "mixture", "init_from")
 NOT_COMPARED = (
     *DIGESTED,
     "preset",
-    *(field.name for field in dataclasses.fields(Preset)),
+    *PRESETS["base"].numbers(),
     "round_steps",
     "max_tokens_per_replica",
 )
@@ -55,7 +55,7 @@ def describe(
             for name, value in vars(args).items()
             if name not in PLACES
         },
-        "preset": dataclasses.asdict(preset),
+        "preset": {"description": preset.description, **preset.numbers()},
         "corpus": {
             "train": train_pairs.digest(),
             "validation": validation_pairs.digest(),
@@ -84,6 +84,12 @@ def read(run_dir: pathlib.Path, option: str) -> dict:
             f"which has no {path.name}"
         )
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def read_preset(description: dict) -> Preset:
+    """Returns the preset that a description tells of."""
+    numbers = dict(description["preset"])
+    return Preset(numbers.pop("description")).replace(**numbers)
 
 
 def find(run_dir: pathlib.Path, description: dict) -> dict | None:
@@ -128,8 +134,9 @@ def differences(there: dict, here: dict, parts: tuple[str, ...]) -> list[str]:
     for part in parts:
         known, asked = there.get(part, {}), here[part]
         if part == "preset":
-            description = {"description": asked["description"]}
-            known = dataclasses.asdict(Preset(**{**known, **description}))
+            # A number that is newer than the run has its default there.
+            known = {**PRESETS["base"].numbers(), **known}
+            known["description"] = asked["description"]
         for name in [*asked, *(known.keys() - asked.keys())]:
             old, new = known.get(name), asked.get(name)
             used = any(x is not None and x is not False for x in (old, new))

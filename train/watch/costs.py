@@ -1,42 +1,48 @@
 """What a training costs, from the sizes alone: parameters, FLOPs, memory."""
 
-from keras_transformer import Preset
+from keras_transformer import Architecture
 from train.data.batches import BatchPlan
 
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 def count_parameters(
-    preset: Preset, vocabulary_size: int, max_length: int
+    architecture: Architecture, vocabulary_size: int, max_length: int
 ) -> int:
     """Returns the number of weights of a model.
 
     Args:
-        preset: Sizes of the model.
+        architecture: Sizes of the model.
         vocabulary_size: Int, `V`.
         max_length: Int, positions that `positions="learned"` has vectors for.
     """
-    width = preset.hidden_dim
+    width = architecture.hidden_dim
     feed_forward = (
-        2 * width * preset.intermediate_dim + preset.intermediate_dim + width
+        2 * width * architecture.intermediate_dim
+        + architecture.intermediate_dim
+        + width
     )
-    attention = attention_weights(preset)
+    attention = attention_weights(architecture)
     norm = 2 * width
     encoder_layer = attention + feed_forward + 2 * norm
     decoder_layer = 2 * attention + feed_forward + 3 * norm
-    stacks = preset.num_layers * (encoder_layer + decoder_layer)
-    final_norms = 2 * norm if preset.norm == "pre" else 0
-    learned = max_length if preset.positions == "learned" else 0
+    stacks = architecture.num_layers * (encoder_layer + decoder_layer)
+    final_norms = 2 * norm if architecture.norm == "pre" else 0
+    learned = max_length if architecture.positions == "learned" else 0
     return stacks + final_norms + (vocabulary_size + learned) * width
 
 
-def attention_weights(preset: Preset) -> int:
+def attention_weights(architecture: Architecture) -> int:
     """Returns the weights of an attention's four maps, which have no bias."""
-    width = preset.num_heads * (preset.key_dim + preset.value_dim)
-    return 2 * preset.hidden_dim * width
+    width = architecture.num_heads * (
+        architecture.key_dim + architecture.value_dim
+    )
+    return 2 * architecture.hidden_dim * width
 
 
-def count_flops(preset: Preset, vocabulary_size: int, plan: BatchPlan) -> float:
+def count_flops(
+    architecture: Architecture, vocabulary_size: int, plan: BatchPlan
+) -> float:
     """Returns the floating point operations of an update, on average.
 
     Those of the matrix products, forward and backward, with padding, as the
@@ -47,27 +53,29 @@ def count_flops(preset: Preset, vocabulary_size: int, plan: BatchPlan) -> float:
     and `n` target tokens alone get logits, which takes `6 n D V`.
 
     Args:
-        preset: Sizes of the model.
+        architecture: Sizes of the model.
         vocabulary_size: Int, `V`.
         plan: The batches.
     """
-    attention = attention_weights(preset)
-    feed_forward = 2 * preset.hidden_dim * preset.intermediate_dim
-    heads = preset.num_heads * (preset.key_dim + preset.value_dim)
+    attention = attention_weights(architecture)
+    feed_forward = 2 * architecture.hidden_dim * architecture.intermediate_dim
+    heads = architecture.num_heads * (
+        architecture.key_dim + architecture.value_dim
+    )
     # Of an attention to the memory, half the weights are for either side.
     layer = attention + feed_forward + attention // 2
-    total = 6 * plan.target_tokens * preset.hidden_dim * vocabulary_size
+    total = 6 * plan.target_tokens * architecture.hidden_dim * vocabulary_size
     for batches, (rows, source, target) in zip(
         plan.num_batches, plan.shapes, strict=True
     ):
         scores = heads * (source**2 + target**2 + target * source)
         products = (source + target) * layer + scores
-        total += 6 * batches * rows * preset.num_layers * products
+        total += 6 * batches * rows * architecture.num_layers * products
     return total / plan.steps_per_epoch
 
 
 def estimate_memory(
-    preset: Preset,
+    architecture: Architecture,
     vocabulary_size: int,
     max_length: int,
     plan: BatchPlan,
@@ -84,7 +92,7 @@ def estimate_memory(
     each score of an attention. TensorFlow itself takes some hundred MB more.
 
     Args:
-        preset: Sizes of the model.
+        architecture: Sizes of the model.
         vocabulary_size: Int, `V`.
         max_length: Int, positions that `positions="learned"` has vectors for.
         plan: The batches; the largest counts.
@@ -92,18 +100,22 @@ def estimate_memory(
             activations.
         num_parts: Int, devices times micro-batches, which share the rows.
     """
-    weights = 4 * count_parameters(preset, vocabulary_size, max_length)
-    heads = preset.num_heads * (preset.key_dim + preset.value_dim)
-    wide = 2 * preset.intermediate_dim
-    encoder = 8 * preset.hidden_dim + 2 * heads + wide
-    decoder = 12 * preset.hidden_dim + 4 * heads + wide
+    weights = 4 * count_parameters(architecture, vocabulary_size, max_length)
+    heads = architecture.num_heads * (
+        architecture.key_dim + architecture.value_dim
+    )
+    wide = 2 * architecture.intermediate_dim
+    encoder = 8 * architecture.hidden_dim + 2 * heads + wide
+    decoder = 12 * architecture.hidden_dim + 4 * heads + wide
     positions = max(rows * target for rows, _, target in plan.shapes)
-    numbers = preset.num_layers * max(
+    numbers = architecture.num_layers * max(
         rows
         * (
             source * encoder
             + target * decoder
-            + 3 * preset.num_heads * (source**2 + target**2 + target * source)
+            + 3
+            * architecture.num_heads
+            * (source**2 + target**2 + target * source)
         )
         for rows, source, target in plan.shapes
     )

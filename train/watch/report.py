@@ -43,7 +43,7 @@ def make_report(
         precision: `"float32"`, `"bfloat16"` or `"float16"`.
         num_parts: Int, devices times micro-batches, which share a batch.
     """
-    flops = count_flops(preset, vocabulary_size, plan)
+    flops = count_flops(preset.architecture, vocabulary_size, plan)
     return {
         "training": training.figures,
         "validation": {
@@ -58,13 +58,15 @@ def make_report(
             "steps_per_epoch": plan.steps_per_epoch,
         },
         "model": {
-            "parameters": count_parameters(preset, vocabulary_size, max_length),
+            "parameters": count_parameters(
+                preset.architecture, vocabulary_size, max_length
+            ),
             "flops_per_step": flops,
-            "steps": preset.steps,
-            "warmup_steps": preset.warmup_steps,
-            "flops": flops * preset.steps,
+            "steps": preset.recipe.steps,
+            "warmup_steps": preset.recipe.warmup_steps,
+            "flops": flops * preset.recipe.steps,
             "memory_bytes": estimate_memory(
-                preset,
+                preset.architecture,
                 vocabulary_size,
                 max_length,
                 plan,

@@ -62,7 +62,7 @@ def make_model(**changes):
         "sequence_length": 40,
     }
     keras.utils.set_random_seed(8)
-    model = Transformer(**{**arguments, **changes})
+    model = Transformer.from_preset("base", **{**arguments, **changes})
     model.build()
     random = np.random.default_rng(1)
     for weight in model.weights:  # No gain of one and no bias of zero.

@@ -538,13 +538,16 @@ def attend(model, source_ids, target_ids, place):
     x = layer.self_attention_residual(x, y)
     attention = layer.memory_attention
     queries, keys = (
-        split_heads(np.array(value) @ np.array(dense.kernel), model.num_heads)
+        split_heads(
+            np.array(value) @ np.array(dense.kernel),
+            model.architecture.num_heads,
+        )
         for value, dense in (
             (x, attention.query_projection),
             (memory, attention.key_projection),
         )
     )
-    logits = queries @ keys.swapaxes(2, 3) / np.sqrt(model.key_dim)
+    logits = queries @ keys.swapaxes(2, 3) / np.sqrt(model.architecture.key_dim)
     logits = np.where(np.array(mask)[:, None, None], logits, -np.inf)
     weights = np.exp(logits - logits.max(axis=3, keepdims=True))
     weights /= weights.sum(axis=3, keepdims=True)

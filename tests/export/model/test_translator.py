@@ -19,6 +19,7 @@ from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.search import next_power
 from export.model.translator import Translator
+from keras_transformer import Architecture
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
 from tests.conftest import SENTENCES
@@ -35,6 +36,15 @@ NASTY = [
     "e\u0301\u0302\u0303 \u202eright to left".encode(),
     b"word" * 2500,
 ]
+
+SMALL = Architecture(
+    num_layers=1,
+    hidden_dim=8,
+    intermediate_dim=8,
+    num_heads=1,
+    key_dim=8,
+    value_dim=8,
+)
 
 
 def outputs_of(translate, text):
@@ -218,9 +228,8 @@ def test_a_source_beyond_the_limit_is_cut_and_told(run_dir):
 def test_learned_positions_limit_the_translation(run_dir):
     proto = (run_dir / "tokenizer.model").read_bytes()
     size = SubwordTokenizer(proto).vocabulary_size
-    model = Transformer(
-        size, 1, 8, 8, 1, 8, 8, positions="learned", sequence_length=9
-    )
+    small = dataclasses.replace(SMALL, positions="learned")
+    model = Transformer(size, small, sequence_length=9)
     model.build()
     translator = Translator(model, proto, SearchSettings(2, 0.6, 50))
 
@@ -231,7 +240,7 @@ def test_learned_positions_limit_the_translation(run_dir):
 
 def test_refuses_a_tokenizer_with_more_pieces_than_the_model(run_dir):
     proto = (run_dir / "tokenizer.model").read_bytes()
-    model = Transformer(100, 1, 8, 8, 1, 8, 8)
+    model = Transformer(100, SMALL)
 
     with pytest.raises(ValueError, match="more pieces.*vocabulary_size=100"):
         Translator(model, proto, SearchSettings())
@@ -240,7 +249,7 @@ def test_refuses_a_tokenizer_with_more_pieces_than_the_model(run_dir):
 def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir):
     proto = (run_dir / "tokenizer.model").read_bytes()
     size = SubwordTokenizer(proto).vocabulary_size
-    model = Transformer(size + 5, 1, 8, 8, 1, 8, 8)
+    model = Transformer(size + 5, SMALL)
     model.build()
     table = np.array(model.embedding.embeddings)
     table[size:] *= 100  # What training would never learn.
@@ -292,7 +301,8 @@ def test_xla_translates_as_the_plain_graph_does(run_dir):
 
 @pytest.mark.slow
 def test_xla_pads_no_source_beyond_learned_positions():
-    transformer = Transformer(
+    transformer = Transformer.from_preset(
+        "base",
         vocabulary_size=20,
         num_layers=1,
         hidden_dim=8,

@@ -85,7 +85,7 @@ def test_there_is_a_preset_for_each_row_that_was_printed():
 def test_printed_parameters_follow_from_the_sizes(name):
     printed = PAPER[name][2]
     size = 36_000 if name == "big" else 41_100
-    count = count_parameters(PRESETS[name], size, 256)
+    count = count_parameters(PRESETS[name].architecture, size, 256)
 
     assert printed in (None, round(count / 1e6))
 
@@ -93,14 +93,15 @@ def test_printed_parameters_follow_from_the_sizes(name):
 @pytest.mark.parametrize("name", table3.ROWS)
 def test_the_scale_of_the_documents_keeps_every_ratio(name):
     scaled, base = (scale_row(row, 4, 2, 1300) for row in (name, "base"))
-    paper, paper_base = PRESETS[name], PRESETS["base"]
 
     assert broken_ratios(name, scaled, base) == []
+    scaled, base = scaled.numbers(), base.numbers()
+    paper, paper_base = PRESETS[name].numbers(), PRESETS["base"].numbers()
     for field in (*table3.SIZES, "num_heads", "steps"):
-        here = getattr(scaled, field) / getattr(base, field)
-        assert here == getattr(paper, field) / getattr(paper_base, field)
+        ratio = scaled[field] / base[field]
+        assert ratio == paper[field] / paper_base[field]
     kept = ("num_heads", "dropout", "label_smoothing", "positions")
-    assert all(getattr(scaled, f) == getattr(paper, f) for f in kept)
+    assert all(scaled[f] == paper[f] for f in kept)
 
 
 @given(
@@ -123,8 +124,10 @@ def test_a_lost_ratio_is_told_and_no_other(name, scale, layer_scale):
         ("value_dim", "d_v"),
     ):
         # Without fractions: a / b = c / d where a d = b c.
-        a, b = getattr(scaled, field), getattr(base, field)
-        c, d = getattr(PRESETS[name], field), getattr(PRESETS["base"], field)
+        a, b, c, d = (
+            getattr(preset.architecture, field)
+            for preset in (scaled, base, PRESETS[name], PRESETS["base"])
+        )
         assert (f" {symbol} is " in lines) == (a * d != b * c)
         assert a >= 1
 

@@ -15,7 +15,7 @@ from train.watch.costs import count_parameters
 from train.watch.costs import estimate_memory
 
 ODD = dataclasses.replace(
-    PRESETS["tiny"],
+    PRESETS["tiny"].architecture,
     num_layers=2,
     hidden_dim=10,
     intermediate_dim=14,
@@ -41,15 +41,15 @@ def make_plan():
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("positions", ["sine", "learned"])
 def test_counts_the_parameters_of_the_model(norm, positions):
-    preset = dataclasses.replace(ODD, norm=norm, positions=positions)
-    model = Transformer.from_preset(preset, 50, sequence_length=11)
+    architecture = dataclasses.replace(ODD, norm=norm, positions=positions)
+    model = Transformer(50, architecture, sequence_length=11)
     model.build()
 
-    assert count_parameters(preset, 50, 11) == model.count_params()
+    assert count_parameters(architecture, 50, 11) == model.count_params()
 
 
 def test_the_base_model_has_the_parameters_of_table_3():
-    millions = count_parameters(PRESETS["base"], 37_000, 256) / 1e6
+    millions = count_parameters(PRESETS["base"].architecture, 37_000, 256) / 1e6
 
     assert millions == pytest.approx(65, rel=0.05)
 

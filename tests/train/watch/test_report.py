@@ -78,7 +78,9 @@ def test_writes_json_and_a_picture(report, tmp_path):
     assert json.loads(text) == json.loads(json.dumps(report))
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
     model = report["model"]
-    assert model["flops"] == model["flops_per_step"] * PRESETS["tiny"].steps
+    assert (
+        model["flops"] == model["flops_per_step"] * PRESETS["tiny"].recipe.steps
+    )
 
 
 def test_names_pairs_that_a_weight_leaves_out(report):
