@@ -1,0 +1,96 @@
+"""Options of the commands: fields of frozen dataclasses, each declared once.
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Search:
+        beam_size: int = option(4, "beams a sentence", kind=positive(int))
+
+The field is the option `--beam-size`; its help ends in the default.
+"""
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+PROPERTIES = "properties"
+
+
+def option(
+    default: Any = dataclasses.MISSING,
+    help: str = "",
+    kind: Callable[[str], Any] = str,
+    properties: tuple[str, ...] = (),
+    **kwargs: Any,
+) -> Any:
+    """Declares an option, as a field of a dataclass.
+
+    Args:
+        default: Its value where it is not given. Without one it is required;
+            `False` makes a switch of it.
+        help: What it does, with its unit.
+        kind: Function that parses its text, such as `positive(int)`.
+        properties: Words for what others want to know of it, which
+            `names_with` finds.
+        **kwargs: Of `argparse`: `choices`, `metavar`, `nargs`.
+    """
+    arguments = {"help": help, **kwargs}
+    if default is False:
+        arguments["action"] = "store_true"
+    else:
+        arguments["type"] = kind
+        if default is dataclasses.MISSING:
+            arguments["required"] = True
+        elif default is not None:
+            arguments["help"] += " (default: %(default)s)"
+    metadata = {"arguments": arguments, PROPERTIES: properties}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
+    """Gives a parser, or a group of one, the options of a dataclass."""
+    for field in dataclasses.fields(cls):
+        arguments = dict(field.metadata["arguments"])
+        if "required" not in arguments:
+            arguments["default"] = field.default
+        parser.add_argument(flag(field.name), **arguments)
+
+
+def read_options(args: argparse.Namespace, cls: type) -> Any:
+    """Makes a dataclass of what a parser with its options has parsed."""
+    names = [field.name for field in dataclasses.fields(cls)]
+    return cls(**{name: getattr(args, name) for name in names})
+
+
+def names_with(cls: type, word: str) -> tuple[str, ...]:
+    """Returns the names of the options that have a property."""
+    return tuple(
+        field.name
+        for field in dataclasses.fields(cls)
+        if word in field.metadata[PROPERTIES]
+    )
+
+
+def flag(name: str) -> str:
+    """Returns `--batch-tokens` for `batch_tokens`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def positive(kind: type) -> Callable[[str], Any]:
+    """Returns a parser of numbers above zero, for argparse."""
+
+    def parse(text: str) -> Any:
+        value = kind(text)
+        if not value > 0:
+            raise ValueError
+        return value
+
+    parse.__name__ = f"positive {kind.__name__}"  # argparse shows it.
+    return parse
+
+
+def fraction(text: str) -> float:
+    """Parses a number between 0 and 1, for argparse."""
+    value = float(text)
+    if not 0 < value < 1:
+        raise ValueError
+    return value
