@@ -318,7 +318,7 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         if max_length is None:
             return GrowingCache(keys, values)
-        return FixedCache(keys, values, 0)
+        return FixedCache(keys, values, ops.zeros((), "int32"))
 
     def _split_heads(self, x):
         """Turns `(B, T, H d)` into `(B, H, T, d)`."""

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from keras import ops
 
+from keras_transformer.checks import known_int
+
 
 class GrowingCache(NamedTuple):
     """Keys and values of the positions up to now: each step makes it longer.
@@ -38,8 +40,7 @@ class FixedCache(NamedTuple):
 
     keys: Any  # (B, H, L, d_k)
     values: Any  # (B, H, L, d_v)
-    length: Any = 0
-    """Int or int scalar tensor, the number of positions it holds."""
+    length: Any  # Int scalar tensor: the number of positions it holds.
 
     def append(self, keys, values):
         """Returns a cache that holds `T` positions more, `(B, H, T, d)`.
@@ -48,11 +49,11 @@ class FixedCache(NamedTuple):
             ValueError: If it is known that there is no room for them.
         """
         room, new = self.keys.shape[2], keys.shape[2]
-        known = isinstance(self.length, int) and room is not None
-        if known and self.length + (new or 1) > room:
+        held = known_int(self.length)
+        if None not in (room, new, held) and held + new > room:
             raise ValueError(
                 f"`cache` has room for {room} positions (`max_length` of "
-                f"`make_cache`). Received: {new} positions after {self.length}"
+                f"`make_cache`). Received: {new} positions after {held}"
             )
         return FixedCache(
             _write(self.keys, keys, self.length),

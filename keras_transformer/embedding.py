@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
+from keras_transformer.checks import known_int
 from keras_transformer.masks import padding_mask
 
 
@@ -231,8 +232,8 @@ class PositionEmbedding(keras.layers.Layer):
 
     def call(self, inputs, start_index=0):
         length = inputs.shape[1] or 0
-        known = isinstance(start_index, int)
-        first = start_index if known else 0
+        known = known_int(start_index)
+        first = known or 0
         if first + length > self.sequence_length:
             raise ValueError(
                 f"`inputs` may have {self.sequence_length} positions at most "
@@ -242,7 +243,9 @@ class PositionEmbedding(keras.layers.Layer):
         table = ops.convert_to_tensor(self.embeddings)
         size = (ops.shape(inputs)[1], inputs.shape[-1])
         vectors = ops.slice(table, (start_index, 0), size)
-        if not known:  # JAX would take the last ones where there are no more.
+        if (
+            known is None
+        ):  # JAX would take the last ones where there are no more.
             past_the_end = start_index + size[0] > self.sequence_length
             vectors = ops.where(past_the_end, float("nan"), vectors)
         return ops.broadcast_to(vectors[None], ops.shape(inputs))

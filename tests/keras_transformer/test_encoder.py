@@ -254,6 +254,7 @@ def test_dropout_falls_on_both_sub_layers_and_only_in_training(norm):
 
 def test_dropout_spares_the_weights_of_attention():
     layer = EncoderLayer(**SIZES, dropout=0.5)
+    layer.build((None, None, D))
 
     assert layer.attention.dropout == 0.0
 
@@ -316,7 +317,7 @@ def test_a_stack_shows_where_each_layer_looks(encoder):
     x, mask = random_array(B, S, D), mask_of_lengths([6, 4, 1], S)
     expected, y = [], x
     for layer in encoder.layers:
-        inner = layer.attention_residual.enter(y)
+        inner = layer.attention_residual.prepare(y)
         queries, keys = (
             split_heads(np.array(inner) @ np.array(projection.kernel))
             for projection in (
