@@ -30,7 +30,7 @@ from benchmarks.training.keras_systems import prepare_tuples
 from command_line.errors import UserError
 from paper import table1
 from paper import table2
-from tests.conftest import SENTENCES
+from tests.helpers.sentences import SENTENCES
 
 
 @pytest.mark.parametrize(
