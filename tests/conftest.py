@@ -1,4 +1,4 @@
-"""Eight logical CPU devices, a deadline, and a small export that tests share."""
+"""Eight logical CPU devices, a deadline, and what many tests share."""
 
 import os
 import signal
