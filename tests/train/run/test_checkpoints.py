@@ -50,7 +50,7 @@ def finished(tmp_path_factory):
         best.on_epoch_end(step // 3 - 1)
     description = {
         "arguments": {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16},
-        "preset": dataclasses.asdict(preset()),
+        "preset": {"description": "", **preset().numbers()},
     }
     (run_dir / "arguments.json").write_text(json.dumps(description))
     return run_dir
@@ -225,7 +225,7 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
             "max_length": 16,
             "average_decay": 0.9,
         },
-        "preset": dataclasses.asdict(preset()),
+        "preset": {"description": "", **preset().numbers()},
     }
     (tmp_path / "arguments.json").write_text(json.dumps(description))
     output = tmp_path / "mean.keras"
