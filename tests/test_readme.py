@@ -73,6 +73,7 @@ def test_commands_have_the_options_that_it_names(path):
 
     for name, rest in re.findall(r"python -m (\S+)(.*)", "\n".join(blocks)):
         arguments = shlex.split(re.sub(r"[<>|\[].*|…|'$", "", rest))
-        package = "__main__" if name in ("train", "export") else ""
-        module = importlib.import_module(f"{name}.{package}".rstrip("."))
+        module = importlib.import_module(name)
+        if hasattr(module, "__path__"):  # A package.
+            module = importlib.import_module(f"{name}.__main__")
         module.parse_arguments(arguments)

@@ -10,6 +10,9 @@ from keras_transformer.attention import fused_attention
 from keras_transformer.attention import scaled_dot_product_attention
 from keras_transformer.cache import FixedCache
 from keras_transformer.cache import GrowingCache
+from tests.helpers.arrays import assert_close
+from tests.helpers.arrays import random_array
+from tests.helpers.arrays import softmax
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
@@ -20,20 +23,11 @@ D, D_VALUE, D_KEY = 4, 11, 9
 KEY_DIM, VALUE_DIM = 5, 8
 
 
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
-
-
 def random_mask(*shape, seed=2017):
     """A mask that leaves every query its first key at least."""
     mask = np.random.default_rng(seed).random(shape) < 0.6
     mask[..., 0] = True
     return mask
-
-
-def softmax(x):
-    exponentials = np.exp(x - x.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def make_layer(*shapes, seed=2017, **kwargs):
@@ -43,10 +37,6 @@ def make_layer(*shapes, seed=2017, **kwargs):
     layer.build(*shapes)
     randomize_weights(layer, seed)
     return layer
-
-
-def assert_close(actual, expected, tolerance=1e-5):
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 # The contract.

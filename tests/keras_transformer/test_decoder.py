@@ -13,6 +13,8 @@ from keras_transformer import DecoderLayer
 from keras_transformer import Encoder
 from keras_transformer.cache import DecoderCache
 from keras_transformer.cache import FixedCache
+from tests.helpers.arrays import mask_of_lengths
+from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import copy_normalization
 from tests.helpers.layer_checks import copy_to_torch
@@ -29,14 +31,6 @@ NORMS = ["post", "pre"]
 property_test = hypothesis.settings(
     max_examples=15, deadline=None, derandomize=True, database=None
 )
-
-
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
-
-
-def mask_of_lengths(lengths, size):
-    return np.arange(size) < np.array(lengths)[:, None]
 
 
 def make(cls, **kwargs):

@@ -10,6 +10,8 @@ from keras import ops
 
 from keras_transformer import Encoder
 from keras_transformer import EncoderLayer
+from tests.helpers.arrays import mask_of_lengths
+from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import copy_normalization
 from tests.helpers.layer_checks import copy_to_torch
@@ -26,14 +28,6 @@ NORMS = ["post", "pre"]
 property_test = hypothesis.settings(
     max_examples=15, deadline=None, derandomize=True, database=None
 )
-
-
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
-
-
-def mask_of_lengths(lengths, size):
-    return np.arange(size) < np.array(lengths)[:, None]
 
 
 def make(cls, **kwargs):

@@ -6,15 +6,12 @@ import pytest
 
 from keras_transformer.residual import NORM_ORDERS
 from keras_transformer.residual import Residual
+from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
 
 B, T, D = 2, 5, 4
-
-
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
 def normalize(x, gamma, beta):

@@ -19,6 +19,7 @@ from keras_transformer import SmoothedCrossentropy
 from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
 from keras_transformer import padding_mask
+from tests.helpers.arrays import assert_close
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
 
@@ -54,10 +55,6 @@ def make_model(**kwargs):
 @pytest.fixture(scope="module")
 def model():
     return make_model()
-
-
-def assert_close(actual, expected, tolerance=1e-5):
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 # The contract.
