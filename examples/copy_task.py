@@ -11,8 +11,8 @@ import keras
 import numpy as np
 
 import keras_transformer as kt
-from keras_transformer.search.graph_search import BEGIN_ID
-from keras_transformer.search.graph_search import END_ID
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
 
 FIRST_ID, VOCABULARY_SIZE = 4, 14
 
