@@ -308,7 +308,8 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             `FixedCache`, or `GrowingCache`.
         """
-        length = 0 if max_length is None else max_length
+        # One that grows has a length that is unknown where `rows` is traced.
+        length = 0 * rows if max_length is None else max_length
         keys, values = (
             ops.zeros(
                 (rows, self.num_heads, length, features),
