@@ -1,9 +1,9 @@
 """A client of a running TF Serving: batches of sentences in, outputs out."""
 
-import argparse
 import base64
 import collections
 import concurrent.futures
+import dataclasses
 import http.client
 import json
 import math
@@ -18,6 +18,8 @@ from http.client import IncompleteRead
 import tensorflow as tf
 
 from command_line.errors import UserError
+from command_line.options import flag
+from command_line.options import option
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before a batch is sent again.
 # Those of the model's outputs that the command lines read.
@@ -193,51 +195,48 @@ def one_line(message: object) -> str:
     return textwrap.shorten(str(message), 300)
 
 
-def add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what a client needs beside `--server`."""
-    group = parser.add_argument_group("with --server")
-    group.add_argument(
-        "--protocol",
-        choices=PROTOCOLS,
-        default="grpc",
-        help="TF Serving's ports are 8500 for gRPC and 8501 for REST "
-        "(default: %(default)s)",
-    )
-    group.add_argument(
-        "--model-name",
-        default="translator",
-        help="the server's name of the model (default: %(default)s)",
-    )
-    group.add_argument(
-        "--timeout",
-        type=float,
-        default=120,
-        help="seconds for the answer to a batch (default: %(default)s)",
-    )
-    group.add_argument(
-        "--in-flight",
-        type=int,
-        default=4,
-        help="batches sent before the first is answered (default: %(default)s)",
-    )
-
-
-def connect(args: argparse.Namespace) -> Client:
-    """Returns the client that the arguments describe.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """What a client needs to know beside the server's address.
 
     Raises:
         UserError: If one of them cannot be.
     """
-    host, _, port = args.server.rpartition(":")
-    for name, wanted, good in (
-        ("server", "HOST:PORT", host and port.isdecimal()),
-        ("timeout", "above 0 and finite", 0 < args.timeout < math.inf),
-        ("in_flight", "1 or more", args.in_flight >= 1),
-    ):
-        if not good:
-            raise UserError(
-                f"--{name.replace('_', '-')} must be {wanted}. "
-                f"Received: {getattr(args, name)}"
-            )
-    send = PROTOCOLS[args.protocol](args.server, args.model_name, args.timeout)
-    return Client(send, args.in_flight, PAUSES)
+
+    protocol: str = option(
+        "grpc",
+        "TF Serving's ports are 8500 for gRPC and 8501 for REST",
+        choices=PROTOCOLS,
+    )
+    model_name: str = option("translator", "the server's name of the model")
+    timeout: float = option(120, "seconds for the answer to a batch", float)
+    in_flight: int = option(4, "batches sent before the first is answered", int)
+
+    def __post_init__(self):
+        for name, wanted, good in (
+            ("timeout", "above 0 and finite", 0 < self.timeout < math.inf),
+            ("in_flight", "1 or more", self.in_flight >= 1),
+        ):
+            if not good:
+                raise UserError(
+                    f"{flag(name)} must be {wanted}. "
+                    f"Received: {getattr(self, name)}"
+                )
+
+
+def connect(server: str, options: ServerOptions) -> Client:
+    """Returns the client of a server.
+
+    Args:
+        server: Its address, `HOST:PORT`.
+        options: How to speak with it.
+
+    Raises:
+        UserError: If the address is none.
+    """
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UserError(f"--server must be HOST:PORT. Received: {server}")
+    over = PROTOCOLS[options.protocol]
+    send = over(server, options.model_name, options.timeout)
+    return Client(send, options.in_flight, PAUSES)

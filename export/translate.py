@@ -8,6 +8,7 @@ import argparse
 import codecs
 import collections
 import contextlib
+import dataclasses
 import itertools
 import pathlib
 import sys
@@ -18,11 +19,16 @@ from collections.abc import Iterator
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import option
+from command_line.options import read_options
 from export.bundle import saved_model
-from export.bundle.versions import newest_version
+from export.bundle.layout import SAVED_MODEL
+from export.bundle.versions import EXPORT_DIR
+from export.bundle.versions import find_version
 from export.bundle.warmup import BATCH_SIZES
 from export.client import Client
-from export.client import add_server_arguments
+from export.client import ServerOptions
 from export.client import connect
 from export.ctranslate2 import directory
 from export.scoring.parses import describe
@@ -34,61 +40,91 @@ BYTES_A_TOKEN = 4  # About what a piece of European text has.
 MAX_ROWS = BATCH_SIZES[-1]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What translates: one of both."""
+
+    export_dir: pathlib.Path | None = option(None, **EXPORT_DIR)
+    server: str | None = option(
+        None, "a running TF Serving", metavar="HOST:PORT"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """How much is translated at a time.
+
+    Raises:
+        UserError: If that is nothing.
+    """
+
+    batch_tokens: int = option(
+        1024, "source tokens at a time, one counted as four bytes", int
+    )
+
+    def __post_init__(self):
+        if self.batch_tokens < 1:
+            raise UserError(
+                "--batch-tokens must be 1 or more. "
+                f"Received: {self.batch_tokens}"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """What is read and written."""
+
+    input: pathlib.Path | None = option(
+        None, "text (default: standard input)", kind=pathlib.Path
+    )
+    output: pathlib.Path | None = option(
+        None, "translations (default: standard output)", kind=pathlib.Path
+    )
+    trees: bool = option(
+        False,
+        "of a parsing model: write trees in Penn Treebank form; malformed "
+        "ones are mended, and counted on standard error",
+    )
+
+
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m export.translate",
         description=__doc__,
     )
-    add_export_arguments(parser)
-    parser.add_argument(
-        "--input", type=pathlib.Path, help="text (default: standard input)"
-    )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        help="translations (default: standard output)",
-    )
-    parser.add_argument(
-        "--trees",
-        action="store_true",
-        help="of a parsing model: write trees in Penn Treebank form; "
-        "malformed ones are mended, and counted on standard error",
-    )
+    add_translator_options(parser)
+    add_options(parser, FileOptions)
     return parser.parse_args(argv)
 
 
-def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--export-dir",
-        type=pathlib.Path,
-        help="folder that `python -m export` wrote; the newest version is used",
-    )
-    where.add_argument(
-        "--server", metavar="HOST:PORT", help="a running TF Serving"
-    )
-    add_server_arguments(parser)
-    parser.add_argument(
-        "--batch-tokens",
-        type=int,
-        default=1024,
-        help="source tokens at a time, one counted as four bytes (default: "
-        "%(default)s)",
-    )
+def add_translator_options(parser: argparse.ArgumentParser) -> None:
+    """Gives a parser the options that `read_translator_options` reads."""
+    model = parser.add_mutually_exclusive_group(required=True)
+    add_options(model, ModelOptions)
+    add_options(parser.add_argument_group("with --server"), ServerOptions)
+    add_options(parser, BatchOptions)
 
 
-def load(args: argparse.Namespace) -> Callable:
-    """Returns the translate function of what `args` names."""
-    if args.batch_tokens < 1:
-        raise UserError(
-            f"--batch-tokens must be 1 or more. Received: {args.batch_tokens}"
-        )
-    if args.server:
-        return connect(args)
-    folder = newest_version(args.export_dir, saved_model.FILE, directory.FILE)
-    if (folder / directory.FILE).exists():
-        return directory.load_translate(args.export_dir)
-    return saved_model.load_translate(args.export_dir)
+def read_translator_options(
+    args: argparse.Namespace,
+) -> tuple[ModelOptions, ServerOptions, BatchOptions]:
+    """Returns what translates, how to speak with it, and how much at a time.
+
+    Raises:
+        UserError: If one of them cannot be.
+    """
+    classes = (ModelOptions, ServerOptions, BatchOptions)
+    return tuple(read_options(args, cls) for cls in classes)
+
+
+def load(model: ModelOptions, server: ServerOptions) -> Callable:
+    """Returns a function that translates a batch."""
+    if model.server:
+        return connect(model.server, server)
+    folder = find_version(model.export_dir, SAVED_MODEL, directory.MODEL_FILE)
+    if (folder / directory.MODEL_FILE).exists():
+        return directory.load_translate(model.export_dir)
+    return saved_model.load_translate(model.export_dir)
 
 
 def translate_lines(
@@ -188,49 +224,54 @@ def tell_truncated(counts: collections.Counter) -> None:
         )
 
 
-def check_output(args: argparse.Namespace) -> None:
+def check_output(files: FileOptions) -> None:
     if (
-        args.input
-        and args.output
-        and args.output.exists()
-        and args.output.samefile(args.input)
+        files.input
+        and files.output
+        and files.output.exists()
+        and files.output.samefile(files.input)
     ):
         raise UserError(
             "--output must be another file than --input. "
-            f"Received: {args.output}"
+            f"Received: {files.output}"
         )
 
 
-def run(args: argparse.Namespace) -> None:
+def run(
+    model: ModelOptions,
+    server: ServerOptions,
+    batches: BatchOptions,
+    files: FileOptions,
+) -> None:
     with contextlib.ExitStack() as stack:
         source, output = sys.stdin.buffer, sys.stdout.buffer
-        if args.input:
-            source = stack.enter_context(args.input.open("rb"))
-        check_output(args)
+        if files.input:
+            source = stack.enter_context(files.input.open("rb"))
+        check_output(files)
         source = without_mark(source)
-        translate = load(args)
-        if args.output:
-            output = stack.enter_context(args.output.open("wb"))
+        translate = load(model, server)
+        if files.output:
+            output = stack.enter_context(files.output.open("wb"))
         counts, faults = collections.Counter(), collections.Counter()
-        if args.trees:
+        if files.trees:
             source, sentences = itertools.tee(source)
         translations = translate_lines(
-            translate, source, args.batch_tokens, counts
+            translate, source, batches.batch_tokens, counts
         )
-        if args.trees:
+        if files.trees:
             translations = mend_trees(sentences, translations, faults)
         for translation in show_progress(translations):
             output.write(translation + b"\n")
         output.flush()
     tell_truncated(counts)
-    if args.trees:
+    if files.trees:
         print(describe(faults), file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
     with exit_on_user_error():
-        run(args)
+        run(*read_translator_options(args), read_options(args, FileOptions))
 
 
 if __name__ == "__main__":

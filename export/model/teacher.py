@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from export.model.explanations import stack_scores
-from export.model.options import with_equal_rows
+from export.model.request_checks import with_equal_rows
 from export.model.text_model import TextModel
 from export.model.text_model import strings
 from keras_transformer.masks import PADDING_ID

@@ -3,9 +3,9 @@
 import tensorflow as tf
 
 from export.model.explanations import describe_trace
-from export.model.options import check_options
-from export.model.options import describe_errors
-from export.model.options import with_equal_rows
+from export.model.request_checks import check_options
+from export.model.request_checks import describe_errors
+from export.model.request_checks import with_equal_rows
 from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.search import is_empty
