@@ -1,7 +1,7 @@
 """Checks that a version of an export is whole, and does what it did.
 
-It needs what the SavedModel needs, `tensorflow` and `tensorflow_text`, and
-nothing of the model's code.
+It needs what the SavedModel needs, `tensorflow` and `tensorflow_text`, the
+messages of TF Serving, and nothing of the model's code.
 """
 
 import argparse

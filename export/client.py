@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from http.client import IncompleteRead
 
+import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
@@ -34,7 +35,8 @@ class Client:
     """Translates on a server; waits, tries again, and keeps order.
 
     A batch is sent again where the server is not there, is too busy or takes
-    too long; any other refusal is final.
+    too long; any other refusal is final. gRPC's own retry policy ends with the
+    timeout of the first try, and urllib3's waits cannot be broken off.
 
     Args:
         send: Function from a list of sentences, bytes, to a dict of tensors.
@@ -108,8 +110,10 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
     """
     try:
         import grpc
-        from tensorflow_serving.apis import predict_pb2
         from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+        from export.bundle.predict_messages import make_request
+        from export.bundle.predict_messages import read_tensors
     except ImportError as error:
         raise UserError(
             "--protocol grpc needs `pip install tensorflow-serving-api`. "
@@ -125,12 +129,8 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
     passing = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
     def send(text):
-        # No `output_filter`: the server batches whole signatures only.
-        request = predict_pb2.PredictRequest()
-        request.model_spec.name = model_name
-        request.inputs["text"].CopyFrom(
-            tf.make_tensor_proto(text, tf.string, [len(text)])
-        )
+        # All outputs: the server batches whole signatures only.
+        request = make_request(model_name, "", {"text": np.array(text, object)})
         try:
             response = stub.Predict(request, timeout=timeout)
         except grpc.RpcError as error:
@@ -139,10 +139,8 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
             if code in passing:
                 raise ServerUnavailableError(message) from None
             raise refusal(message) from None
-        return {
-            name: tf.constant(tf.make_ndarray(proto))
-            for name, proto in response.outputs.items()
-        }
+        outputs = read_tensors(response.outputs)
+        return {name: tf.constant(value) for name, value in outputs.items()}
 
     return send
 

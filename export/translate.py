@@ -24,9 +24,9 @@ from command_line.options import option
 from command_line.options import read_options
 from export.bundle import saved_model
 from export.bundle.layout import SAVED_MODEL
+from export.bundle.server_files import BATCH_SIZES
 from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
-from export.bundle.warmup import BATCH_SIZES
 from export.client import Client
 from export.client import ServerOptions
 from export.client import connect

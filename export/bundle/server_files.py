@@ -9,7 +9,9 @@ import re
 from command_line.errors import UserError
 from export.bundle.layout import SAMPLES
 from export.bundle.layout import SERVER_FILES
-from export.bundle.warmup import BATCH_SIZES
+
+# Of requests, in rows: what the server takes, and is warmed up for.
+BATCH_SIZES = (1, 8, 32)
 
 MODELS = """\
 # tensorflow_model_server --model_config_file=models.config
@@ -123,14 +125,14 @@ def choose_name(export_dir: pathlib.Path, given: str | None) -> str:
             f"Received: {name!r}"
         )
     path = export_dir / "models.config"
-    there = re.findall(
+    names = re.findall(
         r"""^\s*name:\s*["'](.*)["']""",
         path.read_text(encoding="utf-8") if path.exists() else "",
         re.MULTILINE,
     )
-    if there and name not in there:
+    if names and name not in names:
         raise UserError(
-            f"--model-name must be {' or '.join(there)}, as in {path}. "
+            f"--model-name must be {' or '.join(names)}, as in {path}. "
             f"Received: {name}"
         )
     return name
