@@ -270,11 +270,10 @@ def print_check(check: Check) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    options = parse_options(argv)
     # TensorFlow would have us load the SavedModel another way than the server.
     tf.get_logger().setLevel("ERROR")
     with exit_on_user_error():
-        run(options)
+        run(parse_options(argv))
 
 
 if __name__ == "__main__":

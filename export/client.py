@@ -194,7 +194,7 @@ def one_line(message: object) -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ServerOptions:
+class ClientOptions:
     """What a client needs to know beside the server's address.
 
     Raises:
@@ -222,7 +222,7 @@ class ServerOptions:
                 )
 
 
-def connect(server: str, options: ServerOptions) -> Client:
+def connect(server: str, options: ClientOptions) -> Client:
     """Returns the client of a server.
 
     Args:

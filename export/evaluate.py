@@ -23,18 +23,15 @@ from command_line.text_files import read_lines
 from export.bundle import layout
 from export.bundle.versions import find_version
 from export.bundle.versions import locked
-from export.client import ServerOptions
 from export.report.tree_pictures import PICTURES
 from export.report.tree_pictures import load_svgling
 from export.report.tree_pictures import write_pictures
 from export.scoring import brackets
 from export.scoring import parses
 from export.scoring import scores
-from export.translate import BatchOptions
 from export.translate import ModelOptions
-from export.translate import add_translator_options
+from export.translate import TranslatorOptions
 from export.translate import load
-from export.translate import read_translator_options
 from export.translate import tell_truncated
 from export.translate import translate_lines
 from keras_transformer.parsing.trees import Tree
@@ -44,8 +41,8 @@ FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ScoreOptions:
-    """What is scored, how, and where that is told."""
+class EvaluateOptions(TranslatorOptions):
+    """What `python -m export.evaluate` can be asked."""
 
     source: pathlib.Path | None = option(
         None, "sentences, one a line; any file may be gzip", **FILE
@@ -79,17 +76,16 @@ class ScoreOptions:
     )
 
 
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
     parser = argparse.ArgumentParser(
         prog="python -m export.evaluate",
         description=__doc__,
     )
-    add_translator_options(parser)
-    add_options(parser, ScoreOptions)
-    return parser.parse_args(argv)
+    add_options(parser, EvaluateOptions)
+    return read_options(parser.parse_args(argv), EvaluateOptions)
 
 
-def check_files(options: ScoreOptions) -> dict[str, pathlib.Path]:
+def find_test_set(options: EvaluateOptions) -> dict[str, pathlib.Path]:
     """Returns the files of the test set, by the names of their options.
 
     Raises:
@@ -123,7 +119,7 @@ def check_files(options: ScoreOptions) -> dict[str, pathlib.Path]:
     return files
 
 
-def read_test_set(options: ScoreOptions) -> tuple[list[str], list]:
+def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
     """Returns sentences, and their translations or trees."""
     if options.trees:
         trees = list(read_trees(options.trees))
@@ -133,7 +129,7 @@ def read_test_set(options: ScoreOptions) -> tuple[list[str], list]:
 
 
 def read_aligned(
-    options: ScoreOptions, sources: list[str], name: str
+    options: EvaluateOptions, sources: list[str], name: str
 ) -> list[str]:
     """Reads the file of an option, which has a line for each source."""
     path = getattr(options, name)
@@ -194,11 +190,9 @@ def record(
         recorded[name] = {"sha256": digests, **results}
         path.parent.mkdir(exist_ok=True)
         # Outside the version, whose files `export.check` knows.
-        beside = export_dir / f".{path.name}.part"
-        beside.write_text(
-            json.dumps(recorded, indent=2) + "\n", encoding="utf-8"
-        )
-        beside.replace(path)
+        part = export_dir / f".{path.name}.part"
+        part.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
 
 
 def choose_name(recorded: dict, name: str, digests: dict[str, str]) -> str:
@@ -210,26 +204,21 @@ def choose_name(recorded: dict, name: str, digests: dict[str, str]) -> str:
     return chosen
 
 
-def run(
-    model: ModelOptions,
-    server: ServerOptions,
-    batches: BatchOptions,
-    options: ScoreOptions,
-) -> None:
-    files = check_files(options)
+def run(options: EvaluateOptions) -> None:
+    files = find_test_set(options)
     sources, references = read_test_set(options)
     baseline = options.baseline and read_aligned(options, sources, "baseline")
     if options.paper_bleu:
         scores.load_splitter(options.paper_bleu)  # It may be refused.
-    path = scores_path(model) if options.record else None
+    path = scores_path(options.model) if options.record else None
     if path:
         read_scores(path)  # It may be refused.
-    translate = load(model, server)
+    translate = load(options)
     translate(sources[:1])  # The first call prepares the graph.
     started = time.monotonic()
     lines = [line.encode() for line in sources]
     counts = collections.Counter()
-    outputs = translate_lines(translate, lines, batches.batch_tokens, counts)
+    outputs = translate_lines(translate, lines, options.batch_tokens, counts)
     translations = list(map(parses.decode, outputs))
     seconds = time.monotonic() - started
     tell_truncated(counts)
@@ -253,15 +242,15 @@ def run(
 
 
 def print_results(
-    options: ScoreOptions, results: dict, count: int, seconds: float
+    options: EvaluateOptions, results: dict, count: int, seconds: float
 ) -> None:
     """Prints scores, and the speed of `count` sentences."""
     speed = count / seconds
     if options.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    describe = parses.describe_scores if options.trees else scores.describe
-    print("\n".join(describe(results)))
+    kind = parses if options.trees else scores
+    print("\n".join(kind.describe_scores(results)))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
         f"({count:,} in {seconds:.1f} s)"
@@ -279,9 +268,8 @@ def draw_parses(
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
     with exit_on_user_error():
-        run(*read_translator_options(args), read_options(args, ScoreOptions))
+        run(parse_options(argv))
 
 
 if __name__ == "__main__":

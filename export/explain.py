@@ -89,9 +89,8 @@ def run(options: ExplainOptions) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    options = parse_options(argv)
     with exit_on_user_error():
-        run(options)
+        run(parse_options(argv))
 
 
 if __name__ == "__main__":

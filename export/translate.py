@@ -20,7 +20,9 @@ from collections.abc import Iterator
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
+from command_line.options import one_of
 from command_line.options import option
+from command_line.options import part
 from command_line.options import read_options
 from export.bundle import saved_model
 from export.bundle.layout import SAVED_MODEL
@@ -28,10 +30,10 @@ from export.bundle.server_files import BATCH_SIZES
 from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
 from export.client import Client
-from export.client import ServerOptions
+from export.client import ClientOptions
 from export.client import connect
 from export.ctranslate2 import directory
-from export.scoring.parses import describe
+from export.scoring.parses import describe_faults
 from export.scoring.parses import mend_trees
 
 WINDOW = 2048  # Lines that are sorted together.
@@ -51,13 +53,15 @@ class ModelOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BatchOptions:
-    """How much is translated at a time.
+class TranslatorOptions:
+    """What translates, and how much at a time.
 
     Raises:
         UserError: If that is nothing.
     """
 
+    model: ModelOptions = one_of()
+    client: ClientOptions = part("with --server")
     batch_tokens: int = option(
         1024, "source tokens at a time, one counted as four bytes", int
     )
@@ -71,8 +75,8 @@ class BatchOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FileOptions:
-    """What is read and written."""
+class TranslateOptions(TranslatorOptions):
+    """What `python -m export.translate` can be asked."""
 
     input: pathlib.Path | None = option(
         None, "text (default: standard input)", kind=pathlib.Path
@@ -87,44 +91,24 @@ class FileOptions:
     )
 
 
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+def parse_options(argv: list[str] | None = None) -> TranslateOptions:
     parser = argparse.ArgumentParser(
         prog="python -m export.translate",
         description=__doc__,
     )
-    add_translator_options(parser)
-    add_options(parser, FileOptions)
-    return parser.parse_args(argv)
+    add_options(parser, TranslateOptions)
+    return read_options(parser.parse_args(argv), TranslateOptions)
 
 
-def add_translator_options(parser: argparse.ArgumentParser) -> None:
-    """Gives a parser the options that `read_translator_options` reads."""
-    model = parser.add_mutually_exclusive_group(required=True)
-    add_options(model, ModelOptions)
-    add_options(parser.add_argument_group("with --server"), ServerOptions)
-    add_options(parser, BatchOptions)
-
-
-def read_translator_options(
-    args: argparse.Namespace,
-) -> tuple[ModelOptions, ServerOptions, BatchOptions]:
-    """Returns what translates, how to speak with it, and how much at a time.
-
-    Raises:
-        UserError: If one of them cannot be.
-    """
-    classes = (ModelOptions, ServerOptions, BatchOptions)
-    return tuple(read_options(args, cls) for cls in classes)
-
-
-def load(model: ModelOptions, server: ServerOptions) -> Callable:
+def load(options: TranslatorOptions) -> Callable:
     """Returns a function that translates a batch."""
-    if model.server:
-        return connect(model.server, server)
-    folder = find_version(model.export_dir, SAVED_MODEL, directory.MODEL_FILE)
+    if options.model.server:
+        return connect(options.model.server, options.client)
+    export_dir = options.model.export_dir
+    folder = find_version(export_dir, SAVED_MODEL, directory.MODEL_FILE)
     if (folder / directory.MODEL_FILE).exists():
-        return directory.load_translate(model.export_dir)
-    return saved_model.load_translate(model.export_dir)
+        return directory.load_translate(export_dir)
+    return saved_model.load_translate(export_dir)
 
 
 def translate_lines(
@@ -224,54 +208,48 @@ def tell_truncated(counts: collections.Counter) -> None:
         )
 
 
-def check_output(files: FileOptions) -> None:
+def check_output(options: TranslateOptions) -> None:
     if (
-        files.input
-        and files.output
-        and files.output.exists()
-        and files.output.samefile(files.input)
+        options.input
+        and options.output
+        and options.output.exists()
+        and options.output.samefile(options.input)
     ):
         raise UserError(
             "--output must be another file than --input. "
-            f"Received: {files.output}"
+            f"Received: {options.output}"
         )
 
 
-def run(
-    model: ModelOptions,
-    server: ServerOptions,
-    batches: BatchOptions,
-    files: FileOptions,
-) -> None:
+def run(options: TranslateOptions) -> None:
     with contextlib.ExitStack() as stack:
         source, output = sys.stdin.buffer, sys.stdout.buffer
-        if files.input:
-            source = stack.enter_context(files.input.open("rb"))
-        check_output(files)
+        if options.input:
+            source = stack.enter_context(options.input.open("rb"))
+        check_output(options)
         source = without_mark(source)
-        translate = load(model, server)
-        if files.output:
-            output = stack.enter_context(files.output.open("wb"))
+        translate = load(options)
+        if options.output:
+            output = stack.enter_context(options.output.open("wb"))
         counts, faults = collections.Counter(), collections.Counter()
-        if files.trees:
+        if options.trees:
             source, sentences = itertools.tee(source)
         translations = translate_lines(
-            translate, source, batches.batch_tokens, counts
+            translate, source, options.batch_tokens, counts
         )
-        if files.trees:
+        if options.trees:
             translations = mend_trees(sentences, translations, faults)
         for translation in show_progress(translations):
             output.write(translation + b"\n")
         output.flush()
     tell_truncated(counts)
-    if files.trees:
-        print(describe(faults), file=sys.stderr)
+    if options.trees:
+        print(describe_faults(faults), file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
     with exit_on_user_error():
-        run(*read_translator_options(args), read_options(args, FileOptions))
+        run(parse_options(argv))
 
 
 if __name__ == "__main__":

@@ -60,8 +60,8 @@ def nodes_in(meta_graph) -> Iterator[node_def_pb2.NodeDef]:
 
 def used_ops(meta_graph) -> set[str]:
     """Returns the names of the ops of a graph, without its own functions."""
-    own = {function.signature.name for function in functions_in(meta_graph)}
-    return {node.op for node in nodes_in(meta_graph)} - own
+    functions = {f.signature.name for f in functions_in(meta_graph)}
+    return {node.op for node in nodes_in(meta_graph)} - functions
 
 
 def foreign_ops(meta_graph) -> set[str]:

@@ -154,6 +154,6 @@ def write_server_files(export_dir: pathlib.Path, name: str) -> None:
     for file_name in SERVER_FILES:
         path = export_dir / file_name
         if not path.exists():
-            beside = export_dir / f".{file_name}.part"
-            beside.write_text(texts[file_name], encoding="utf-8")
-            beside.replace(path)
+            part = export_dir / f".{file_name}.part"
+            part.write_text(texts[file_name], encoding="utf-8")
+            part.replace(path)

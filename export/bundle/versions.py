@@ -59,13 +59,13 @@ def new_version(
                     "--export-dir must be a folder for one format. "
                     f"Received: {export_dir}, and {other} has no {file}"
                 )
-        beside = export_dir / f".{version}.part"
-        beside.mkdir()
+        part = export_dir / f".{version}.part"
+        part.mkdir()
         try:
-            yield folder, beside
-            beside.rename(folder)
+            yield folder, part
+            part.rename(folder)
         except BaseException:
-            shutil.rmtree(beside)
+            shutil.rmtree(part)
             raise
 
 

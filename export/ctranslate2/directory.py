@@ -95,12 +95,12 @@ def write_ctranslate2(
     length = search["max_target_length"]
     spec = make_spec(transformer, [*pieces, *padded], length)
 
-    with new_version(export_dir, MODEL_FILE, version) as (folder, beside):
+    with new_version(export_dir, MODEL_FILE, version) as (folder, part):
         spec.validate()
         spec.optimize(quantization=precision)
-        spec.save(str(beside))
-        (beside / TOKENIZER_FILE).write_bytes(model_proto)
-        (beside / SETTINGS_FILE).write_text(json.dumps(search, indent=2))
+        spec.save(str(part))
+        (part / TOKENIZER_FILE).write_bytes(model_proto)
+        (part / SETTINGS_FILE).write_text(json.dumps(search, indent=2))
     return folder
 
 

@@ -57,32 +57,18 @@ class Translator(tf.Module):
     ):
         super().__init__(name="translator")
         self._model = TextModel(transformer, model_proto)
+        self.settings = settings
+        self.tokenizer = self._model.tokenizer
+        self.sequence_length = transformer.sequence_length
+        self.precision = transformer.dtype_policy.name
         self._search = Search(
             transformer, self.tokenizer.vocabulary_size, settings
         )
-        self._settings = settings
         self.translate_nbest = self._make_nbest()
-        teacher = Teacher(self._model, settings)
-        self.score = teacher.score
-        self.align = teacher.align
-        self.explain = teacher.explain
-        self._teacher = teacher
-
-    @property
-    def settings(self):
-        return self._settings
-
-    @property
-    def tokenizer(self):
-        return self._model.tokenizer
-
-    @property
-    def sequence_length(self):
-        return self._model.transformer.sequence_length
-
-    @property
-    def precision(self):
-        return self._model.transformer.dtype_policy.name
+        self._teacher = Teacher(self._model, settings)
+        self.score = self._teacher.score
+        self.align = self._teacher.align
+        self.explain = self._teacher.explain
 
     @property
     def signatures(self):
@@ -110,7 +96,7 @@ class Translator(tf.Module):
             the log-probability over the length penalty; and `"truncated"`,
             bool `(B,)`: whether source or translation was cut at its limit.
         """
-        return self._translate(text, self._settings.beam_size)
+        return self._translate(text, self.settings.beam_size)
 
     @tf.function(input_signature=[strings("text")], autograph=False)
     def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -119,7 +105,7 @@ class Translator(tf.Module):
 
     def _translate(self, text, beam_size):
         source_ids, lengths, cut = self._model.tokenize(text)
-        search = self._search.padded if self._settings.xla else self._search
+        search = self._search.padded if self.settings.xla else self._search
         found = search(source_ids, lengths, beam_size)
         return self._describe(blank_out(found, lengths, cut))
 
@@ -133,9 +119,9 @@ class Translator(tf.Module):
 
     def _make_nbest(self):
         """Makes `translate_nbest`; its defaults become the signature's."""
-        beams = tf.constant(self._settings.beam_size)
-        alpha = tf.constant(self._settings.length_penalty, tf.float32)
-        extra = tf.constant(self._settings.max_extra_length)
+        beams = tf.constant(self.settings.beam_size)
+        alpha = tf.constant(self.settings.length_penalty, tf.float32)
+        extra = tf.constant(self.settings.max_extra_length)
 
         @tf.function(
             input_signature=[
@@ -231,7 +217,7 @@ class Translator(tf.Module):
         found = self._search(
             source_ids,
             lengths,
-            self._settings.beam_size,
+            self.settings.beam_size,
             tf.where(wrong, 0.0, length_penalty),
             tf.where(wrong, 0, max_extra_length),
             prefix_ids=prefix_ids,
@@ -268,7 +254,7 @@ class Translator(tf.Module):
         ids = self._model.cut(ids)
         lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
         ids = ids[:, : longest_of(lengths)]
-        found = self._search(ids, lengths, self._settings.beam_size)
+        found = self._search(ids, lengths, self.settings.beam_size)
         found = blank_out(found, lengths, cut)
         return {
             "ids": found.ids[:, 0],
@@ -300,7 +286,7 @@ class Translator(tf.Module):
         return describe_trace(
             trace,
             is_empty(lengths),
-            self._settings.length_penalty,
+            self.settings.length_penalty,
             self.tokenizer.id_to_piece,
         )
 
