@@ -129,10 +129,10 @@ def attempt(name: str, load: Callable) -> tuple[Check, object]:
     try:
         return Check(name, [], []), load()
     except Exception as error:  # Whatever damage makes TensorFlow say.
-        return Check(name, [], [one_line(error)]), None
+        return Check(name, [], [describe_error(error)]), None
 
 
-def one_line(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Returns what an error says, without what follows in further lines."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"
@@ -212,7 +212,7 @@ def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
             )
             count += 1
     except Exception as error:  # One that fails keeps the server from loading.
-        check.problems.append(f"request {count + 1}: {one_line(error)}")
+        check.problems.append(f"request {count + 1}: {describe_error(error)}")
     if not 0 < count <= MAX_RECORDS:
         check.problems.append(
             f"{path.name}: wanted 1 to {MAX_RECORDS} requests, received {count}"
@@ -233,7 +233,7 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
             ]
             check.notes += describe_sample(sample, outputs)
     except Exception as error:  # Whatever damage makes a parser say.
-        check.problems.append(one_line(error))
+        check.problems.append(describe_error(error))
     return check
 
 

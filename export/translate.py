@@ -9,6 +9,7 @@ import codecs
 import collections
 import contextlib
 import dataclasses
+import functools
 import itertools
 import pathlib
 import sys
@@ -131,14 +132,16 @@ def translate_lines(
         A translation for each sentence, in order, without line ends.
     """
     lines = iter(lines)
-    max_rows = MAX_ROWS if isinstance(translate, Client) else WINDOW
+    if isinstance(translate, Client):
+        max_rows, translate_all = MAX_ROWS, translate.map
+    else:
+        max_rows, translate_all = WINDOW, functools.partial(map, translate)
     while window := list(itertools.islice(lines, WINDOW)):
         window = [line.rstrip(b"\r\n") for line in window]
         translations = [b""] * len(window)
         batches = list(cut_batches(window, batch_tokens, max_rows))
         texts = ([window[i] for i in places] for places in batches)
-        all_outputs = translate_batches(translate, texts)
-        for places, outputs in zip(batches, all_outputs, strict=True):
+        for places, outputs in zip(batches, translate_all(texts), strict=True):
             counts["lines"] += len(places)
             counts["truncated"] += int(outputs["truncated"].numpy().sum())
             for i, text in zip(
@@ -172,13 +175,6 @@ def without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
     for first in itertools.islice(lines, 1):
         yield first.removeprefix(codecs.BOM_UTF8)
     yield from lines
-
-
-def translate_batches(translate: Callable, batches: Iterable) -> Iterator:
-    """Yields the outputs of batches in order; a server gets several at once."""
-    if isinstance(translate, Client):
-        return translate.map(batches)
-    return map(translate, batches)
 
 
 def show_progress(translations: Iterable[bytes]) -> Iterator[bytes]:

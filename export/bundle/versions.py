@@ -119,7 +119,7 @@ def find_version(
         if any((folder / file).exists() for file in files)
     }
     if not folders:
-        raise UserError(refusal(export_dir))
+        raise no_version(export_dir)
     if version is None:
         version = max(folders)
     if version not in folders:
@@ -130,14 +130,14 @@ def find_version(
     return folders[version]
 
 
-def refusal(export_dir: pathlib.Path) -> str:
+def no_version(export_dir: pathlib.Path) -> UserError:
     """Says why there is no version in a folder."""
     if any(export_dir.glob("*/model.bin")):
-        return (
+        return UserError(
             "--export-dir must hold a SavedModel. "
             f"Received: {export_dir}, of the format ctranslate2"
         )
-    return (
+    return UserError(
         "--export-dir must be a folder that `python -m export` wrote. "
         f"Received: {export_dir}"
     )

@@ -3,8 +3,8 @@
 import tensorflow as tf
 
 from export.model.explanations import describe_trace
-from export.model.request_checks import check_options
 from export.model.request_checks import describe_errors
+from export.model.request_checks import with_checked_options
 from export.model.request_checks import with_equal_rows
 from export.model.search import Search
 from export.model.search import SearchSettings
@@ -150,19 +150,12 @@ class Translator(tf.Module):
                 `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
                 False there is no further translation.
             """
-            with tf.control_dependencies(
-                check_options(beam_size, length_penalty, max_extra_length)
-            ):
-                # Nothing else may fail before the check.
-                text, beam_size = tf.identity(text), tf.identity(beam_size)
+            text, *options = with_checked_options(
+                text, beam_size, length_penalty, max_extra_length
+            )
             source_ids, lengths, cut = self._model.tokenize(text)
             found = self._search(
-                source_ids,
-                lengths,
-                beam_size,
-                length_penalty,
-                max_extra_length,
-                num_hypotheses=beam_size,
+                source_ids, lengths, *options, num_hypotheses=options[0]
             )
             told = blank_out(found, lengths, cut)
             return {

@@ -42,7 +42,7 @@ def describe_translation(
     beam = ask("explain_beam", text=text)
     if not beam["kept"].size:
         raise UserError(
-            f"--text must hold some text. Received: {readable(text)!r}"
+            f"--text must hold some text. Received: {decode(text)!r}"
         )
     best = ask(SIGNATURE, text=text)
     targets = {"Translation": best["translation"]}
@@ -54,17 +54,12 @@ def describe_translation(
     }
     if reference is not None and len(told["Reference"]["target_tokens"]) < 2:
         raise UserError(
-            "--reference must hold some text. Received: "
-            f"{readable(reference)!r}"
+            f"--reference must hold some text. Received: {decode(reference)!r}"
         )
     translation = told["Translation"]
     path = best_path(beam)
     return {
-        "source": {
-            "text": readable(text),
-            "pieces": len(translation["source_tokens"]),
-            "tokens": shown(translation["source_tokens"], 1),
-        },
+        "source": describe_text(text, translation["source_tokens"]),
         "encoder_attention": shown(translation["encoder_attention"], 2),
         "targets": [
             describe_target(name, targets[name], outputs)
@@ -79,6 +74,14 @@ def describe_translation(
     }
 
 
+def describe_text(text: bytes, tokens: np.ndarray) -> dict:
+    return {
+        "text": decode(text),
+        "pieces": len(tokens),
+        "tokens": shown(tokens, 1),
+    }
+
+
 def describe_target(name: str, text: bytes, outputs: dict) -> dict:
     """Returns what the page shows of a target.
 
@@ -89,9 +92,7 @@ def describe_target(name: str, text: bytes, outputs: dict) -> dict:
     """
     return {
         "name": name,
-        "text": readable(text),
-        "pieces": len(outputs["target_tokens"]),
-        "tokens": shown(outputs["target_tokens"], 1),
+        **describe_text(text, outputs["target_tokens"]),
         "score": plain(outputs["score"]),
         "log_probability": plain(outputs["token_log_probabilities"].sum()),
         **{key: shown(outputs[key], axes) for key, axes in OF_TARGETS.items()},
@@ -168,13 +169,13 @@ def plain(value: np.ndarray):
         return np.round(value.astype(np.float64), DIGITS).tolist()
     if value.dtype.kind == "O":
         return [
-            readable(item) if isinstance(item, bytes) else plain(item)
+            decode(item) if isinstance(item, bytes) else plain(item)
             for item in value
         ]
     return value.tolist()
 
 
-def readable(text: bytes) -> str:
+def decode(text: bytes) -> str:
     return text.decode("utf-8", errors="replace")
 
 
