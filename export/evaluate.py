@@ -6,7 +6,6 @@ A parsing model is scored on --trees, by labelled brackets.
 import argparse
 import collections
 import dataclasses
-import hashlib
 import itertools
 import json
 import pathlib
@@ -14,15 +13,15 @@ import time
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.errors import refuse_damage
 from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
 from command_line.text_files import read_lines
 from export.bundle import layout
+from export.bundle.recorded_scores import read_scores
+from export.bundle.recorded_scores import record_scores
 from export.bundle.versions import find_version
-from export.bundle.versions import locked
 from export.report.tree_pictures import PICTURES
 from export.report.tree_pictures import load_svgling
 from export.report.tree_pictures import write_pictures
@@ -156,54 +155,6 @@ def scores_path(model: ModelOptions) -> pathlib.Path:
     return find_version(model.export_dir, layout.SAVED_MODEL) / layout.SCORES
 
 
-def read_scores(path: pathlib.Path) -> dict:
-    """Returns what is recorded in a version.
-
-    Raises:
-        UserError: If that is damaged.
-    """
-    if not path.exists():
-        return {}
-    with refuse_damage(path):
-        return json.loads(path.read_text("utf-8"))
-
-
-def record(
-    path: pathlib.Path, files: dict[str, pathlib.Path], results: dict
-) -> None:
-    """Writes scores into a version, under the name of the first file.
-
-    Args:
-        path: What `scores_path` returned.
-        files: The test set, by the names of its options.
-        results: The scores.
-    """
-    digests = {
-        name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for name, file in files.items()
-    }
-    first, *_ = files.values()
-    export_dir = path.parents[2]
-    with locked(export_dir):
-        recorded = read_scores(path)
-        name = choose_name(recorded, first.name, digests)
-        recorded[name] = {"sha256": digests, **results}
-        path.parent.mkdir(exist_ok=True)
-        # Outside the version, whose files `export.check` knows.
-        part = export_dir / f".{path.name}.part"
-        part.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
-        part.replace(path)
-
-
-def choose_name(recorded: dict, name: str, digests: dict[str, str]) -> str:
-    """Returns a name, numbered where it has the scores of other files."""
-    chosen, number = name, 1
-    while chosen in recorded and recorded[chosen]["sha256"] != digests:
-        number += 1
-        chosen = f"{name} {number}"
-    return chosen
-
-
 def run(options: EvaluateOptions) -> None:
     files = find_test_set(options)
     sources, references = read_test_set(options)
@@ -238,7 +189,7 @@ def run(options: EvaluateOptions) -> None:
     if options.picture:
         draw_parses(options.picture, references, trees)
     if path:
-        record(path, files, results)
+        record_scores(path, files, results)
 
 
 def print_results(
