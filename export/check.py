@@ -1,14 +1,13 @@
 """Checks that a version of an export is whole, and does what it did.
 
-It needs what the SavedModel needs, `tensorflow` and `tensorflow_text`, and
-nothing of the model's code.
+It needs what the SavedModel needs, `tensorflow` and `tensorflow_text`, the
+messages of TF Serving, and nothing of the model's code.
 """
 
 import argparse
 import dataclasses
 import json
 import pathlib
-import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 
@@ -16,6 +15,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
+from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import option
+from command_line.options import read_options
 from export.bundle import layout
 from export.bundle.graph import compiled_functions
 from export.bundle.graph import foreign_ops
@@ -27,6 +30,8 @@ from export.bundle.samples import Sample
 from export.bundle.samples import differences
 from export.bundle.samples import read_samples
 from export.bundle.samples import readable
+from export.bundle.versions import EXPORT_DIR
+from export.bundle.versions import find_version
 from export.bundle.warmup import MAX_RECORDS
 from export.bundle.warmup import read_warmup
 
@@ -72,23 +77,21 @@ class SessionModel:
         )
 
 
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """What is checked, and how that is told."""
+
+    export_dir: pathlib.Path = option(**EXPORT_DIR)
+    version: int | None = option(None, "which one (default: the newest)", int)
+    json: bool = option(False, "print JSON instead of text")
+
+
+def parse_options(argv: list[str] | None = None) -> CheckOptions:
     parser = argparse.ArgumentParser(
         prog="python -m export.check", description=__doc__
     )
-    parser.add_argument(
-        "--export-dir",
-        type=pathlib.Path,
-        required=True,
-        help="folder that `python -m export` wrote",
-    )
-    parser.add_argument(
-        "--version", type=int, help="which one (default: the newest)"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print JSON instead of text"
-    )
-    return parser.parse_args(argv)
+    add_options(parser, CheckOptions)
+    return read_options(parser.parse_args(argv), CheckOptions)
 
 
 def check_version(folder: pathlib.Path) -> Iterator[Check]:
@@ -126,10 +129,10 @@ def attempt(name: str, load: Callable) -> tuple[Check, object]:
     try:
         return Check(name, [], []), load()
     except Exception as error:  # Whatever damage makes TensorFlow say.
-        return Check(name, [], [one_line(error)]), None
+        return Check(name, [], [describe_error(error)]), None
 
 
-def one_line(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Returns what an error says, without what follows in further lines."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"
@@ -161,21 +164,21 @@ def check_server_files(export_dir: pathlib.Path) -> Check:
 
 def check_files(folder: pathlib.Path, wanted: dict[str, dict]) -> Check:
     """Compares size and digest of each file with `bundle.json`."""
-    there = layout.list_files(folder)
+    found = layout.list_files(folder)
     problems = []
-    for name in sorted(wanted.keys() | there.keys()):
-        if name not in there:
+    for name in sorted(wanted.keys() | found.keys()):
+        if name not in found:
             problems.append(f"{name}: missing")
         elif name not in wanted:
             problems.append(f"{name}: not in {layout.BUNDLE}")
-        elif wanted[name] != there[name]:
+        elif wanted[name] != found[name]:
             one, other = (
                 f"{file['bytes']} bytes of SHA-256 {file['sha256'][:16]}..."
-                for file in (wanted[name], there[name])
+                for file in (wanted[name], found[name])
             )
             problems.append(f"{name}: wanted {one}, received {other}")
-    size = sum(file["bytes"] for file in there.values())
-    notes = [f"{len(there)} files of {size:,} bytes"]
+    size = sum(file["bytes"] for file in found.values())
+    notes = [f"{len(found)} files of {size:,} bytes"]
     return Check("files", notes, problems)
 
 
@@ -209,7 +212,7 @@ def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
             )
             count += 1
     except Exception as error:  # One that fails keeps the server from loading.
-        check.problems.append(f"request {count + 1}: {one_line(error)}")
+        check.problems.append(f"request {count + 1}: {describe_error(error)}")
     if not 0 < count <= MAX_RECORDS:
         check.problems.append(
             f"{path.name}: wanted 1 to {MAX_RECORDS} requests, received {count}"
@@ -230,7 +233,7 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
             ]
             check.notes += describe_sample(sample, outputs)
     except Exception as error:  # Whatever damage makes a parser say.
-        check.problems.append(one_line(error))
+        check.problems.append(describe_error(error))
     return check
 
 
@@ -244,38 +247,16 @@ def describe_sample(sample: Sample, outputs: dict) -> list[str]:
     ]
 
 
-def find_version(export_dir: pathlib.Path, version: int | None) -> pathlib.Path:
-    """Returns the folder of a version, or ends the program in one line."""
-    there = layout.versions(export_dir)
-    if not there:
-        fail(layout.refusal(export_dir))
-    if version is None:
-        version = there[-1]
-    elif version not in there:
-        fail(
-            f"--version must be one of {', '.join(map(str, there))}. "
-            f"Received: {version}"
-        )
-    return export_dir / str(version)
-
-
-def fail(message: str) -> None:
-    """Ends the program; `command_line.errors` would load Keras."""
-    print(f"error: {message}", file=sys.stderr)
-    raise SystemExit(2)
-
-
-def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
-    # TensorFlow would have us load the SavedModel another way than the server.
-    tf.get_logger().setLevel("ERROR")
-    folder = find_version(args.export_dir, args.version)
+def run(options: CheckOptions) -> None:
+    folder = find_version(
+        options.export_dir, layout.SAVED_MODEL, version=options.version
+    )
     checks = []
     for check in check_version(folder):
         checks.append(check)
-        if not args.json:
+        if not options.json:
             print_check(check)
-    if args.json:
+    if options.json:
         print(json.dumps([dataclasses.asdict(c) for c in checks], indent=2))
     if any(check.problems for check in checks):
         raise SystemExit(1)
@@ -286,6 +267,13 @@ def print_check(check: Check) -> None:
     status = "WRONG" if check.problems else "ok"
     for line in check.problems or check.notes or [""]:
         print(f"{status:6}{check.name:13}{line}".rstrip(), flush=True)
+
+
+def main(argv: list[str] | None = None) -> None:
+    # TensorFlow would have us load the SavedModel another way than the server.
+    tf.get_logger().setLevel("ERROR")
+    with exit_on_user_error():
+        run(parse_options(argv))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """A client of a running TF Serving: batches of sentences in, outputs out."""
 
-import argparse
 import base64
 import collections
 import concurrent.futures
+import dataclasses
 import http.client
 import json
 import math
@@ -15,9 +15,12 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from http.client import IncompleteRead
 
+import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
+from command_line.options import flag
+from command_line.options import option
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before a batch is sent again.
 # Those of the model's outputs that the command lines read.
@@ -32,7 +35,8 @@ class Client:
     """Translates on a server; waits, tries again, and keeps order.
 
     A batch is sent again where the server is not there, is too busy or takes
-    too long; any other refusal is final.
+    too long; any other refusal is final. gRPC's own retry policy ends with the
+    timeout of the first try, and urllib3's waits cannot be broken off.
 
     Args:
         send: Function from a list of sentences, bytes, to a dict of tensors.
@@ -106,8 +110,10 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
     """
     try:
         import grpc
-        from tensorflow_serving.apis import predict_pb2
         from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+        from export.bundle.predict_messages import make_request
+        from export.bundle.predict_messages import read_tensors
     except ImportError as error:
         raise UserError(
             "--protocol grpc needs `pip install tensorflow-serving-api`. "
@@ -123,12 +129,8 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
     passing = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
     def send(text):
-        # No `output_filter`: the server batches whole signatures only.
-        request = predict_pb2.PredictRequest()
-        request.model_spec.name = model_name
-        request.inputs["text"].CopyFrom(
-            tf.make_tensor_proto(text, tf.string, [len(text)])
-        )
+        # All outputs: the server batches whole signatures only.
+        request = make_request(model_name, "", {"text": np.array(text, object)})
         try:
             response = stub.Predict(request, timeout=timeout)
         except grpc.RpcError as error:
@@ -137,10 +139,8 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
             if code in passing:
                 raise ServerUnavailableError(message) from None
             raise refusal(message) from None
-        return {
-            name: tf.constant(tf.make_ndarray(proto))
-            for name, proto in response.outputs.items()
-        }
+        outputs = read_tensors(response.outputs)
+        return {name: tf.constant(value) for name, value in outputs.items()}
 
     return send
 
@@ -193,51 +193,48 @@ def one_line(message: object) -> str:
     return textwrap.shorten(str(message), 300)
 
 
-def add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what a client needs beside `--server`."""
-    group = parser.add_argument_group("with --server")
-    group.add_argument(
-        "--protocol",
-        choices=PROTOCOLS,
-        default="grpc",
-        help="TF Serving's ports are 8500 for gRPC and 8501 for REST "
-        "(default: %(default)s)",
-    )
-    group.add_argument(
-        "--model-name",
-        default="translator",
-        help="the server's name of the model (default: %(default)s)",
-    )
-    group.add_argument(
-        "--timeout",
-        type=float,
-        default=120,
-        help="seconds for the answer to a batch (default: %(default)s)",
-    )
-    group.add_argument(
-        "--in-flight",
-        type=int,
-        default=4,
-        help="batches sent before the first is answered (default: %(default)s)",
-    )
-
-
-def connect(args: argparse.Namespace) -> Client:
-    """Returns the client that the arguments describe.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClientOptions:
+    """What a client needs to know beside the server's address.
 
     Raises:
         UserError: If one of them cannot be.
     """
-    host, _, port = args.server.rpartition(":")
-    for name, wanted, good in (
-        ("server", "HOST:PORT", host and port.isdecimal()),
-        ("timeout", "above 0 and finite", 0 < args.timeout < math.inf),
-        ("in_flight", "1 or more", args.in_flight >= 1),
-    ):
-        if not good:
-            raise UserError(
-                f"--{name.replace('_', '-')} must be {wanted}. "
-                f"Received: {getattr(args, name)}"
-            )
-    send = PROTOCOLS[args.protocol](args.server, args.model_name, args.timeout)
-    return Client(send, args.in_flight, PAUSES)
+
+    protocol: str = option(
+        "grpc",
+        "TF Serving's ports are 8500 for gRPC and 8501 for REST",
+        choices=PROTOCOLS,
+    )
+    model_name: str = option("translator", "the server's name of the model")
+    timeout: float = option(120, "seconds for the answer to a batch", float)
+    in_flight: int = option(4, "batches sent before the first is answered", int)
+
+    def __post_init__(self):
+        for name, wanted, good in (
+            ("timeout", "above 0 and finite", 0 < self.timeout < math.inf),
+            ("in_flight", "1 or more", self.in_flight >= 1),
+        ):
+            if not good:
+                raise UserError(
+                    f"{flag(name)} must be {wanted}. "
+                    f"Received: {getattr(self, name)}"
+                )
+
+
+def connect(server: str, options: ClientOptions) -> Client:
+    """Returns the client of a server.
+
+    Args:
+        server: Its address, `HOST:PORT`.
+        options: How to speak with it.
+
+    Raises:
+        UserError: If the address is none.
+    """
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UserError(f"--server must be HOST:PORT. Received: {server}")
+    over = PROTOCOLS[options.protocol]
+    send = over(server, options.model_name, options.timeout)
+    return Client(send, options.in_flight, PAUSES)

@@ -5,253 +5,222 @@ A parsing model is scored on --trees, by labelled brackets.
 
 import argparse
 import collections
-import hashlib
+import dataclasses
+import itertools
 import json
 import pathlib
 import time
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.errors import refuse_damage
+from command_line.options import add_options
+from command_line.options import flag
+from command_line.options import option
+from command_line.options import read_options
 from command_line.text_files import read_lines
 from export.bundle import layout
-from export.bundle.saved_model import FILE
-from export.bundle.versions import locked
-from export.bundle.versions import newest_version
-from export.report import tree_pictures
+from export.bundle.recorded_scores import read_scores
+from export.bundle.recorded_scores import record_scores
+from export.bundle.versions import find_version
+from export.report.tree_pictures import PICTURES
+from export.report.tree_pictures import load_svgling
+from export.report.tree_pictures import write_pictures
+from export.scoring import brackets
 from export.scoring import parses
 from export.scoring import scores
-from export.translate import add_export_arguments
+from export.translate import ModelOptions
+from export.translate import TranslatorOptions
 from export.translate import load
 from export.translate import tell_truncated
 from export.translate import translate_lines
+from keras_transformer.parsing.trees import Tree
 from keras_transformer.parsing.trees import read_trees
 
+FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(TranslatorOptions):
+    """What `python -m export.evaluate` can be asked."""
+
+    source: pathlib.Path | None = option(
+        None, "sentences, one a line; any file may be gzip", **FILE
+    )
+    reference: pathlib.Path | None = option(None, "their translations", **FILE)
+    trees: pathlib.Path | None = option(
+        None, "in place of both: bracketed trees", **FILE
+    )
+    picture: pathlib.Path | None = option(
+        None,
+        "HTML to draw the first parses in, beside those of --trees",
+        **FILE,
+    )
+    paper_bleu: str | None = option(
+        None,
+        "add the paper's BLEU: tokenized by Moses's rules for this target "
+        "language (de without one), compounds split",
+        nargs="?",
+        const="de",
+        metavar="LANGUAGE",
+    )
+    confidence: bool = option(False, "add 95%% intervals by bootstrap")
+    baseline: pathlib.Path | None = option(
+        None,
+        "translations of another system, to add the paired bootstrap test",
+        **FILE,
+    )
+    json: bool = option(False, "print JSON instead of text")
+    record: bool = option(
+        False, "keep the scores in the export, in scores.json"
+    )
+
+
+def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
     parser = argparse.ArgumentParser(
         prog="python -m export.evaluate",
         description=__doc__,
     )
-    add_export_arguments(parser)
-    path = {"type": pathlib.Path, "metavar": "FILE"}
-    parser.add_argument(
-        "--source", **path, help="sentences, one a line; any file may be gzip"
-    )
-    parser.add_argument("--reference", **path, help="their translations")
-    parser.add_argument(
-        "--trees", **path, help="in place of both: bracketed trees"
-    )
-    parser.add_argument(
-        "--picture",
-        **path,
-        help="HTML to draw the first parses in, beside those of --trees",
-    )
-    parser.add_argument(
-        "--paper-bleu",
-        nargs="?",
-        const="de",
-        metavar="LANGUAGE",
-        help="add the paper's BLEU: tokenized by Moses's rules for this target "
-        "language (de without one), compounds split",
-    )
-    parser.add_argument(
-        "--confidence",
-        action="store_true",
-        help="add 95%% intervals by bootstrap",
-    )
-    parser.add_argument(
-        "--baseline",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="translations of another system, to add the paired bootstrap test",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print JSON instead of text"
-    )
-    parser.add_argument(
-        "--record",
-        action="store_true",
-        help="keep the scores in the export, in scores.json",
-    )
-    return parser.parse_args(argv)
+    add_options(parser, EvaluateOptions)
+    return read_options(parser.parse_args(argv), EvaluateOptions)
 
 
-def check_files(args: argparse.Namespace) -> list[str]:
-    """Returns the options that name the test set.
+def find_test_set(options: EvaluateOptions) -> dict[str, pathlib.Path]:
+    """Returns the files of the test set, by the names of their options.
 
     Raises:
         UserError: If it is not named, or named twice.
     """
-    names = ("source", "reference", "trees")
-    given = [name for name in names if getattr(args, name)]
-    if given not in (["source", "reference"], ["trees"]):
+    files = {
+        name: getattr(options, name)
+        for name in ("source", "reference", "trees")
+        if getattr(options, name)
+    }
+    if list(files) not in (["source", "reference"], ["trees"]):
         raise UserError(
             "the test set must be --source and --reference, or --trees. "
-            f"Received: {', '.join(f'--{n}' for n in given) or 'neither'}"
+            f"Received: {', '.join(map(flag, files)) or 'neither'}"
         )
-    if args.picture:
-        if not args.trees:
+    if options.picture:
+        if not options.trees:
             raise UserError("--picture needs --trees. Received: --source")
-        if not args.picture.parent.is_dir():
+        if not options.picture.parent.is_dir():
             raise UserError(
                 "--picture must be a file in a folder that is there. "
-                f"Received: {args.picture}"
+                f"Received: {options.picture}"
             )
-        tree_pictures.load_svgling()
-    if args.trees:
+        load_svgling()
+    if options.trees:
         for name in ("paper_bleu", "confidence", "baseline"):
-            if getattr(args, name):
-                option = "--" + name.replace("_", "-")
+            if getattr(options, name):
                 raise UserError(
-                    f"{option} is of translations. Received: --trees"
+                    f"{flag(name)} is of translations. Received: --trees"
                 )
-    return given
+    return files
 
 
-def read_test_set(args: argparse.Namespace) -> tuple[list[str], list]:
+def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
     """Returns sentences, and their translations or trees."""
-    if args.trees:
-        trees = list(read_trees(args.trees))
+    if options.trees:
+        trees = list(read_trees(options.trees))
         return [" ".join(tree.words) for tree in trees], trees
-    sources = list(read_lines(args.source))
-    return sources, read_aligned(args, sources, "reference")
+    sources = list(read_lines(options.source))
+    return sources, read_aligned(options, sources, "reference")
 
 
 def read_aligned(
-    args: argparse.Namespace, sources: list[str], name: str
+    options: EvaluateOptions, sources: list[str], name: str
 ) -> list[str]:
     """Reads the file of an option, which has a line for each source."""
-    path = getattr(args, name)
+    path = getattr(options, name)
     lines = list(read_lines(path))
     if len(lines) != len(sources):
         raise UserError(
             f"--source and --{name} must have as many lines. Received: "
-            f"{len(sources)} lines in {args.source}, {len(lines)} lines "
+            f"{len(sources)} lines in {options.source}, {len(lines)} lines "
             f"in {path}"
         )
     return lines
 
 
-def scores_path(args: argparse.Namespace) -> pathlib.Path:
+def scores_path(model: ModelOptions) -> pathlib.Path:
     """Returns where `--record` writes.
 
     Raises:
         UserError: If that is no SavedModel's folder.
     """
-    if args.server:
+    if model.server:
         raise UserError(
-            "--record needs --export-dir. Received: --server " + args.server
+            f"--record needs --export-dir. Received: --server {model.server}"
         )
-    return newest_version(args.export_dir, FILE) / layout.SCORES
+    return find_version(model.export_dir, layout.SAVED_MODEL) / layout.SCORES
 
 
-def read_scores(path: pathlib.Path) -> dict:
-    """Returns what is recorded in a version.
-
-    Raises:
-        UserError: If that is damaged.
-    """
-    if not path.exists():
-        return {}
-    with refuse_damage(path):
-        return json.loads(path.read_text("utf-8"))
-
-
-def record(
-    path: pathlib.Path, files: dict[str, pathlib.Path], results: dict
-) -> None:
-    """Writes scores into a version, under the name of the first file.
-
-    Args:
-        path: What `scores_path` returned.
-        files: The test set, by the names of its options.
-        results: The scores.
-    """
-    digests = {
-        name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for name, file in files.items()
-    }
-    first, *_ = files.values()
-    export_dir = path.parents[2]
-    with locked(export_dir):
-        there = read_scores(path)
-        name = choose_name(there, first.name, digests)
-        there[name] = {"sha256": digests, **results}
-        path.parent.mkdir(exist_ok=True)
-        # Outside the version, whose files `export.check` knows.
-        beside = export_dir / f".{path.name}.part"
-        beside.write_text(json.dumps(there, indent=2) + "\n", encoding="utf-8")
-        beside.replace(path)
-
-
-def choose_name(there: dict, name: str, digests: dict[str, str]) -> str:
-    """Returns a name, numbered where it has the scores of other files."""
-    chosen, number = name, 1
-    while chosen in there and there[chosen]["sha256"] != digests:
-        number += 1
-        chosen = f"{name} {number}"
-    return chosen
-
-
-def run(args: argparse.Namespace) -> None:
-    names = check_files(args)
-    sources, references = read_test_set(args)
-    baseline = args.baseline and read_aligned(args, sources, "baseline")
-    if args.paper_bleu:
-        scores.load_splitter(args.paper_bleu)  # It may be refused.
-    path = scores_path(args) if args.record else None
+def run(options: EvaluateOptions) -> None:
+    files = find_test_set(options)
+    sources, references = read_test_set(options)
+    baseline = options.baseline and read_aligned(options, sources, "baseline")
+    if options.paper_bleu:
+        scores.load_splitter(options.paper_bleu)  # It may be refused.
+    path = scores_path(options.model) if options.record else None
     if path:
         read_scores(path)  # It may be refused.
-    translate = load(args)
+    translate = load(options)
     translate(sources[:1])  # The first call prepares the graph.
     started = time.monotonic()
     lines = [line.encode() for line in sources]
     counts = collections.Counter()
-    outputs = translate_lines(translate, lines, args.batch_tokens, counts)
+    outputs = translate_lines(translate, lines, options.batch_tokens, counts)
     translations = list(map(parses.decode, outputs))
     seconds = time.monotonic() - started
     tell_truncated(counts)
-    if args.trees:
+    if options.trees:
         results, trees = parses.score(references, translations)
     else:
         results = scores.score(
             translations,
             references,
-            args.paper_bleu,
-            args.confidence,
+            options.paper_bleu,
+            options.confidence,
             baseline,
         )
     results["truncated"] = counts["truncated"]
     # First of all: what is written later may fail.
-    print_results(args, results, len(sources), seconds)
-    if args.picture:
-        pairs = zip(references, trees, strict=True)
-        tree_pictures.write_pictures(args.picture, pairs)
+    print_results(options, results, len(sources), seconds)
+    if options.picture:
+        draw_parses(options.picture, references, trees)
     if path:
-        record(path, {name: getattr(args, name) for name in names}, results)
+        record_scores(path, files, results)
 
 
 def print_results(
-    args: argparse.Namespace, results: dict, count: int, seconds: float
+    options: EvaluateOptions, results: dict, count: int, seconds: float
 ) -> None:
     """Prints scores, and the speed of `count` sentences."""
     speed = count / seconds
-    if args.json:
+    if options.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    describe = parses.describe_scores if args.trees else scores.describe
-    print("\n".join(describe(results)))
+    kind = parses if options.trees else scores
+    print("\n".join(kind.describe_scores(results)))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
         f"({count:,} in {seconds:.1f} s)"
     )
 
 
+def draw_parses(
+    path: pathlib.Path, trees: list[Tree], parsed: list[Tree]
+) -> None:
+    """Draws the first parses, each with the tree that is right."""
+    pairs = itertools.islice(zip(trees, parsed, strict=True), PICTURES)
+    write_pictures(
+        path, [(*pair, *brackets.count_brackets(*pair)) for pair in pairs]
+    )
+
+
 def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
     with exit_on_user_error():
-        run(args)
+        run(parse_options(argv))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import argparse
 import codecs
 import collections
 import contextlib
+import dataclasses
+import functools
 import itertools
 import pathlib
 import sys
@@ -18,14 +20,21 @@ from collections.abc import Iterator
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import one_of
+from command_line.options import option
+from command_line.options import part
+from command_line.options import read_options
 from export.bundle import saved_model
-from export.bundle.versions import newest_version
-from export.bundle.warmup import BATCH_SIZES
+from export.bundle.layout import SAVED_MODEL
+from export.bundle.server_files import BATCH_SIZES
+from export.bundle.versions import EXPORT_DIR
+from export.bundle.versions import find_version
 from export.client import Client
-from export.client import add_server_arguments
+from export.client import ClientOptions
 from export.client import connect
 from export.ctranslate2 import directory
-from export.scoring.parses import describe
+from export.scoring.parses import describe_faults
 from export.scoring.parses import mend_trees
 
 WINDOW = 2048  # Lines that are sorted together.
@@ -34,61 +43,73 @@ BYTES_A_TOKEN = 4  # About what a piece of European text has.
 MAX_ROWS = BATCH_SIZES[-1]
 
 
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What translates: one of both."""
+
+    export_dir: pathlib.Path | None = option(None, **EXPORT_DIR)
+    server: str | None = option(
+        None, "a running TF Serving", metavar="HOST:PORT"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslatorOptions:
+    """What translates, and how much at a time.
+
+    Raises:
+        UserError: If that is nothing.
+    """
+
+    model: ModelOptions = one_of()
+    client: ClientOptions = part("with --server")
+    batch_tokens: int = option(
+        1024, "source tokens at a time, one counted as four bytes", int
+    )
+
+    def __post_init__(self):
+        if self.batch_tokens < 1:
+            raise UserError(
+                "--batch-tokens must be 1 or more. "
+                f"Received: {self.batch_tokens}"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslateOptions(TranslatorOptions):
+    """What `python -m export.translate` can be asked."""
+
+    input: pathlib.Path | None = option(
+        None, "text (default: standard input)", kind=pathlib.Path
+    )
+    output: pathlib.Path | None = option(
+        None, "translations (default: standard output)", kind=pathlib.Path
+    )
+    trees: bool = option(
+        False,
+        "of a parsing model: write trees in Penn Treebank form; malformed "
+        "ones are mended, and counted on standard error",
+    )
+
+
+def parse_options(argv: list[str] | None = None) -> TranslateOptions:
     parser = argparse.ArgumentParser(
         prog="python -m export.translate",
         description=__doc__,
     )
-    add_export_arguments(parser)
-    parser.add_argument(
-        "--input", type=pathlib.Path, help="text (default: standard input)"
-    )
-    parser.add_argument(
-        "--output",
-        type=pathlib.Path,
-        help="translations (default: standard output)",
-    )
-    parser.add_argument(
-        "--trees",
-        action="store_true",
-        help="of a parsing model: write trees in Penn Treebank form; "
-        "malformed ones are mended, and counted on standard error",
-    )
-    return parser.parse_args(argv)
+    add_options(parser, TranslateOptions)
+    return read_options(parser.parse_args(argv), TranslateOptions)
 
 
-def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--export-dir",
-        type=pathlib.Path,
-        help="folder that `python -m export` wrote; the newest version is used",
-    )
-    where.add_argument(
-        "--server", metavar="HOST:PORT", help="a running TF Serving"
-    )
-    add_server_arguments(parser)
-    parser.add_argument(
-        "--batch-tokens",
-        type=int,
-        default=1024,
-        help="source tokens at a time, one counted as four bytes (default: "
-        "%(default)s)",
-    )
-
-
-def load(args: argparse.Namespace) -> Callable:
-    """Returns the translate function of what `args` names."""
-    if args.batch_tokens < 1:
-        raise UserError(
-            f"--batch-tokens must be 1 or more. Received: {args.batch_tokens}"
-        )
-    if args.server:
-        return connect(args)
-    folder = newest_version(args.export_dir, saved_model.FILE, directory.FILE)
-    if (folder / directory.FILE).exists():
-        return directory.load_translate(args.export_dir)
-    return saved_model.load_translate(args.export_dir)
+def load(options: TranslatorOptions) -> Callable:
+    """Returns a function that translates a batch."""
+    if options.model.server:
+        return connect(options.model.server, options.client)
+    export_dir = options.model.export_dir
+    folder = find_version(export_dir, SAVED_MODEL, directory.MODEL_FILE)
+    if (folder / directory.MODEL_FILE).exists():
+        return directory.load_translate(export_dir)
+    return saved_model.load_translate(export_dir)
 
 
 def translate_lines(
@@ -111,14 +132,16 @@ def translate_lines(
         A translation for each sentence, in order, without line ends.
     """
     lines = iter(lines)
-    max_rows = MAX_ROWS if isinstance(translate, Client) else WINDOW
+    if isinstance(translate, Client):
+        max_rows, translate_all = MAX_ROWS, translate.map
+    else:
+        max_rows, translate_all = WINDOW, functools.partial(map, translate)
     while window := list(itertools.islice(lines, WINDOW)):
         window = [line.rstrip(b"\r\n") for line in window]
         translations = [b""] * len(window)
         batches = list(cut_batches(window, batch_tokens, max_rows))
         texts = ([window[i] for i in places] for places in batches)
-        all_outputs = translate_batches(translate, texts)
-        for places, outputs in zip(batches, all_outputs, strict=True):
+        for places, outputs in zip(batches, translate_all(texts), strict=True):
             counts["lines"] += len(places)
             counts["truncated"] += int(outputs["truncated"].numpy().sum())
             for i, text in zip(
@@ -154,13 +177,6 @@ def without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
     yield from lines
 
 
-def translate_batches(translate: Callable, batches: Iterable) -> Iterator:
-    """Yields the outputs of batches in order; a server gets several at once."""
-    if isinstance(translate, Client):
-        return translate.map(batches)
-    return map(translate, batches)
-
-
 def show_progress(translations: Iterable[bytes]) -> Iterator[bytes]:
     """Counts on the terminal; passes everything on."""
     if not sys.stderr.isatty():
@@ -188,49 +204,48 @@ def tell_truncated(counts: collections.Counter) -> None:
         )
 
 
-def check_output(args: argparse.Namespace) -> None:
+def check_output(options: TranslateOptions) -> None:
     if (
-        args.input
-        and args.output
-        and args.output.exists()
-        and args.output.samefile(args.input)
+        options.input
+        and options.output
+        and options.output.exists()
+        and options.output.samefile(options.input)
     ):
         raise UserError(
             "--output must be another file than --input. "
-            f"Received: {args.output}"
+            f"Received: {options.output}"
         )
 
 
-def run(args: argparse.Namespace) -> None:
+def run(options: TranslateOptions) -> None:
     with contextlib.ExitStack() as stack:
         source, output = sys.stdin.buffer, sys.stdout.buffer
-        if args.input:
-            source = stack.enter_context(args.input.open("rb"))
-        check_output(args)
+        if options.input:
+            source = stack.enter_context(options.input.open("rb"))
+        check_output(options)
         source = without_mark(source)
-        translate = load(args)
-        if args.output:
-            output = stack.enter_context(args.output.open("wb"))
+        translate = load(options)
+        if options.output:
+            output = stack.enter_context(options.output.open("wb"))
         counts, faults = collections.Counter(), collections.Counter()
-        if args.trees:
+        if options.trees:
             source, sentences = itertools.tee(source)
         translations = translate_lines(
-            translate, source, args.batch_tokens, counts
+            translate, source, options.batch_tokens, counts
         )
-        if args.trees:
+        if options.trees:
             translations = mend_trees(sentences, translations, faults)
         for translation in show_progress(translations):
             output.write(translation + b"\n")
         output.flush()
     tell_truncated(counts)
-    if args.trees:
-        print(describe(faults), file=sys.stderr)
+    if options.trees:
+        print(describe_faults(faults), file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
     with exit_on_user_error():
-        run(args)
+        run(parse_options(argv))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from tensorflow.core.framework import node_def_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
+from export.bundle.layout import SAVED_MODEL
+
 # The server links TensorFlow's own ops, but for those that call Python, and
 # those of tensorflow-text; these are the ones that our tokenizer is made of.
 TEXT_OPS = {
@@ -30,7 +32,7 @@ def read_meta_graph(folder: pathlib.Path) -> meta_graph_pb2.MetaGraphDef:
         OSError: If there is none.
     """
     model = saved_model_pb2.SavedModel()
-    model.ParseFromString((folder / "saved_model.pb").read_bytes())
+    model.ParseFromString((folder / SAVED_MODEL).read_bytes())
     (meta_graph,) = model.meta_graphs
     return meta_graph
 
@@ -58,8 +60,8 @@ def nodes_in(meta_graph) -> Iterator[node_def_pb2.NodeDef]:
 
 def used_ops(meta_graph) -> set[str]:
     """Returns the names of the ops of a graph, without its own functions."""
-    own = {function.signature.name for function in functions_in(meta_graph)}
-    return {node.op for node in nodes_in(meta_graph)} - own
+    functions = {f.signature.name for f in functions_in(meta_graph)}
+    return {node.op for node in nodes_in(meta_graph)} - functions
 
 
 def foreign_ops(meta_graph) -> set[str]:

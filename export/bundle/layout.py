@@ -13,6 +13,7 @@ requests, and leaves everything else alone.
 import hashlib
 import pathlib
 
+SAVED_MODEL = "saved_model.pb"
 EXTRA = "assets.extra"
 BUNDLE = f"{EXTRA}/bundle.json"
 WARMUP = f"{EXTRA}/tf_serving_warmup_requests"
@@ -26,28 +27,6 @@ SERVER_FILES = (
 )
 # What cannot name its own digest, and what `export.evaluate` writes later.
 UNLISTED = (BUNDLE, SCORES)
-
-
-def versions(export_dir: pathlib.Path) -> list[int]:
-    """Returns the numbers of the versions in an export, ascending."""
-    return sorted(
-        int(path.parent.name)
-        for path in export_dir.glob("*/saved_model.pb")
-        if path.parent.name.isdecimal()
-    )
-
-
-def refusal(export_dir: pathlib.Path) -> str:
-    """Says why there is no version of a SavedModel in a folder."""
-    if any(export_dir.glob("*/model.bin")):
-        return (
-            "--export-dir must hold a SavedModel. "
-            f"Received: {export_dir}, of the format ctranslate2"
-        )
-    return (
-        "--export-dir must be a folder that `python -m export` wrote. "
-        f"Received: {export_dir}"
-    )
 
 
 def list_files(folder: pathlib.Path) -> dict[str, dict]:

@@ -14,12 +14,13 @@ from collections.abc import Iterator
 
 import numpy as np
 from google.protobuf import text_format
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+from tensorflow_serving.apis.predict_pb2 import PredictResponse
 
-from export.bundle.predict_messages import PredictRequest
-from export.bundle.predict_messages import PredictResponse
 from export.bundle.predict_messages import add_tensors
 from export.bundle.predict_messages import make_request
 from export.bundle.predict_messages import read_tensors
+from export.bundle.predict_messages import serialize
 
 # Scores agree to some 1e-5 from one machine to the next.
 DECIMALS = 4
@@ -123,7 +124,7 @@ def write_grpc(folder: pathlib.Path, model_name: str, sample: Sample) -> None:
     response = PredictResponse()
     add_tensors(response.outputs, sample.outputs)
     stem = folder / sample.name
-    stem.with_suffix(".pb").write_bytes(request.SerializeToString())
+    stem.with_suffix(".pb").write_bytes(serialize(request))
     for suffix, message in ((".txt", request), (".answer.txt", response)):
         text = text_format.MessageToString(message, as_utf8=True)
         stem.with_suffix(suffix).write_text(text, encoding="utf-8")

@@ -10,13 +10,13 @@ import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
-from export.bundle.versions import newest_version
+from export.bundle.layout import SAVED_MODEL
+from export.bundle.versions import find_version
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer import Transformer
 
 SIGNATURE = "serving_default"
-FILE = "saved_model.pb"
 
 
 def load_run(
@@ -97,7 +97,7 @@ def load_translate(export_dir: pathlib.Path) -> Callable:
     Raises:
         UserError: If there is none, or if it is damaged.
     """
-    loaded = load_version(newest_version(export_dir, FILE))
+    loaded = load_version(find_version(export_dir, SAVED_MODEL))
     translate = loaded.signatures[SIGNATURE]
 
     def call(text):

@@ -9,7 +9,9 @@ import re
 from command_line.errors import UserError
 from export.bundle.layout import SAMPLES
 from export.bundle.layout import SERVER_FILES
-from export.bundle.warmup import BATCH_SIZES
+
+# Of requests, in rows: what the server takes, and is warmed up for.
+BATCH_SIZES = (1, 8, 32)
 
 MODELS = """\
 # tensorflow_model_server --model_config_file=models.config
@@ -123,14 +125,14 @@ def choose_name(export_dir: pathlib.Path, given: str | None) -> str:
             f"Received: {name!r}"
         )
     path = export_dir / "models.config"
-    there = re.findall(
+    names = re.findall(
         r"""^\s*name:\s*["'](.*)["']""",
         path.read_text(encoding="utf-8") if path.exists() else "",
         re.MULTILINE,
     )
-    if there and name not in there:
+    if names and name not in names:
         raise UserError(
-            f"--model-name must be {' or '.join(there)}, as in {path}. "
+            f"--model-name must be {' or '.join(names)}, as in {path}. "
             f"Received: {name}"
         )
     return name
@@ -152,6 +154,6 @@ def write_server_files(export_dir: pathlib.Path, name: str) -> None:
     for file_name in SERVER_FILES:
         path = export_dir / file_name
         if not path.exists():
-            beside = export_dir / f".{file_name}.part"
-            beside.write_text(texts[file_name], encoding="utf-8")
-            beside.replace(path)
+            part = export_dir / f".{file_name}.part"
+            part.write_text(texts[file_name], encoding="utf-8")
+            part.replace(path)

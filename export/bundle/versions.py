@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from command_line.errors import UserError
 from export.bundle.layout import SCORES
 from export.bundle.layout import SERVER_FILES
-from export.bundle.layout import refusal
+
+# Of the option whose value `find_version` is given.
+EXPORT_DIR = {
+    "help": "folder that `python -m export` wrote; the newest version is used",
+    "kind": pathlib.Path,
+}
 
 
 @contextlib.contextmanager
@@ -54,13 +59,13 @@ def new_version(
                     "--export-dir must be a folder for one format. "
                     f"Received: {export_dir}, and {other} has no {file}"
                 )
-        beside = export_dir / f".{version}.part"
-        beside.mkdir()
+        part = export_dir / f".{version}.part"
+        part.mkdir()
         try:
-            yield folder, beside
-            beside.rename(folder)
+            yield folder, part
+            part.rename(folder)
         except BaseException:
-            shutil.rmtree(beside)
+            shutil.rmtree(part)
             raise
 
 
@@ -95,20 +100,47 @@ def locked(folder: pathlib.Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def newest_version(export_dir: pathlib.Path, *files: str) -> pathlib.Path:
-    """Returns the folder of the newest version that has one of `files`.
+def find_version(
+    export_dir: pathlib.Path, *files: str, version: int | None = None
+) -> pathlib.Path:
+    """Returns the folder of a version.
+
+    Args:
+        export_dir: Folder of the versions.
+        *files: Names of the files by which the formats are known.
+        version: Int, which one; `None` takes the newest.
 
     Raises:
-        UserError: If there is none.
+        UserError: If there is none, or not that one.
     """
-    versions = [
-        folder
+    folders = {
+        int(folder.name): folder
         for folder in find_versions(export_dir)
         if any((folder / file).exists() for file in files)
-    ]
-    if not versions:
-        raise UserError(refusal(export_dir))
-    return max(versions, key=lambda folder: int(folder.name))
+    }
+    if not folders:
+        raise no_version(export_dir)
+    if version is None:
+        version = max(folders)
+    if version not in folders:
+        raise UserError(
+            f"--version must be one of {', '.join(map(str, sorted(folders)))}. "
+            f"Received: {version}"
+        )
+    return folders[version]
+
+
+def no_version(export_dir: pathlib.Path) -> UserError:
+    """Says why there is no version in a folder."""
+    if any(export_dir.glob("*/model.bin")):
+        return UserError(
+            "--export-dir must hold a SavedModel. "
+            f"Received: {export_dir}, of the format ctranslate2"
+        )
+    return UserError(
+        "--export-dir must be a folder that `python -m export` wrote. "
+        f"Received: {export_dir}"
+    )
 
 
 def find_versions(export_dir: pathlib.Path) -> list[pathlib.Path]:

@@ -12,15 +12,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from export.bundle.predict_messages import PredictionLog
 from export.bundle.predict_messages import make_request
+from export.bundle.predict_messages import serialize
+from export.bundle.server_files import BATCH_SIZES
 
 # In tokens, with the end symbol; none is beyond what the model takes.
 LENGTHS = {"short": 8, "medium": 32, "long": 128}
 # XLA compiles anew for each power of two.
 COMPILED_LENGTHS = tuple(2**i for i in range(2, 11))
-BATCH_SIZES = (1, 8, 32)
 # Of all rows of a request: a version should not take minutes to load on a CPU.
 MAX_TOKENS = 1024
 MAX_RECORDS = 1000  # The server refuses more.
@@ -154,7 +155,7 @@ def write_warmup(path: pathlib.Path, requests: Iterable) -> None:
         for request in requests:
             log = PredictionLog()
             log.predict_log.request.CopyFrom(request)
-            writer.write(log.SerializeToString())
+            writer.write(serialize(log))
 
 
 def read_warmup(path: pathlib.Path) -> Iterator:

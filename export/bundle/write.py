@@ -13,7 +13,6 @@ from export.bundle import layout
 from export.bundle.graph import read_meta_graph
 from export.bundle.graph import served_signatures
 from export.bundle.samples import write_samples
-from export.bundle.saved_model import FILE
 from export.bundle.saved_model import read_arguments
 from export.bundle.server_files import write_server_files
 from export.bundle.versions import new_version
@@ -52,14 +51,14 @@ def write_version(
         UserError: If the version is there already, or if another export writes
             into the same folder.
     """
-    with new_version(export_dir, FILE, version) as (folder, beside):
+    with new_version(export_dir, layout.SAVED_MODEL, version) as (folder, part):
         tf.saved_model.save(
-            translator, str(beside), signatures=translator.signatures
+            translator, str(part), signatures=translator.signatures
         )
-        write_extras(translator, beside, model_name)
-        description = describe(translator, run_dir, model_name, beside)
+        write_extras(translator, part, model_name)
+        description = describe(translator, run_dir, model_name, part)
         text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
-        (beside / layout.BUNDLE).write_text(text, encoding="utf-8")
+        (part / layout.BUNDLE).write_text(text, encoding="utf-8")
         write_server_files(export_dir, model_name)
     return folder
 

@@ -27,15 +27,15 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
+from export.bundle.versions import find_version
 from export.bundle.versions import new_version
-from export.bundle.versions import newest_version
 from export.ctranslate2.spec import make_spec
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.graph_search import BEGIN_ID
 
-FILE = "model.bin"
+MODEL_FILE = "model.bin"
 TOKENIZER_FILE = "tokenizer.model"
 SETTINGS_FILE = "search.json"
 END = "</s>"
@@ -95,12 +95,12 @@ def write_ctranslate2(
     length = search["max_target_length"]
     spec = make_spec(transformer, [*pieces, *padded], length)
 
-    with new_version(export_dir, FILE, version) as (folder, beside):
+    with new_version(export_dir, MODEL_FILE, version) as (folder, part):
         spec.validate()
         spec.optimize(quantization=precision)
-        spec.save(str(beside))
-        (beside / TOKENIZER_FILE).write_bytes(model_proto)
-        (beside / SETTINGS_FILE).write_text(json.dumps(search, indent=2))
+        spec.save(str(part))
+        (part / TOKENIZER_FILE).write_bytes(model_proto)
+        (part / SETTINGS_FILE).write_text(json.dumps(search, indent=2))
     return folder
 
 
@@ -128,7 +128,7 @@ def load_translate(export_dir: pathlib.Path) -> Callable:
         UserError: If there is none, or it is damaged, or CTranslate2 is not
             installed.
     """
-    folder = newest_version(export_dir, FILE)
+    folder = find_version(export_dir, MODEL_FILE)
     with refuse_damage(folder):
         return CTranslate2Translator(folder)
 

@@ -23,13 +23,12 @@ def make_spec(transformer: Transformer, vocabulary: list[str], length: int):
     """
     import ctranslate2  # Optional, so not before it is needed.
 
+    architecture = transformer.architecture
     stack = {
-        "num_layers": transformer.architecture.num_layers,
-        "num_heads": transformer.architecture.num_heads,
-        "pre_norm": transformer.architecture.norm == "pre",
-        "head_dim": max(
-            transformer.architecture.key_dim, transformer.architecture.value_dim
-        ),
+        "num_layers": architecture.num_layers,
+        "num_heads": architecture.num_heads,
+        "pre_norm": architecture.norm == "pre",
+        "head_dim": max(architecture.key_dim, architecture.value_dim),
     }
     spec = ctranslate2.specs.TransformerSpec(
         ctranslate2.specs.TransformerEncoderSpec(**stack),
@@ -37,20 +36,7 @@ def make_spec(transformer: Transformer, vocabulary: list[str], length: int):
     )
     spec.register_source_vocabulary(vocabulary)
     spec.register_target_vocabulary(vocabulary)
-    table = to_numpy(transformer.embedding.embeddings)
-    nothing = keras.ops.zeros((1, length, transformer.architecture.hidden_dim))
-    positions = to_numpy(transformer.position_encoding(nothing)[0])
-    for part, layer in (
-        (spec.encoder, transformer.encoder),
-        (spec.decoder, transformer.decoder),
-    ):
-        part.position_encodings.encodings = positions
-        if transformer.architecture.norm == "pre":
-            fill_normalization(part.layer_norm, layer.normalization)
-    # Three uses of one matrix; the file holds it once.
-    spec.encoder.embeddings[0].weight = table
-    spec.decoder.embeddings.weight = table
-    spec.decoder.projection.weight = table
+    fill_embeddings(spec, transformer, length)
     for part, layer in zip(
         spec.encoder.layer, transformer.encoder.layers, strict=True
     ):
@@ -68,6 +54,24 @@ def make_spec(transformer: Transformer, vocabulary: list[str], length: int):
     last = transformer.decoder.layers[-1].feed_forward_residual
     spec.config.layer_norm_epsilon = last.normalization.epsilon
     return spec
+
+
+def fill_embeddings(spec, transformer, length):
+    """Fills in what stands before the layers, and behind them."""
+    nothing = keras.ops.zeros((1, length, transformer.architecture.hidden_dim))
+    positions = to_numpy(transformer.position_encoding(nothing)[0])
+    for part, stack in (
+        (spec.encoder, transformer.encoder),
+        (spec.decoder, transformer.decoder),
+    ):
+        part.position_encodings.encodings = positions
+        if transformer.architecture.norm == "pre":
+            fill_normalization(part.layer_norm, stack.normalization)
+    # Three uses of one matrix; the file holds it once.
+    table = to_numpy(transformer.embedding.embeddings)
+    spec.encoder.embeddings[0].weight = table
+    spec.decoder.embeddings.weight = table
+    spec.decoder.projection.weight = table
 
 
 def fill_self_attention(spec, attention):

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from export.model.explanations import stack_scores
-from export.model.options import with_equal_rows
+from export.model.request_checks import with_equal_rows
+from export.model.search import SearchSettings
 from export.model.text_model import TextModel
 from export.model.text_model import strings
 from keras_transformer.masks import PADDING_ID
@@ -26,8 +27,31 @@ class Taught(NamedTuple):
     decoder_scores: tuple  # A pair a layer: to the target, to the source.
 
 
-class Teacher(TextModel):
-    """Runs a Transformer on pairs, as in training: targets are given."""
+class Teacher(tf.Module):
+    """Runs a Transformer on pairs, as in training: targets are given.
+
+    Args:
+        model: The `TextModel`.
+        settings: Whose length penalty scores, and whose layer aligns.
+
+    Raises:
+        ValueError: If there is no layer `settings.align_layer`.
+    """
+
+    def __init__(self, model: TextModel, settings: SearchSettings):
+        super().__init__(name="teacher")
+        self._model = model
+        self._length_penalty = settings.length_penalty
+        layers = model.transformer.architecture.num_layers
+        layer = settings.align_layer
+        if layer is None:
+            layer = max(0, layers - 2)
+        if not -layers <= layer < layers:
+            raise ValueError(
+                f"`align_layer` must be between {-layers} and {layers - 1}. "
+                f"Received: align_layer={layer}"
+            )
+        self._align_layer = layer
 
     @tf.function(
         input_signature=[strings("source"), strings("target")], autograph=False
@@ -51,7 +75,7 @@ class Teacher(TextModel):
         return {
             "log_probability": tf.reduce_sum(found, axis=1),
             "token_log_probabilities": found,
-            "tokens": self._pieces(taught.labels),
+            "tokens": self._model.pieces(taught.labels),
             "truncated": taught.source_truncated | taught.target_truncated,
         }
 
@@ -74,10 +98,7 @@ class Teacher(TextModel):
             bool `(B,)`: whether source or target was cut at the model's limit.
         """
         taught = self._teach(source, target)
-        layer = self._settings.align_layer
-        if layer is None:
-            layer = max(0, len(taught.decoder_scores) - 2)
-        _, attention = taught.decoder_scores[layer]
+        _, attention = taught.decoder_scores[self._align_layer]
         attention = tf.reduce_mean(tf.cast(attention, tf.float32), axis=1)
         real = padding_mask(taught.labels)
         attention = tf.where(real[:, :, None], attention, 0.0)
@@ -85,8 +106,8 @@ class Teacher(TextModel):
         return {
             "attention": attention,
             "alignment": tf.where(real, places, -1),
-            "source_tokens": self._pieces(taught.source_ids),
-            "target_tokens": self._pieces(taught.labels),
+            "source_tokens": self._model.pieces(taught.source_ids),
+            "target_tokens": self._model.pieces(taught.labels),
             "truncated": taught.source_truncated | taught.target_truncated,
         }
 
@@ -116,19 +137,19 @@ class Teacher(TextModel):
             text's end come zeros and `""`.
         """
         taught = self._teach(source, target)
-        own, memory = zip(*taught.decoder_scores, strict=True)
+        to_target, to_source = zip(*taught.decoder_scores, strict=True)
         found = self._log_probabilities(taught)
         real = padding_mask(taught.labels)
         length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
-        penalty = length_penalty_of(length, self._settings.length_penalty)
+        penalty = length_penalty_of(length, self._length_penalty)
         return {
             "encoder_attention": stack_scores(
                 taught.encoder_scores, padding_mask(taught.source_ids)
             ),
-            "decoder_attention": stack_scores(own, real),
-            "encoder_decoder_attention": stack_scores(memory, real),
-            "source_tokens": self._pieces(taught.source_ids),
-            "target_tokens": self._pieces(taught.labels),
+            "decoder_attention": stack_scores(to_target, real),
+            "encoder_decoder_attention": stack_scores(to_source, real),
+            "source_tokens": self._model.pieces(taught.source_ids),
+            "target_tokens": self._model.pieces(taught.labels),
             "token_log_probabilities": found,
             "score": tf.reduce_sum(found, axis=1) / penalty,
             "target_truncated": taught.target_truncated,
@@ -136,7 +157,7 @@ class Teacher(TextModel):
 
     def _log_probabilities(self, taught):
         """Returns that of each label, `(B, T)`, and 0 of padding."""
-        logits = self._transformer().embedding(taught.states, reverse=True)
+        logits = self._model.transformer.embedding(taught.states, reverse=True)
         logits = tf.cast(logits, tf.float32)
         found = -tf.nn.sparse_softmax_cross_entropy_with_logits(
             taught.labels, logits
@@ -146,9 +167,9 @@ class Teacher(TextModel):
     def _teach(self, source, target):
         """Runs the model on pairs."""
         source, target = with_equal_rows(source=source, target=target)
-        transformer = self._transformer()
-        source_ids, _, source_truncated = self._tokenize(source)
-        labels, _, target_truncated = self._tokenize(target)
+        transformer = self._model.transformer
+        source_ids, _, source_truncated = self._model.tokenize(source)
+        labels, _, target_truncated = self._model.tokenize(target)
         begin = tf.fill([tf.shape(labels)[0], 1], BEGIN_ID)
         target_ids = tf.concat([begin, labels[:, :-1]], axis=1)
         target_ids = tf.where(padding_mask(labels), target_ids, PADDING_ID)

@@ -2,7 +2,6 @@
 
 import tensorflow as tf
 
-from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
 from keras_transformer.masks import PADDING_ID
@@ -26,80 +25,56 @@ class TextModel(tf.Module):
         transformer: A built `Transformer`. Texts are cut at its
             `sequence_length`, the longest it was trained on.
         model_proto: Bytes, the SentencePiece model.
-        settings: How to search and align.
+
+    Attributes:
+        tokenizer: The `SubwordTokenizer`.
+        transformer: What was given.
 
     Raises:
-        ValueError: If the vocabulary of the tokenizer exceeds the model's, or
-            if there is no layer `settings.align_layer`.
+        ValueError: If the vocabulary of the tokenizer exceeds the model's.
     """
 
-    def __init__(
-        self,
-        transformer: Transformer,
-        model_proto: bytes,
-        settings: SearchSettings,
-    ):
-        super().__init__(name="translator")
-        self._tokenizer = SubwordTokenizer(model_proto)
-        if self._tokenizer.vocabulary_size > transformer.vocabulary_size:
+    def __init__(self, transformer: Transformer, model_proto: bytes):
+        super().__init__(name="text_model")
+        self.tokenizer = SubwordTokenizer(model_proto)
+        if self.tokenizer.vocabulary_size > transformer.vocabulary_size:
             raise ValueError(
                 "`model_proto` may not have more pieces than the transformer. "
-                f"Received: {self._tokenizer.vocabulary_size} pieces, "
+                f"Received: {self.tokenizer.vocabulary_size} pieces, "
                 f"vocabulary_size={transformer.vocabulary_size}"
-            )
-        layer, layers = (
-            settings.align_layer,
-            transformer.architecture.num_layers,
-        )
-        if layer is not None and not -layers <= layer < layers:
-            raise ValueError(
-                f"`align_layer` must be between {-layers} and {layers - 1}. "
-                f"Received: align_layer={layer}"
             )
         self._weights = [v.value for v in transformer.weights]
         self._transformer = lambda: transformer  # Not tracked: see above.
-        self._settings = settings
 
     @property
-    def settings(self):
-        return self._settings
+    def transformer(self):
+        return self._transformer()
 
-    @property
-    def tokenizer(self):
-        return self._tokenizer
-
-    @property
-    def sequence_length(self):
-        return self._transformer().sequence_length
-
-    @property
-    def precision(self):
-        return self._transformer().dtype_policy.name
-
-    def _tokenize(self, text):
+    def tokenize(self, text):
         """Returns padded ids `(B, S)`, their lengths, and which were cut."""
-        limit = self._transformer().sequence_length
+        limit = self.transformer.sequence_length
         text = tf.strings.regex_replace(text, r"\x00", " ")  # NUL is no text.
-        ids = self._tokenizer.tokenize(text)
+        ids = self.tokenizer.tokenize(text)
         lengths = tf.cast(ids.row_lengths(), tf.int32)
-        ids = self._cut(ids[:, : limit + 1].to_tensor(PADDING_ID))
+        ids = self.cut(ids[:, : limit + 1].to_tensor(PADDING_ID))
         return ids, tf.minimum(lengths, limit), lengths > limit
 
-    def _cut(self, ids):
-        """Cuts padded ids at the limit; the end symbol is the last there."""
-        limit = self._transformer().sequence_length
+    def cut(self, ids):
+        """Cuts padded ids at the limit, where the last is the end symbol."""
+        limit = self.transformer.sequence_length
         ids = tf.pad(ids, [[0, 0], [0, 1]])[:, : limit + 1]
         goes_on = (tf.range(tf.shape(ids)[1] - 1) == limit - 1) & (
             ids[:, 1:] != PADDING_ID
         )
         return tf.where(goes_on, END_ID, ids[:, :-1])
 
-    def _detokenize(self, hypotheses):
-        """Returns the text of hypotheses, `(B, N)`."""
-        shape = tf.shape(hypotheses.ids)
-        rows = tf.reshape(hypotheses.ids, [shape[0] * shape[1], shape[2]])
-        return tf.reshape(self._tokenizer.detokenize(rows), shape[:2])
+    def detokenize(self, ids):
+        """Returns texts `(B, N)` of ids `(B, N, L)`."""
+        shape = tf.shape(ids)
+        rows = tf.reshape(ids, [shape[0] * shape[1], shape[2]])
+        return tf.reshape(self.tokenizer.detokenize(rows), shape[:2])
 
-    def _pieces(self, ids):
-        pieces = self._tokenizer.id_to_piece(ids)
+    def pieces(self, ids):
+        """Returns the pieces of padded ids, `""` of padding."""
+        pieces = self.tokenizer.id_to_piece(ids)
         return tf.where(padding_mask(ids), pieces, "")

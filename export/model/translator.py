@@ -3,18 +3,20 @@
 import tensorflow as tf
 
 from export.model.explanations import describe_trace
-from export.model.options import check_options
-from export.model.options import describe_errors
-from export.model.options import with_equal_rows
+from export.model.request_checks import describe_errors
+from export.model.request_checks import with_checked_options
+from export.model.request_checks import with_equal_rows
 from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.search import is_empty
 from export.model.teacher import Teacher
+from export.model.text_model import TextModel
 from export.model.text_model import strings
 from keras_transformer import Transformer
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_search import END_ID
+from keras_transformer.search.graph_search import Hypotheses
 from keras_transformer.search.graph_search import longest_of
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 
@@ -23,7 +25,7 @@ def scalar(name, dtype=tf.int32):
     return tf.TensorSpec([], dtype, name=name)
 
 
-class Translator(Teacher):
+class Translator(tf.Module):
     """A Transformer, its tokenizer and beam search as `tf.function`s.
 
     Strings are UTF-8. A text without any token gives `""` with score 0, and
@@ -53,11 +55,20 @@ class Translator(Teacher):
         model_proto: bytes,
         settings: SearchSettings,
     ):
-        super().__init__(transformer, model_proto, settings)
+        super().__init__(name="translator")
+        self._model = TextModel(transformer, model_proto)
+        self.settings = settings
+        self.tokenizer = self._model.tokenizer
+        self.sequence_length = transformer.sequence_length
+        self.precision = transformer.dtype_policy.name
         self._search = Search(
             transformer, self.tokenizer.vocabulary_size, settings
         )
         self.translate_nbest = self._make_nbest()
+        self._teacher = Teacher(self._model, settings)
+        self.score = self._teacher.score
+        self.align = self._teacher.align
+        self.explain = self._teacher.explain
 
     @property
     def signatures(self):
@@ -85,7 +96,7 @@ class Translator(Teacher):
             the log-probability over the length penalty; and `"truncated"`,
             bool `(B,)`: whether source or translation was cut at its limit.
         """
-        return self._translate(text, self._settings.beam_size)
+        return self._translate(text, self.settings.beam_size)
 
     @tf.function(input_signature=[strings("text")], autograph=False)
     def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -93,21 +104,24 @@ class Translator(Teacher):
         return self._translate(text, 1)
 
     def _translate(self, text, beam_size):
-        source_ids, lengths, cut = self._tokenize(text)
-        search = self._search.padded if self._settings.xla else self._search
-        best = search(source_ids, lengths, beam_size)
-        empty = is_empty(lengths)
+        source_ids, lengths, cut = self._model.tokenize(text)
+        search = self._search.padded if self.settings.xla else self._search
+        found = search(source_ids, lengths, beam_size)
+        return self._describe(blank_out(found, lengths, cut))
+
+    def _describe(self, found):
+        """Returns the outputs that tell the best translation of each text."""
         return {
-            "translation": tf.where(empty, "", self._detokenize(best)[:, 0]),
-            "score": tf.where(empty, 0.0, best.scores[:, 0]),
-            "truncated": cut | (best.truncated[:, 0] & ~empty),
+            "translation": self._model.detokenize(found.ids)[:, 0],
+            "score": found.scores[:, 0],
+            "truncated": found.truncated[:, 0],
         }
 
     def _make_nbest(self):
         """Makes `translate_nbest`; its defaults become the signature's."""
-        beams = tf.constant(self._settings.beam_size)
-        alpha = tf.constant(self._settings.length_penalty, tf.float32)
-        extra = tf.constant(self._settings.max_extra_length)
+        beams = tf.constant(self.settings.beam_size)
+        alpha = tf.constant(self.settings.length_penalty, tf.float32)
+        extra = tf.constant(self.settings.max_extra_length)
 
         @tf.function(
             input_signature=[
@@ -136,29 +150,20 @@ class Translator(Teacher):
                 `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
                 False there is no further translation.
             """
-            with tf.control_dependencies(
-                check_options(beam_size, length_penalty, max_extra_length)
-            ):
-                # Nothing else may fail before the check.
-                text, beam_size = tf.identity(text), tf.identity(beam_size)
-            source_ids, lengths, cut = self._tokenize(text)
-            found = self._search(
-                source_ids,
-                lengths,
-                beam_size,
-                length_penalty,
-                max_extra_length,
-                num_hypotheses=beam_size,
+            text, *options = with_checked_options(
+                text, beam_size, length_penalty, max_extra_length
             )
-            empty = is_empty(lengths)[:, None]
-            valid = found.lengths > 0
-            real = valid & ~empty
+            source_ids, lengths, cut = self._model.tokenize(text)
+            found = self._search(
+                source_ids, lengths, *options, num_hypotheses=options[0]
+            )
+            told = blank_out(found, lengths, cut)
             return {
-                "translations": tf.where(real, self._detokenize(found), ""),
-                "scores": tf.where(real, found.scores, 0.0),
-                "lengths": tf.where(real, found.lengths, 0),
-                "truncated": (cut[:, None] | found.truncated) & real,
-                "valid": valid,
+                "translations": self._model.detokenize(told.ids),
+                "scores": told.scores,
+                "lengths": told.lengths,
+                "truncated": told.truncated,
+                "valid": found.lengths > 0,
             }
 
         return translate_nbest
@@ -196,28 +201,23 @@ class Translator(Teacher):
         )
         error = describe_errors(length_penalty, max_extra_length)
         wrong = error != ""
-        source_ids, lengths, cut = self._tokenize(tf.where(wrong, "", text))
-        prefix_ids, prefix_lengths, prefix_cut = self._tokenize(prefix)
+        source_ids, lengths, cut = self._model.tokenize(
+            tf.where(wrong, "", text)
+        )
+        prefix_ids, prefix_lengths, prefix_cut = self._model.tokenize(prefix)
         # Without its end symbol.
         prefix_ids = tf.where(prefix_ids == END_ID, PADDING_ID, prefix_ids)
-        best = self._search(
+        found = self._search(
             source_ids,
             lengths,
-            self._settings.beam_size,
+            self.settings.beam_size,
             tf.where(wrong, 0.0, length_penalty),
             tf.where(wrong, 0, max_extra_length),
-            prefix_ids=tf.where(
-                is_empty(lengths)[:, None], PADDING_ID, prefix_ids
-            ),
+            prefix_ids=prefix_ids,
             least=prefix_lengths,
         )
-        empty = is_empty(lengths)
-        return {
-            "translation": tf.where(empty, "", self._detokenize(best)[:, 0]),
-            "score": tf.where(empty, 0.0, best.scores[:, 0]),
-            "truncated": (cut | prefix_cut | best.truncated[:, 0]) & ~empty,
-            "error": error,
-        }
+        found = blank_out(found, lengths, cut | prefix_cut)
+        return {**self._describe(found), "error": error}
 
     @tf.function(
         input_signature=[tf.TensorSpec([None, None], tf.int32, name="ids")],
@@ -237,22 +237,22 @@ class Translator(Teacher):
             with 0, or of zeros where the source is empty; `"scores"`, float32
             `(B,)`; and `"truncated"`, bool `(B,)`, as of `translate`.
         """
-        known = (ids >= 0) & (ids < self._tokenizer.vocabulary_size)
+        known = (ids >= 0) & (ids < self.tokenizer.vocabulary_size)
         ids = tf.where(known, ids, UNKNOWN_ID)
         ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=END_ID)
         ids = tf.where(ids == PADDING_ID, END_ID, ids)
         ends = tf.cumsum(tf.cast(ids == END_ID, tf.int32), 1, exclusive=True)
         ids = tf.where(ends > 0, PADDING_ID, ids)
         cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
-        ids = self._cut(ids)
+        ids = self._model.cut(ids)
         lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
         ids = ids[:, : longest_of(lengths)]
-        best = self._search(ids, lengths, self._settings.beam_size)
-        empty = is_empty(lengths)
+        found = self._search(ids, lengths, self.settings.beam_size)
+        found = blank_out(found, lengths, cut)
         return {
-            "ids": tf.where(empty[:, None], PADDING_ID, best.ids[:, 0]),
-            "scores": tf.where(empty, 0.0, best.scores[:, 0]),
-            "truncated": cut | (best.truncated[:, 0] & ~empty),
+            "ids": found.ids[:, 0],
+            "scores": found.scores[:, 0],
+            "truncated": found.truncated[:, 0],
         }
 
     @tf.function(input_signature=[strings("text")], autograph=False)
@@ -274,11 +274,32 @@ class Translator(Teacher):
             `"penalties"`, float32 `(B, L)`, of the length that a candidate has
             in a step. What ended scores its log-probability over that.
         """
-        source_ids, lengths, _ = self._tokenize(text)
+        source_ids, lengths, _ = self._model.tokenize(text)
         trace = self._search.trace(source_ids, lengths)
         return describe_trace(
             trace,
             is_empty(lengths),
-            self._settings.length_penalty,
-            self._tokenizer.id_to_piece,
+            self.settings.length_penalty,
+            self.tokenizer.id_to_piece,
         )
+
+
+def blank_out(found: Hypotheses, lengths, cut) -> Hypotheses:
+    """Blanks what no text or no hypothesis stands behind: `""`, score 0.
+
+    Args:
+        found: What the search found, `N` a text.
+        lengths: Int32 tensor `(B,)`, tokens of each text. One without any
+            but its end symbol has no translation, whatever was found.
+        cut: Bool tensor `(B,)`, which texts were cut.
+
+    Returns:
+        `Hypotheses`, those of texts that were cut `truncated` too.
+    """
+    real = ~is_empty(lengths)[:, None] & (found.lengths > 0)
+    return Hypotheses(
+        ids=tf.where(real[:, :, None], found.ids, PADDING_ID),
+        scores=tf.where(real, found.scores, 0.0),
+        lengths=tf.where(real, found.lengths, 0),
+        truncated=(cut[:, None] | found.truncated) & real,
+    )

@@ -6,7 +6,6 @@ import pathlib
 from collections.abc import Iterable
 
 from command_line.errors import UserError
-from export.scoring import brackets
 from keras_transformer.parsing.trees import LEAF
 from keras_transformer.parsing.trees import ROOT
 from keras_transformer.parsing.trees import Tree
@@ -49,21 +48,23 @@ def load_svgling():
 
 
 def write_pictures(
-    path: pathlib.Path, pairs: Iterable[tuple[Tree, Tree]]
+    path: pathlib.Path, parses: Iterable[tuple[Tree, Tree, int, int, int]]
 ) -> None:
-    """Writes the first trees of a treebank and a model's, beside each other.
+    """Writes trees of a treebank and a model's, beside each other.
 
     Args:
         path: Path of the HTML file.
-        pairs: For each sentence, the tree that is right and the parse.
+        parses: For each sentence, the tree that is right, the parse, and how
+            many brackets match, how many the tree has, and how many the parse.
     """
-    sections = [draw_pair(*pair) for pair in list(pairs)[:PICTURES]]
+    sections = [draw_pair(*parse) for parse in parses]
     page = PAGE.format(count=len(sections), sections="\n".join(sections))
     path.write_text(page, encoding="utf-8")
 
 
-def draw_pair(gold: Tree, parse: Tree) -> str:
-    matched, in_gold, in_parse = brackets.count_brackets(gold, parse)
+def draw_pair(
+    gold: Tree, parse: Tree, matched: int, in_gold: int, in_parse: int
+) -> str:
     return SECTION.format(
         sentence=html.escape(" ".join(gold.words)),
         matched=matched,

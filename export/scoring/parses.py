@@ -41,7 +41,7 @@ def restore_counted(
     return tree
 
 
-def describe(faults: collections.Counter) -> str:
+def describe_faults(faults: collections.Counter) -> str:
     """Says in one line what was mended."""
     kinds = sorted(faults.keys() - {"parses", "malformed"})
     listed = ", ".join(f"{kind} {faults[kind]:,}" for kind in kinds)
@@ -91,5 +91,5 @@ def describe_scores(results: dict[str, object]) -> list[str]:
         f"{title:18}{results[name]:6.2f}" for name, title in titles.items()
     ]
     lines[0] += f"  {results['rules']}"
-    lines[-1] += f"  {describe(collections.Counter(results['mended']))}"
+    lines[-1] += f"  {describe_faults(collections.Counter(results['mended']))}"
     return lines

@@ -10,7 +10,7 @@ from sacrebleu.significance import PairedTest
 
 from command_line.errors import UserError
 
-SAMPLES = 1_000
+RESAMPLES = 1_000
 # The title of each score, in the order in which they are shown.
 TITLES = {
     "bleu": "BLEU",
@@ -92,19 +92,19 @@ def score_systems(
         {"metric": metric},
         [references],
         test_type="bs",
-        n_samples=SAMPLES,
+        n_samples=RESAMPLES,
     )()
     ((name, signature),) = signatures.items()
-    *others, own = scores[name]
-    result = {**with_interval(own), "signature": str(signature)}
+    *others, last = scores[name]
+    result = {**with_interval(last), "signature": str(signature)}
     for other in others:
-        difference = float(own.score - other.score)
+        difference = float(last.score - other.score)
         result["baseline"] = {
             **with_interval(other),
             "difference": difference,
             # Of equal systems sacreBLEU counts the samples that differ by
             # more than nothing, finds none, and tells a p of 0.001.
-            "p_value": float(own.p_value) if difference else 1.0,
+            "p_value": float(last.p_value) if difference else 1.0,
         }
     return result
 
@@ -116,7 +116,7 @@ def with_interval(result) -> dict:
         "confidence": {
             "low": float(result.mean - result.ci),
             "high": float(result.mean + result.ci),
-            "samples": SAMPLES,
+            "samples": RESAMPLES,
         },
     }
 
@@ -171,7 +171,7 @@ def split_compounds(line: str) -> str:
     return split.decode("utf-8")
 
 
-def describe(results: dict) -> list[str]:
+def describe_scores(results: dict) -> list[str]:
     """Returns a line for each score, and one for what it is compared with."""
     lines = []
     for name, title in TITLES.items():

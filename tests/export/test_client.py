@@ -151,7 +151,9 @@ def test_an_answer_that_is_none_is_one_line(answer, error):
         def serve_once():
             connection, _ = listener.accept()
             with connection:
-                connection.recv(1 << 16)
+                request = b""
+                while not request.endswith(b"}}"):  # The end of its JSON.
+                    request += connection.recv(1 << 16)
                 connection.sendall(b"HTTP/1.1 " + answer)
 
         thread = threading.Thread(target=serve_once)

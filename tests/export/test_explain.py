@@ -9,6 +9,12 @@ import pytest
 import tensorflow as tf
 
 from export import explain
+from export.bundle.saved_model import SIGNATURE
+from export.report.page import OF_TARGETS
+from export.report.page import best_path
+from export.report.page import describe_translation
+from export.report.page import make_notes
+from export.report.page import render
 from tests.helpers import chromium
 from tests.helpers.refusal import refusal
 from tests.helpers.requests import read_beam
@@ -27,13 +33,13 @@ def ask(export_dir):
 
 @pytest.fixture(scope="module")
 def data(ask):
-    return explain.explain(ask, TEXT.encode(), REFERENCE.encode())
+    return describe_translation(ask, TEXT.encode(), REFERENCE.encode())
 
 
 @pytest.fixture(scope="module")
 def report(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(explain.render(data), encoding="utf-8")
+    path.write_text(render(data), encoding="utf-8")
     return path
 
 
@@ -59,7 +65,7 @@ def spread(page, report, data, tmp_path):
         weights, shape
     ).tolist()
     path = tmp_path / "spread.html"
-    path.write_text(explain.render(data), encoding="utf-8")
+    path.write_text(render(data), encoding="utf-8")
     page.open(path)
     yield page
     page.open(report)
@@ -121,7 +127,7 @@ def test_the_page_has_what_the_export_says(ask, data):
     assert np.shape(data["encoder_attention"])[:2] == (2, 2)
     for target in data["targets"]:
         outputs = ask("explain", source=TEXT, target=target["text"])
-        for name in explain.OF_TARGETS:
+        for name in OF_TARGETS:
             np.testing.assert_allclose(target[name], outputs[name], atol=6e-5)
         assert target["score"] == pytest.approx(outputs["score"], abs=6e-5)
     beam = ask("explain_beam", text=TEXT)
@@ -130,7 +136,7 @@ def test_the_page_has_what_the_export_says(ask, data):
 
 def test_notes_say_what_is_not_as_it_seems(ask):
     beam = ask("explain_beam", text=SENTENCES[0])
-    path = explain.best_path(beam)
+    path = best_path(beam)
     pieces = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
 
     def notes(found, pieces, target_truncated=False):
@@ -139,7 +145,7 @@ def test_notes_say_what_is_not_as_it_seems(ask):
             "target_tokens": np.array(pieces, object),
             "target_truncated": target_truncated,
         }
-        return explain.make_notes(found, beam, path, {"Translation": own})
+        return make_notes(found, beam, path, {"Translation": own})
 
     assert notes({"truncated": False}, pieces) == []
     (note,) = notes({"truncated": True}, pieces)
@@ -152,9 +158,9 @@ def test_notes_say_what_is_not_as_it_seems(ask):
 
 
 def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
-    monkeypatch.setattr(explain, "SHOWN", 3)
+    monkeypatch.setattr("export.report.page.SHOWN", 3)
 
-    found = explain.explain(ask, TEXT.encode(), REFERENCE.encode())
+    found = describe_translation(ask, TEXT.encode(), REFERENCE.encode())
 
     assert found["source"]["tokens"] == data["source"]["tokens"][:3]
     assert found["source"]["pieces"] == len(data["source"]["tokens"])
@@ -183,10 +189,10 @@ def test_targets_that_are_cut_are_told(ask):
     def answer(name, **texts):
         """Translates into what is longer than the model takes."""
         outputs = ask(name, **texts)
-        changed = {"translation": long} if name == explain.SIGNATURE else {}
+        changed = {"translation": long} if name == SIGNATURE else {}
         return {**outputs, **changed}
 
-    notes = explain.explain(answer, TEXT.encode(), long)["notes"]
+    notes = describe_translation(answer, TEXT.encode(), long)["notes"]
 
     for name in ("Translation", "Reference"):
         assert sum(note.startswith(f"{name}: the text is") for note in notes)
@@ -237,7 +243,7 @@ def test_refuses_what_is_no_export_that_explains(tmp_path, capsys):
 
 
 def test_bytes_that_are_no_text_are_drawn(ask):
-    data = explain.explain(ask, b"A \xff dog")
+    data = describe_translation(ask, b"A \xff dog")
 
     json.loads(json.dumps(data)).pop("source")
     assert "\ufffd" in data["source"]["text"]
@@ -266,7 +272,7 @@ def test_the_summary_is_of_whole_texts(page, data, report, tmp_path):
     for target in data["targets"]:
         target["log_probability"] -= 100
     path = tmp_path / "long.html"
-    path.write_text(explain.render(data), encoding="utf-8")
+    path.write_text(render(data), encoding="utf-8")
     page.open(path)
     rows = page.evaluate(
         "[...document.querySelectorAll('#summary tbody tr')].map((row) =>"

@@ -88,7 +88,7 @@ def test_lines_that_were_cut_are_counted(tmp_path, monkeypatch, capsys):
         return answer([line.upper() for line in text], limit=3)
 
     for module in (evaluate, translate):
-        monkeypatch.setattr(module, "load", lambda args: cut)
+        monkeypatch.setattr(module, "load", lambda *options: cut)
     path = tmp_path / "in"
     path.write_text("four\none\nseven\n")
     (tmp_path / "short").write_text("one\n")
@@ -109,7 +109,7 @@ def test_lines_that_were_cut_are_counted(tmp_path, monkeypatch, capsys):
 
 def test_a_byte_order_mark_is_not_translated(tmp_path, monkeypatch):
     spy = Spy()
-    monkeypatch.setattr(translate, "load", lambda args: spy)
+    monkeypatch.setattr(translate, "load", lambda *options: spy)
     (tmp_path / "in").write_text("\ufeffone\n\ufefftwo\n")
     files = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
 
@@ -155,7 +155,7 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
         lines = [t if isinstance(t, bytes) else t.encode() for t in text]
         return answer(lines)
 
-    monkeypatch.setattr(evaluate, "load", lambda args: copy)
+    monkeypatch.setattr(evaluate, "load", lambda *options: copy)
     references = [SENTENCES[0].upper(), *SENTENCES[1:]]
     packed = gzip.compress("\r\n".join(SENTENCES).encode())
     (tmp_path / "source").write_bytes(packed)
@@ -190,7 +190,7 @@ def test_scores_stay_with_the_version(tmp_path, capsys, monkeypatch):
     for version in ("1", "2"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "saved_model.pb").touch()
-    monkeypatch.setattr(evaluate, "load", lambda args: Spy())
+    monkeypatch.setattr(evaluate, "load", lambda *options: Spy())
     monkeypatch.chdir(tmp_path)
     for name in ("first", "second"):
         pathlib.Path(name).write_text("A LINE OF CAPITALS\n")
@@ -215,7 +215,7 @@ def version(tmp_path, monkeypatch):
     folder = tmp_path / "export" / "1"
     folder.mkdir(parents=True)
     (folder / "saved_model.pb").touch()
-    monkeypatch.setattr(evaluate, "load", lambda args: Spy())
+    monkeypatch.setattr(evaluate, "load", lambda *options: Spy())
     return folder
 
 

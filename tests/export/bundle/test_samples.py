@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format
+from tensorflow_serving.apis import predict_pb2
 
 from export.bundle import layout
 from export.bundle.samples import differences
@@ -54,7 +55,6 @@ def test_columns_are_answered_by_columns(folder, translate):
 
 
 def test_grpc_means_the_same_to_the_server(folder, translate):
-    predict_pb2 = pytest.importorskip("tensorflow_serving.apis.predict_pb2")
     request = predict_pb2.PredictRequest.FromString(
         (folder / "grpc.pb").read_bytes()
     )

@@ -24,13 +24,8 @@ def proto(run_dir):
 
 @pytest.fixture(scope="module")
 def requests(export_dir):
-    """The requests in the file, as TF Serving's own messages."""
-    logs = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
-    path = export_dir / "1" / layout.WARMUP
-    return [
-        logs.PredictionLog.FromString(record).predict_log.request
-        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-    ]
+    """The requests in the file."""
+    return list(warmup.read_warmup(export_dir / "1" / layout.WARMUP))
 
 
 @pytest.mark.parametrize("num_tokens", [2, 8, 39])

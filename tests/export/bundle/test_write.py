@@ -14,7 +14,8 @@ import tensorflow as tf
 import keras_transformer
 from command_line.errors import UserError
 from export.bundle import layout
-from export.bundle.saved_model import FILE
+from export.bundle.layout import SAVED_MODEL
+from export.bundle.versions import find_versions
 from export.bundle.versions import new_version
 from export.bundle.write import describe
 from export.model.search import SearchSettings
@@ -93,7 +94,10 @@ def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
 
 def write(export_dir, version=None):
     """Writes a version without a model."""
-    with new_version(export_dir, FILE, version) as (folder, beside):
+    with new_version(export_dir, SAVED_MODEL, version) as (
+        folder,
+        beside,
+    ):
         (beside / "saved_model.pb").touch()
     return folder.name
 
@@ -105,7 +109,8 @@ def test_a_new_version_takes_the_next_number(tmp_path):
     assert write(export_dir, 7) == "7"
     assert write(export_dir) == "8"
     assert write(export_dir, 0) == "0"
-    assert layout.versions(export_dir) == [0, 1, 7, 8]
+    names = {path.name for path in find_versions(export_dir)}
+    assert names == {"0", "1", "7", "8"}
 
 
 def test_a_version_is_never_overwritten(tmp_path):
@@ -121,7 +126,7 @@ def test_a_version_is_never_overwritten(tmp_path):
 
 def test_an_export_that_dies_leaves_no_version(tmp_path):
     def die():
-        with new_version(tmp_path, FILE) as (_, beside):
+        with new_version(tmp_path, SAVED_MODEL) as (_, beside):
             (beside / "saved_model.pb").touch()
             raise KeyboardInterrupt
 
@@ -137,7 +142,7 @@ def test_only_what_an_export_left_is_removed(tmp_path):
     for name in (*ours, ".film.mkv.part", ".x.part"):
         (tmp_path / name).touch()
 
-    assert layout.versions(tmp_path) == []
+    assert find_versions(tmp_path) == []
     # No number, so the server does not look.
     assert not any(name.isdecimal() for name in names_in(tmp_path))
     assert write(tmp_path, 3) == "3"
@@ -145,7 +150,7 @@ def test_only_what_an_export_left_is_removed(tmp_path):
 
 
 def test_two_exports_do_not_meet(tmp_path):
-    with new_version(tmp_path, FILE) as (_, beside):
+    with new_version(tmp_path, SAVED_MODEL) as (_, beside):
         (beside / "saved_model.pb").touch()
         with pytest.raises(UserError, match="another process is writing to"):
             write(tmp_path)

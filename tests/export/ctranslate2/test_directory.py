@@ -137,7 +137,7 @@ def test_tokenizes_as_the_savedmodel_does(run_dir, tmp_path):
 
     sources, cut = translator._tokenize(text)
 
-    expected = load_run(run_dir, SETTINGS)._tokenize(tf.constant(text))
+    expected = load_run(run_dir, SETTINGS)._model.tokenize(tf.constant(text))
     ids = [translator._tokenizer.piece_to_id(source) for source in sources]
     padded = keras.utils.pad_sequences(ids, padding="post")
     np.testing.assert_array_equal(padded, expected[0])

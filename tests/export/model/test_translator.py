@@ -110,8 +110,8 @@ def test_all_loaders_give_the_same_translations(run_dir, export_dir, translate):
 def test_a_naive_export_fails_in_a_session(run_dir, tmp_path):
     """Shows that the comparison above can fail: Keras objects tracked."""
     translator = load_run(run_dir, SearchSettings(beam_size=1))
-    translator.model = translator._transformer()
-    del translator._weights
+    translator.model = translator._model.transformer
+    del translator._model._weights
     tf.saved_model.save(
         translator,
         str(tmp_path / "naive"),
@@ -205,7 +205,9 @@ def test_a_source_beyond_the_limit_is_cut_and_told(run_dir):
     long = " ".join(SENTENCES * 9)
     kept = tokenizer.tokenize([long])[:, : model.sequence_length - 1]
 
-    source_ids, lengths, cut = translator._tokenize(tf.constant([long, "a"]))
+    source_ids, lengths, cut = translator._model.tokenize(
+        tf.constant([long, "a"])
+    )
 
     assert cut.numpy().tolist() == [True, False]
     assert lengths[0] == model.sequence_length
@@ -256,13 +258,13 @@ def test_bfloat16_halves_the_weights_and_changes_scores_little(run_dir):
         load_run(run_dir, settings, precision)
         for precision in ("float32", "bfloat16")
     )
+    sizes = [
+        sum(v.shape.num_elements() * v.dtype.size for v in model._weights)
+        for model in (plain._model, half._model)
+    ]
 
-    assert {v.dtype for v in half._weights} == {tf.bfloat16}
-    assert sum(
-        v.shape.num_elements() * v.dtype.size for v in half._weights
-    ) == (
-        sum(v.shape.num_elements() * v.dtype.size for v in plain._weights) / 2
-    )
+    assert {v.dtype for v in half._model._weights} == {tf.bfloat16}
+    assert sizes[1] == sizes[0] / 2
     scores = half.score(*text)["log_probability"]
     np.testing.assert_allclose(
         scores, plain.score(*text)["log_probability"], rtol=0.03

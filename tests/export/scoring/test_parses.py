@@ -46,7 +46,7 @@ def model(request, monkeypatch):
         return answer(outputs)
 
     for module in (evaluate, translate):
-        monkeypatch.setattr(module, "load", lambda args: parse)
+        monkeypatch.setattr(module, "load", lambda *options: parse)
 
 
 def test_scores_every_sentence_and_counts_what_is_mended(trees, capsys):
@@ -211,23 +211,21 @@ def test_a_run_is_exported_as_the_paper_searched(
     path.write_text(json.dumps({"arguments": {"task": task}}))
     arguments = [f"--run-dir={tmp_path}", "--export-dir=x", *options]
 
-    args = export_command.parse_arguments(arguments)
-    export_command.fill_in(args)
+    found = export_command.fill_in(export_command.parse_options(arguments))
 
     assert (
-        args.beam_size,
-        args.length_penalty,
-        args.max_extra_length,
+        found.beam_size,
+        found.length_penalty,
+        found.max_extra_length,
     ) == search
 
 
 def test_a_run_without_arguments_is_a_translation(tmp_path):
-    args = export_command.parse_arguments(
+    options = export_command.parse_options(
         [f"--run-dir={tmp_path}", "--export-dir=x"]
     )
-    export_command.fill_in(args)
 
-    assert args.beam_size == 4
+    assert export_command.fill_in(options).beam_size == 4
 
 
 @pytest.mark.slow

@@ -213,7 +213,9 @@ def test_shows_intervals_and_the_baseline():
         }
     }
 
-    assert [" ".join(line.split()) for line in scores.describe(result)] == [
+    assert [
+        " ".join(line.split()) for line in scores.describe_scores(result)
+    ] == [
         "BLEU 30.00 (29.00 to 31.25) signature",
         "baseline 28.50 (27.50 to 29.50) difference +1.50, p = 0.002",
     ]

@@ -8,9 +8,9 @@ MAX_LENGTH_PENALTY = 10
 MAX_EXTRA_LENGTH = 1_000
 
 
-def check_options(beam_size, length_penalty, max_extra_length):
-    """Returns assertions that fail with one line."""
-    return [
+def with_checked_options(text, beam_size, length_penalty, max_extra_length):
+    """Returns the inputs; fails with one line where an option is wrong."""
+    checks = [
         tf.debugging.Assert(
             good, [f"{name} must be {wanted}. Received:", value]
         )
@@ -35,6 +35,12 @@ def check_options(beam_size, length_penalty, max_extra_length):
             ),
         )
     ]
+    # Nothing else may fail before the checks.
+    with tf.control_dependencies(checks):
+        return [
+            tf.identity(value)
+            for value in (text, beam_size, length_penalty, max_extra_length)
+        ]
 
 
 def is_length_penalty(value):

@@ -1,0 +1,56 @@
+"""`scores.json` of a version: what `export.evaluate` found, by test set."""
+
+import hashlib
+import json
+import pathlib
+
+from command_line.errors import refuse_damage
+from export.bundle.versions import locked
+
+
+def read_scores(path: pathlib.Path) -> dict:
+    """Returns what is recorded in a version.
+
+    Raises:
+        UserError: If that is damaged.
+    """
+    if not path.exists():
+        return {}
+    with refuse_damage(path):
+        return json.loads(path.read_text("utf-8"))
+
+
+def record_scores(
+    path: pathlib.Path, files: dict[str, pathlib.Path], results: dict
+) -> None:
+    """Writes scores into a version, under the name of the first file.
+
+    Args:
+        path: `scores.json` of the version.
+        files: The test set, by the names of its options.
+        results: The scores.
+    """
+    digests = {
+        name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for name, file in files.items()
+    }
+    first, *_ = files.values()
+    export_dir = path.parents[2]
+    with locked(export_dir):
+        recorded = read_scores(path)
+        name = free_name(recorded, first.name, digests)
+        recorded[name] = {"sha256": digests, **results}
+        path.parent.mkdir(exist_ok=True)
+        # Outside the version, whose files `export.check` knows.
+        part = export_dir / f".{path.name}.part"
+        part.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+
+
+def free_name(recorded: dict, name: str, digests: dict[str, str]) -> str:
+    """Returns a name, numbered where it has the scores of other files."""
+    chosen, number = name, 1
+    while chosen in recorded and recorded[chosen]["sha256"] != digests:
+        number += 1
+        chosen = f"{name} {number}"
+    return chosen
