@@ -11,8 +11,8 @@ import keras
 import numpy as np
 
 import keras_transformer as kt
-from keras_transformer.search.graph_search import BEGIN_ID
-from keras_transformer.search.graph_search import END_ID
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
 
 FIRST_ID, VOCABULARY_SIZE = 4, 14
 
@@ -55,7 +55,8 @@ def main(updates=1500, longest=10, seed=0):
 
     unseen = make_sources(500, longest, seed + 1)
     limits = np.full(len(unseen), longest + 5, "int32")
-    found = kt.search_translations(model, unseen, limits, beam_size=1)
+    greedy = kt.SearchOptions(beam_size=1)
+    found = kt.search_translations(model, unseen, limits, greedy)
     copies = found.ids.numpy()[:, 0, : longest + 1]
     return float(np.mean(np.all(copies == unseen, axis=1)))
 

@@ -16,7 +16,7 @@ import numpy as np
 import sacrebleu
 
 import keras_transformer as kt
-from keras_transformer.search.graph_search import BEGIN_ID
+from keras_transformer.masks import BEGIN_ID
 
 
 def read_pairs(prefix):
@@ -41,7 +41,8 @@ def score(model, tokenizer, sources, targets):
     """Returns the BLEU of greedy translations."""
     source_ids = tokenizer.tokenize(sources).to_tensor()
     limits = np.full(len(sources), 50, "int32")
-    found = kt.search_translations(model, source_ids, limits, beam_size=1)
+    greedy = kt.SearchOptions(beam_size=1)
+    found = kt.search_translations(model, source_ids, limits, greedy)
     texts = tokenizer.detokenize(found.ids[:, 0]).numpy()
     texts = [text.decode() for text in texts]
     return sacrebleu.corpus_bleu(texts, [targets]).score

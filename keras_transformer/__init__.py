@@ -22,6 +22,8 @@ from keras_transformer.presets import Preset
 from keras_transformer.presets import Recipe
 from keras_transformer.restricted_attention import RestrictedSelfAttention
 from keras_transformer.schedules import TransformerSchedule
+from keras_transformer.search.beam_search import beam_search
+from keras_transformer.search.options import SearchOptions
 from keras_transformer.transformer import Transformer
 
 __version__ = "0.1.0"
@@ -40,6 +42,7 @@ __all__ = [
     "Preset",
     "Recipe",
     "RestrictedSelfAttention",
+    "SearchOptions",
     "SinePositionEncoding",
     "SmoothedCrossentropy",
     "SubwordTokenizer",
@@ -56,7 +59,6 @@ __all__ = [
 # These need TensorFlow, which the layers do without.
 _LAZY = {
     "SubwordTokenizer": "keras_transformer.text.tokenizer",
-    "beam_search": "keras_transformer.search.graph_search",
     "search_translations": "keras_transformer.search.translation",
 }
 

@@ -1,5 +1,7 @@
 """Strings in, strings out: a trained Transformer as TensorFlow graphs."""
 
+import dataclasses
+
 import tensorflow as tf
 
 from export.model.explanations import describe_trace
@@ -12,9 +14,9 @@ from export.model.search import is_empty
 from export.model.teacher import Teacher
 from export.model.text_model import strings
 from keras_transformer import Transformer
+from keras_transformer.masks import END_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import END_ID
 from keras_transformer.search.graph_search import longest_of
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 
@@ -85,17 +87,18 @@ class Translator(Teacher):
             the log-probability over the length penalty; and `"truncated"`,
             bool `(B,)`: whether source or translation was cut at its limit.
         """
-        return self._translate(text, self._settings.beam_size)
+        return self._translate(text, self._search.options)
 
     @tf.function(input_signature=[strings("text")], autograph=False)
     def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Does what `translate` does with one beam: less well, and faster."""
-        return self._translate(text, 1)
+        greedy = dataclasses.replace(self._search.options, beam_size=1)
+        return self._translate(text, greedy)
 
-    def _translate(self, text, beam_size):
+    def _translate(self, text, options):
         source_ids, lengths, cut = self._tokenize(text)
         search = self._search.padded if self._settings.xla else self._search
-        best = search(source_ids, lengths, beam_size)
+        best = search(source_ids, lengths, options)
         empty = is_empty(lengths)
         return {
             "translation": tf.where(empty, "", self._detokenize(best)[:, 0]),
@@ -142,14 +145,13 @@ class Translator(Teacher):
                 # Nothing else may fail before the check.
                 text, beam_size = tf.identity(text), tf.identity(beam_size)
             source_ids, lengths, cut = self._tokenize(text)
-            found = self._search(
-                source_ids,
-                lengths,
-                beam_size,
-                length_penalty,
-                max_extra_length,
-                num_hypotheses=beam_size,
+            options = dataclasses.replace(
+                self._search.options,
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                num_hypotheses=None,
             )
+            found = self._search(source_ids, lengths, options, max_extra_length)
             empty = is_empty(lengths)[:, None]
             valid = found.lengths > 0
             real = valid & ~empty
@@ -203,8 +205,10 @@ class Translator(Teacher):
         best = self._search(
             source_ids,
             lengths,
-            self._settings.beam_size,
-            tf.where(wrong, 0.0, length_penalty),
+            dataclasses.replace(
+                self._search.options,
+                length_penalty=tf.where(wrong, 0.0, length_penalty),
+            ),
             tf.where(wrong, 0, max_extra_length),
             prefix_ids=tf.where(
                 is_empty(lengths)[:, None], PADDING_ID, prefix_ids
@@ -247,7 +251,7 @@ class Translator(Teacher):
         ids = self._cut(ids)
         lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
         ids = ids[:, : longest_of(lengths)]
-        best = self._search(ids, lengths, self._settings.beam_size)
+        best = self._search(ids, lengths)
         empty = is_empty(lengths)
         return {
             "ids": tf.where(empty[:, None], PADDING_ID, best.ids[:, 0]),
@@ -259,20 +263,20 @@ class Translator(Teacher):
     def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Shows what `translate_nbest` looks at on its way, in `L` steps.
 
-        The `C` candidates of a step are the `K` continuations that the search
-        kept, best first, and the best `K` that it pruned. Candidate `k` is the
-        beam `k` that the next step continues, unless it ended.
+        The `C` candidates of a step are the `2 K` best continuations, best
+        first. Of these, those that end and the best `K` that do not are kept,
+        and the others pruned.
 
         Args:
             text: String tensor `(B,)`.
 
         Returns:
             Dict of `"tokens"`, string `(B, L, C)`, the last piece of each
-            candidate; `"parents"`, int32, the beam that it continues, or -1
-            where there is no candidate; `"log_probabilities"`, float32, of all
-            its tokens; `"kept"` and `"ended"`, bool, all `(B, L, C)`; and
-            `"penalties"`, float32 `(B, L)`, of the length that a candidate has
-            in a step. What ended scores its log-probability over that.
+            candidate; `"parents"`, int32, the candidate of the step before
+            that it continues (0 in the first), or -1 where there is none;
+            `"log_probabilities"`, float32, of all its tokens; `"kept"` and
+            `"ended"`, bool, all `(B, L, C)`; and `"penalties"`, float32
+            `(B, L)`, of the length that a candidate has in a step. What ended scores its log-probability over that.
         """
         source_ids, lengths, _ = self._tokenize(text)
         trace = self._search.trace(source_ids, lengths)

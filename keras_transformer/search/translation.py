@@ -1,25 +1,26 @@
 """Ids to ids: beam search over a Transformer (Section 6.1)."""
 
+import functools
+
 import tensorflow as tf
 
-from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import BEGIN_ID
-from keras_transformer.search.graph_search import beam_search
+from keras_transformer.search.beam_search import beam_search
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
+
+BEST_ONE = SearchOptions(num_hypotheses=1)
 
 
 def search_translations(
     transformer,
     source_ids,
     max_lengths,
-    beam_size=4,
-    length_penalty=0.6,
-    forbidden_ids=(PADDING_ID, BEGIN_ID),
-    num_hypotheses=1,
+    options=BEST_ONE,
     prefix_ids=None,
-    pad_to=None,
+    max_length=None,
     output_kernel=None,
-    search=beam_search,
+    search=graph_beam_search,
 ):
     """Finds the best translations of each sentence by beam search.
 
@@ -31,19 +32,16 @@ def search_translations(
         max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
             translation, in tokens with the end symbol. Learned positions
             limit it further.
-        beam_size: Positive int or int32 scalar tensor, `K`, beams a sentence.
-        length_penalty: Float, or float32 tensor, a scalar or `(B,)`: `α`.
-        forbidden_ids: Ids that are never chosen.
-        num_hypotheses: Int or int32 scalar tensor, hypotheses a sentence;
-            `None` means `beam_size`.
+        options: `SearchOptions`.
         prefix_ids: Int32 tensor `(B, P)`, padded with 0: the tokens with which
             a translation begins, fewer than its limit.
-        pad_to: Int or int32 scalar tensor, not below any limit, for XLA: see
-            `beam_search`.
+        max_length: Int or int32 scalar tensor, not below any limit. With it
+            `beam_search` searches with caches of that length, as XLA needs it;
+            without it `search` does, with caches that grow.
         output_kernel: Float tensor `(D, V)`, the embedding matrix transposed.
             `None` means to transpose it here, once a call.
-        search: Function that searches: `beam_search`, or `trace_beam_search`
-            to see how.
+        search: Function that searches: `graph_beam_search`, or
+            `trace_beam_search` to see how.
 
     Returns:
         What `search` returns: `Hypotheses`.
@@ -52,9 +50,9 @@ def search_translations(
         max_lengths = tf.minimum(max_lengths, transformer.sequence_length)
     memory = transformer.encode(source_ids, training=False)
     # A cache that grows has a length that is unknown when traced.
-    room = 0 * tf.shape(memory)[1] if pad_to is None else pad_to
+    room = 0 * tf.shape(memory)[1] if max_length is None else max_length
     self_caches, memory_caches = transformer.decoder.make_cache(
-        memory, room, beam_size
+        memory, room, options.beam_size
     )
     if output_kernel is None:
         output_kernel = tf.transpose(
@@ -68,20 +66,18 @@ def search_translations(
             memory,
             memory_mask,
             cache=(self_caches, memory_caches),
-            cache_update_index=-1 if pad_to is None else index,
+            cache_update_index=-1 if max_length is None else index,
             training=False,
         )
         return tf.matmul(states[:, 0], output_kernel), self_caches
 
+    if max_length is not None:
+        search = functools.partial(beam_search, max_length=max_length)
     return search(
         next_step,
         self_caches,
-        beam_size,
-        length_penalty,
+        options,
         max_lengths,
-        num_hypotheses=num_hypotheses,
-        forbidden_ids=forbidden_ids,
         prefix_ids=prefix_ids,
         constants=(memory_caches, padding_mask(source_ids)),
-        pad_to=pad_to,
     )

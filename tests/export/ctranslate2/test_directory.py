@@ -19,6 +19,7 @@ from export.ctranslate2.directory import load_translate
 from export.ctranslate2.directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
+from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 from tests.conftest import SENTENCES
 from tests.export.model.test_translator import NASTY
@@ -251,8 +252,7 @@ def search_both(model, folder, settings, text):
         model,
         keras.utils.pad_sequences(ids, padding="post"),
         tf.constant([len(row) + settings.max_extra_length for row in ids]),
-        settings.beam_size,
-        settings.length_penalty,
+        SearchOptions(settings.beam_size, settings.length_penalty, 1),
     )
     expected = [
         (translator._tokenizer.id_to_piece(row[:length].tolist()), score)

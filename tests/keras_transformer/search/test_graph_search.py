@@ -1,12 +1,6 @@
-"""Tests of `keras_transformer.search.graph_search`.
-
-The searches here are written again, in plain Python and float64, from the
-docstring of `beam_search`. Models are tables of logits, `(L, V, V)`: the next
-token depends on the position and on the last token.
-"""
+"""Tests of `keras_transformer.search.graph_search`."""
 
 import functools
-import itertools
 import math
 
 import hypothesis
@@ -15,112 +9,27 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-import keras_transformer
-from keras_transformer.search.graph_search import beam_search
-
-PADDING = 0
-END = 1
-BEGIN = 3
-NEVER = (PADDING, BEGIN)
-
-# Reproducible; a search is slow when the machine is busy.
-settings = functools.partial(
-    hypothesis.settings, derandomize=True, deadline=None
-)
-seeds = st.integers(0, 2**32 - 1)
-# How sure the model is: nearly uniform, ordinary, nearly deterministic.
-spreads = st.sampled_from([0.3, 1.0, 3.0, 10.0])
-alphas = st.floats(-1.0, 2.0, width=32)
-
-
-def random_tables(seed, spread, shape):
-    """Float32 logits with, here and there, a token that cannot follow."""
-    rng = np.random.default_rng(seed)
-    tables = spread * rng.normal(size=shape)
-    impossible = rng.random(shape) < 0.05
-    impossible[..., END] = False
-    return np.where(impossible, -np.inf, tables).astype("float32")
-
-
-def log_softmax(logits):
-    logits = np.asarray(logits, "float64")
-    top = logits.max(axis=-1, keepdims=True)
-    total = np.exp(logits - top).sum(axis=-1, keepdims=True)
-    return logits - top - np.log(total)
-
-
-def penalty(length, alpha):
-    return ((5 + length) / 6) ** float(alpha)
-
-
-def score(log_probabilities, ids, alpha):
-    """Normalized log-probability of a sequence that ends in `END`."""
-    before = (BEGIN, *ids)
-    total = sum(
-        log_probabilities[index, before[index], token]
-        for index, token in enumerate(ids)
-    )
-    return total / penalty(len(ids), alpha)
-
-
-def every_sequence(vocabulary_size, limit, never=NEVER):
-    others = set(range(vocabulary_size)) - {END, *never}
-    for length in range(1, limit + 1):
-        for body in itertools.product(sorted(others), repeat=length - 1):
-            yield (*body, END)
-
-
-def exhaustive_search(table, limit, alpha, never=NEVER):
-    """Returns `(score, ids)` of each possible sequence, best first."""
-    log_probabilities = log_softmax(table)
-    found = [
-        (score(log_probabilities, ids, alpha), ids)
-        for ids in every_sequence(table.shape[-1], limit, never)
-    ]
-    return sorted((f for f in found if f[0] > -np.inf), reverse=True)
-
-
-def plain_beam_search(table, beam_size, limit, alpha, num_hypotheses):
-    """Beam search that goes on to the limit, whatever it has found.
-
-    Returns:
-        `(score, ids)` of each finished hypothesis, best first; the number of
-        steps after which the bound of the docstring ends the search; and how
-        near a choice or a stop came to the other outcome.
-    """
-    log_probabilities = log_softmax(table)
-    live, finished, needed, gap = [((), 0.0)], [], None, np.inf
-    for index in range(limit):
-        allowed = [t for t in range(table.shape[-1]) if t not in NEVER]
-        choices = [
-            ((*ids, token), total + log_probabilities[index, last, token])
-            for ids, total in live
-            for last in [ids[-1] if ids else BEGIN]
-            for token in ([END] if index + 1 == limit else allowed)
-        ]
-        choices = [c for c in choices if c[1] > -np.inf]
-        choices.sort(key=lambda choice: -choice[1])
-        if len(choices) > beam_size:
-            gap = min(gap, choices[beam_size - 1][1] - choices[beam_size][1])
-        kept = choices[:beam_size]
-        live = [c for c in kept if c[0][-1] != END]
-        finished += [
-            (total / penalty(len(ids), alpha), ids)
-            for ids, total in kept
-            if ids[-1] == END
-        ]
-        finished.sort(reverse=True)
-        ahead = index + 2 if alpha < 0 else limit
-        hope = live[0][1] / penalty(ahead, alpha) if live else -np.inf
-        worst = [*[s for s, _ in finished], *[-np.inf] * num_hypotheses][
-            num_hypotheses - 1
-        ]
-        if needed is None:
-            if hope > -np.inf:
-                gap = min(gap, abs(hope - worst))
-            if hope <= worst:
-                needed = index + 1
-    return finished, needed, gap
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
+from tests.helpers.searches import BEGIN
+from tests.helpers.searches import END
+from tests.helpers.searches import NEVER
+from tests.helpers.searches import alphas
+from tests.helpers.searches import check_equal
+from tests.helpers.searches import check_fillers
+from tests.helpers.searches import check_sentence
+from tests.helpers.searches import every_sequence
+from tests.helpers.searches import exhaustive_search
+from tests.helpers.searches import log_softmax
+from tests.helpers.searches import penalty
+from tests.helpers.searches import plain_beam_search
+from tests.helpers.searches import random_tables
+from tests.helpers.searches import score
+from tests.helpers.searches import seeds
+from tests.helpers.searches import sentence
+from tests.helpers.searches import settings
+from tests.helpers.searches import spreads
+from tests.helpers.searches import thinning_table
 
 
 def table_step(tables, beam_size, count=None):
@@ -154,15 +63,11 @@ def traced_search(num_hypotheses=None, never=NEVER):
     def search(tables, beam_size, length_penalty, max_lengths, prefix_ids):
         count.assign(0)
         next_step, state = table_step(tables, beam_size, count)
-        hypotheses = beam_search(
-            next_step,
-            state,
-            beam_size,
-            length_penalty,
-            max_lengths,
-            num_hypotheses=num_hypotheses,
-            forbidden_ids=never,
-            prefix_ids=prefix_ids,
+        options = SearchOptions(
+            beam_size, length_penalty, num_hypotheses, never
+        )
+        hypotheses = graph_beam_search(
+            next_step, state, options, max_lengths, prefix_ids
         )
         return hypotheses, count.read_value()
 
@@ -182,61 +87,6 @@ def run_search(tables, beam_size, alpha, limits, prefixes=None, **kwargs):
         prefix_ids,
     )
     return tf.nest.map_structure(lambda x: x.numpy(), hypotheses), int(steps)
-
-
-def sentence(hypotheses, index):
-    return type(hypotheses)(*[x[index] for x in hypotheses])
-
-
-def check_sentence(found, table, limit, alpha, expected_scores):
-    """Checks all that is returned for one sentence.
-
-    Each hypothesis is read and scored anew, so equal scores at each rank mean
-    equal hypotheses up to ties, which rounding may swap. The tolerance is
-    absolute, too: float32 logits of 30 leave no better log-probability.
-    """
-    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
-    log_probabilities = log_softmax(table)
-    filled = min(len(expected_scores), len(found.scores))
-    seen = set()
-    for rank in range(filled):
-        length = int(found.lengths[rank])
-        ids = tuple(int(i) for i in found.ids[rank, :length])
-        assert 1 <= length <= limit
-        assert ids.index(END) == length - 1
-        assert not set(ids) & set(NEVER)
-        assert not found.ids[rank, length:].any()
-        assert ids not in seen
-        seen.add(ids)
-        actual = score(log_probabilities, ids, alpha)
-        close(found.scores[rank], actual)
-        close(actual, expected_scores[rank])
-        last = (BEGIN, *ids)[length - 1]
-        allowed = table[length - 1, last].copy()
-        allowed[list(NEVER)] = -np.inf
-        at_limit = length == limit
-        assert found.truncated[rank] == (at_limit and allowed.argmax() != END)
-    check_fillers(sentence(found, slice(filled, None)))
-
-
-def check_fillers(found):
-    np.testing.assert_array_equal(found.scores, -np.inf)
-    np.testing.assert_array_equal(found.ids, PADDING)
-    np.testing.assert_array_equal(found.lengths, 0)
-    np.testing.assert_array_equal(found.truncated, False)
-
-
-def check_equal(found, expected):
-    """Equal, but for trailing padding and the last bits of the scores."""
-    width = min(found.ids.shape[-1], expected.ids.shape[-1])
-    np.testing.assert_array_equal(
-        found.ids[..., :width], expected.ids[..., :width]
-    )
-    assert not found.ids[..., width:].any()
-    assert not expected.ids[..., width:].any()
-    np.testing.assert_array_equal(found.lengths, expected.lengths)
-    np.testing.assert_array_equal(found.truncated, expected.truncated)
-    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)
 
 
 # A beam as wide as the space finds what exhaustive search finds.
@@ -456,6 +306,14 @@ def test_narrow_beams_prune_and_stop_as_described(num_hypotheses):
     assert {(True, True), (False, True)} <= set(stops)
 
 
+def test_what_ends_takes_no_place_in_the_beam():
+    found, _ = run_search(thinning_table()[None], 2, 0.6, [10])
+
+    np.testing.assert_allclose(found.scores[0], [-0.834, -0.916], atol=5e-4)
+    np.testing.assert_array_equal(found.ids[0, 0], [4] * 8 + [END, 0])
+    np.testing.assert_array_equal(found.ids[0, 1], [END] + [0] * 9)
+
+
 def path_table(path_probability, length, limit=6):
     """`end` at once, or the token 2 again and again and `end` as `length`th."""
     table = np.full((limit, 5, 5), -np.inf, "float32")
@@ -603,7 +461,9 @@ def test_the_state_follows_its_hypothesis(beam_size):
             "caches": [tf.zeros([rows, 4, 2])],
             "key": tf.repeat(keys, beam_size),
         }
-        return beam_search(history_step, state, beam_size, 0.6, limits)
+        return graph_beam_search(
+            history_step, state, SearchOptions(beam_size), limits
+        )
 
     found = search()
 
@@ -645,11 +505,10 @@ def test_sentences_that_are_done_leave_with_all_that_is_theirs():
         state["caches"] = [tf.cast(x, tf.float32) for x in state["caches"]]
         return history_step(ids, index, state)[0], history
 
-    found = beam_search(
+    found = graph_beam_search(
         growing_step,
         tf.zeros([15, 0], tf.int32),
-        3,
-        0.6,
+        SearchOptions(3),
         limits,
         constants=(tf.constant(keys),),
     )
@@ -663,8 +522,8 @@ def test_sentences_that_are_done_leave_with_all_that_is_theirs():
             "caches": [tf.zeros([3, 4, 1])],
             "key": tf.repeat(keys[index], 3),
         }
-        alone = beam_search(
-            history_step, state, 3, 0.6, limits[index : index + 1]
+        alone = graph_beam_search(
+            history_step, state, SearchOptions(3), limits[index : index + 1]
         )
         alone = tf.nest.map_structure(lambda x: x.numpy(), alone)
         here = slice(index, index + 1)
@@ -682,7 +541,9 @@ def test_python_numbers_do_as_well_as_tensors(decorate):
     @decorate
     def search(limits):
         next_step, state = table_step(tf.constant(tables), 4)
-        return beam_search(next_step, state, 4, 1, limits, num_hypotheses=2)
+        return graph_beam_search(
+            next_step, state, SearchOptions(4, 1, 2), limits
+        )
 
     if decorate is tf.function:  # The batch unknown.
         search = search.get_concrete_function(tf.TensorSpec([None], tf.int32))
@@ -704,7 +565,9 @@ def test_scores_are_float32_whatever_the_logits_are(dtype):
     @tf.function
     def search():
         next_step, state = table_step(table[None], 13)
-        return beam_search(next_step, state, 13, 0.6, tf.constant([4]))
+        return graph_beam_search(
+            next_step, state, SearchOptions(13), tf.constant([4])
+        )
 
     found = search()
 
@@ -713,26 +576,3 @@ def test_scores_are_float32_whatever_the_logits_are(dtype):
         ids = found.ids[0, rank, : found.lengths[0, rank]].numpy().tolist()
         expected = score(log_softmax(exact), ids, 0.6)
         np.testing.assert_allclose(found.scores[0, rank], expected, rtol=1e-5)
-
-
-def test_the_package_offers_it():
-    assert keras_transformer.beam_search is beam_search
-
-
-@pytest.mark.parametrize("beam_size", [0, -1])
-def test_refuses_a_beam_size_below_one(beam_size):
-    with pytest.raises(ValueError, match=f"`beam_size`.*=({beam_size})$"):
-        beam_search(None, (), beam_size, 0.6, tf.constant([3]))
-
-
-@pytest.mark.parametrize("num_hypotheses", [-1, 0, 3])
-def test_refuses_more_hypotheses_than_beams_or_none(num_hypotheses):
-    with pytest.raises(
-        ValueError, match=f"`num_hypotheses`.*={num_hypotheses}, beam_size=2$"
-    ):
-        beam_search(None, (), 2, 0.6, tf.constant([3]), num_hypotheses)
-
-
-def test_refuses_no_hypotheses_of_a_beam_size_that_is_a_tensor():
-    with pytest.raises(ValueError, match=r"`num_hypotheses`.*=0"):
-        beam_search(None, (), tf.constant(2), 0.6, tf.constant([3]), 0)
