@@ -276,7 +276,8 @@ class Translator(Teacher):
             that it continues (0 in the first), or -1 where there is none;
             `"log_probabilities"`, float32, of all its tokens; `"kept"` and
             `"ended"`, bool, all `(B, L, C)`; and `"penalties"`, float32
-            `(B, L)`, of the length that a candidate has in a step. What ended scores its log-probability over that.
+            `(B, L)`, of the length that a candidate has in a step. What ended
+            scores its log-probability over that.
         """
         source_ids, lengths, _ = self._tokenize(text)
         trace = self._search.trace(source_ids, lengths)
