@@ -58,7 +58,9 @@ def trace_beam_search(
         ...         state,
         ...     ),
         ...     initial_state=(),
-        ...     options=SearchOptions(beam_size=2, num_hypotheses=1),
+        ...     options=keras_transformer.SearchOptions(
+        ...         beam_size=2, num_hypotheses=1
+        ...     ),
         ...     max_lengths=tf.constant([3]),
         ... )
         >>> trace.ids[0, 0]  # One ends, two go on: nothing to prune.
@@ -93,7 +95,7 @@ def trace_beam_search(
             trace,
             describe_step(candidates, places, options),
         )
-        count = graph_search.num_candidates(options.beam_size)
+        count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
         live, finished, places, _ = graph_search.split_candidates(
             candidates, live, finished, index, sentences, options
@@ -127,8 +129,7 @@ def describe_step(candidates, places, options) -> BeamTrace:
     is_filled = candidates.log_probabilities > graph_search.IMPOSSIBLE
     ended = candidates.ids == options.end_id
     before = tf.cumsum(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
-    count = graph_search.num_candidates(options.beam_size)
-    is_seen = tf.range(tf.shape(ended)[1]) < count
+    is_seen = tf.range(tf.shape(ended)[1]) < options.num_candidates
     parents = tf.gather(places, candidates.parents, batch_dims=1)
     return BeamTrace(
         tf.where(is_filled, parents, -1),

@@ -114,7 +114,7 @@ def beam_search(
         ...         state,
         ...     ),
         ...     initial_state=(),
-        ...     options=SearchOptions(beam_size=4),
+        ...     options=keras_transformer.SearchOptions(beam_size=4),
         ...     max_lengths=np.array([3]),
         ... )
         >>> hypotheses.ids[0, 0]
@@ -129,7 +129,7 @@ def beam_search(
     forced_ids = find_forced(limits, prefix_ids, max_length, options)
 
     def is_running(beams):
-        return ops.any(beams.log_probabilities > IMPOSSIBLE)
+        return ops.any(may_improve(beams, limits, alpha))
 
     def take_step(beams):
         logits, model_state = next_step(
@@ -139,12 +139,12 @@ def beam_search(
             *constants,
         )
         forced = ops.take(forced_ids, beams.index, axis=1)
+        offers = offer_tokens(logits, forced, options)
         at_limit = ops.equal(beams.index + 1, limits)
-        candidates = rank_candidates(beams, logits, forced, at_limit, options)
+        candidates = rank_candidates(beams, *offers, at_limit, options)
         finished = add_ended(beams, candidates, alpha, options)
         beams = keep_live(beams, candidates, model_state, options)
-        beams = beams._replace(finished=finished)
-        return (drop_hopeless(beams, limits, alpha),)
+        return (beams._replace(finished=finished),)
 
     beams = start(initial_state, ops.shape(limits)[0], max_length, options)
     (beams,) = ops.while_loop(is_running, take_step, (beams,))
@@ -184,51 +184,60 @@ def start(initial_state, batch, max_length, options):
     )
 
 
-def rank_candidates(beams, logits, forced, at_limit, options):
-    """Returns the `Candidates`: the best continuations of all beams.
+def offer_tokens(logits, forced, options):
+    """Finds the best next tokens of each beam, as many as it can be asked for.
+
+    `K + 1` would hold the `K` that go on. But which of those that end are
+    among the best `2 K` is known only when all others are there too.
 
     Args:
-        beams: `BeamState`.
         logits: Float `(B * K, V)`.
         forced: Int32 `(B,)`, the only choice where it is not padding.
-        at_limit: Bool `(B,)`, whether it is so for the limit's sake.
         options: `SearchOptions`.
-    """
-    num_beams, vocabulary_size = options.beam_size, logits.shape[-1]
-    logits = ops.reshape(logits, [-1, num_beams, vocabulary_size])
-    log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
-    vocabulary = np.arange(vocabulary_size)
-    forbidden = np.isin(vocabulary, options.never_chosen)
-    allowed = ops.where(forbidden, IMPOSSIBLE, log_probabilities)
-    wants_end = ops.equal(ops.argmax(allowed, axis=-1), options.end_id)
-    forced = forced[:, None, None]
-    allowed = ops.where(
-        ops.equal(forced, options.padding_id),
-        allowed,
-        ops.where(ops.equal(vocabulary, forced), log_probabilities, IMPOSSIBLE),
-    )
 
-    # Only then is it known which ends are among the best `2 K` of all.
-    count = 2 * num_beams if num_beams > 1 else 1
-    offered = min(count, vocabulary_size)
-    values, last_ids = ops.top_k(allowed, offered)  # (B, K, offered)
+    Returns:
+        Their log-probabilities and ids, `(B, K, C)`, or `V` if that is less;
+        and bool `(B, K)`, whether a beam would end if nothing were forced.
+    """
+    vocabulary = np.arange(logits.shape[-1])
+    logits = ops.reshape(logits, [-1, options.beam_size, len(vocabulary)])
+    logits = ops.cast(logits, "float32")
+    forbidden = np.isin(vocabulary, options.never_chosen)
+    values, ids = ops.top_k(
+        ops.where(forbidden, IMPOSSIBLE, logits),
+        min(options.num_candidates, len(vocabulary)),
+    )
+    wants_end = ops.equal(ids[:, :, 0], options.end_id)
+    # What is forced, be it forbidden elsewhere, is offered once and alone.
+    forced = forced[:, None, None]
+    is_forced = ops.equal(vocabulary, forced)
+    value = ops.max(ops.where(is_forced, logits, IMPOSSIBLE), -1, keepdims=True)
+    value = ops.where(np.arange(ids.shape[-1]) == 0, value, IMPOSSIBLE)
+    is_free = ops.equal(forced, options.padding_id)
+    values = ops.where(is_free, values, value)
+    ids = ops.where(is_free, ops.cast(ids, "int32"), forced)
+    normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
+    return values - normalizer, ids, wants_end
+
+
+def rank_candidates(beams, values, last_ids, wants_end, at_limit, options):
+    """Returns the `Candidates`: the best of what all beams offer."""
+    offered = values.shape[-1]
     totals = beams.log_probabilities[:, :, None] + values
-    totals = ops.reshape(totals, [-1, num_beams * offered])
-    last_ids = ops.reshape(last_ids, [-1, num_beams * offered])
-    best = find_best(totals, count)
+    totals = ops.reshape(totals, [-1, options.beam_size * offered])
+    last_ids = ops.reshape(last_ids, [-1, options.beam_size * offered])
+    best = find_best(totals, options.num_candidates)
     parents = ops.floor_divide(best, offered)
-    last_ids = ops.cast(take_beams(last_ids, best), "int32")
+    last_ids = take_beams(last_ids, best)
     is_new = ops.equal(ops.arange(ops.shape(beams.ids)[2]), beams.index)
+    ids = take_beams(beams.ids, parents)
+    wanted = take_beams(wants_end, parents)
     return Candidates(
-        ids=ops.where(
-            is_new, last_ids[:, :, None], take_beams(beams.ids, parents)
-        ),
+        ids=ops.where(is_new, last_ids[:, :, None], ids),
         last_ids=last_ids,
         log_probabilities=take_beams(totals, best),
         parents=parents,
-        truncated=ops.logical_and(
-            at_limit[:, None], ops.logical_not(take_beams(wants_end, parents))
-        ),
+        truncated=ops.logical_and(at_limit[:, None], ops.logical_not(wanted)),
     )
 
 
@@ -276,20 +285,15 @@ def keep_live(beams, candidates, model_state, options):
     )
 
 
-def drop_hopeless(beams, limits, alpha):
-    """Ends the search of sentences whose finished hypotheses are certain."""
-    penalty = ops.maximum(
+def may_improve(beams, limits, alpha):
+    """Tells of which sentences a live hypothesis can join the finished."""
+    largest_penalty = ops.maximum(
         length_penalty_of(beams.index + 1, alpha),
         length_penalty_of(limits, alpha),
     )
-    hope = beams.log_probabilities[:, 0] / penalty
+    hope = beams.log_probabilities[:, 0] / largest_penalty
     # A tie changes nothing: of equals, the earlier is kept.
-    may_improve = ops.greater(hope, beams.finished.scores[:, -1])
-    return beams._replace(
-        log_probabilities=ops.where(
-            may_improve[:, None], beams.log_probabilities, IMPOSSIBLE
-        )
-    )
+    return ops.greater(hope, beams.finished.scores[:, -1])
 
 
 def clear_empty(hypotheses, options):

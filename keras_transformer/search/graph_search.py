@@ -91,7 +91,7 @@ def graph_beam_search(
         ...         state,
         ...     ),
         ...     initial_state=(),
-        ...     options=SearchOptions(beam_size=4),
+        ...     options=keras_transformer.SearchOptions(beam_size=4),
         ...     max_lengths=tf.constant([3]),
         ... )
         >>> hypotheses.ids[0, 0]
@@ -129,7 +129,7 @@ def graph_beam_search(
             state.index,
             state.sentences,
             options,
-            num_candidates(options.beam_size),
+            options.num_candidates,
         )
         live, finished, chosen, done = split_candidates(
             candidates,
@@ -292,17 +292,6 @@ def reorder(model_state, parents, active_rows):
     return tf.nest.map_structure(
         lambda x: tf.gather(x, rows) if x.shape.rank else x, model_state
     )
-
-
-def num_candidates(beam_size):
-    """Returns how many continuations of a sentence a step looks at.
-
-    The best `2 K` hold `K` that go on, for each beam ends in one way only.
-    With one beam it is the first choice alone, which is greedy search.
-    """
-    if isinstance(beam_size, int):
-        return 1 if beam_size == 1 else 2 * beam_size
-    return tf.where(beam_size == 1, 1, 2 * beam_size)
 
 
 def clear_empty(hypotheses, options):

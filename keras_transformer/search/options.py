@@ -68,6 +68,18 @@ class SearchOptions:
         return self.num_hypotheses
 
     @property
+    def num_candidates(self):
+        """How many continuations of a sentence each step looks at.
+
+        The best `2 K` hold `K` that go on, for each beam ends in one way only.
+        Greedy search looks at the first choice alone.
+        """
+        if isinstance(self.beam_size, int):
+            return 1 if self.beam_size == 1 else 2 * self.beam_size
+        greedy = ops.equal(self.beam_size, 1)
+        return ops.where(greedy, 1, 2 * self.beam_size)
+
+    @property
     def never_chosen(self):
         """The forbidden ids, whether they were given or not."""
         if self.forbidden_ids is None:
