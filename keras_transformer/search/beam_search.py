@@ -85,8 +85,8 @@ def beam_search(
         next_step: Function `(ids, index, state, *constants) -> (logits,
             state)`. `ids` is int32 `(B * K,)`, the last token of each
             hypothesis, `begin_id` at `index` 0; `index` is an int32 scalar,
-            its position. `logits` are float `(B * K, V)`. Row `b * K + k` is
-            beam `k` of sentence `b`.
+            its position. `logits` are float `(B * K, V)`, `V` known. Row
+            `b * K + k` is beam `k` of sentence `b`.
         initial_state: What the first step gets as `state`: a nested structure
             of tensors. Those with `B * K` rows are reordered with the
             hypotheses; those of rank 0 are shared by all and left alone.

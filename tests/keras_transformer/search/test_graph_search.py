@@ -144,9 +144,9 @@ def test_each_sentence_has_its_own_penalty_and_prefix(seed, spread, sentences):
             for score, ids in exhaustive_search(tables[index], 4, alpha)
             if list(ids[: len(prefix)]) == prefix
         ]
-        here = sentence(found, index)
-        check_sentence(here, tables[index], 4, alpha, scores)
-        assert np.sum(here.scores > -np.inf) == len(scores)
+        answer = sentence(found, index)
+        check_sentence(answer, tables[index], 4, alpha, scores)
+        assert np.sum(answer.scores > -np.inf) == len(scores)
 
 
 def test_a_prefix_may_hold_what_is_forbidden_behind_it():
@@ -401,11 +401,11 @@ def test_a_sentence_alone_gives_what_it_gives_in_a_batch(
     tables = random_tables(seed, spread, (len(limits), 12, 7, 7))
     together, _ = run_search(tables, beam_size, alpha, limits)
     for index in range(len(limits)):
-        here = slice(index, index + 1)
+        row = slice(index, index + 1)
 
-        alone, _ = run_search(tables[here], beam_size, alpha, limits[here])
+        alone, _ = run_search(tables[row], beam_size, alpha, limits[row])
 
-        check_equal(sentence(together, here), alone)
+        check_equal(sentence(together, row), alone)
 
 
 def test_a_batch_of_none_gives_none():
@@ -429,10 +429,10 @@ HISTORY_WEIGHTS = np.int32([5, 3, 7, 13])
 
 def history_step(ids, index, state):
     """Writes `ids` down, and looks at nothing but what is written down."""
-    here = tf.range(len(HISTORY_WEIGHTS)) == index
-    history = tf.where(here, ids[:, None], state["history"])
+    is_now = tf.range(len(HISTORY_WEIGHTS)) == index
+    history = tf.where(is_now, ids[:, None], state["history"])
     floats = tf.cast(ids, tf.float32)[:, None, None]
-    cache = tf.where(here[:, None], floats, state["caches"][0])
+    cache = tf.where(is_now[:, None], floats, state["caches"][0])
     # Tensors of all ranks and types are reordered alike.
     tf.debugging.assert_equal(tf.cast(cache, tf.int32), history[:, :, None])
     key = tf.reduce_sum(history * HISTORY_WEIGHTS, axis=1) + state["key"]
@@ -526,8 +526,8 @@ def test_sentences_that_are_done_leave_with_all_that_is_theirs():
             history_step, state, SearchOptions(3), limits[index : index + 1]
         )
         alone = tf.nest.map_structure(lambda x: x.numpy(), alone)
-        here = slice(index, index + 1)
-        check_equal(sentence(found, here), alone)
+        row = slice(index, index + 1)
+        check_equal(sentence(found, row), alone)
 
 
 # Types, and Python numbers in place of tensors.
