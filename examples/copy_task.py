@@ -46,9 +46,8 @@ def main(updates=1500, longest=10, seed=0):
     model.fit(make_inputs(sources), sources, batch_size=64, verbose=2)
 
     unseen = make_sources(500, longest, seed + 1)
-    limits = np.full(len(unseen), longest + 5, "int32")
-    found = kt.search_translations(model, unseen, limits, beam_size=1)
-    copies = found.ids.numpy()[:, 0, : longest + 1]
+    copies = model.generate(unseen, beam_size=1, max_extra_length=5)
+    copies = keras.ops.convert_to_numpy(copies)[:, : longest + 1]
     return float(np.mean(np.all(copies == unseen, axis=1)))
 
 

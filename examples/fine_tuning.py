@@ -40,9 +40,8 @@ def make_batch(tokenizer, sources, targets):
 def score(model, tokenizer, sources, targets):
     """Returns the BLEU of greedy translations."""
     source_ids = tokenizer.tokenize(sources).to_tensor()
-    limits = np.full(len(sources), 50, "int32")
-    found = kt.search_translations(model, source_ids, limits, beam_size=1)
-    texts = tokenizer.detokenize(found.ids[:, 0]).numpy()
+    found = model.generate(source_ids, beam_size=1, max_extra_length=20)
+    texts = tokenizer.detokenize(found).numpy()
     texts = [text.decode() for text in texts]
     return sacrebleu.corpus_bleu(texts, [targets]).score
 

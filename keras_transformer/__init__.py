@@ -22,6 +22,9 @@ from keras_transformer.presets import Preset
 from keras_transformer.presets import Recipe
 from keras_transformer.restricted_attention import RestrictedSelfAttention
 from keras_transformer.schedules import TransformerSchedule
+from keras_transformer.search.beam_search import beam_search
+from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.translation import search_translations
 from keras_transformer.transformer import Transformer
 
 __version__ = "0.1.0"
@@ -40,6 +43,7 @@ __all__ = [
     "Preset",
     "Recipe",
     "RestrictedSelfAttention",
+    "SearchOptions",
     "SinePositionEncoding",
     "SmoothedCrossentropy",
     "SubwordTokenizer",
@@ -53,15 +57,9 @@ __all__ = [
     "search_translations",
 ]
 
-# These need TensorFlow, which the layers do without.
-_LAZY = {
-    "SubwordTokenizer": "keras_transformer.text.tokenizer",
-    "beam_search": "keras_transformer.search.graph_search",
-    "search_translations": "keras_transformer.search.translation",
-}
-
 
 def __getattr__(name):
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name == "SubwordTokenizer":  # Needs TensorFlow; the layers do not.
+        module = importlib.import_module("keras_transformer.text.tokenizer")
+        return module.SubwordTokenizer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Masks of attention (Vaswani et al., 2017, Section 3.2.3).
+"""Special ids, and masks of attention (Vaswani et al., 2017, Section 3.2.3).
 
 A mask is a boolean tensor in which True marks what may be used.
 """
@@ -8,6 +8,8 @@ from typing import Any
 from keras import ops
 
 PADDING_ID = 0
+END_ID = 1
+BEGIN_ID = 3
 
 
 def padding_mask(ids: Any) -> Any:

@@ -3,6 +3,7 @@
 import dataclasses
 
 import keras
+from keras import ops
 
 from keras_transformer.checks import check_choice
 from keras_transformer.checks import check_fraction
@@ -13,6 +14,8 @@ from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
 from keras_transformer.linear import Linear
 from keras_transformer.losses import SmoothedCrossentropy
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.metrics import Perplexity
 from keras_transformer.metrics import TokenAccuracy
@@ -21,6 +24,8 @@ from keras_transformer.presets import Preset
 from keras_transformer.presets import Recipe
 from keras_transformer.presets import find_preset
 from keras_transformer.schedules import TransformerSchedule
+from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.translation import search_translations
 
 POSITIONS = ("sine", "learned")
 BASE, RECIPE = Architecture(), Recipe()
@@ -238,6 +243,55 @@ class Transformer(keras.Model):
             return_attention_scores=return_attention_scores,
             training=training,
         )
+
+    def generate(
+        self,
+        source_ids,
+        beam_size=4,
+        length_penalty=0.6,
+        max_extra_length=50,
+        begin_id=BEGIN_ID,
+        end_id=END_ID,
+    ):
+        """Translates by beam search (Section 6.1), with its numbers.
+
+        Args:
+            source_ids: Int tensor or array `(B, S)`, padded with 0.
+            beam_size: Positive int; 1 is greedy search.
+            length_penalty: Float, `α`.
+            max_extra_length: Int, tokens that a translation may have more than
+                its source, the end symbols counted.
+            begin_id: Int, the token with which targets begin.
+            end_id: Int, the token with which they end.
+
+        Returns:
+            Int32 tensor `(B, L)`: the best translation of each source, its end
+            symbol, then padding.
+
+        Example:
+            >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
+            >>> ids = model.generate(np.array([[7, 5, 1]]), max_extra_length=4)
+            >>> keras.ops.shape(ids)
+            (1, 7)
+        """
+        if not self.built:
+            self.build()
+        source_ids = ops.cast(source_ids, "int32")
+        lengths = ops.sum(ops.cast(padding_mask(source_ids), "int32"), axis=1)
+        hypotheses = search_translations(
+            self,
+            source_ids,
+            lengths + max_extra_length,
+            SearchOptions(
+                beam_size,
+                length_penalty,
+                num_hypotheses=1,
+                begin_id=begin_id,
+                end_id=end_id,
+            ),
+            max_length=source_ids.shape[1] + max_extra_length,
+        )
+        return hypotheses.ids[:, 0]
 
     def _embed(self, ids, dropout, start_index, training):
         x = self.embedding(ids, training=training)

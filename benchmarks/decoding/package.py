@@ -9,7 +9,10 @@ import tensorflow as tf
 from benchmarks.shared.sizes import BEAM_SIZE
 from benchmarks.shared.sizes import MAX_EXTRA_LENGTH
 from export.bundle.saved_model import with_dtype
+from keras_transformer import beam_search
 from keras_transformer.masks import PADDING_ID
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 
 IDS = tf.TensorSpec([None, None], tf.int32)
@@ -32,14 +35,15 @@ def make(
     )
     def search(source_ids, max_lengths):
         # As `Search` does for XLA.
-        pad_to = tf.shape(source_ids)[1] + MAX_EXTRA_LENGTH if xla else None
+        longest = tf.shape(source_ids)[1] + MAX_EXTRA_LENGTH
         found = search_translations(
             transformer,
             source_ids,
             max_lengths,
-            beam_size,
-            pad_to=pad_to,
+            SearchOptions(beam_size, num_hypotheses=1),
+            max_length=longest if xla else None,
             output_kernel=kernel,
+            search=beam_search if xla else graph_beam_search,
         )
         return found.ids[:, 0]
 

@@ -32,8 +32,8 @@ from export.bundle.versions import new_version
 from export.ctranslate2.spec import make_spec
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
+from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_search import BEGIN_ID
 
 MODEL_FILE = "model.bin"
 TOKENIZER_FILE = "tokenizer.model"

@@ -1,4 +1,4 @@
-"""What a beam search looked at, step by step (Section 6.1).
+"""What a beam search looks at, step by step (Section 6.1).
 
 Axes: `B` sentences, `K` beams, `C = 2 K` candidates, `L` the longest limit.
 """
@@ -7,50 +7,48 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_search import longest_of
-from keras_transformer.search.graph_search import search_and_record
+from keras_transformer.search import graph_search
 
 
 class BeamTrace(NamedTuple):
     """The best continuations of each step, best first.
 
-    The first `K` were kept: candidate `k` is the beam `k` that the next step
-    continues, unless it ended. The others were pruned. A place that no
-    candidate fills has log-probability -inf.
+    A place that no candidate fills has log-probability -inf.
     """
 
     parents: tf.Tensor
-    """Int32 `(B, L, C)`: the beam that a candidate continues, or -1."""
+    """Int32 `(B, L, C)`: the candidate of the step before that this one
+    continues, 0 in the first step, or -1 where there is no candidate."""
     ids: tf.Tensor
     """Int32 `(B, L, C)`: its last token, or 0."""
     log_probabilities: tf.Tensor
     """Float32 `(B, L, C)`: of the whole of it, not normalized."""
+    kept: tf.Tensor
+    """Bool `(B, L, C)`: it ended, or went on; the others were pruned."""
 
 
 def trace_beam_search(
     next_step,
     initial_state,
-    beam_size,
-    length_penalty,
+    options,
     max_lengths,
-    **options,
+    prefix_ids=None,
+    constants=(),
 ):
-    """Searches as `beam_search` does, and keeps what it looked at.
+    """Takes the steps of `graph_beam_search`, and keeps what they look at.
 
-    A beam offers no more than its `K` best continuations, so the first step,
-    which continues only one, prunes none.
+    Every sentence stays in the batch to the end.
 
     Args:
-        next_step: See `beam_search`, as for all that follows.
+        next_step: As of `graph_beam_search`, as all that follows.
         initial_state: The state of the first step.
-        beam_size: Int or int32 scalar tensor, `K`.
-        length_penalty: Float, or float32 tensor, a scalar or `(B,)`.
+        options: `SearchOptions`.
         max_lengths: Int32 tensor `(B,)`.
-        **options: Further arguments of `beam_search`.
+        prefix_ids: Int32 tensor `(B, P)`, padded.
+        constants: Tuple of nested structures of tensors with `B` rows.
 
     Returns:
-        `Hypotheses`, those of `beam_search`, and the `BeamTrace`.
+        `Hypotheses`, those of `graph_beam_search`, and the `BeamTrace`.
 
     Example:
         >>> table = tf.math.log([[0.1, 0.6, 0.1, 0.1, 0.1]])
@@ -60,54 +58,82 @@ def trace_beam_search(
         ...         state,
         ...     ),
         ...     initial_state=(),
-        ...     beam_size=2,
-        ...     length_penalty=0.6,
+        ...     options=keras_transformer.SearchOptions(
+        ...         beam_size=2, num_hypotheses=1
+        ...     ),
         ...     max_lengths=tf.constant([3]),
-        ...     num_hypotheses=1,
         ... )
-        >>> trace.ids[0, 0]  # Ended, kept, and nothing to prune.
-        [1, 2, 0, 0]
+        >>> trace.ids[0, 0]  # One ends, two go on: nothing to prune.
+        [1, 2, 4, 0]
     """
-    count = 2 * beam_size
-
-    def record(trace, here, index, total, tokens):
-        shape = tf.shape(total)
-        flat = [shape[0], shape[1] * shape[2]]
-        room = [[0, 0], [0, count]]
-        choices = tf.pad(
-            tf.reshape(total, flat), room, constant_values=-float("inf")
-        )
-        values, chosen = tf.math.top_k(choices, count)
-        ids = tf.gather(
-            tf.pad(tf.reshape(tokens, flat), room), chosen, batch_dims=1
-        )
-        there = values > -float("inf")
-        step = BeamTrace(
-            tf.where(there, chosen // shape[2], -1),
-            tf.where(there, ids, PADDING_ID),
-            values,
-        )
-        places = tf.stack([here, tf.fill(tf.shape(here), index)], axis=1)
-        return tf.nest.map_structure(
-            lambda x, update: tf.tensor_scatter_nd_update(x, places, update),
-            trace,
-            step,
-        )
-
-    max_lengths = tf.cast(max_lengths, tf.int32)
-    shape = [tf.shape(max_lengths)[0], longest_of(max_lengths), count]
-    nothing = BeamTrace(
-        tf.fill(shape, -1),
-        tf.fill(shape, PADDING_ID),
-        tf.fill(shape, -float("inf")),
+    sentences = graph_search.describe_sentences(
+        options, max_lengths, prefix_ids
     )
-    return search_and_record(
-        next_step,
+    live, finished = graph_search.first_hypotheses(options, sentences)
+    batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
+    shape = [longest, batch, 2 * options.beam_size]
+    trace = BeamTrace(
+        tf.fill(shape, -1),
+        tf.fill(shape, options.padding_id),
+        tf.fill(shape, graph_search.IMPOSSIBLE),
+        tf.fill(shape, False),
+    )
+
+    def is_running(index, live, *_):
+        return tf.reduce_any(live.log_probabilities > graph_search.IMPOSSIBLE)
+
+    def take_step(index, live, finished, places, model_state, trace):
+        """`places`, `(B, K)`, are the candidates that the live ones were."""
+        logits, model_state = next_step(
+            tf.reshape(live.last_ids, [-1]), index, model_state, *constants
+        )
+        candidates = graph_search.rank_candidates(
+            logits, live, index, sentences, options, shape[2]
+        )
+        trace = tf.nest.map_structure(
+            lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]),
+            trace,
+            describe_step(candidates, places, options),
+        )
+        count = options.num_candidates
+        candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
+        live, finished, places, _ = graph_search.split_candidates(
+            candidates, live, finished, index, sentences, options
+        )
+        parents = tf.gather(candidates.parents, places, batch_dims=1)
+        model_state = graph_search.reorder(
+            model_state, parents, tf.range(batch)
+        )
+        return index + 1, live, finished, places, model_state, trace
+
+    variables = (
+        tf.constant(0),
+        live,
+        finished,
+        tf.zeros_like(live.last_ids),
         initial_state,
-        beam_size,
-        length_penalty,
-        max_lengths,
-        **options,
-        record=record,
-        trace=nothing,
+        trace,
+    )
+    _, _, finished, _, _, trace = tf.while_loop(
+        is_running,
+        take_step,
+        variables,
+        shape_invariants=graph_search.shapes_of(variables),
+    )
+    trace = [tf.transpose(x, [1, 0, 2]) for x in trace]
+    return graph_search.clear_empty(finished, options), BeamTrace(*trace)
+
+
+def describe_step(candidates, places, options) -> BeamTrace:
+    """Returns one step of a trace, its tensors `(B, C)`."""
+    is_filled = candidates.log_probabilities > graph_search.IMPOSSIBLE
+    ended = candidates.ids == options.end_id
+    before = tf.cumsum(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
+    is_seen = tf.range(tf.shape(ended)[1]) < options.num_candidates
+    parents = tf.gather(places, candidates.parents, batch_dims=1)
+    return BeamTrace(
+        tf.where(is_filled, parents, -1),
+        tf.where(is_filled, candidates.ids, options.padding_id),
+        candidates.log_probabilities,
+        is_filled & is_seen & (ended | (before < options.beam_size)),
     )

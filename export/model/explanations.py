@@ -5,8 +5,8 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from export.model.beam_trace import BeamTrace
-from keras_transformer.search.graph_search import END_ID
-from keras_transformer.search.graph_search import length_penalty_of
+from keras_transformer.masks import END_ID
+from keras_transformer.search.options import length_penalty_of
 
 
 def stack_scores(scores, real) -> tf.Tensor:
@@ -37,20 +37,19 @@ def describe_trace(
         length_penalty: Float, `α`.
         pieces: Function from ids to pieces.
     """
-    there = (trace.parents >= 0) & ~empty[:, None, None]
-    running = tf.reduce_any(there, axis=2)  # (B, L)
+    is_filled = (trace.parents >= 0) & ~empty[:, None, None]
+    running = tf.reduce_any(is_filled, axis=2)  # (B, L)
     steps = tf.reduce_sum(
         tf.cast(tf.reduce_any(running, axis=0), tf.int32)
     )  # The longest search has no gap.
-    there, running = there[:, :steps], running[:, :steps]
-    parents, ids, log_probabilities = (x[:, :steps] for x in trace)
-    count = tf.shape(ids)[2]
+    is_filled, running = is_filled[:, :steps], running[:, :steps]
+    parents, ids, log_probabilities, kept = (x[:, :steps] for x in trace)
     penalties = length_penalty_of(tf.range(steps) + 1, length_penalty)
     return {
-        "tokens": tf.where(there, pieces(ids), ""),
-        "parents": tf.where(there, parents, -1),
-        "log_probabilities": tf.where(there, log_probabilities, 0.0),
-        "kept": there & (tf.range(count) < count // 2),
-        "ended": there & (ids == END_ID),
+        "tokens": tf.where(is_filled, pieces(ids), ""),
+        "parents": tf.where(is_filled, parents, -1),
+        "log_probabilities": tf.where(is_filled, log_probabilities, 0.0),
+        "kept": is_filled & kept,
+        "ended": is_filled & (ids == END_ID),
         "penalties": tf.where(running, penalties, 0.0),
     }

@@ -8,10 +8,11 @@ import tensorflow as tf
 from export.model.beam_trace import BeamTrace
 from export.model.beam_trace import trace_beam_search
 from keras_transformer import Transformer
+from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_search import BEGIN_ID
-from keras_transformer.search.graph_search import Hypotheses
-from keras_transformer.search.graph_search import beam_search
+from keras_transformer.search.beam_search import Hypotheses
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 
 INPUTS = (
@@ -60,6 +61,9 @@ class Search(tf.Module):
         vocabulary_size: Int, pieces of the tokenizer. Ids from there on are
             never chosen.
         settings: How to search.
+
+    Attributes:
+        options: `SearchOptions` for the best translation.
     """
 
     def __init__(
@@ -70,9 +74,14 @@ class Search(tf.Module):
     ):
         super().__init__(name="search")
         self._transformer = lambda: transformer
-        padded = range(vocabulary_size, transformer.vocabulary_size)
-        self._forbidden_ids = (PADDING_ID, BEGIN_ID, *padded)
         self._settings = settings
+        padded = range(vocabulary_size, transformer.vocabulary_size)
+        self.options = SearchOptions(
+            settings.beam_size,
+            settings.length_penalty,
+            num_hypotheses=1,
+            forbidden_ids=(PADDING_ID, BEGIN_ID, *padded),
+        )
         # Kept beside the embeddings, else every call would transpose them.
         self._output_kernel = tf.Variable(
             tf.transpose(transformer.embedding.embeddings), trainable=False
@@ -83,10 +92,8 @@ class Search(tf.Module):
         self,
         source_ids,
         lengths,
-        beam_size,
-        length_penalty=None,
+        options=None,
         max_extra_length=None,
-        num_hypotheses=1,
         prefix_ids=None,
         least=0,
     ) -> Hypotheses:
@@ -95,31 +102,28 @@ class Search(tf.Module):
         Args:
             source_ids: Int32 tensor `(B, S)`.
             lengths: Int32 tensor `(B,)`, tokens of each source.
-            beam_size: Int or int32 scalar tensor.
-            length_penalty: Float, or float32 tensor, a scalar or `(B,)`.
+            options: `SearchOptions`, made of the attribute `options`.
             max_extra_length: Int, or int32 tensor, a scalar or `(B,)`.
-            num_hypotheses: Int or int32 scalar tensor.
             prefix_ids: Int32 tensor `(B, P)`, padded.
             least: Int32 tensor `(B,)`, a limit below which none is set.
         """
-        settings = self._settings
-        if length_penalty is None:
-            length_penalty = settings.length_penalty
+        if options is None:
+            options = self.options
         if max_extra_length is None:
-            max_extra_length = settings.max_extra_length
+            max_extra_length = self._settings.max_extra_length
         if prefix_ids is None:
             prefix_ids = tf.zeros([tf.shape(lengths)[0], 0], tf.int32)
         arguments = (
             source_ids,
             limits_of(lengths, max_extra_length, least),
             tf.broadcast_to(
-                tf.cast(length_penalty, tf.float32), tf.shape(lengths)
+                tf.cast(options.length_penalty, tf.float32), tf.shape(lengths)
             ),
             prefix_ids,
         )
-        if isinstance(beam_size, int) and beam_size == 1:
+        if isinstance(options.beam_size, int) and options.beam_size == 1:
             return self._greedy(*arguments)
-        return self._beams(*arguments, beam_size, num_hypotheses)
+        return self._beams(*arguments, options.beam_size, options.num_returned)
 
     @tf.function(input_signature=INPUTS, autograph=False)
     def _greedy(self, *arguments):
@@ -130,21 +134,50 @@ class Search(tf.Module):
     def _beams(self, *arguments):
         return self._run(*arguments)
 
+    def _run(
+        self,
+        source_ids,
+        max_lengths,
+        length_penalty,
+        prefix_ids,
+        beam_size,
+        num_hypotheses,
+    ):
+        options = dataclasses.replace(
+            self.options,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            num_hypotheses=num_hypotheses,
+        )
+        return self._find(
+            source_ids,
+            max_lengths,
+            options,
+            search=graph_beam_search,
+            prefix_ids=prefix_ids,
+        )
+
+    def _find(self, source_ids, max_lengths, options, **kwargs):
+        return search_translations(
+            self._transformer(),
+            source_ids,
+            max_lengths,
+            options,
+            output_kernel=self._output_kernel,
+            **kwargs,
+        )
+
     def trace(self, source_ids, lengths) -> BeamTrace:
         """Searches for the n best, and returns what was looked at."""
-        settings = self._settings
-        _, trace = self._run(
+        _, trace = self._find(
             source_ids,
-            limits_of(lengths, settings.max_extra_length),
-            settings.length_penalty,
-            None,
-            settings.beam_size,
-            settings.beam_size,
+            limits_of(lengths, self._settings.max_extra_length),
+            dataclasses.replace(self.options, num_hypotheses=None),
             search=trace_beam_search,
         )
         return trace
 
-    def padded(self, source_ids, lengths, beam_size):
+    def padded(self, source_ids, lengths, options):
         """Searches by XLA, which compiles anew for each shape.
 
         Rows and lengths are padded to powers of two, so there are few, and
@@ -159,53 +192,24 @@ class Search(tf.Module):
             source_ids, tf.stack([tf.zeros_like(padding), padding], axis=1)
         )
         lengths = tf.pad(lengths, [[0, padding[0]]])
-        found = self._compiled(beam_size)(source_ids, lengths)
+        found = self._compiled(options)(source_ids, lengths)
         return Hypotheses(*[x[:rows] for x in found])
 
-    def _compile(self, beam_size):
-        settings = self._settings
+    def _compile(self, options):
+        extra = self._settings.max_extra_length
 
         @tf.function(
             input_signature=INPUTS[:2], autograph=False, jit_compile=True
         )
         def search(source_ids, lengths):
-            extra = settings.max_extra_length
-            return self._run(
+            return self._find(
                 source_ids,
                 limits_of(lengths, extra),
-                settings.length_penalty,
-                None,
-                beam_size,
-                1,
-                tf.shape(source_ids)[1] + extra,
+                options,
+                max_length=tf.shape(source_ids)[1] + extra,
             )
 
         return search
-
-    def _run(
-        self,
-        source_ids,
-        max_lengths,
-        length_penalty,
-        prefix_ids,
-        beam_size,
-        num_hypotheses,
-        pad_to=None,
-        search=beam_search,
-    ):
-        return search_translations(
-            self._transformer(),
-            source_ids,
-            max_lengths,
-            beam_size,
-            length_penalty,
-            self._forbidden_ids,
-            num_hypotheses,
-            prefix_ids,
-            pad_to,
-            self._output_kernel,
-            search,
-        )
 
 
 def next_power(number):

@@ -9,10 +9,10 @@ from export.model.request_checks import with_equal_rows
 from export.model.search import SearchSettings
 from export.model.text_model import TextModel
 from export.model.text_model import strings
+from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import BEGIN_ID
-from keras_transformer.search.graph_search import length_penalty_of
+from keras_transformer.search.options import length_penalty_of
 
 
 class Taught(NamedTuple):

@@ -4,9 +4,9 @@ import tensorflow as tf
 
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
+from keras_transformer.masks import END_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import END_ID
 
 
 def strings(name):

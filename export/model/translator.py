@@ -1,5 +1,7 @@
 """Strings in, strings out: a trained Transformer as TensorFlow graphs."""
 
+import dataclasses
+
 import tensorflow as tf
 
 from export.model.explanations import describe_trace
@@ -13,10 +15,10 @@ from export.model.teacher import Teacher
 from export.model.text_model import TextModel
 from export.model.text_model import strings
 from keras_transformer import Transformer
+from keras_transformer.masks import END_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import END_ID
-from keras_transformer.search.graph_search import Hypotheses
+from keras_transformer.search.beam_search import Hypotheses
 from keras_transformer.search.graph_search import longest_of
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 
@@ -96,17 +98,18 @@ class Translator(tf.Module):
             the log-probability over the length penalty; and `"truncated"`,
             bool `(B,)`: whether source or translation was cut at its limit.
         """
-        return self._translate(text, self.settings.beam_size)
+        return self._translate(text, self._search.options)
 
     @tf.function(input_signature=[strings("text")], autograph=False)
     def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Does what `translate` does with one beam: less well, and faster."""
-        return self._translate(text, 1)
+        greedy = dataclasses.replace(self._search.options, beam_size=1)
+        return self._translate(text, greedy)
 
-    def _translate(self, text, beam_size):
+    def _translate(self, text, options):
         source_ids, lengths, cut = self._model.tokenize(text)
         search = self._search.padded if self.settings.xla else self._search
-        found = search(source_ids, lengths, beam_size)
+        found = search(source_ids, lengths, options)
         return self._describe(blank_out(found, lengths, cut))
 
     def _describe(self, found):
@@ -121,7 +124,7 @@ class Translator(tf.Module):
         """Makes `translate_nbest`; its defaults become the signature's."""
         beams = tf.constant(self.settings.beam_size)
         alpha = tf.constant(self.settings.length_penalty, tf.float32)
-        extra = tf.constant(self.settings.max_extra_length)
+        most = tf.constant(self.settings.max_extra_length)
 
         @tf.function(
             input_signature=[
@@ -133,7 +136,7 @@ class Translator(tf.Module):
             autograph=False,
         )
         def translate_nbest(
-            text, beam_size=beams, length_penalty=alpha, max_extra_length=extra
+            text, beam_size=beams, length_penalty=alpha, max_extra_length=most
         ):
             """Finds the best translations of each sentence.
 
@@ -150,13 +153,17 @@ class Translator(tf.Module):
                 `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
                 False there is no further translation.
             """
-            text, *options = with_checked_options(
+            text, beam_size, length_penalty, extra = with_checked_options(
                 text, beam_size, length_penalty, max_extra_length
             )
             source_ids, lengths, cut = self._model.tokenize(text)
-            found = self._search(
-                source_ids, lengths, *options, num_hypotheses=options[0]
+            options = dataclasses.replace(
+                self._search.options,
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                num_hypotheses=None,
             )
+            found = self._search(source_ids, lengths, options, extra)
             told = blank_out(found, lengths, cut)
             return {
                 "translations": self._model.detokenize(told.ids),
@@ -210,8 +217,10 @@ class Translator(tf.Module):
         found = self._search(
             source_ids,
             lengths,
-            self.settings.beam_size,
-            tf.where(wrong, 0.0, length_penalty),
+            dataclasses.replace(
+                self._search.options,
+                length_penalty=tf.where(wrong, 0.0, length_penalty),
+            ),
             tf.where(wrong, 0, max_extra_length),
             prefix_ids=prefix_ids,
             least=prefix_lengths,
@@ -247,7 +256,7 @@ class Translator(tf.Module):
         ids = self._model.cut(ids)
         lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
         ids = ids[:, : longest_of(lengths)]
-        found = self._search(ids, lengths, self.settings.beam_size)
+        found = self._search(ids, lengths)
         found = blank_out(found, lengths, cut)
         return {
             "ids": found.ids[:, 0],
@@ -259,20 +268,21 @@ class Translator(tf.Module):
     def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Shows what `translate_nbest` looks at on its way, in `L` steps.
 
-        The `C` candidates of a step are the `K` continuations that the search
-        kept, best first, and the best `K` that it pruned. Candidate `k` is the
-        beam `k` that the next step continues, unless it ended.
+        The `C` candidates of a step are the `2 K` best continuations, best
+        first. Of these, those that end and the best `K` that do not are kept,
+        and the others pruned.
 
         Args:
             text: String tensor `(B,)`.
 
         Returns:
             Dict of `"tokens"`, string `(B, L, C)`, the last piece of each
-            candidate; `"parents"`, int32, the beam that it continues, or -1
-            where there is no candidate; `"log_probabilities"`, float32, of all
-            its tokens; `"kept"` and `"ended"`, bool, all `(B, L, C)`; and
-            `"penalties"`, float32 `(B, L)`, of the length that a candidate has
-            in a step. What ended scores its log-probability over that.
+            candidate; `"parents"`, int32, the candidate of the step before
+            that it continues (0 in the first), or -1 where there is none;
+            `"log_probabilities"`, float32, of all its tokens; `"kept"` and
+            `"ended"`, bool, all `(B, L, C)`; and `"penalties"`, float32
+            `(B, L)`, of the length that a candidate has in a step. What ended
+            scores its log-probability over that.
         """
         source_ids, lengths, _ = self._model.tokenize(text)
         trace = self._search.trace(source_ids, lengths)

@@ -3,9 +3,9 @@
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_search import BEGIN_ID
-from keras_transformer.search.graph_search import END_ID
 
 UNKNOWN_ID = 2
 

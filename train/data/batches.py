@@ -10,8 +10,8 @@ import threading
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_search import BEGIN_ID
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 

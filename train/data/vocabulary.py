@@ -10,9 +10,9 @@ import numpy as np
 import sentencepiece
 
 from command_line.errors import UserError
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_search import BEGIN_ID
-from keras_transformer.search.graph_search import END_ID
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
 

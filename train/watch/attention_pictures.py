@@ -13,8 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from keras_transformer import Transformer
+from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import BEGIN_ID
 
 MAX_PIECES = 40
 INCHES_A_PIECE = 0.15

@@ -9,8 +9,10 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer import SubwordTokenizer
+from keras_transformer.masks import END_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import END_ID
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 from train.data.corpus import Pairs
 from train.data.vocabulary import Ids
@@ -103,8 +105,13 @@ class ValidationBleu(keras.callbacks.Callback):
         lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
         # The end symbol alone is no text: its translation ends at once.
         limits = tf.where(lengths == 1, 1, lengths + MAX_EXTRA_LENGTH)
+        options = SearchOptions(self._beam_size, num_hypotheses=1)
         best = search_translations(
-            self.model.transformer, source_ids, limits, self._beam_size
+            self.model.transformer,
+            source_ids,
+            limits,
+            options,
+            search=graph_beam_search,
         )
         return self._tokenizer.detokenize(best.ids[:, 0])
 

@@ -19,6 +19,8 @@ from export.ctranslate2.directory import load_translate
 from export.ctranslate2.directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 from tests.helpers.refusal import refusal
 from tests.helpers.sentences import NASTY
@@ -251,8 +253,8 @@ def search_both(model, folder, settings, text):
         model,
         keras.utils.pad_sequences(ids, padding="post"),
         tf.constant([len(row) + settings.max_extra_length for row in ids]),
-        settings.beam_size,
-        settings.length_penalty,
+        SearchOptions(settings.beam_size, settings.length_penalty, 1),
+        search=graph_beam_search,
     )
     expected = [
         (translator._tokenizer.id_to_piece(row[:length].tolist()), score)

@@ -8,19 +8,21 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from export.model.beam_trace import trace_beam_search
-from tests.helpers.oracle import penalty
-from tests.helpers.search_tables import BEGIN
-from tests.helpers.search_tables import END
-from tests.helpers.search_tables import NEVER
-from tests.helpers.search_tables import alphas
-from tests.helpers.search_tables import log_softmax
-from tests.helpers.search_tables import random_tables
-from tests.helpers.search_tables import run_search
-from tests.helpers.search_tables import seeds
-from tests.helpers.search_tables import sentence
-from tests.helpers.search_tables import settings
-from tests.helpers.search_tables import spreads
-from tests.helpers.search_tables import table_step
+from keras_transformer.search.options import SearchOptions
+from tests.helpers.graph_searches import run_search
+from tests.helpers.graph_searches import table_step
+from tests.helpers.searches import BEGIN
+from tests.helpers.searches import END
+from tests.helpers.searches import NEVER
+from tests.helpers.searches import alphas
+from tests.helpers.searches import check_equal
+from tests.helpers.searches import log_softmax
+from tests.helpers.searches import penalty
+from tests.helpers.searches import random_tables
+from tests.helpers.searches import seeds
+from tests.helpers.searches import sentence
+from tests.helpers.searches import settings
+from tests.helpers.searches import spreads
 
 
 @functools.cache
@@ -37,9 +39,8 @@ def compiled_trace():
     )
     def search(tables, beam_size, length_penalty, max_lengths):
         next_step, state = table_step(tables, beam_size)
-        return trace_beam_search(
-            next_step, state, beam_size, length_penalty, max_lengths
-        )
+        options = SearchOptions(beam_size, length_penalty)
+        return trace_beam_search(next_step, state, options, max_lengths)
 
     return search
 
@@ -52,13 +53,13 @@ def run_trace(tables, beam_size, alpha, limits):
 
 
 def candidates_of(trace, step):
-    """Returns `(parent, id, log-probability)` of those that are there."""
-    there = trace.log_probabilities[step] > -np.inf
-    columns = [column[step][there].tolist() for column in trace]
+    """Returns `(parent, id, log-probability, kept)` of those that exist."""
+    exists = trace.log_probabilities[step] > -np.inf
+    columns = [column[step][exists].tolist() for column in trace]
     return list(zip(*columns, strict=True))
 
 
-def finished_of(trace, beam_size, alpha):
+def finished_of(trace, alpha):
     """Reads the finished hypotheses in a trace, and nothing but it.
 
     Returns:
@@ -66,15 +67,15 @@ def finished_of(trace, beam_size, alpha):
     """
     paths, finished = {0: ()}, []
     for step in range(len(trace.ids)):
-        candidates = candidates_of(trace, step)[:beam_size]
-        paths = {
-            place: (*paths[parent], token)
-            for place, (parent, token, _) in enumerate(candidates)
-        }
-        for place, (_, token, total) in enumerate(candidates):
-            if token == END:
-                ids = paths.pop(place)
-                finished.append((total / penalty(step + 1, alpha), ids))
+        grown = {}
+        for place, candidate in enumerate(candidates_of(trace, step)):
+            parent, token, total, kept = candidate
+            if kept:
+                grown[place] = (*paths[parent], token)
+            if kept and token == END:
+                score = total / penalty(step + 1, alpha)
+                finished.append((score, grown.pop(place)))
+        paths = grown
     return sorted(finished, key=lambda found: -found[0])
 
 
@@ -87,27 +88,28 @@ def check_steps(trace, table, beam_size, limit):
         if not candidates:
             return
         offers = {}
-        for beam, (last, total) in live.items():
+        for place, (last, total) in live.items():
             found = total + log_probabilities[step, last]
             found[list(NEVER)] = -np.inf
             if step + 1 == limit:
                 found[np.arange(len(found)) != END] = -np.inf
-            for token in np.argsort(-found)[:beam_size]:
-                if found[token] > -np.inf:
-                    offers[beam, int(token)] = found[token]
+            for token in np.flatnonzero(found > -np.inf):
+                offers[place, int(token)] = found[token]
         expected = sorted(offers.values(), reverse=True)[: 2 * beam_size]
-        totals = [total for _, _, total in candidates]
+        totals = [total for _, _, total, _ in candidates]
         np.testing.assert_allclose(totals, expected, rtol=1e-5, atol=1e-4)
-        named = [(parent, token) for parent, token, _ in candidates]
+        named = [(parent, token) for parent, token, _, _ in candidates]
         assert len(set(named)) == len(named)
         np.testing.assert_allclose(
             totals, [offers[name] for name in named], rtol=1e-5, atol=1e-4
         )
-        live = {
-            place: (token, offers[parent, token])
-            for place, (parent, token, _) in enumerate(candidates[:beam_size])
-            if token != END
-        }
+        # Greedy search looks at the first alone.
+        seen = named[:1] if beam_size == 1 else named
+        going_on = [name for name in seen if name[1] != END][:beam_size]
+        ended = [name for name in seen if name[1] == END]
+        kept = [name for name, c in zip(named, candidates, strict=True) if c[3]]
+        assert set(kept) == {*going_on, *ended}
+        live = {named.index(name): (name[1], offers[name]) for name in going_on}
 
 
 @settings(max_examples=20)
@@ -124,12 +126,12 @@ def test_a_trace_is_the_search(seed, spread, alpha, beam_size, limits):
     found, trace = run_trace(tables, beam_size, alpha, limits)
 
     expected, _ = run_search(tables, beam_size, alpha, limits)
-    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
+    check_equal(found, expected)
     for place, limit in enumerate(limits):
-        own = sentence(trace, place)
+        place_trace = sentence(trace, place)
         hypotheses = sentence(expected, place)
-        check_steps(own, tables[place], beam_size, limit)
-        finished = finished_of(own, beam_size, alpha)[:beam_size]
+        check_steps(place_trace, tables[place], beam_size, limit)
+        finished = finished_of(place_trace, alpha)[:beam_size]
         filled = hypotheses.lengths > 0
         assert filled.sum() == len(finished)
         np.testing.assert_allclose(
@@ -147,11 +149,11 @@ def test_a_trace_is_the_search(seed, spread, alpha, beam_size, limits):
         assert [ids for _, ids in finished] == read
 
 
-def test_what_is_not_there_says_so():
-    """A step with one beam prunes nothing, and after the last is nothing."""
-    table = np.full((1, 3, 4, 4), -10, "float32")
+def test_what_is_missing_says_so():
+    """A step of few candidates prunes nothing, and after the last is none."""
+    table = np.full((1, 3, 5, 5), -10, "float32")
     table[..., END] = 0
-    table[..., NEVER] = -np.inf
+    table[..., [*NEVER, 4]] = -np.inf
 
     _, trace = run_trace(table, 2, 0.6, [3])
 
@@ -159,6 +161,8 @@ def test_what_is_not_there_says_so():
     assert trace.parents[0, 0].tolist() == [0, 0, -1, -1]
     assert trace.ids[0, 1].tolist() == [END, 2, 0, 0]
     assert trace.parents[0, 1].tolist() == [1, 1, -1, -1]
+    assert trace.kept[0, :2].tolist() == [[True, True, False, False]] * 2
     assert np.isneginf(trace.log_probabilities[0, :2, 2:]).all()
     assert (trace.ids[0, 2] == 0).all()
     assert (trace.parents[0, 2] == -1).all()
+    assert not trace.kept[0, 2].any()

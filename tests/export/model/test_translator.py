@@ -20,6 +20,7 @@ from export.model.search import SearchSettings
 from export.model.search import next_power
 from export.model.translator import Translator
 from keras_transformer import Architecture
+from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
 from tests.helpers.sentences import NASTY
@@ -307,8 +308,9 @@ def test_xla_pads_no_source_beyond_learned_positions():
     source = tf.constant([[5, 6, 7, 8, 9, 4, 5, 6, 1]])
     lengths = tf.constant([9])
 
-    expected = search(source, lengths, 1)
-    found = search.padded(source, lengths, 1)
+    greedy = SearchOptions(beam_size=1)
+    expected = search(source, lengths, greedy)
+    found = search.padded(source, lengths, greedy)
 
     width = expected.ids.shape[2]
     np.testing.assert_array_equal(found.ids[:, :, :width], expected.ids)

@@ -1,12 +1,5 @@
-"""Tests of `keras_transformer.search.graph_search`.
+"""Tests of `keras_transformer.search.graph_search`."""
 
-The searches here are written again, in plain Python and float64, from the
-docstring of `beam_search`. Models are tables of logits, `(L, V, V)`: the next
-token depends on the position and on the last token.
-"""
-
-import functools
-import itertools
 import math
 
 import hypothesis
@@ -15,144 +8,29 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-import keras_transformer
-from keras_transformer.search.graph_search import beam_search
-from tests.helpers.oracle import penalty
-from tests.helpers.search_tables import BEGIN
-from tests.helpers.search_tables import END
-from tests.helpers.search_tables import NEVER
-from tests.helpers.search_tables import PADDING
-from tests.helpers.search_tables import alphas
-from tests.helpers.search_tables import log_softmax
-from tests.helpers.search_tables import random_tables
-from tests.helpers.search_tables import run_search
-from tests.helpers.search_tables import seeds
-from tests.helpers.search_tables import sentence
-from tests.helpers.search_tables import settings
-from tests.helpers.search_tables import spreads
-from tests.helpers.search_tables import table_step
-
-
-def score(log_probabilities, ids, alpha):
-    """Normalized log-probability of a sequence that ends in `END`."""
-    before = (BEGIN, *ids)
-    total = sum(
-        log_probabilities[index, before[index], token]
-        for index, token in enumerate(ids)
-    )
-    return total / penalty(len(ids), alpha)
-
-
-def every_sequence(vocabulary_size, limit, never=NEVER):
-    others = set(range(vocabulary_size)) - {END, *never}
-    for length in range(1, limit + 1):
-        for body in itertools.product(sorted(others), repeat=length - 1):
-            yield (*body, END)
-
-
-def exhaustive_search(table, limit, alpha, never=NEVER):
-    """Returns `(score, ids)` of each possible sequence, best first."""
-    log_probabilities = log_softmax(table)
-    found = [
-        (score(log_probabilities, ids, alpha), ids)
-        for ids in every_sequence(table.shape[-1], limit, never)
-    ]
-    return sorted((f for f in found if f[0] > -np.inf), reverse=True)
-
-
-def plain_beam_search(table, beam_size, limit, alpha, num_hypotheses):
-    """Beam search that goes on to the limit, whatever it has found.
-
-    Returns:
-        `(score, ids)` of each finished hypothesis, best first; the number of
-        steps after which the bound of the docstring ends the search; and how
-        near a choice or a stop came to the other outcome.
-    """
-    log_probabilities = log_softmax(table)
-    live, finished, needed, gap = [((), 0.0)], [], None, np.inf
-    for index in range(limit):
-        allowed = [t for t in range(table.shape[-1]) if t not in NEVER]
-        choices = [
-            ((*ids, token), total + log_probabilities[index, last, token])
-            for ids, total in live
-            for last in [ids[-1] if ids else BEGIN]
-            for token in ([END] if index + 1 == limit else allowed)
-        ]
-        choices = [c for c in choices if c[1] > -np.inf]
-        choices.sort(key=lambda choice: -choice[1])
-        if len(choices) > beam_size:
-            gap = min(gap, choices[beam_size - 1][1] - choices[beam_size][1])
-        kept = choices[:beam_size]
-        live = [c for c in kept if c[0][-1] != END]
-        finished += [
-            (total / penalty(len(ids), alpha), ids)
-            for ids, total in kept
-            if ids[-1] == END
-        ]
-        finished.sort(reverse=True)
-        ahead = index + 2 if alpha < 0 else limit
-        hope = live[0][1] / penalty(ahead, alpha) if live else -np.inf
-        worst = [*[s for s, _ in finished], *[-np.inf] * num_hypotheses][
-            num_hypotheses - 1
-        ]
-        if needed is None:
-            if hope > -np.inf:
-                gap = min(gap, abs(hope - worst))
-            if hope <= worst:
-                needed = index + 1
-    return finished, needed, gap
-
-
-def check_sentence(found, table, limit, alpha, expected_scores):
-    """Checks all that is returned for one sentence.
-
-    Each hypothesis is read and scored anew, so equal scores at each rank mean
-    equal hypotheses up to ties, which rounding may swap. The tolerance is
-    absolute, too: float32 logits of 30 leave no better log-probability.
-    """
-    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
-    log_probabilities = log_softmax(table)
-    filled = min(len(expected_scores), len(found.scores))
-    seen = set()
-    for rank in range(filled):
-        length = int(found.lengths[rank])
-        ids = tuple(int(i) for i in found.ids[rank, :length])
-        assert 1 <= length <= limit
-        assert ids.index(END) == length - 1
-        assert not set(ids) & set(NEVER)
-        assert not found.ids[rank, length:].any()
-        assert ids not in seen
-        seen.add(ids)
-        actual = score(log_probabilities, ids, alpha)
-        close(found.scores[rank], actual)
-        close(actual, expected_scores[rank])
-        last = (BEGIN, *ids)[length - 1]
-        allowed = table[length - 1, last].copy()
-        allowed[list(NEVER)] = -np.inf
-        at_limit = length == limit
-        assert found.truncated[rank] == (at_limit and allowed.argmax() != END)
-    check_fillers(sentence(found, slice(filled, None)))
-
-
-def check_fillers(found):
-    np.testing.assert_array_equal(found.scores, -np.inf)
-    np.testing.assert_array_equal(found.ids, PADDING)
-    np.testing.assert_array_equal(found.lengths, 0)
-    np.testing.assert_array_equal(found.truncated, False)
-
-
-def check_equal(found, expected):
-    """Equal, but for trailing padding and the last bits of the scores."""
-    width = min(found.ids.shape[-1], expected.ids.shape[-1])
-    np.testing.assert_array_equal(
-        found.ids[..., :width], expected.ids[..., :width]
-    )
-    assert not found.ids[..., width:].any()
-    assert not expected.ids[..., width:].any()
-    np.testing.assert_array_equal(found.lengths, expected.lengths)
-    np.testing.assert_array_equal(found.truncated, expected.truncated)
-    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)
-
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
+from tests.helpers.graph_searches import run_search
+from tests.helpers.graph_searches import table_step
+from tests.helpers.searches import BEGIN
+from tests.helpers.searches import END
+from tests.helpers.searches import NEVER
+from tests.helpers.searches import alphas
+from tests.helpers.searches import check_equal
+from tests.helpers.searches import check_fillers
+from tests.helpers.searches import check_sentence
+from tests.helpers.searches import every_sequence
+from tests.helpers.searches import exhaustive_search
+from tests.helpers.searches import log_softmax
+from tests.helpers.searches import penalty
+from tests.helpers.searches import plain_beam_search
+from tests.helpers.searches import random_tables
+from tests.helpers.searches import score
+from tests.helpers.searches import seeds
+from tests.helpers.searches import sentence
+from tests.helpers.searches import settings
+from tests.helpers.searches import spreads
+from tests.helpers.searches import thinning_table
 
 # A beam as wide as the space finds what exhaustive search finds.
 
@@ -209,9 +87,9 @@ def test_each_sentence_has_its_own_penalty_and_prefix(seed, spread, sentences):
             for score, ids in exhaustive_search(tables[index], 4, alpha)
             if list(ids[: len(prefix)]) == prefix
         ]
-        here = sentence(found, index)
-        check_sentence(here, tables[index], 4, alpha, scores)
-        assert np.sum(here.scores > -np.inf) == len(scores)
+        answer = sentence(found, index)
+        check_sentence(answer, tables[index], 4, alpha, scores)
+        assert np.sum(answer.scores > -np.inf) == len(scores)
 
 
 def test_a_prefix_may_hold_what_is_forbidden_behind_it():
@@ -371,6 +249,14 @@ def test_narrow_beams_prune_and_stop_as_described(num_hypotheses):
     assert {(True, True), (False, True)} <= set(stops)
 
 
+def test_what_ends_takes_no_place_in_the_beam():
+    found, _ = run_search(thinning_table()[None], 2, 0.6, [10])
+
+    np.testing.assert_allclose(found.scores[0], [-0.834, -0.916], atol=5e-4)
+    np.testing.assert_array_equal(found.ids[0, 0], [4] * 8 + [END, 0])
+    np.testing.assert_array_equal(found.ids[0, 1], [END] + [0] * 9)
+
+
 def path_table(path_probability, length, limit=6):
     """`end` at once, or the token 2 again and again and `end` as `length`th."""
     table = np.full((limit, 5, 5), -np.inf, "float32")
@@ -458,11 +344,11 @@ def test_a_sentence_alone_gives_what_it_gives_in_a_batch(
     tables = random_tables(seed, spread, (len(limits), 12, 7, 7))
     together, _ = run_search(tables, beam_size, alpha, limits)
     for index in range(len(limits)):
-        here = slice(index, index + 1)
+        row = slice(index, index + 1)
 
-        alone, _ = run_search(tables[here], beam_size, alpha, limits[here])
+        alone, _ = run_search(tables[row], beam_size, alpha, limits[row])
 
-        check_equal(sentence(together, here), alone)
+        check_equal(sentence(together, row), alone)
 
 
 def test_a_batch_of_none_gives_none():
@@ -486,10 +372,10 @@ HISTORY_WEIGHTS = np.int32([5, 3, 7, 13])
 
 def history_step(ids, index, state):
     """Writes `ids` down, and looks at nothing but what is written down."""
-    here = tf.range(len(HISTORY_WEIGHTS)) == index
-    history = tf.where(here, ids[:, None], state["history"])
+    is_now = tf.range(len(HISTORY_WEIGHTS)) == index
+    history = tf.where(is_now, ids[:, None], state["history"])
     floats = tf.cast(ids, tf.float32)[:, None, None]
-    cache = tf.where(here[:, None], floats, state["caches"][0])
+    cache = tf.where(is_now[:, None], floats, state["caches"][0])
     # Tensors of all ranks and types are reordered alike.
     tf.debugging.assert_equal(tf.cast(cache, tf.int32), history[:, :, None])
     key = tf.reduce_sum(history * HISTORY_WEIGHTS, axis=1) + state["key"]
@@ -518,7 +404,9 @@ def test_the_state_follows_its_hypothesis(beam_size):
             "caches": [tf.zeros([rows, 4, 2])],
             "key": tf.repeat(keys, beam_size),
         }
-        return beam_search(history_step, state, beam_size, 0.6, limits)
+        return graph_beam_search(
+            history_step, state, SearchOptions(beam_size), limits
+        )
 
     found = search()
 
@@ -560,11 +448,10 @@ def test_sentences_that_are_done_leave_with_all_that_is_theirs():
         state["caches"] = [tf.cast(x, tf.float32) for x in state["caches"]]
         return history_step(ids, index, state)[0], history
 
-    found = beam_search(
+    found = graph_beam_search(
         growing_step,
         tf.zeros([15, 0], tf.int32),
-        3,
-        0.6,
+        SearchOptions(3),
         limits,
         constants=(tf.constant(keys),),
     )
@@ -578,12 +465,12 @@ def test_sentences_that_are_done_leave_with_all_that_is_theirs():
             "caches": [tf.zeros([3, 4, 1])],
             "key": tf.repeat(keys[index], 3),
         }
-        alone = beam_search(
-            history_step, state, 3, 0.6, limits[index : index + 1]
+        alone = graph_beam_search(
+            history_step, state, SearchOptions(3), limits[index : index + 1]
         )
         alone = tf.nest.map_structure(lambda x: x.numpy(), alone)
-        here = slice(index, index + 1)
-        check_equal(sentence(found, here), alone)
+        row = slice(index, index + 1)
+        check_equal(sentence(found, row), alone)
 
 
 # Types, and Python numbers in place of tensors.
@@ -597,7 +484,9 @@ def test_python_numbers_do_as_well_as_tensors(decorate):
     @decorate
     def search(limits):
         next_step, state = table_step(tf.constant(tables), 4)
-        return beam_search(next_step, state, 4, 1, limits, num_hypotheses=2)
+        return graph_beam_search(
+            next_step, state, SearchOptions(4, 1, 2), limits
+        )
 
     if decorate is tf.function:  # The batch unknown.
         search = search.get_concrete_function(tf.TensorSpec([None], tf.int32))
@@ -619,7 +508,9 @@ def test_scores_are_float32_whatever_the_logits_are(dtype):
     @tf.function
     def search():
         next_step, state = table_step(table[None], 13)
-        return beam_search(next_step, state, 13, 0.6, tf.constant([4]))
+        return graph_beam_search(
+            next_step, state, SearchOptions(13), tf.constant([4])
+        )
 
     found = search()
 
@@ -628,26 +519,3 @@ def test_scores_are_float32_whatever_the_logits_are(dtype):
         ids = found.ids[0, rank, : found.lengths[0, rank]].numpy().tolist()
         expected = score(log_softmax(exact), ids, 0.6)
         np.testing.assert_allclose(found.scores[0, rank], expected, rtol=1e-5)
-
-
-def test_the_package_offers_it():
-    assert keras_transformer.beam_search is beam_search
-
-
-@pytest.mark.parametrize("beam_size", [0, -1])
-def test_refuses_a_beam_size_below_one(beam_size):
-    with pytest.raises(ValueError, match=f"`beam_size`.*=({beam_size})$"):
-        beam_search(None, (), beam_size, 0.6, tf.constant([3]))
-
-
-@pytest.mark.parametrize("num_hypotheses", [-1, 0, 3])
-def test_refuses_more_hypotheses_than_beams_or_none(num_hypotheses):
-    with pytest.raises(
-        ValueError, match=f"`num_hypotheses`.*={num_hypotheses}, beam_size=2$"
-    ):
-        beam_search(None, (), 2, 0.6, tf.constant([3]), num_hypotheses)
-
-
-def test_refuses_no_hypotheses_of_a_beam_size_that_is_a_tensor():
-    with pytest.raises(ValueError, match=r"`num_hypotheses`.*=0"):
-        beam_search(None, (), tf.constant(2), 0.6, tf.constant([3]), 0)

@@ -1,47 +1,13 @@
-"""Searches of random models, which are tables of logits.
-
-A table is `(L, V, V)`: the next token depends on the position and on the last
-token.
-"""
+"""The search of TensorFlow's graphs over tables, traced once for all."""
 
 import functools
 
-import hypothesis
 import numpy as np
 import tensorflow as tf
-from hypothesis import strategies as st
 
-from keras_transformer.search.graph_search import beam_search
-
-PADDING = 0
-END = 1
-BEGIN = 3
-NEVER = (PADDING, BEGIN)
-
-# Reproducible; a search is slow when the machine is busy.
-settings = functools.partial(
-    hypothesis.settings, derandomize=True, deadline=None
-)
-seeds = st.integers(0, 2**32 - 1)
-# How sure the model is: nearly uniform, ordinary, nearly deterministic.
-spreads = st.sampled_from([0.3, 1.0, 3.0, 10.0])
-alphas = st.floats(-1.0, 2.0, width=32)
-
-
-def random_tables(seed, spread, shape):
-    """Float32 logits with, here and there, a token that cannot follow."""
-    rng = np.random.default_rng(seed)
-    tables = spread * rng.normal(size=shape)
-    impossible = rng.random(shape) < 0.05
-    impossible[..., END] = False
-    return np.where(impossible, -np.inf, tables).astype("float32")
-
-
-def log_softmax(logits):
-    logits = np.asarray(logits, "float64")
-    top = logits.max(axis=-1, keepdims=True)
-    total = np.exp(logits - top).sum(axis=-1, keepdims=True)
-    return logits - top - np.log(total)
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
+from tests.helpers.searches import NEVER
 
 
 def table_step(tables, beam_size, count=None):
@@ -75,15 +41,11 @@ def traced_search(num_hypotheses=None, never=NEVER):
     def search(tables, beam_size, length_penalty, max_lengths, prefix_ids):
         count.assign(0)
         next_step, state = table_step(tables, beam_size, count)
-        hypotheses = beam_search(
-            next_step,
-            state,
-            beam_size,
-            length_penalty,
-            max_lengths,
-            num_hypotheses=num_hypotheses,
-            forbidden_ids=never,
-            prefix_ids=prefix_ids,
+        options = SearchOptions(
+            beam_size, length_penalty, num_hypotheses, never
+        )
+        hypotheses = graph_beam_search(
+            next_step, state, options, max_lengths, prefix_ids
         )
         return hypotheses, count.read_value()
 
@@ -103,7 +65,3 @@ def run_search(tables, beam_size, alpha, limits, prefixes=None, **kwargs):
         prefix_ids,
     )
     return tf.nest.map_structure(lambda x: x.numpy(), hypotheses), int(steps)
-
-
-def sentence(hypotheses, index):
-    return type(hypotheses)(*[x[index] for x in hypotheses])

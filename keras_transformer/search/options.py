@@ -1,0 +1,105 @@
+"""What can be asked of a beam search (Vaswani et al., 2017, Section 6.1)."""
+
+import dataclasses
+from typing import Any
+
+from keras import ops
+
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
+from keras_transformer.masks import PADDING_ID
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchOptions:
+    """How to search, whatever is searched with it.
+
+    Attributes:
+        beam_size: Positive int, `K`: beams a sentence (4 in the paper). One is
+            greedy search. `graph_beam_search` also takes an int32 scalar
+            tensor.
+        length_penalty: Float, or float32 tensor, a scalar or `(B,)`: `α`
+            (0.6 in the paper).
+        num_hypotheses: Positive int, `N`, not above `beam_size`: how many
+            hypotheses to return; the search stops as soon as these are
+            certain. `None` means `beam_size`. A tensor where that may be one.
+        forbidden_ids: Tuple of ints that are never chosen, unless they are
+            part of a prefix. Their probability is not given to others. `None`
+            means `padding_id` and `begin_id`.
+        begin_id: Int, the first token that the model is given.
+        end_id: Int, the last token of a hypothesis.
+        padding_id: Int, what follows that.
+
+    Raises:
+        ValueError: If `beam_size` is an int below 1, or `num_hypotheses` is
+            not between 1 and it.
+    """
+
+    beam_size: Any = 4
+    length_penalty: Any = 0.6
+    num_hypotheses: Any = None
+    forbidden_ids: tuple[int, ...] | None = None
+    begin_id: int = BEGIN_ID
+    end_id: int = END_ID
+    padding_id: int = PADDING_ID
+
+    def __post_init__(self):
+        is_known = isinstance(self.beam_size, int)
+        if is_known and self.beam_size < 1:
+            raise ValueError(
+                "`beam_size` must be at least 1. "
+                f"Received: beam_size={self.beam_size}"
+            )
+        if isinstance(self.num_hypotheses, int) and (
+            self.num_hypotheses < 1
+            or (is_known and self.num_hypotheses > self.beam_size)
+        ):
+            raise ValueError(
+                "`num_hypotheses` must be between 1 and `beam_size`. Received: "
+                f"num_hypotheses={self.num_hypotheses}, "
+                f"beam_size={self.beam_size}"
+            )
+
+    @property
+    def num_returned(self):
+        """`N`, whether it was given or not."""
+        if self.num_hypotheses is None:
+            return self.beam_size
+        return self.num_hypotheses
+
+    @property
+    def num_candidates(self):
+        """How many continuations of a sentence each step looks at.
+
+        The best `2 K` hold `K` that go on, for each beam ends in one way only.
+        Greedy search looks at the first choice alone.
+        """
+        if isinstance(self.beam_size, int):
+            return 1 if self.beam_size == 1 else 2 * self.beam_size
+        greedy = ops.equal(self.beam_size, 1)
+        return ops.where(greedy, 1, 2 * self.beam_size)
+
+    @property
+    def never_chosen(self):
+        """The forbidden ids, whether they were given or not."""
+        if self.forbidden_ids is None:
+            return (self.padding_id, self.begin_id)
+        return self.forbidden_ids
+
+
+def length_penalty_of(length, length_penalty):
+    """Returns `((5 + length) / 6) ** length_penalty` (Wu et al., 2016, eq. 14).
+
+    Args:
+        length: Int or int tensor, tokens, the end symbol counted.
+        length_penalty: Float or float32 tensor that broadcasts with it: `α`.
+
+    Returns:
+        Float32 tensor, by which a log-probability is divided.
+
+    Example:
+        >>> length_penalty_of(7, 1.0)
+        2.0
+    """
+    length = ops.cast(length, "float32")
+    return ops.power((5.0 + length) / 6.0, length_penalty)
