@@ -4,7 +4,13 @@
     class Search:
         beam_size: int = option(4, "beams a sentence", kind=positive(int))
 
-The field is the option `--beam-size`; its help ends in the default.
+The field is the option `--beam-size`; its help ends in the default. A dataclass
+of such dataclasses holds them all; each is a part of `--help`, and its title
+there:
+
+    @dataclasses.dataclass(frozen=True)
+    class Options:
+        search: Search = part("search")
 """
 
 import argparse
@@ -13,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 PROPERTIES = "properties"
+PART = "part"
 
 
 def option(
@@ -46,9 +53,28 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def part(title: str, description: str | None = None) -> Any:
+    """Declares options that are a dataclass of their own, with a title."""
+    return dataclasses.field(metadata={PART: (title, description)})
+
+
+def one_of() -> Any:
+    """Declares options, a dataclass, of which exactly one must be given."""
+    return dataclasses.field(metadata={PART: None})
+
+
 def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
     """Gives a parser, or a group of one, the options of a dataclass."""
     for field in dataclasses.fields(cls):
+        if PART in field.metadata:
+            titles = field.metadata[PART]
+            group = (
+                parser.add_argument_group(*titles)
+                if titles
+                else parser.add_mutually_exclusive_group(required=True)
+            )
+            add_options(group, field.type)
+            continue
         arguments = dict(field.metadata["arguments"])
         if "required" not in arguments:
             arguments["default"] = field.default
@@ -57,17 +83,36 @@ def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
 
 def read_options(args: argparse.Namespace, cls: type) -> Any:
     """Makes a dataclass of what a parser with its options has parsed."""
-    names = [field.name for field in dataclasses.fields(cls)]
-    return cls(**{name: getattr(args, name) for name in names})
+    return cls(
+        **{
+            field.name: read_options(args, field.type)
+            if PART in field.metadata
+            else getattr(args, field.name)
+            for field in dataclasses.fields(cls)
+        }
+    )
+
+
+def values_of(options: Any) -> dict[str, Any]:
+    """Returns the values of all options by name, those of parts included."""
+    values = {}
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        values.update(
+            values_of(value) if PART in field.metadata else {field.name: value}
+        )
+    return values
 
 
 def names_with(cls: type, word: str) -> tuple[str, ...]:
     """Returns the names of the options that have a property."""
-    return tuple(
-        field.name
-        for field in dataclasses.fields(cls)
-        if word in field.metadata[PROPERTIES]
-    )
+    names = []
+    for field in dataclasses.fields(cls):
+        if PART in field.metadata:
+            names += names_with(field.type, word)
+        elif word in field.metadata[PROPERTIES]:
+            names.append(field.name)
+    return tuple(names)
 
 
 def flag(name: str) -> str:

@@ -14,6 +14,8 @@ import pathlib
 import types
 
 import keras
+from train.arguments import parse_arguments
+from train.arguments import resolve
 
 import train.__main__ as train_command
 from command_line.errors import UserError
@@ -21,8 +23,6 @@ from keras_transformer import PRESETS
 from keras_transformer import Preset
 from paper.table3 import report
 from paper.table3 import results
-from train.arguments import parse_arguments
-from train.arguments import resolve
 from train.data import sources
 from train.data.corpus import Corpus
 from train.data.corpus import Pairs

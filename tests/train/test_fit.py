@@ -40,7 +40,7 @@ def preset(**changes):
         "warmup_steps": 100,
         "dropout": 0.0,
     }
-    return dataclasses.replace(PRESETS["tiny"], **{**sizes, **changes})
+    return PRESETS["tiny"].replace(**{**sizes, **changes})
 
 
 def make_training_pairs():

@@ -21,13 +21,13 @@ import sentencepiece
 from command_line.errors import UserError
 from train.data.corpus import Corpus
 from train.data.encoding import SIDES
-from train.data.encoding import Encoder
+from train.data.encoding import PairEncoder
 from train.data.encoding import write_blocks
+from train.data.files import write_atomically
 from train.data.text_figures import count_duplicates
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 from train.data.vocabulary import learn_vocabulary
-from train.run.run_folder import write_atomically
 
 # Of the files below, and of the text that corpora make of theirs; with another
 # number all is read and encoded anew.
@@ -204,7 +204,7 @@ def encode_into(
     shutil.rmtree(part, ignore_errors=True)  # A killed run may have left it.
     part.mkdir()
     try:
-        encoder = Encoder(model_proto, max_length, len(corpus))
+        encoder = PairEncoder(model_proto, max_length, len(corpus))
         figures, files = write_blocks(part, corpus, encoder)
         if not figures.counts["kept"]:
             raise UserError(

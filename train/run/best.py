@@ -1,5 +1,6 @@
 """The best checkpoints of a run, and when to stop waiting for a better one."""
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -8,13 +9,50 @@ import shutil
 import keras
 import tensorflow as tf
 
+from command_line.options import option
+from command_line.options import positive
+from train.data.files import write_atomically
 from train.loop import cluster
 from train.run.run_folder import saved_steps
-from train.run.run_folder import write_atomically
 from train.run.run_state import RunState
 
 # What is compared: a column of `history.csv`, and the sign of better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Quality:
+    """What is watched on the validation set, and what follows from it."""
+
+    validate_bleu: int | None = option(
+        None,
+        "translate the validation set every N rounds and log its BLEU",
+        kind=positive(int),
+        metavar="N",
+    )
+    validation_beam_size: int | None = option(
+        None,
+        "beams for that; 1 is greedy search (default: 4)",
+        kind=positive(int),
+        metavar="K",
+    )
+    keep_best: int | None = option(
+        None,
+        "checkpoints that stay in RUN_DIR/best, beside the last ones",
+        kind=positive(int),
+        metavar="N",
+    )
+    patience: int | None = option(
+        None,
+        "stop after N rounds without a better one",
+        kind=positive(int),
+        metavar="N",
+    )
+    best_by: str | None = option(
+        None,
+        "what is better, on the validation set (default: loss)",
+        choices=list(COLUMNS),
+    )
 
 
 class BestCheckpoints(keras.callbacks.Callback):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import keras
 import matplotlib
 import numpy as np
+import sentencepiece
 import tensorflow as tf
 from keras import ops
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -15,6 +16,8 @@ from matplotlib.figure import Figure
 from keras_transformer import Transformer
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_search import BEGIN_ID
+from train.data.vocabulary import EncodedPairs
+from train.loop import cluster
 
 MAX_PIECES = 40
 INCHES_A_PIECE = 0.15
@@ -61,6 +64,27 @@ class AttentionPictures(keras.callbacks.Callback):
 
     def on_train_end(self, logs=None):
         self._writer.close()
+
+
+def picture_first_pair(
+    pairs: EncodedPairs, proto: bytes, run_dir: pathlib.Path
+) -> AttentionPictures | None:
+    """Makes what draws the first pair; of several workers the chief does.
+
+    Args:
+        pairs: The validation set.
+        proto: Serialized SentencePiece model.
+        run_dir: Folder of the run.
+    """
+    if not cluster.is_chief():
+        return None
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    source, target = (
+        ids.flat[: ids.offsets[1]].tolist()
+        for ids in (pairs.sources, pairs.targets)
+    )
+    folder = run_dir / "logs" / "attention"
+    return AttentionPictures(source, target, processor.id_to_piece, folder)
 
 
 def draw_attention(

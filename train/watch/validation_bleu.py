@@ -12,8 +12,11 @@ from keras_transformer import SubwordTokenizer
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_search import END_ID
 from keras_transformer.search.translation import search_translations
+from train.data.corpus import Corpus
 from train.data.corpus import Pairs
+from train.data.corpus import read_all
 from train.data.vocabulary import Ids
+from train.run.best import Quality
 
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
@@ -107,6 +110,28 @@ class ValidationBleu(keras.callbacks.Callback):
             self.model.transformer, source_ids, limits, self._beam_size
         )
         return self._tokenizer.detokenize(best.ids[:, 0])
+
+
+def make_validation_bleu(
+    quality: Quality, corpus: Corpus, proto: bytes, run_dir: pathlib.Path
+) -> ValidationBleu | None:
+    """Makes what `--validate-bleu` asks for.
+
+    Args:
+        quality: The options.
+        corpus: The validation set.
+        proto: Serialized SentencePiece model.
+        run_dir: Folder of the run.
+    """
+    if quality.validate_bleu is None:
+        return None
+    return ValidationBleu(
+        read_all(corpus),
+        proto,
+        run_dir / "logs" / "translations",
+        quality.validate_bleu,
+        quality.validation_beam_size,
+    )
 
 
 def sample_table(pairs: Pairs, translations: list[str]) -> str:

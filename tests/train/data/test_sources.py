@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-import train.__main__ as train_command
 from command_line.errors import UserError
-from train.data.corpus import FILES
+from command_line.options import flag
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs
 from train.data.encoded_corpus import encode_corpus
-from train.data.sources import check_arguments
-from train.data.sources import load_corpus
-from train.data.sources import option
 from train.data.sources import read_mixture
 from train.data.vocabulary import learn_vocabulary
+from train.options import FILES
+from train.options import parse_options
+from train.resolve import check_corpus
+from train.resolve import load_corpus
 
 SMALL = Pairs(["A cat.", "Two cats.", "A dog."], ["Un gato.", "Dos.", "Perro."])
 LARGE = Pairs(["A house."] * 8, ["Una casa."] * 8)
@@ -151,9 +151,7 @@ def test_refuses_a_mixture_that_is_not_there(tmp_path):
 
 
 def parse(folder, *options):
-    return train_command.parse_arguments(
-        [f"--run-dir={folder / 'run'}", *map(str, options)]
-    )
+    return parse_options([f"--run-dir={folder / 'run'}", *map(str, options)])
 
 
 def test_a_mixture_takes_its_validation_set_from_the_other_options(files):
@@ -163,9 +161,9 @@ def test_a_mixture_takes_its_validation_set_from_the_other_options(files):
         for side, name in (("source", "a.es"), ("target", "a.en"))
     ]
     for options, count in ((["--dataset=demo"], 500), (validation, 2)):
-        args = parse(files, "--mixture", path, *options)
-        check_arguments(args)
-        training, other = load_corpus(args)
+        given = parse(files, "--mixture", path, *options)
+        check_corpus(given)
+        training, other = load_corpus(given.corpus, given.cache)
 
         assert list(training) == [("one", "uno"), ("two", "dos")]
         assert len(other) == count
@@ -174,14 +172,17 @@ def test_a_mixture_takes_its_validation_set_from_the_other_options(files):
 def test_a_set_is_read_as_the_options_say(tmp_path):
     options = ["--dataset=tfds:wmt14_translate/de-en", "--data-dir", tmp_path]
     with tfds.testing.mock_data(num_examples=3):
-        training, _ = load_corpus(parse(tmp_path, *options))
-        back, _ = load_corpus(parse(tmp_path, *options, "--source-language=en"))
-        part, other = load_corpus(
-            parse(
-                tmp_path,
-                *options,
-                "--train-split=test",
-                "--validation-split=train",
+        (training, _), (back, _), (part, other) = (
+            load_corpus(given.corpus, given.cache)
+            for given in (
+                parse(tmp_path, *options),
+                parse(tmp_path, *options, "--source-language=en"),
+                parse(
+                    tmp_path,
+                    *options,
+                    "--train-split=test",
+                    "--validation-split=train",
+                ),
             )
         )
 
@@ -194,12 +195,12 @@ def test_a_set_is_read_as_the_options_say(tmp_path):
     [
         (["--mixture=m"], "all of --validation-source.*with --mixture"),
         (
-            ["--mixture=m", *[f"{option(name)}=f" for name in FILES]],
+            ["--mixture=m", *[f"{flag(name)}=f" for name in FILES]],
             "Received: --train-source",
         ),
         (["--dataset=demo", "--train-source=f"], "not both"),
         (
-            ["--source-language=de", *[f"{option(name)}=f" for name in FILES]],
+            ["--source-language=de", *[f"{flag(name)}=f" for name in FILES]],
             "are of --dataset. Received: --source-language and files",
         ),
         (
@@ -209,7 +210,7 @@ def test_a_set_is_read_as_the_options_say(tmp_path):
         (
             [
                 "--mixture=m",
-                *[f"{option(name)}=f" for name in FILES[2:]],
+                *[f"{flag(name)}=f" for name in FILES[2:]],
                 "--validation-split=test",
             ],
             "must come with --dataset. Received: --validation-split test",
@@ -218,4 +219,4 @@ def test_a_set_is_read_as_the_options_say(tmp_path):
 )
 def test_refuses_options_that_do_not_go_together(options, message):
     with pytest.raises(UserError, match=message):
-        check_arguments(parse(pathlib.Path("x"), *options))
+        check_corpus(parse(pathlib.Path("x"), *options))

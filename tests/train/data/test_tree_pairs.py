@@ -1,23 +1,23 @@
 """Tests of `train.data.tree_pairs`, and of the options that come with it."""
 
-import argparse
 import pathlib
 import re
 
 import pytest
 import sentencepiece
 
-import train.__main__ as train_command
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
 from keras_transformer.parsing.mending import restore
 from keras_transformer.parsing.trees import Tree
-from train.arguments import resolve
 from train.data.encoded_corpus import Remembered
 from train.data.encoded_corpus import encode_corpus
-from train.data.sources import load_corpus
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import learn_vocabulary
+from train.options import Options
+from train.options import parse_options
+from train.resolve import load_corpus
+from train.resolve import resolve
 
 TEXT = """\
 (ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
@@ -123,38 +123,39 @@ def test_what_is_dropped_is_counted(path, model_proto, tmp_path):
     assert (counts["empty"], counts["too_long"]) == (1, 2)
 
 
-def parse(*options) -> argparse.Namespace:
-    return train_command.parse_arguments(["--run-dir=run", *map(str, options)])
+def parse(*options) -> Options:
+    return parse_options(["--run-dir=run", *map(str, options)])
 
 
 def test_the_options_name_the_corpus_and_the_papers_model(path, tmp_path):
-    args = parse(
+    given = parse(
         "--task=parsing",
         f"--train-trees={path}",
         f"--validation-trees={path}",
         f"--cache-dir={tmp_path / 'cache'}",
     )
 
-    preset = resolve(args, None)
-    training, validation = load_corpus(args)
+    resolved, preset = resolve(given, None)
+    training, validation = load_corpus(resolved.corpus, resolved.cache)
 
-    assert (preset.num_layers, preset.hidden_dim) == (4, 1024)
-    assert args.vocabulary_size == 16_000
-    assert args.max_length == 512
+    sizes = preset.architecture
+    assert (sizes.num_layers, sizes.hidden_dim) == (4, 1024)
+    assert resolved.corpus.vocabulary_size == 16_000
+    assert resolved.corpus.max_length == 512
     assert list(training) == list(validation) == list(TreePairs(path))
     assert isinstance(training, Remembered)
     assert training.symbols() == SYMBOLS
 
 
 def test_a_translation_is_the_task_that_needs_no_name():
-    args = parse("--task=translation", "--dataset=demo")
+    given = parse("--task=translation", "--dataset=demo")
 
-    preset = resolve(args, None)
+    resolved, preset = resolve(given, None)
 
     # As in the runs of versions that knew no other.
-    assert args.task is None
+    assert resolved.corpus.task is None
     assert preset.description == "Table 3, row base"
-    assert args.max_length == 256
+    assert resolved.corpus.max_length == 256
 
 
 FILES = ["--train-trees=a", "--validation-trees=b"]

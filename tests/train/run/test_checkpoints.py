@@ -16,8 +16,8 @@ import tensorflow as tf
 from tests.train.test_fit import SETTINGS
 from tests.train.test_fit import VOCABULARY_SIZE
 from tests.train.test_fit import preset
+from train import average
 from train.fit import make_task
-from train.run import checkpoints
 from train.run.best import BestCheckpoints
 from train.run.best import best_steps
 from train.run.run_folder import saved_steps
@@ -49,7 +49,7 @@ def finished(tmp_path_factory):
         best.on_epoch_end(step // 3 - 1)
     description = {
         "arguments": {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16},
-        "preset": dataclasses.asdict(preset()),
+        "preset": {"description": "x", **preset().numbers()},
     }
     (run_dir / "arguments.json").write_text(json.dumps(description))
     return run_dir
@@ -90,9 +90,9 @@ def test_the_command_writes_the_mean_in_float64(
     finished, tmp_path, capsys, which, paths
 ):
     output = tmp_path / "mean.keras"
-    command = ["average", "--run-dir", str(finished), "--output", str(output)]
+    command = ["--run-dir", str(finished), "--output", str(output)]
 
-    checkpoints.main([*command, *which])
+    average.main([*command, *which])
 
     assert [path.name for path in tmp_path.iterdir()] == ["mean.keras"]
     model = keras.saving.load_model(output)
@@ -144,9 +144,9 @@ def test_mistakes_end_in_one_line(
 
 def refusal(capsys, run_dir, *arguments):
     """Returns the one line with which the command ends in exit code 2."""
-    command = ["average", "--run-dir", str(run_dir), "--output", "mean.keras"]
+    command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
     with pytest.raises(SystemExit) as exit_:
-        checkpoints.main([*command, *arguments])
+        average.main([*command, *arguments])
     assert exit_.value.code == 2
     return capsys.readouterr().err.splitlines()[-1]
 
@@ -184,8 +184,8 @@ def test_the_last_are_those_of_whole_rounds(finished, tmp_path, capsys):
         shutil.copy(path, folder / path.name.replace("15", "16"))
 
     output = str(tmp_path / "mean.keras")
-    command = ["average", "--run-dir", str(run_dir), "--output", output]
-    checkpoints.main([*command, "--last", "1"])
+    command = ["--run-dir", str(run_dir), "--output", output]
+    average.main([*command, "--last", "1"])
 
     assert capsys.readouterr().out.endswith("ckpt-15\n")
 
@@ -213,11 +213,11 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
     settings = dataclasses.replace(SETTINGS, average_decay=0.9)
     task = make_task(preset(), VOCABULARY_SIZE, 16, settings, strategy)
     averages = task.optimizer.averages
-    for weight, average in zip(
+    for weight, mean in zip(
         task.transformer.trainable_weights, averages, strict=True
     ):
         weight.assign(tf.ones(weight.shape))
-        average.assign(tf.fill(average.shape, 3.0))
+        mean.assign(tf.fill(mean.shape, 3.0))
     state = RunState(task, tmp_path, steps=3, keep=1)
     state.set_params({"steps": 1})
     state.on_train_batch_end(0)
@@ -227,14 +227,13 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
             "max_length": 16,
             "average_decay": 0.9,
         },
-        "preset": dataclasses.asdict(preset()),
+        "preset": {"description": "x", **preset().numbers()},
     }
     (tmp_path / "arguments.json").write_text(json.dumps(description))
     output = tmp_path / "mean.keras"
 
-    checkpoints.main(
-        ["average", "--run-dir", str(tmp_path), "--output", str(output)]
-        + ["--steps", "0"]
+    average.main(
+        ["--run-dir", str(tmp_path), "--output", str(output)] + ["--steps", "0"]
     )
 
     assert "the mean of the moving averages in" in capsys.readouterr().out
