@@ -4,7 +4,8 @@
     class Search:
         beam_size: int = option(4, "beams a sentence", kind=positive(int))
 
-The field is the option `--beam-size`; its help ends in the default. A dataclass
+The field is the option `--beam-size`; its help ends in the default, unless it
+says it itself, as `%(default)g`. A dataclass
 of such dataclasses holds them all; each is a part of `--help`, and its title
 there:
 
@@ -47,7 +48,7 @@ def option(
         arguments["type"] = kind
         if default is dataclasses.MISSING:
             arguments["required"] = True
-        elif default is not None:
+        elif default is not None and "(default)" not in help:
             arguments["help"] += " (default: %(default)s)"
     metadata = {"arguments": arguments, PROPERTIES: properties}
     return dataclasses.field(default=default, metadata=metadata)

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from keras_transformer import PRESETS
 from paper.table3 import __main__ as table3
-from paper.table3.__main__ import broken_ratios
-from paper.table3.__main__ import scale_row
 from paper.table3.results import PAPER
 from paper.table3.results import minutes_of
 from paper.table3.results import read_row
-from train import reproduce
+from paper.table3.rows import ROWS
+from paper.table3.rows import SIZES
+from paper.table3.rows import broken_ratios
+from paper.table3.rows import scale_row
 from train.data.corpus import demo_pairs
 from train.watch.costs import count_parameters
 
@@ -61,8 +62,8 @@ def copy(finished, tmp_path):
 
 def train_rows(run_dir, corpus, *options):
     options = ["--rows", "d-drop0.0", *options]
-    where = ["table3", "--run-dir", str(run_dir)]
-    reproduce.main([*where, *TOY.split(), *corpus, *options])
+    where = ["--run-dir", str(run_dir)]
+    table3.main([*where, *TOY.split(), *corpus, *options])
 
 
 def refusal(capsys, *arguments):
@@ -78,7 +79,7 @@ def read_table(run_dir):
 
 
 def test_there_is_a_preset_for_each_row_that_was_printed():
-    assert set(PAPER) == set(table3.ROWS)
+    assert set(PAPER) == set(ROWS)
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -90,14 +91,14 @@ def test_printed_parameters_follow_from_the_sizes(name):
     assert printed in (None, round(count / 1e6))
 
 
-@pytest.mark.parametrize("name", table3.ROWS)
+@pytest.mark.parametrize("name", ROWS)
 def test_the_scale_of_the_documents_keeps_every_ratio(name):
     scaled, base = (scale_row(row, 4, 2, 1300) for row in (name, "base"))
 
     assert broken_ratios(name, scaled, base) == []
     scaled, base = scaled.numbers(), base.numbers()
     paper, paper_base = PRESETS[name].numbers(), PRESETS["base"].numbers()
-    for field in (*table3.SIZES, "num_heads", "steps"):
+    for field in (*SIZES, "num_heads", "steps"):
         ratio = scaled[field] / base[field]
         assert ratio == paper[field] / paper_base[field]
     kept = ("num_heads", "dropout", "label_smoothing", "positions")
@@ -105,7 +106,7 @@ def test_the_scale_of_the_documents_keeps_every_ratio(name):
 
 
 @given(
-    st.sampled_from(table3.ROWS),
+    st.sampled_from(ROWS),
     st.floats(0.5, 1000),
     st.floats(0.5, 10),
 )
@@ -278,7 +279,7 @@ def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
 
 @pytest.mark.slow
 def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
-    reproduce.main(["table3", "--run-dir", str(finished), "--report"])
+    table3.main(["--run-dir", str(finished), "--report"])
 
     table = (finished / "table3.md").read_text()
     assert table in capsys.readouterr().out
@@ -308,7 +309,7 @@ def test_rows_that_were_trained_for_less_than_base_are_missing(copy):
     path = copy / "d-drop0.0" / "arguments.json"
     path.write_text(path.read_text().replace('"steps": 2', '"steps": 1'))
 
-    reproduce.main(["table3", "--run-dir", str(copy), "--report"])
+    table3.main(["--run-dir", str(copy), "--report"])
 
     assert list(read_table(copy)["rows"]) == ["base"]
 
@@ -332,7 +333,7 @@ def test_refuses_what_makes_rows_unlike(
 
 def test_refuses_a_report_without_base(tmp_path, capsys):
     with pytest.raises(SystemExit):
-        reproduce.main(["table3", "--run-dir", str(tmp_path), "--report"])
+        table3.main(["--run-dir", str(tmp_path), "--report"])
 
     assert "must hold the row base" in capsys.readouterr().err
 
@@ -345,6 +346,6 @@ def test_refuses_rows_of_two_validation_sets(copy, capsys):
     path.write_text(json.dumps(text))
 
     with pytest.raises(SystemExit):
-        reproduce.main(["table3", "--run-dir", str(copy), "--report"])
+        table3.main(["--run-dir", str(copy), "--report"])
 
     assert "one validation set" in capsys.readouterr().err
