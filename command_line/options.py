@@ -5,9 +5,8 @@
         beam_size: int = option(4, "beams a sentence", kind=positive(int))
 
 The field is the option `--beam-size`; its help ends in the default, unless it
-says it itself, as `%(default)g`. A dataclass
-of such dataclasses holds them all; each is a part of `--help`, and its title
-there:
+says that itself, as `%(default)g`. A dataclass of such dataclasses holds them
+all; each is a part of `--help`, under its title:
 
     @dataclasses.dataclass(frozen=True)
     class Options:

@@ -14,12 +14,10 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from keras_transformer import Preset
 from keras_transformer import SubwordTokenizer
 from train.data.corpus import demo_pairs
 from train.options import NOT_COMPARED
 from train.options import parse_options
-from train.resolve import choose_round_steps
 from train.resolve import load_corpus
 from train.resolve import resolve
 from train.run import run_folder
@@ -474,18 +472,6 @@ def test_a_run_that_has_not_ended_is_no_start(finished, tmp_path):
 
     with pytest.raises(UserError, match="which has no model.keras"):
         load_finished(tmp_path)
-
-
-def test_a_run_that_goes_on_keeps_its_rounds(finished):
-    there = json.loads((finished / "arguments.json").read_text())
-    assert there["round_steps"] == 2
-
-    rounds = [
-        choose_round_steps(None, Preset("").replace(steps=steps), found)
-        for steps, found in ((100, None), (8_000, None), (8_000, there))
-    ]
-
-    assert rounds == [100, 200, 2]
 
 
 def test_too_little_memory_ends_in_one_line(

@@ -176,6 +176,20 @@ def test_what_cannot_be_read_is_named(finished, tmp_path, monkeypatch, capsys):
     )
 
 
+def test_a_run_that_kept_no_best_says_what_would(
+    finished, tmp_path, monkeypatch, capsys
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished, run_dir)
+    shutil.rmtree(run_dir / "best")
+    monkeypatch.chdir(tmp_path)
+
+    line = refusal(capsys, run_dir, "--best", "2")
+
+    assert "a run that was trained with --keep-best N" in line
+    assert "which --last N takes" in line
+
+
 def test_the_last_are_those_of_whole_rounds(finished, tmp_path, capsys):
     run_dir = tmp_path / "run"
     shutil.copytree(finished, run_dir)
