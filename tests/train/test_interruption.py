@@ -294,7 +294,7 @@ def test_a_second_run_in_a_folder_is_refused(corpus, tmp_path, capsys):
         [
             "-c",
             "import pathlib, time\n"
-            "from train.run_folder import locked\n"
+            "from train.run.run_folder import locked\n"
             f"with locked(pathlib.Path({str(tmp_path)!r})):\n"
             "    print('held', flush=True)\n"
             "    time.sleep(60)",

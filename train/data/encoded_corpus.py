@@ -96,7 +96,7 @@ class Remembered(Corpus):
             count, digest = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             count, digest = len(self._corpus), self._corpus.digest()
-            with locked(path):
+            with one_at_a_time(path):
                 write_atomically(path, json.dumps([count, digest]).encode())
         return count, digest
 
@@ -116,7 +116,7 @@ def cached_vocabulary(
     if not path.exists():
         print(f"learning a vocabulary of {vocabulary_size:,} pieces")
         proto = learn_vocabulary(corpus, vocabulary_size)
-        with locked(path):
+        with one_at_a_time(path):
             write_atomically(path, proto)
     return path.read_bytes()
 
@@ -142,7 +142,7 @@ def encode_corpus(
     folder = cache / make_key(FORMAT, corpus.digest(), tokenizer, max_length)
     encoded = open_encoded(folder)
     if encoded is None:
-        with locked(folder):
+        with one_at_a_time(folder):
             encoded = open_encoded(folder)
             if encoded is None:
                 encode_into(folder, corpus, model_proto, max_length)
@@ -155,7 +155,7 @@ def make_key(*parts: str | int) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: pathlib.Path) -> Iterator[None]:
+def one_at_a_time(path: pathlib.Path) -> Iterator[None]:
     """Lets one process at a time in; the lock dies with its process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as file:

@@ -113,12 +113,12 @@ class BestCheckpoints(keras.callbacks.Callback):
         if not self._keep:
             return
         self._best.mkdir(exist_ok=True)
-        there = {**saved_steps(self._last), **saved_steps(self._best)}
-        rounds = [round_ for round_ in self._rounds() if round_[1] in there]
+        kept = {**saved_steps(self._last), **saved_steps(self._best)}
+        rounds = [round_ for round_ in self._rounds() if round_[1] in kept]
         rounds.sort(key=lambda round_: -self._sign * round_[2])
         values = {step: value for _, step, value in rounds[: self._keep]}
         for step in values.keys() - saved_steps(self._best).keys():
-            copy_checkpoint(there[step], self._best)
+            copy_checkpoint(kept[step], self._best)
         entries = [
             {"step": step, self._column: value}
             for step, value in values.items()

@@ -121,11 +121,11 @@ def draw_attention(
         return_attention_scores=True,
         training=False,
     )
-    own, to_memory = zip(*decoder_scores, strict=True)
+    to_target, to_memory = zip(*decoder_scores, strict=True)
     source, target, given = pieces(source), pieces(target), pieces(given)
     return {
         "encoder": draw_maps(encoder_scores, source, source),
-        "decoder": draw_maps(own, target, given),
+        "decoder": draw_maps(to_target, target, given),
         "encoder_decoder": draw_maps(to_memory, target, source),
     }
 
