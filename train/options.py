@@ -240,27 +240,33 @@ def parse_options(
         prog="python -m train", description=description
     )
     add_options(parser, Options)
-    args = parser.parse_args(argv)
-    if args.from_arguments is not None:
-        parser.set_defaults(**read_defaults(args))
-        args = parser.parse_args(argv)
-    return read_options(args, Options)
+    given = read_options(parser.parse_args(argv), Options)
+    path = given.run.from_arguments
+    if path is None:
+        return given
+    parser.set_defaults(**read_defaults(path, values_of(given)))
+    return read_options(parser.parse_args(argv), Options)
 
 
-def read_defaults(args: argparse.Namespace) -> dict:
-    """Reads the values that --from-arguments gives what is not asked for."""
-    description = read_description(args.from_arguments)
+def read_defaults(path: pathlib.Path, given: dict) -> dict:
+    """Reads the values that --from-arguments gives what is not asked for.
+
+    Args:
+        path: The file.
+        given: The options of the command line, by name.
+    """
+    description = read_description(path)
     # Rounds without the option hang on the steps, which may have grown.
     rounds = description.get("round_steps")
     defaults = {**description["arguments"], "round_steps": rounds}
-    unknown = defaults.keys() - vars(args).keys()
+    unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(
             "--from-arguments must name options of this command. Received: "
-            f"{args.from_arguments} with {', '.join(sorted(unknown))}"
+            f"{path} with {', '.join(sorted(unknown))}"
         )
     for name, others in PUTS_ASIDE.items():
-        if getattr(args, name):
+        if given[name]:
             for other in others:
                 defaults.pop(other, None)
     return defaults

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from keras_transformer import Preset
 from train.data.batches import BatchPlan
 from train.data.encoded_corpus import Encoded
+from train.data.encoding import SIDES
 from train.data.files import write_atomically
 from train.data.text_figures import count_overlap
 from train.loop.settings import FitSettings
@@ -17,7 +18,6 @@ from train.watch.costs import count_flops
 from train.watch.costs import count_parameters
 from train.watch.costs import estimate_memory
 
-SIDES = ("source", "target")
 BINS = 12
 BAR = 24
 
