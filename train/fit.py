@@ -140,7 +140,6 @@ def fit(
         SystemExit: If a signal ended the run; what was reached is saved.
         UserError: If the training diverged.
     """
-    quality = quality or Quality()
     plan = BatchPlan(train_pairs, settings.batch_tokens, settings.seed)
     micro_batches = settings.micro_batches(plan, strategy.num_replicas_in_sync)
     validation = BatchPlan(
@@ -152,24 +151,16 @@ def fit(
             validation, strategy, last=validation.steps_per_epoch
         )
 
-    # Of several workers the chief keeps what anyone looks for.
-    chief = cluster.is_chief()
     with signals.collected() as received, strategy.scope():
-        keep = settings.average if chief else 1
-        state = RunState(task, run_dir, steps, keep, received)
-        start = state.restore()
-        if cluster.is_multi_worker():
-            start = state.share(strategy)
-        if start:
-            print(f"continuing after update {start:,}")
-        best = BestCheckpoints(
-            state,
+        state = RunState(
+            task,
             run_dir,
-            quality.best_by or "loss",
-            quality.keep_best or 0 if chief else 0,
-            quality.patience,
+            steps,
+            settings.average if cluster.is_chief() else 1,
+            received,
         )
-        best.update()
+        start = resume(state, strategy)
+        best = follow_best(state, run_dir, quality or Quality())
         callbacks = [
             # Before `state`, which makes of the logs a row of the history.
             Progress(steps),
@@ -209,6 +200,27 @@ def fit(
                 callbacks=callbacks,
             )
     return state
+
+
+def resume(state: RunState, strategy: tf.distribute.Strategy) -> int:
+    """Loads where the run is; returns the updates that it has made."""
+    start = state.restore()
+    if cluster.is_multi_worker():
+        start = state.share(strategy)
+    if start:
+        print(f"continuing after update {start:,}")
+    return start
+
+
+def follow_best(
+    state: RunState, run_dir: pathlib.Path, quality: Quality
+) -> BestCheckpoints:
+    """Makes what keeps the best; of several workers the chief does."""
+    keep = quality.keep_best if cluster.is_chief() else None
+    by = quality.best_by or "loss"
+    best = BestCheckpoints(state, run_dir, by, keep or 0, quality.patience)
+    best.update()
+    return best
 
 
 @contextlib.contextmanager
