@@ -159,7 +159,6 @@ def plan_rows(
     options: TableOptions, rest: list[str]
 ) -> dict[str, tuple[list[str], Preset]]:
     """Returns the command line and the preset of each run."""
-    check_rest(options.run_dir, rest)
     layer_scale = options.layer_scale or options.scale
     scales = options.scale, layer_scale, options.steps
     base = scale_row("base", *scales)
@@ -272,6 +271,7 @@ def run(options: TableOptions, rest: list[str]) -> None:
 def main(argv: list[str] | None = None) -> None:
     options, rest = parse_options(argv)
     with exit_on_user_error():
+        check_rest(options.run_dir, rest)
         run(options, rest)
 
 
