@@ -21,8 +21,8 @@ from command_line.options import read_options
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from keras_transformer import Transformer
-from keras_transformer.presets import find_preset
 from train.loop.task import TeacherForcing
+from train.resolve import look_up
 
 # "We used values of 2.8, 3.7, 6.0 and 9.5 TFLOPS for K80, K40, M40 and P100."
 SUSTAINED = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
@@ -141,10 +141,7 @@ def papers_hours(options: CostOptions, steps: int) -> float | None:
 
 def run(options: CostOptions) -> None:
     name, length = options.preset, options.length
-    try:
-        preset = find_preset(name)
-    except ValueError as error:
-        raise UserError(str(error).replace("`preset`", "--preset")) from None
+    preset = look_up(name)
     if length > options.batch_tokens:
         raise UserError(
             "--length must not be above --batch-tokens. Received: --length "

@@ -16,14 +16,13 @@ from train.data.encoding import SIDES
 from train.data.sources import open_dataset
 from train.data.sources import read_mixture
 from train.data.tree_pairs import TreePairs
+from train.loop.settings import ROUNDS
 from train.options import CorpusOptions
 from train.options import Options
 from train.run import run_folder
+from train.run.best import BEAM_SIZE
 from train.run.best import Quality
 from train.run.fine_tuning import FinishedRun
-
-BEAM_SIZE = 4
-ROUNDS = 40
 
 
 def resolve(
@@ -46,10 +45,8 @@ def resolve(
         parsing = given.corpus.task == options.PARSING
         name = options.PARSING_PRESET if parsing else options.PRESET
     preset = start.preset if name is None else look_up(name)
-    numbers = dataclasses.asdict(given.numbers)
-    preset = preset.replace(
-        **{name: value for name, value in numbers.items() if value is not None}
-    )
+    numbers = dataclasses.asdict(given.numbers).items()
+    preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     if start:
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
@@ -158,27 +155,28 @@ def resolve_quality(quality: Quality) -> Quality:
         UserError: If one needs another that is missing.
     """
     watches = quality.keep_best or quality.patience
-    for name, needed, met in (
-        ("validation_beam_size", "--validate-bleu N", quality.validate_bleu),
-        ("best_by", "--keep-best N or --patience N", watches),
-    ):
-        value = getattr(quality, name)
-        if value and not met:
-            raise UserError(
-                f"{flag(name)} needs {needed}. "
-                f"Received: {flag(name)} {value} alone"
-            )
-    if quality.best_by == "bleu" and not quality.validate_bleu:
+    beam_size, best_by = quality.validation_beam_size, quality.best_by
+    if beam_size and not quality.validate_bleu:
+        raise UserError(
+            "--validation-beam-size needs --validate-bleu N. "
+            f"Received: --validation-beam-size {beam_size} alone"
+        )
+    if best_by and not watches:
+        raise UserError(
+            "--best-by needs --keep-best N or --patience N. "
+            f"Received: --best-by {best_by} alone"
+        )
+    if best_by == "bleu" and not quality.validate_bleu:
         raise UserError(
             "--best-by bleu needs --validate-bleu N. "
             "Received: --best-by bleu alone"
         )
-    beam_size, best_by = quality.validation_beam_size, quality.best_by
+    if quality.validate_bleu:
+        beam_size = beam_size or BEAM_SIZE
+    if watches:
+        best_by = best_by or "loss"
     return dataclasses.replace(
-        quality,
-        validation_beam_size=beam_size
-        or (BEAM_SIZE if quality.validate_bleu else None),
-        best_by=best_by or ("loss" if watches else None),
+        quality, validation_beam_size=beam_size, best_by=best_by
     )
 
 

@@ -8,6 +8,7 @@ from command_line.options import option
 from command_line.options import positive
 from train.data.batches import BatchPlan
 
+ROUNDS = 40
 PRECISIONS = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
@@ -26,8 +27,8 @@ class FitSettings:
     )
     round_steps: int | None = option(
         None,
-        "updates between validations and checkpoints (default: a 40th of all, "
-        "100 at least)",
+        f"updates between validations and checkpoints (default: a {ROUNDS}th "
+        "of all, 100 at least)",
         kind=positive(int),
         properties=("free",),
     )

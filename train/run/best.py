@@ -16,6 +16,7 @@ from train.loop import cluster
 from train.run.run_folder import saved_steps
 from train.run.run_state import RunState
 
+BEAM_SIZE = 4
 # What is compared: a column of `history.csv`, and the sign of better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1)}
 
@@ -32,7 +33,7 @@ class Quality:
     )
     validation_beam_size: int | None = option(
         None,
-        "beams for that; 1 is greedy search (default: 4)",
+        f"beams for that; 1 is greedy search (default: {BEAM_SIZE})",
         kind=positive(int),
         metavar="K",
     )
