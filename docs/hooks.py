@@ -1,9 +1,9 @@
 """Fills the pages with what the code says, when mkdocs builds them.
 
 `{{ source attention.scaled_dot_product_attention }}` becomes the lines of that
-function or method of `keras_transformer`, without its docstring,
-`{{ include benchmarks/README.md }}` the text of a file, one level down, and
-`{{ section Serve }}` that section of the README.
+function or method of `keras_transformer`, without its docstring, and
+`{{ include README.md }}` the text of a file. Its headings go one level down
+where the page has a heading before it.
 """
 
 import ast
@@ -13,21 +13,19 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = "keras_transformer"
+# What the files that are included link to, as pages here.
 PAGES = {
-    "docs/annotated.ipynb": "annotated.ipynb",
-    "docs/tables.md": "tables.md",
-    "docs/many_machines.md": "many_machines.md",
-    "benchmarks/README.md": "measured.md",
-    "../benchmarks/README.md": "measured.md",
-    "#results": "measured.md#results",
-    "../docs/decoding.png": "decoding.png",
+    "../docs/": "",
+    "docs/": "",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
 }
 
 
 def find_source(name: str) -> str:
-    """Returns the lines of a function, such as `attention.write`."""
-    module, *path = name.split(".")
-    text = (ROOT / PACKAGE / f"{module}.py").read_text("utf-8")
+    """Returns the lines of a function, such as `masks.padding_mask`."""
+    file, path = find_file(name)
+    text = file.read_text("utf-8")
     node = ast.parse(text)
     for part in path:
         node = next(n for n in node.body if getattr(n, "name", None) == part)
@@ -42,12 +40,14 @@ def find_source(name: str) -> str:
     return textwrap.dedent(code)
 
 
-def find_section(heading: str) -> str:
-    """Returns a section of the README, its heading included."""
-    text = (ROOT / "README.md").read_text("utf-8")
-    parts = re.split(r"^(?=## )", text, flags=re.M)
-    (section,) = (p for p in parts if p.startswith(f"## {heading}\n"))
-    return section
+def find_file(name: str) -> tuple[pathlib.Path, list[str]]:
+    """Returns the file of a function, and the names that lead to it there."""
+    path, names = ROOT / PACKAGE, name.split(".")
+    while path.is_dir():
+        path /= names.pop(0)
+        if path.with_suffix(".py").exists():
+            path = path.with_suffix(".py")
+    return path, names
 
 
 def lower(markdown: str) -> str:
@@ -62,15 +62,14 @@ def expand(markdown: str) -> str:
 
     def replace(match):
         kind, name = match.groups()
-        if kind == "section":
-            return find_section(name)
         if kind == "include":
-            return lower((ROOT / name).read_text("utf-8"))
-        path = f"{PACKAGE}/{name.split('.')[0]}.py"
+            text = (ROOT / name).read_text("utf-8")
+            return lower(text) if match.start() else text
+        path = find_file(name)[0].relative_to(ROOT)
         return f'```python title="{path}"\n{find_source(name)}\n```'
 
     markdown = re.sub(
-        r"^\{\{ (source|include|section) (.+) \}\}$",
+        r"^\{\{ (source|include) (.+) \}\}$",
         replace,
         markdown,
         flags=re.M,

@@ -29,8 +29,6 @@ def make_model(num_layers=2, width=64, largest=40):
     x = kt.Encoder(
         num_layers=num_layers,
         num_heads=4,
-        key_dim=width // 4,
-        value_dim=width // 4,
         intermediate_dim=4 * width,
         dropout=0.0,
     )(x, mask=kt.padding_mask(ids))

@@ -1,7 +1,7 @@
 """A language model over characters, of masked self-attention alone.
 
 It predicts each byte of a text from those before it: the decoder of the paper
-without its attention to a memory. Run, on any two texts,
+without a memory. Run, on any two texts,
 
     python examples/character_language_model.py train.txt test.txt
 
@@ -17,30 +17,14 @@ import numpy as np
 import keras_transformer as kt
 
 
-class MaskedLayer(keras.layers.Layer):
-    """Masked self-attention and a feed-forward network, each "Add & Norm"."""
-
-    def __init__(self, num_heads, key_dim, intermediate_dim, dropout):
-        super().__init__()
-        self.attention = kt.MultiHeadAttention(num_heads, key_dim)
-        self.feed_forward = kt.FeedForward(intermediate_dim)
-        self.dropout = keras.layers.Dropout(dropout)
-        self.norms = [keras.layers.LayerNormalization() for _ in range(2)]
-
-    def call(self, x, training=None):
-        y = self.attention(x, x, use_causal_mask=True)
-        x = self.norms[0](x + self.dropout(y, training=training))
-        y = self.feed_forward(x)
-        return self.norms[1](x + self.dropout(y, training=training))
-
-
 def make_model(width, num_layers, dropout=0.1):
     ids = keras.Input((None,), dtype="int32")
     embedding = kt.TokenEmbedding(256, width)
     x = embedding(ids)
     x = x + kt.SinePositionEncoding()(x)
-    for _ in range(num_layers):
-        x = MaskedLayer(4, width // 4, 4 * width, dropout)(x)
+    x = kt.Decoder(
+        num_layers, num_heads=4, intermediate_dim=4 * width, dropout=dropout
+    )(x)
     return keras.Model(ids, embedding(x, reverse=True))
 
 

@@ -11,8 +11,8 @@ import keras
 import numpy as np
 
 import keras_transformer as kt
-from keras_transformer.search.graph_search import BEGIN_ID
-from keras_transformer.search.graph_search import END_ID
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
 
 FIRST_ID, VOCABULARY_SIZE = 4, 14
 
@@ -40,16 +40,8 @@ def main(updates=1500, longest=10, seed=0):
     model = kt.Transformer.from_preset(
         "tiny", VOCABULARY_SIZE, num_layers=2, hidden_dim=64, dropout=0.0
     )
-    model.compile(
-        keras.optimizers.Adam(
-            kt.TransformerSchedule(64, warmup_steps=updates // 4),
-            beta_1=0.9,
-            beta_2=0.98,
-            epsilon=1e-9,
-        ),
-        kt.SmoothedCrossentropy(label_smoothing=0.0),
-        metrics=[kt.TokenAccuracy()],
-    )
+    recipe = kt.Recipe(label_smoothing=0.0, warmup_steps=updates // 4)
+    model.compile_as_published(recipe)
     sources = make_sources(64 * updates, longest, seed)
     model.fit(make_inputs(sources), sources, batch_size=64, verbose=2)
 

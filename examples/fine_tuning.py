@@ -16,7 +16,7 @@ import numpy as np
 import sacrebleu
 
 import keras_transformer as kt
-from keras_transformer.search.graph_search import BEGIN_ID
+from keras_transformer.masks import BEGIN_ID
 
 
 def read_pairs(prefix):

@@ -40,8 +40,6 @@ def make_model(vocabulary_size, width=64, num_layers=2):
     x = kt.Encoder(
         num_layers=num_layers,
         num_heads=4,
-        key_dim=width // 4,
-        value_dim=width // 4,
         intermediate_dim=4 * width,
         dropout=0.1,
     )(x)

@@ -42,8 +42,6 @@ def make_model(width=64, num_layers=3):
     x = kt.Decoder(
         num_layers=num_layers,
         num_heads=4,
-        key_dim=width // 4,
-        value_dim=width // 4,
         intermediate_dim=4 * width,
         dropout=0.0,
     )(target, memory)

@@ -1,6 +1,5 @@
 """Turns a trained model into a SavedModel that serves (Section 6.1)."""
 
-import os
+from command_line.quiet import start_tensorflow
 
-# TensorFlow reads this when it is first imported: no notes on the hardware.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+start_tensorflow()

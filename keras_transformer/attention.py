@@ -1,13 +1,15 @@
 """Multi-head attention (Vaswani et al., 2017, Section 3.2).
 
-Axes: `B` batch, `T` queries, `S` keys, `H` heads, `D` features, `K` beams.
+Axes: `B` batch, `T` queries, `S` keys, `H` heads, `D` features.
 """
+
+import functools
 
 import keras
 from keras import ops
 
-from keras_transformer.cache import is_end
-from keras_transformer.cache import update
+from keras_transformer.cache import FixedCache
+from keras_transformer.cache import GrowingCache
 from keras_transformer.checks import check_fraction
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
@@ -16,9 +18,9 @@ from keras_transformer.linear import Linear
 from keras_transformer.linear import batch_and_length
 from keras_transformer.masks import causal_mask
 
-# Added in float32, where exp(-1e9 - anything seen in practice) is 0, and
-# finite, so that a row without any key to look at gives no NaN.
-MASKED = -1e9
+# The logit of what may not be seen. Finite, so that a query that may see
+# nothing gets equal weights and no NaN.
+FORBIDDEN = -1e9
 
 
 def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
@@ -49,8 +51,7 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
     logits = ops.einsum("BHTd,BHSd->BHTS", query, key)
     logits = ops.cast(logits, "float32")
     if mask is not None:
-        hidden = ops.cast(ops.logical_not(mask), "float32")
-        logits = logits + hidden * MASKED
+        logits = ops.where(mask, logits, FORBIDDEN)
     if logits.shape[-1] == 1:  # Keras warns of a softmax over one key.
         weights = ops.ones_like(logits)
     else:
@@ -58,6 +59,34 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
     weights = ops.cast(weights, value.dtype)
     dropped = weights if dropout is None else dropout(weights)
     return ops.einsum("BHTS,BHSd->BHTd", dropped, value), weights
+
+
+def fused_attention(query, key, value, mask=None):
+    """Computes equation 1 without showing its weights.
+
+    JAX and torch need not hold them all at once, where they can do without.
+
+    Args:
+        query: Float tensor of shape `(B, H, T, key_dim)`.
+        key: Float tensor of shape `(B, H, S, key_dim)`.
+        value: Float tensor of shape `(B, H, S, value_dim)`.
+        mask: Bool tensor, as in `scaled_dot_product_attention`.
+
+    Returns:
+        The outputs, of shape `(B, H, T, value_dim)`.
+    """
+    # Keras fuses nothing on TensorFlow, and elsewhere wants d_k = d_v.
+    if (
+        keras.backend.backend() == "tensorflow"
+        or query.shape[-1] != value.shape[-1]
+    ):
+        return scaled_dot_product_attention(query, key, value, mask)[0]
+    # Keras has the heads behind the positions.
+    query, key, value = (
+        ops.transpose(x, (0, 2, 1, 3)) for x in (query, key, value)
+    )
+    outputs = ops.dot_product_attention(query, key, value, mask=mask)
+    return ops.transpose(outputs, (0, 2, 1, 3))
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -93,33 +122,22 @@ class MultiHeadAttention(keras.layers.Layer):
             padded query computes is never looked at.
         value_mask: Bool tensor `(B, S)`, False where a key is padding.
         key_mask: Bool tensor `(B, S)`, likewise; both hold where both come.
-            With `cache_update_index` neither is looked at: what Keras fills
-            in speaks of the new keys alone.
         attention_mask: Bool tensor `(T, S)`, or one that broadcasts to
-            `(B, T, S)`.
+            `(B, T, S)` or `(B, H, T, S)`.
         use_causal_mask: Bool, whether query `i` sees only keys up to `i`,
-            counted from `cache_update_index` where there is a cache.
-        cache: Pair `(keys, values)` of shapes `(B, H, L, key_dim)` and
-            `(B, H, L, value_dim)`, as `make_cache` gives it. Three modes:
-            without a cache, keys and values are projected from `key` and
-            `value`; with a cache and an index, they are projected, written
-            into the cache from that index on, and the whole cache is attended
-            to; with a cache alone, `key` and `value` are ignored and the
-            queries look at the cache. In that last mode the batch of `query`
-            may be `K` times that of the cache: `K` consecutive rows (the
-            beams of a sentence) share a row of it.
-        cache_update_index: Int or int scalar tensor, the position of the
-            first query, `L - T` at most; or the int -1, behind the last: the
-            cache grows. A tensor is not checked.
+            counted from the end of `cache` where there is one.
+        cache: `GrowingCache` or `FixedCache`, to which the keys and values of
+            `value` are appended; the queries look at all that it holds then.
+            What masks of keys Keras fills tell of the new ones alone, so they
+            are not looked at.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
     Returns:
         The output, of shape `(B, T, D)`, in the compute dtype. With
         `return_attention_scores`, a tuple with the attention weights, of
-        shape `(B, H, T, S)`, after it (with a cache alone, `(B / K, H, K * T,
-        S)`: the cache's batch); with `cache_update_index`, a tuple with the
-        updated cache as its last item.
+        shape `(B, H, T, S)`, after it; with `cache`, a tuple with the longer
+        cache as its last item.
 
     Masking:
         Keras fills `query_mask`, `value_mask` and `key_mask` from the layers
@@ -129,8 +147,8 @@ class MultiHeadAttention(keras.layers.Layer):
         ValueError: If `num_heads`, `key_dim` or `value_dim` is no positive
             int, if `dropout` is not in [0, 1), if a last dimension is unknown
             when the layer is built, if `query`, `value`, `key` or
-            `attention_mask` is of another rank, or if `cache_update_index`
-            comes without `cache` or is an int that lies outside of it.
+            `attention_mask` is of another rank, or if a `FixedCache` has no
+            room.
 
     Example:
         >>> layer = keras_transformer.MultiHeadAttention(
@@ -205,72 +223,31 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask=None,
         use_causal_mask=False,
         cache=None,
-        cache_update_index=None,
         return_attention_scores=False,
         training=None,
     ):
-        if cache is None and cache_update_index is not None:
-            raise ValueError(
-                "`cache_update_index` needs a `cache` to write to. "
-                f"Received: cache_update_index={cache_update_index}, cache=None"
-            )
         check_sequences(query=query, value=value, key=key)
-        queries = self.query_projection(query)
-        if cache is not None and cache_update_index is None:
-            # The beams of a sentence are so many more queries to its cache.
-            rows, width = ops.shape(cache[0])[0], queries.shape[-1]
-            queries = ops.reshape(queries, (rows, -1, width))
-        keys, values, start_index = self._keys_and_values(
-            value, key, cache, cache_update_index
+        keys, values = self.project(value, key)
+        start_index, padding = 0, (value_mask, key_mask)
+        if cache is not None:
+            start_index, padding = cache.length, ()
+            cache = cache.append(keys, values)
+            keys, values = cache.keys, cache.values
+        causal = None
+        if use_causal_mask:
+            length, key_length = ops.shape(query)[1], ops.shape(keys)[2]
+            causal = causal_mask(length, key_length, start_index)
+        mask = combine_masks(padding, attention_mask, causal)
+        outputs, weights = self.attend(
+            query, keys, values, mask, return_attention_scores, training
         )
-        if cache_update_index is not None:
-            value_mask = key_mask = None
-            if is_end(cache_update_index) and query.shape[1] == 1:
-                use_causal_mask = False  # The last position sees all.
-        mask = self._combine_masks(
-            ops.shape(query)[1],
-            ops.shape(keys)[2],
-            value_mask,
-            key_mask,
-            attention_mask,
-            use_causal_mask,
-            start_index,
-        )
-        outputs, weights = scaled_dot_product_attention(
-            self._split_heads(queries),
-            keys,
-            values,
-            mask,
-            lambda x: self.attention_dropout(x, training=training),
-        )
-        if outputs.shape[2] != 1:
-            outputs = ops.transpose(outputs, (0, 2, 1, 3))  # (B, T, H, d_v)
-        width = self.num_heads * values.shape[-1]
-        outputs = ops.reshape(outputs, (*batch_and_length(query), width))
-        returned = (self.output_projection(outputs),)
-        if return_attention_scores:
-            returned += (weights,)
-        if cache_update_index is not None:
-            returned += ((keys, values),)
-        return returned if len(returned) > 1 else returned[0]
+        returned = [outputs, weights] if return_attention_scores else [outputs]
+        if cache is not None:
+            returned.append(cache)
+        return tuple(returned) if len(returned) > 1 else outputs
 
-    def _keys_and_values(self, value, key, cache, cache_update_index):
-        """Returns what is looked at, and where the first query stands in it."""
-        if cache is None:
-            return *self.make_cache(value, key), 0
-        if cache_update_index is None:
-            return *cache, 0
-        start_index = cache_update_index
-        if is_end(cache_update_index):
-            start_index = ops.shape(cache[0])[2]
-        keys, values = (
-            update(old, new, cache_update_index)
-            for old, new in zip(cache, self.make_cache(value, key), strict=True)
-        )
-        return keys, values, start_index
-
-    def make_cache(self, value, key=None):
-        """Projects keys and values once, for calls that share them.
+    def project(self, value, key=None):
+        """Projects keys and values, and splits them into heads.
 
         Args:
             value: Float tensor of shape `(B, S, D_value)`.
@@ -278,49 +255,87 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Returns:
             Pair `(keys, values)` of shapes `(B, H, S, key_dim)` and
-            `(B, H, S, value_dim)`.
+            `(B, H, S, value_dim)`, which `attend` looks at.
         """
         keys = self.key_projection(value if key is None else key)
         values = self.value_projection(value)
         return self._split_heads(keys), self._split_heads(values)
 
+    def attend(
+        self,
+        query,
+        keys,
+        values,
+        mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        """Looks at keys and values that `project` made, once or long ago.
+
+        Args:
+            query: Float tensor of shape `(B, T, D)`.
+            keys: Float tensor of shape `(B, H, S, key_dim)`.
+            values: Float tensor of shape `(B, H, S, value_dim)`.
+            mask: Bool tensor that broadcasts to `(B, H, T, S)`, or `None`.
+            return_attention_scores: Bool, whether to return the weights too.
+            training: Bool, whether dropout is on.
+
+        Returns:
+            The output, of shape `(B, T, D)`, and the attention weights, of
+            shape `(B, H, T, S)`, or `None` where nobody asked for them.
+        """
+        queries = self._split_heads(self.query_projection(query))
+        if return_attention_scores or self.dropout:
+            dropout = functools.partial(
+                self.attention_dropout, training=training
+            )
+            outputs, weights = scaled_dot_product_attention(
+                queries, keys, values, mask, dropout
+            )
+        else:
+            outputs = fused_attention(queries, keys, values, mask)
+            weights = None
+        return self.output_projection(self._merge_heads(outputs)), weights
+
+    def make_cache(self, rows, max_length=None):
+        """Makes an empty cache for the steps of a search.
+
+        Args:
+            rows: Int or int scalar tensor, hypotheses.
+            max_length: Int or int scalar tensor, positions there is room for;
+                `None` makes a cache that grows.
+
+        Returns:
+            `FixedCache`, or `GrowingCache`.
+        """
+        # One that grows has a length that is unknown where `rows` is traced.
+        length = 0 * rows if max_length is None else max_length
+        keys, values = (
+            ops.zeros(
+                (rows, self.num_heads, length, features),
+                self.compute_dtype,
+            )
+            for features in (self.key_dim, self.value_dim or self.key_dim)
+        )
+        if max_length is None:
+            return GrowingCache(keys, values)
+        return FixedCache(keys, values, ops.zeros((), "int32"))
+
     def _split_heads(self, x):
+        """Turns `(B, T, H d)` into `(B, H, T, d)`."""
         heads, features = self.num_heads, x.shape[-1] // self.num_heads
         if x.shape[1] == 1:  # Nothing to transpose.
             return ops.reshape(x, (-1, heads, 1, features))
         x = ops.reshape(x, (*batch_and_length(x), heads, features))
         return ops.transpose(x, (0, 2, 1, 3))
 
-    def _combine_masks(
-        self,
-        length,
-        key_length,
-        value_mask,
-        key_mask,
-        attention_mask,
-        use_causal_mask,
-        start_index,
-    ):
-        """Returns one mask that broadcasts to `(B, H, T, S)`, or `None`."""
-        padding = (value_mask, key_mask)
-        masks = [m[:, None, None, :] for m in padding if m is not None]
-        if attention_mask is not None:
-            if len(attention_mask.shape) not in (2, 3):
-                raise ValueError(
-                    "`attention_mask` must be of shape (T, S) or (B, T, S). "
-                    f"Received: shape {tuple(attention_mask.shape)}"
-                )
-            masks.append(ops.expand_dims(attention_mask, -3))
-        if use_causal_mask:
-            mask = causal_mask(length, key_length, start_index)
-            masks.append(mask[None, None, :, :])
-        combined = None
-        for mask in masks:
-            mask = ops.cast(mask, "bool")
-            combined = (
-                mask if combined is None else ops.logical_and(combined, mask)
-            )
-        return combined
+    def _merge_heads(self, x):
+        """Turns `(B, H, T, d)` into `(B, T, H d)`: `Concat` of the paper."""
+        width = self.num_heads * x.shape[-1]
+        if x.shape[2] == 1:
+            return ops.reshape(x, (-1, 1, width))
+        x = ops.transpose(x, (0, 2, 1, 3))
+        return ops.reshape(x, (*batch_and_length(x), width))
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return query_shape
@@ -338,3 +353,28 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "use_bias": self.use_bias,
         }
+
+
+def combine_masks(padding, attention_mask=None, causal=None):
+    """Returns one mask that broadcasts to `(B, H, T, S)`, or `None`.
+
+    Args:
+        padding: Bool tensors `(B, S)`, or `None` among them.
+        attention_mask: Tensor `(T, S)`, `(B, T, S)` or `(B, H, T, S)`, or
+            `None`.
+        causal: Bool tensor `(T, S)`, or `None`.
+    """
+    masks = [mask[:, None, None, :] for mask in padding if mask is not None]
+    if attention_mask is not None:
+        rank = len(attention_mask.shape)
+        if rank not in (2, 3, 4):
+            raise ValueError(
+                "`attention_mask` must be of shape (T, S), (B, T, S) or "
+                "(B, H, T, S). "
+                f"Received: shape {tuple(attention_mask.shape)}"
+            )
+        masks.append(attention_mask[:, None] if rank == 3 else attention_mask)
+    masks = [ops.cast(mask, "bool") for mask in masks]
+    if causal is not None:
+        masks.append(causal)
+    return functools.reduce(ops.logical_and, masks) if masks else None

@@ -1,50 +1,84 @@
-"""The cache of keys and values with which a search decodes step by step.
+"""What a decoder keeps between the steps of a search (Section 3.1).
 
-Keys and values have the shape `(B, H, L, d)`. A cache of a fixed length is
-written at an index; one that grows gets each step behind its last position.
+Keys and values are computed once and looked at in every step that follows.
+They have the shapes `(B, H, L, d_k)` and `(B, H, L, d_v)`. Each cache is a
+named tuple of tensors, so the loop of any backend carries it.
 """
+
+from typing import Any
+from typing import NamedTuple
 
 from keras import ops
 
-
-def is_end(cache_update_index):
-    """Tells whether the index is the one that lets a cache grow."""
-    return isinstance(cache_update_index, int) and cache_update_index == -1
+from keras_transformer.checks import known_int
 
 
-def update(cache, new, cache_update_index):
-    """Returns `cache` `(B, H, L, d)` with `new` `(B, H, T, d)` in it.
+class GrowingCache(NamedTuple):
+    """Keys and values of the positions up to now: each step makes it longer.
 
-    Args:
-        cache: Float tensor.
-        new: Float tensor.
-        cache_update_index: Int or int scalar tensor, the position of the first
-            of `new`; or the int -1, behind the last.
-
-    Raises:
-        ValueError: If the index is an int, and `new` has no place there.
+    The fastest in a TensorFlow graph; XLA and JAX cannot compile its loop.
     """
-    if is_end(cache_update_index):
-        return ops.concatenate([cache, new], axis=2)
-    check_place(cache_update_index, new.shape[2], cache.shape[2])
-    return write(cache, new, cache_update_index)
 
+    keys: Any  # (B, H, L, d_k)
+    values: Any  # (B, H, L, d_v)
 
-def check_place(cache_update_index, length, cache_length):
-    """Raises `ValueError` if it is known that positions lie outside."""
-    if not isinstance(cache_update_index, int) or cache_length is None:
-        return
-    end = cache_update_index + (1 if length is None else length)
-    if cache_update_index < 0 or end > cache_length:
-        raise ValueError(
-            "`cache_update_index` must leave room for the positions in a cache "
-            f"of {cache_length} (`max_length` of `make_cache`), or be -1. "
-            f"Received: cache_update_index={cache_update_index} "
-            f"for {length} positions"
+    @property
+    def length(self):
+        """The number of positions it holds."""
+        return ops.shape(self.keys)[2]
+
+    def append(self, keys, values):
+        """Returns a cache with `T` positions more, `(B, H, T, d)`."""
+        return GrowingCache(
+            ops.concatenate([self.keys, keys], axis=2),
+            ops.concatenate([self.values, values], axis=2),
         )
 
 
-def write(cache, new, index):
+class FixedCache(NamedTuple):
+    """Keys and values with room for `L` positions, zeros to begin with."""
+
+    keys: Any  # (B, H, L, d_k)
+    values: Any  # (B, H, L, d_v)
+    length: Any  # Int scalar tensor: the number of positions it holds.
+
+    def append(self, keys, values):
+        """Returns a cache that holds `T` positions more, `(B, H, T, d)`.
+
+        Raises:
+            ValueError: If it is known that there is no room for them.
+        """
+        room, new = self.keys.shape[2], keys.shape[2]
+        held = known_int(self.length)
+        if None not in (room, new, held) and held + new > room:
+            raise ValueError(
+                f"`cache` has room for {room} positions (`max_length` of "
+                f"`make_cache`). Received: {new} positions after {held}"
+            )
+        return FixedCache(
+            _write(self.keys, keys, self.length),
+            _write(self.values, values, self.length),
+            self.length + ops.shape(keys)[2],
+        )
+
+
+class DecoderCache(NamedTuple):
+    """The caches of a decoder's layers.
+
+    Those of self-attention have a row for every hypothesis, those of the
+    memory one for every sentence; without a memory they are `None`.
+    """
+
+    self_caches: tuple  # Of GrowingCache or FixedCache, one a layer.
+    memory_caches: tuple  # Of pairs (keys, values) or None, one a layer.
+
+    @property
+    def length(self):
+        """The number of target positions it holds."""
+        return self.self_caches[0].length
+
+
+def _write(cache, new, index):
     """Writes `new` `(B, H, T, d)` into `cache` `(B, H, L, d)` at `index`.
 
     Selects instead of slicing: it compiles on every backend and, unlike the
@@ -55,13 +89,3 @@ def write(cache, new, index):
     spread = ops.take(new, ops.clip(offset, 0, length - 1), axis=2)
     inside = ops.logical_and(offset >= 0, offset < length)
     return ops.where(inside[None, None, :, None], spread, cache)
-
-
-def check_cache(cache, cache_update_index):
-    """Raises `ValueError` if only one of the two is given."""
-    if (cache is None) != (cache_update_index is None):
-        only = "cache" if cache_update_index is None else "cache_update_index"
-        raise ValueError(
-            "`cache` and `cache_update_index` come together. "
-            f"Received: only `{only}`"
-        )

@@ -43,3 +43,11 @@ def check_sequences(**tensors):
                 f"`{name}` must be of shape (batch, length, features). "
                 f"Received: {name} of shape {tuple(tensor.shape)}"
             )
+
+
+def known_int(value):
+    """Returns an int or the value of an int tensor; `None` while tracing."""
+    try:
+        return int(value)
+    except TypeError:
+        return None

@@ -1,35 +1,32 @@
-"""The decoder (Vaswani et al., 2017, Section 3.1, right of Figure 1).
-
-The cache of a decoder is a pair `(self_caches, memory_caches)` of tuples with
-one item a layer. An item is a pair `(keys, values)`. Self-attention's grow as
-the target does and have a row for every hypothesis; the memory's are computed
-once, and a row of them serves all hypotheses of a sentence.
-"""
+"""The decoder (Vaswani et al., 2017, Section 3.1, right of Figure 1)."""
 
 import keras
 from keras import ops
 
-from keras_transformer.attention import MultiHeadAttention
-from keras_transformer.cache import check_cache
+from keras_transformer.attention import combine_masks
+from keras_transformer.block import Block
+from keras_transformer.cache import DecoderCache
+from keras_transformer.cache import GrowingCache
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
-from keras_transformer.feed_forward import FeedForward
-from keras_transformer.residual import Residual
 from keras_transformer.residual import make_normalization
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class DecoderLayer(keras.layers.Layer):
+class DecoderLayer(Block):
     """Masked self-attention, attention to the memory, feed-forward network.
 
-    Each of the three sub-layers stands in "Add & Norm".
+    Each of the three sub-layers stands in "Add & Norm". Without a memory the
+    second one is left out: the layer of a causal language model.
 
     Args:
         num_heads: Positive int, `h` in the paper (8 in the base model).
-        key_dim: Positive int, features of a head's queries and keys, `d_k`.
-        value_dim: Positive int, features of a head's values, `d_v`.
         intermediate_dim: Positive int, inner features of the feed-forward
             network, `d_ff` (2048).
+        key_dim: Positive int, features of a head's queries and keys, `d_k`
+            (64). `None` means the width divided by `num_heads`.
+        value_dim: Positive int, features of a head's values, `d_v` (64).
+            `None` means `key_dim`.
         dropout: Float in [0, 1), `P_drop` (0.1), applied to the output of
             each sub-layer (Section 5.4).
         norm: `"post"`, as published, or `"pre"`; see `Residual`.
@@ -37,25 +34,24 @@ class DecoderLayer(keras.layers.Layer):
 
     Call arguments:
         target: Float tensor `(B, T, D)`.
-        memory: Float tensor `(B, S, D)`, the output of the encoder.
+        memory: Float tensor `(B, S, D)`, the output of the encoder, or `None`.
         target_mask: Bool tensor `(B, T)`, False where a position is padding.
         memory_mask: Bool tensor `(B, S)`, likewise.
-        cache: Pair of pairs `(keys, values)`: of self-attention, `(B, H, L,
-            ·)`, and of the memory, `(B / K, H, S, ·)`. With a cache, `memory`
-            and `target_mask` are not looked at, and `memory_mask` has the
-            batch of the memory's cache.
-        cache_update_index: Int or int scalar tensor, the position of the
-            first target token, where the cache is written; or -1, behind the
-            last: the cache grows.
+        cache: Pair of a `GrowingCache` or `FixedCache` of self-attention, and
+            of `(keys, values)` of the memory, or `None` without one. The
+            memory's may have `B / K` rows: `K` rows of `target`, the beams of
+            a sentence, share one. With a cache, `memory` and `target_mask` are
+            not looked at, and `memory_mask` has the memory's rows.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
     Returns:
         Float tensor `(B, T, D)` in the compute dtype. With
         `return_attention_scores`, a tuple with the pair of attention weights
-        after it, of self-attention and of the attention to the memory, as
-        `MultiHeadAttention` gives them; with a cache, a tuple with the updated
-        cache of self-attention as its last item.
+        after it, of self-attention, `(B, H, T, L)`, and of the attention to
+        the memory, `(B, H, T, S)` or, with `K` rows to one of the memory's
+        cache, `(B / K, H, K * T, S)`; `None` without a memory. With a cache, a
+        tuple with the longer cache of self-attention as its last item.
 
     Masking:
         A position sees itself and earlier ones, and no padding. The mask of
@@ -63,11 +59,13 @@ class DecoderLayer(keras.layers.Layer):
 
     Raises:
         ValueError: If an argument is out of its range, if a last dimension is
-            unknown when the layer is built, or if only one of `cache` and
-            `cache_update_index` is given.
+            unknown when the layer is built, or if it was built without a
+            memory and gets one.
 
     Example:
-        >>> layer = keras_transformer.DecoderLayer(8, 64, 64, 2048, 0.1)
+        >>> layer = keras_transformer.DecoderLayer(
+        ...     num_heads=8, intermediate_dim=2048
+        ... )
         >>> target, memory = (
         ...     keras.ops.ones((2, 7, 512)),
         ...     keras.ops.ones((2, 9, 512)),
@@ -76,151 +74,135 @@ class DecoderLayer(keras.layers.Layer):
         (2, 7, 512)
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        value_dim,
-        intermediate_dim,
-        dropout,
-        norm="post",
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.norm = norm
-        self.supports_masking = True
-        common = {"dtype": self.dtype_policy}
-        heads = (num_heads, key_dim, value_dim)
-        self.self_attention = MultiHeadAttention(
-            *heads, name="self_attention", **common
-        )
-        self.self_attention_residual = Residual(
-            dropout, norm, name="self_attention_residual", **common
-        )
-        self.memory_attention = MultiHeadAttention(
-            *heads, name="memory_attention", **common
-        )
-        self.memory_attention_residual = Residual(
-            dropout, norm, name="memory_attention_residual", **common
-        )
-        self.feed_forward = FeedForward(
-            intermediate_dim, name="feed_forward", **common
-        )
-        self.feed_forward_residual = Residual(
-            dropout, norm, name="feed_forward_residual", **common
-        )
-
-    def build(self, target_shape, memory_shape):
+    def build(self, target_shape, memory_shape=None):
         check_known_width("target", target_shape)
-        check_known_width("memory", memory_shape)
+        width = target_shape[-1]
+        self.self_attention = self.make_attention("self_attention", width)
         self.self_attention.build(target_shape, target_shape)
-        self.self_attention_residual.build(target_shape)
-        self.memory_attention.build(target_shape, memory_shape)
-        self.memory_attention_residual.build(target_shape)
+        self.self_attention_residual = self.make_residual(
+            "self_attention_residual", target_shape
+        )
+        self.memory_attention = None
+        if memory_shape is not None:
+            check_known_width("memory", memory_shape)
+            self.memory_attention = self.make_attention(
+                "memory_attention", width
+            )
+            self.memory_attention.build(target_shape, memory_shape)
+            self.memory_attention_residual = self.make_residual(
+                "memory_attention_residual", target_shape
+            )
+        self.feed_forward = self.make_feed_forward("feed_forward")
         self.feed_forward.build(target_shape)
-        self.feed_forward_residual.build(target_shape)
+        self.feed_forward_residual = self.make_residual(
+            "feed_forward_residual", target_shape
+        )
 
     def call(
         self,
         target,
-        memory,
+        memory=None,
         target_mask=None,
         memory_mask=None,
         cache=None,
-        cache_update_index=None,
         return_attention_scores=False,
         training=None,
     ):
-        check_cache(cache, cache_update_index)
+        if memory is not None and self.memory_attention is None:
+            raise ValueError(
+                "`memory` must be there when the layer is built. "
+                f"Received: memory of shape {tuple(memory.shape)}"
+            )
         self_cache, memory_cache = (None, None) if cache is None else cache
         x = target
-        y = self.self_attention_residual.enter(x)
-        y, self_scores, *self_cache = self.self_attention(
+        # The newest position sees all that a growing cache holds.
+        newest = isinstance(self_cache, GrowingCache) and x.shape[1] == 1
+        y = self.self_attention_residual.prepare(x)
+        y = self.self_attention(
             y,
             y,
             value_mask=target_mask,
-            use_causal_mask=True,
+            use_causal_mask=not newest,
             cache=self_cache,
-            cache_update_index=cache_update_index,
-            return_attention_scores=True,
+            return_attention_scores=return_attention_scores,
             training=training,
         )
+        y, *extras = y if isinstance(y, tuple) else (y,)
         x = self.self_attention_residual(x, y, training=training)
-        y, memory_scores = self.memory_attention(
-            self.memory_attention_residual.enter(x),
-            memory,
-            value_mask=memory_mask,
-            cache=memory_cache,
-            return_attention_scores=True,
-            training=training,
-        )
-        x = self.memory_attention_residual(x, y, training=training)
-        y = self.feed_forward(self.feed_forward_residual.enter(x))
+        memory_scores = None
+        if self.memory_attention is not None:
+            y = self.memory_attention_residual.prepare(x)
+            y, memory_scores = self._attend_to_memory(
+                y,
+                memory,
+                memory_mask,
+                memory_cache,
+                return_attention_scores,
+                training,
+            )
+            x = self.memory_attention_residual(x, y, training=training)
+        y = self.feed_forward(self.feed_forward_residual.prepare(x))
         x = self.feed_forward_residual(x, y, training=training)
         returned = [x]
         if return_attention_scores:
-            returned.append((self_scores, memory_scores))
-        returned += self_cache
+            returned.append((extras.pop(0), memory_scores))
+        returned += extras  # The longer cache, where there is one.
         return tuple(returned) if len(returned) > 1 else x
 
-    def compute_output_shape(self, target_shape, memory_shape):
+    def _attend_to_memory(
+        self, x, memory, mask, cache, return_attention_scores, training
+    ):
+        """Returns the output and the weights, or `None` for these."""
+        queries = x
+        if cache is None:
+            cache = self.memory_attention.project(memory)
+        else:
+            # The beams of a sentence are so many more queries to its memory.
+            rows = ops.shape(cache[0])[0]
+            queries = ops.reshape(x, (rows, -1, x.shape[-1]))
+        y, scores = self.memory_attention.attend(
+            queries,
+            *cache,
+            combine_masks([mask]),
+            return_attention_scores,
+            training,
+        )
+        return ops.reshape(y, ops.shape(x)), scores
+
+    def compute_output_shape(self, target_shape, memory_shape=None):
         return target_shape
-
-    def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, which returns a tuple when it has a cache.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "norm": self.norm,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Decoder(keras.layers.Layer):
+class Decoder(Block):
     """A stack of equal decoder layers (Section 3.1).
 
-    With `norm="pre"` the stack ends in one more layer normalization.
+    With `norm="pre"` the stack ends in one more layer normalization. Without
+    a memory it is a causal language model.
 
     Args:
         num_layers: Positive int, `N` in the paper (6).
         num_heads: Positive int, `h` (8 in the base model).
-        key_dim: Positive int, features of a head's queries and keys, `d_k`.
-        value_dim: Positive int, features of a head's values, `d_v`.
         intermediate_dim: Positive int, `d_ff` (2048).
-        dropout: Float in [0, 1), `P_drop` (0.1).
-        norm: `"post"`, as published, or `"pre"`; see `Residual`.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+        **kwargs: The other arguments of `DecoderLayer`.
 
     Call arguments:
         target: Float tensor `(B, T, D)`: embeddings with their positions.
-        memory: Float tensor `(B, S, D)`, the output of the encoder.
+        memory: Float tensor `(B, S, D)`, the output of the encoder, or `None`.
         target_mask: Bool tensor `(B, T)`, False where a position is padding.
         memory_mask: Bool tensor `(B, S)`, likewise.
-        cache: What `make_cache` or the call before returned.
-        cache_update_index: Int or int scalar tensor, the position of the
-            first target token, where the cache is written; or -1, behind the
-            last: the cache grows. With a cache, `memory` and `target_mask` are
-            not looked at, and `memory_mask` has the memory's batch.
+        cache: What `make_cache` or the call before returned. With a cache,
+            `target` are the positions that follow those it holds, `memory`
+            and `target_mask` are not looked at, and `memory_mask` has the
+            memory's rows.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
     Returns:
         Float tensor `(B, T, D)` in the compute dtype. With
         `return_attention_scores`, a tuple with a pair of attention weights a
-        layer after it; with a cache, a tuple with the updated cache as its
-        last item.
+        layer after it; with a cache, a tuple with the longer cache as its last
+        item.
 
     Masking:
         A position sees itself and earlier ones, and no padding. The mask of
@@ -228,11 +210,13 @@ class Decoder(keras.layers.Layer):
 
     Raises:
         ValueError: If an argument is out of its range, if a last dimension is
-            unknown when the layer is built, or if only one of `cache` and
-            `cache_update_index` is given.
+            unknown when the layer is built, or if it was built without a
+            memory and gets one.
 
     Example:
-        >>> decoder = keras_transformer.Decoder(6, 8, 64, 64, 2048, 0.1)
+        >>> decoder = keras_transformer.Decoder(
+        ...     num_layers=6, num_heads=8, intermediate_dim=2048
+        ... )
         >>> target, memory = (
         ...     keras.ops.ones((2, 7, 512)),
         ...     keras.ops.ones((2, 9, 512)),
@@ -241,42 +225,18 @@ class Decoder(keras.layers.Layer):
         (2, 7, 512)
     """
 
-    def __init__(
-        self,
-        num_layers,
-        num_heads,
-        key_dim,
-        value_dim,
-        intermediate_dim,
-        dropout,
-        norm="post",
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
+    def __init__(self, num_layers, num_heads, intermediate_dim, **kwargs):
+        super().__init__(num_heads, intermediate_dim, **kwargs)
         check_positive_int("num_layers", num_layers)
         self.num_layers = num_layers
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.norm = norm
-        self.supports_masking = True
         self.layers = [
             DecoderLayer(
-                num_heads,
-                key_dim,
-                value_dim,
-                intermediate_dim,
-                dropout,
-                norm,
-                dtype=self.dtype_policy,
-                name=f"layer_{index}",
+                **self.numbers(), dtype=self.dtype_policy, name=f"layer_{index}"
             )
             for index in range(num_layers)
         ]
 
-    def build(self, target_shape, memory_shape):
+    def build(self, target_shape, memory_shape=None):
         for layer in self.layers:
             layer.build(target_shape, memory_shape)
         if self.norm == "pre":
@@ -285,89 +245,74 @@ class Decoder(keras.layers.Layer):
     def call(
         self,
         target,
-        memory,
+        memory=None,
         target_mask=None,
         memory_mask=None,
         cache=None,
-        cache_update_index=None,
         return_attention_scores=False,
         training=None,
     ):
-        check_cache(cache, cache_update_index)
         x = target
         caches = [None] * self.num_layers
         if cache is not None:
             caches = list(zip(*cache, strict=True))
-        scores, updated = [], []
+        scores, self_caches = [], []
         for layer, layer_cache in zip(self.layers, caches, strict=True):
-            x, layer_scores, *self_cache = layer(
+            x = layer(
                 x,
                 memory,
                 target_mask=target_mask,
                 memory_mask=memory_mask,
                 cache=layer_cache,
-                cache_update_index=cache_update_index,
-                return_attention_scores=True,
+                return_attention_scores=return_attention_scores,
                 training=training,
             )
-            scores.append(layer_scores)
-            updated += self_cache
+            x, *extras = x if isinstance(x, tuple) else (x,)
+            if return_attention_scores:
+                scores.append(extras.pop(0))
+            self_caches += extras
         if self.norm == "pre":
             x = self.normalization(x)
         returned = [x]
         if return_attention_scores:
             returned.append(tuple(scores))
         if cache is not None:
-            returned.append((tuple(updated), cache[1]))
+            returned.append(DecoderCache(tuple(self_caches), cache[1]))
         return tuple(returned) if len(returned) > 1 else x
 
-    def make_cache(self, memory, max_length=0, num_beams=1):
+    def make_cache(self, memory=None, max_length=None, num_beams=1, rows=None):
         """Makes the cache with which decoding starts.
 
         Args:
-            memory: Float tensor `(B, S, D)`, the output of the encoder.
+            memory: Float tensor `(B, S, D)`, the output of the encoder, or
+                `None`.
             max_length: Int or int scalar tensor `L`, the number of target
-                positions there will be at most; 0 for a cache that grows,
-                which TensorFlow runs faster and XLA cannot compile.
+                positions there will be at most. `None` makes a cache that
+                grows, which TensorFlow runs faster and XLA cannot compile.
             num_beams: Positive int `K`, hypotheses a sentence.
+            rows: Int or int scalar tensor, `B` where there is no memory.
 
         Returns:
-            Pair `(self_caches, memory_caches)` of tuples with one pair
-            `(keys, values)` a layer: zeros of shapes `(B * K, H, L, key_dim)`
-            and `(B * K, H, L, value_dim)`, and the projected memory, of
-            shapes `(B, H, S, key_dim)` and `(B, H, S, value_dim)`. Row
-            `b * K + k` of the first belongs to row `b` of the second.
+            `DecoderCache`: of self-attention a `FixedCache` of zeros or an
+            empty `GrowingCache` a layer, of `B * K` rows, and of the memory a
+            pair of keys and values a layer, of shapes `(B, H, S, key_dim)` and
+            `(B, H, S, value_dim)`, or `None`. Row `b * K + k` of the first
+            belongs to row `b` of the second.
         """
-        rows = ops.shape(memory)[0] * num_beams
-        self_caches, memory_caches = [], []
-        for layer in self.layers:
-            memory_cache = layer.memory_attention.make_cache(memory)
-            memory_caches.append(memory_cache)
-            self_caches.append(
-                tuple(
-                    ops.zeros(
-                        (rows, self.num_heads, max_length, x.shape[-1]), x.dtype
-                    )
-                    for x in memory_cache
-                )
-            )
-        return tuple(self_caches), tuple(memory_caches)
+        if memory is not None:
+            rows = ops.shape(memory)[0]
+        memory_caches = tuple(
+            None if memory is None else layer.memory_attention.project(memory)
+            for layer in self.layers
+        )
+        self_caches = tuple(
+            layer.self_attention.make_cache(rows * num_beams, max_length)
+            for layer in self.layers
+        )
+        return DecoderCache(self_caches, memory_caches)
 
-    def compute_output_shape(self, target_shape, memory_shape):
+    def compute_output_shape(self, target_shape, memory_shape=None):
         return target_shape
 
-    def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, which returns a tuple when it has a cache.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
-
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "norm": self.norm,
-        }
+        return {**super().get_config(), "num_layers": self.num_layers}

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
+from keras_transformer.checks import known_int
 from keras_transformer.masks import padding_mask
 
 
@@ -193,7 +194,8 @@ class PositionEmbedding(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(B, T, D)`. Only its shape matters.
         start_index: Int or int scalar tensor, position of the first vector.
-            `start_index + T` may not exceed `sequence_length`.
+            `start_index + T` may not exceed `sequence_length`: past the end,
+            a tensor gives NaN on a backend that cannot raise an error.
 
     Returns:
         Float tensor `(B, T, D)` in the compute dtype.
@@ -230,7 +232,8 @@ class PositionEmbedding(keras.layers.Layer):
 
     def call(self, inputs, start_index=0):
         length = inputs.shape[1] or 0
-        first = start_index if isinstance(start_index, int) else 0
+        known = known_int(start_index)
+        first = known or 0
         if first + length > self.sequence_length:
             raise ValueError(
                 f"`inputs` may have {self.sequence_length} positions at most "
@@ -239,8 +242,13 @@ class PositionEmbedding(keras.layers.Layer):
             )
         table = ops.convert_to_tensor(self.embeddings)
         size = (ops.shape(inputs)[1], inputs.shape[-1])
-        table = ops.slice(table, (start_index, 0), size)
-        return ops.broadcast_to(table[None], ops.shape(inputs))
+        vectors = ops.slice(table, (start_index, 0), size)
+        if (
+            known is None
+        ):  # JAX would take the last ones where there are no more.
+            past_the_end = start_index + size[0] > self.sequence_length
+            vectors = ops.where(past_the_end, float("nan"), vectors)
+        return ops.broadcast_to(vectors[None], ops.shape(inputs))
 
     def compute_output_shape(self, input_shape):
         return input_shape

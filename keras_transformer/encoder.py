@@ -2,24 +2,24 @@
 
 import keras
 
-from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.block import Block
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
-from keras_transformer.feed_forward import FeedForward
-from keras_transformer.residual import Residual
 from keras_transformer.residual import make_normalization
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class EncoderLayer(keras.layers.Layer):
+class EncoderLayer(Block):
     """Self-attention and a feed-forward network, each with "Add & Norm".
 
     Args:
         num_heads: Positive int, `h` in the paper (8 in the base model).
-        key_dim: Positive int, features of a head's queries and keys, `d_k`.
-        value_dim: Positive int, features of a head's values, `d_v`.
         intermediate_dim: Positive int, inner features of the feed-forward
             network, `d_ff` (2048).
+        key_dim: Positive int, features of a head's queries and keys, `d_k`
+            (64). `None` means the width divided by `num_heads`.
+        value_dim: Positive int, features of a head's values, `d_v` (64).
+            `None` means `key_dim`.
         dropout: Float in [0, 1), `P_drop` (0.1), applied to the output of
             each sub-layer (Section 5.4).
         norm: `"post"`, as published, or `"pre"`; see `Residual`.
@@ -44,49 +44,25 @@ class EncoderLayer(keras.layers.Layer):
             of `inputs` is unknown when the layer is built.
 
     Example:
-        >>> layer = keras_transformer.EncoderLayer(8, 64, 64, 2048, 0.1)
+        >>> layer = keras_transformer.EncoderLayer(
+        ...     num_heads=8, intermediate_dim=2048
+        ... )
         >>> keras.ops.shape(layer(keras.ops.ones((2, 7, 512))))
         (2, 7, 512)
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        value_dim,
-        intermediate_dim,
-        dropout,
-        norm="post",
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.norm = norm
-        self.supports_masking = True
-        common = {"dtype": self.dtype_policy}
-        self.attention = MultiHeadAttention(
-            num_heads, key_dim, value_dim, name="attention", **common
-        )
-        self.attention_residual = Residual(
-            dropout, norm, name="attention_residual", **common
-        )
-        self.feed_forward = FeedForward(
-            intermediate_dim, name="feed_forward", **common
-        )
-        self.feed_forward_residual = Residual(
-            dropout, norm, name="feed_forward_residual", **common
-        )
-
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
+        self.attention = self.make_attention("attention", input_shape[-1])
         self.attention.build(input_shape, input_shape)
-        self.attention_residual.build(input_shape)
+        self.attention_residual = self.make_residual(
+            "attention_residual", input_shape
+        )
+        self.feed_forward = self.make_feed_forward("feed_forward")
         self.feed_forward.build(input_shape)
-        self.feed_forward_residual.build(input_shape)
+        self.feed_forward_residual = self.make_residual(
+            "feed_forward_residual", input_shape
+        )
 
     def call(
         self,
@@ -96,40 +72,26 @@ class EncoderLayer(keras.layers.Layer):
         training=None,
     ):
         x = inputs
-        y = self.attention_residual.enter(x)
-        y, scores = self.attention(
+        y = self.attention_residual.prepare(x)
+        y = self.attention(
             y,
             y,
             value_mask=mask,
-            return_attention_scores=True,
+            return_attention_scores=return_attention_scores,
             training=training,
         )
+        y, *scores = y if return_attention_scores else (y,)
         x = self.attention_residual(x, y, training=training)
-        y = self.feed_forward(self.feed_forward_residual.enter(x))
+        y = self.feed_forward(self.feed_forward_residual.prepare(x))
         x = self.feed_forward_residual(x, y, training=training)
-        return (x, scores) if return_attention_scores else x
+        return (x, *scores) if return_attention_scores else x
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, which returns a tuple if it is asked for the scores.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "norm": self.norm,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Encoder(keras.layers.Layer):
+class Encoder(Block):
     """A stack of equal encoder layers (Section 3.1).
 
     With `norm="pre"` the stack ends in one more layer normalization.
@@ -137,12 +99,8 @@ class Encoder(keras.layers.Layer):
     Args:
         num_layers: Positive int, `N` in the paper (6).
         num_heads: Positive int, `h` (8 in the base model).
-        key_dim: Positive int, features of a head's queries and keys, `d_k`.
-        value_dim: Positive int, features of a head's values, `d_v`.
         intermediate_dim: Positive int, `d_ff` (2048).
-        dropout: Float in [0, 1), `P_drop` (0.1).
-        norm: `"post"`, as published, or `"pre"`; see `Residual`.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+        **kwargs: The other arguments of `EncoderLayer`.
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`: embeddings with their positions.
@@ -163,7 +121,9 @@ class Encoder(keras.layers.Layer):
             of `inputs` is unknown when the layer is built.
 
     Example:
-        >>> encoder = keras_transformer.Encoder(6, 8, 64, 64, 2048, 0.1)
+        >>> encoder = keras_transformer.Encoder(
+        ...     num_layers=6, num_heads=8, intermediate_dim=2048
+        ... )
         >>> inputs = keras.ops.ones((2, 7, 512))
         >>> keras.ops.shape(encoder(inputs))
         (2, 7, 512)
@@ -172,37 +132,13 @@ class Encoder(keras.layers.Layer):
         (2, 8, 7, 7)
     """
 
-    def __init__(
-        self,
-        num_layers,
-        num_heads,
-        key_dim,
-        value_dim,
-        intermediate_dim,
-        dropout,
-        norm="post",
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
+    def __init__(self, num_layers, num_heads, intermediate_dim, **kwargs):
+        super().__init__(num_heads, intermediate_dim, **kwargs)
         check_positive_int("num_layers", num_layers)
         self.num_layers = num_layers
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.norm = norm
-        self.supports_masking = True
         self.layers = [
             EncoderLayer(
-                num_heads,
-                key_dim,
-                value_dim,
-                intermediate_dim,
-                dropout,
-                norm,
-                dtype=self.dtype_policy,
-                name=f"layer_{index}",
+                **self.numbers(), dtype=self.dtype_policy, name=f"layer_{index}"
             )
             for index in range(num_layers)
         ]
@@ -223,10 +159,15 @@ class Encoder(keras.layers.Layer):
         x = inputs
         scores = []
         for layer in self.layers:
-            x, layer_scores = layer(
-                x, mask=mask, return_attention_scores=True, training=training
+            x = layer(
+                x,
+                mask=mask,
+                return_attention_scores=return_attention_scores,
+                training=training,
             )
-            scores.append(layer_scores)
+            if return_attention_scores:
+                x, layer_scores = x
+                scores.append(layer_scores)
         if self.norm == "pre":
             x = self.normalization(x)
         return (x, tuple(scores)) if return_attention_scores else x
@@ -234,18 +175,5 @@ class Encoder(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, which returns a tuple if it is asked for the scores.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
-
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "norm": self.norm,
-        }
+        return {**super().get_config(), "num_layers": self.num_layers}

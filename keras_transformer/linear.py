@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class Linear(keras.layers.Dense):
     """A `keras.layers.Dense` that runs on rows.
 
@@ -18,12 +19,16 @@ class Linear(keras.layers.Dense):
         Float tensor `(B, T, units)` in the compute dtype.
     """
 
-    def call(self, inputs):
+    def call(self, inputs, training=None):
         if len(inputs.shape) != 3:
-            return super().call(inputs)
-        width = inputs.shape[-1]
-        rows = super().call(ops.reshape(inputs, (-1, width)))
+            return super().call(inputs, training=training)
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        rows = super().call(rows, training=training)
         return ops.reshape(rows, (*batch_and_length(inputs), self.units))
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        # Dense refuses subclasses, which may compute something else.
+        return super().quantize(mode, type_check=False, config=config)
 
 
 def batch_and_length(x):

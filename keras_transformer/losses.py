@@ -68,14 +68,30 @@ class SmoothedCrossentropy(keras.losses.Loss):
     def call(self, y_true, y_pred):
         logits = ops.cast(y_pred, "float32")
         labels = ops.cast(y_true, "int32")
-        others = self.label_smoothing / (logits.shape[-1] - 1)
-        label = 1.0 - self.label_smoothing - others
-        chosen = ops.one_hot(labels, logits.shape[-1], dtype="float32")
-        smoothed = chosen * label + others
-        return ops.categorical_crossentropy(smoothed, logits, from_logits=True)
+        label_loss = ops.sparse_categorical_crossentropy(
+            labels, logits, from_logits=True
+        )
+        mean_loss = -ops.mean(ops.log_softmax(logits), axis=-1)
+        return smooth(
+            label_loss, mean_loss, self.label_smoothing, logits.shape[-1]
+        )
 
     def get_config(self):
         return {
             **super().get_config(),
             "label_smoothing": self.label_smoothing,
         }
+
+
+def smooth(label_loss, mean_loss, label_smoothing, vocabulary_size):
+    """Returns `-sum_v q(v) log p(v)` from two parts of the sum.
+
+    Args:
+        label_loss: Float tensor, `-log p(label)`.
+        mean_loss: Float tensor, the mean of `-log p(v)` over all tokens `v`.
+        label_smoothing: Float `ε`.
+        vocabulary_size: Int `V`.
+    """
+    others = label_smoothing / (vocabulary_size - 1)
+    label = 1 - label_smoothing - others
+    return label * label_loss + others * vocabulary_size * mean_loss

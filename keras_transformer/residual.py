@@ -18,7 +18,7 @@ class Residual(keras.layers.Layer):
         y = sublayer(x)                y = sublayer(norm(x))
         x = norm(x + dropout(y))       x = x + dropout(y)
 
-    In code, for both orders: `y = sublayer(residual.enter(x))`, then
+    In code, for both orders: `y = sublayer(residual.prepare(x))`, then
     `x = residual(x, y)`. Pre-norm trains without warm-up and with more layers;
     its stack needs one more normalization at its end, which `Encoder` and
     `Decoder` add.
@@ -47,7 +47,7 @@ class Residual(keras.layers.Layer):
         >>> residual = Residual(dropout=0.1)
         >>> x = keras.ops.ones((2, 7, 512))
         >>> residual.build(x.shape, x.shape)
-        >>> x = residual(x, keras.ops.tanh(residual.enter(x)))
+        >>> x = residual(x, keras.ops.tanh(residual.prepare(x)))
     """
 
     def __init__(self, dropout, norm="post", **kwargs):
@@ -64,7 +64,7 @@ class Residual(keras.layers.Layer):
             self.dropout, dtype=self.dtype_policy, name="output_dropout"
         )
 
-    def enter(self, inputs):
+    def prepare(self, inputs):
         """Returns what the sub-layer is to see of `inputs`."""
         return self.normalization(inputs) if self.norm == "pre" else inputs
 

@@ -20,7 +20,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
     it are the linear maps of any attention, `O(n d²)`.
 
     The sequence is cut into blocks of `radius` positions. Whatever a block may
-    see lies in itself, the one before and the one behind it, so `3 radius`
+    see lies in itself, the one before and the one after it, so `3 radius`
     keys are compared with each query, and what is too far is masked.
 
     Args:
@@ -81,20 +81,20 @@ class RestrictedSelfAttention(MultiHeadAttention):
     def call(self, inputs, mask=None, use_causal_mask=False, training=None):
         check_sequences(inputs=inputs)
         batch, length = ops.shape(inputs)[:2]
-        behind = 0 if use_causal_mask else 1
+        after = 0 if use_causal_mask else 1
         # A block of more than the whole would be padding.
         size = min(self.radius, inputs.shape[1] or self.radius)
         queries = self._blocks(self.query_projection(inputs), size, 0, 0)
-        keys = self._blocks(self.key_projection(inputs), size, 1, behind)
-        values = self._blocks(self.value_projection(inputs), size, 1, behind)
+        keys = self._blocks(self.key_projection(inputs), size, 1, after)
+        values = self._blocks(self.value_projection(inputs), size, 1, after)
         if mask is None:
             mask = ops.ones((batch, length))
         # Beyond the ends there are zeros, so nothing to see.
         real = ops.cast(mask, "int32")[:, :, None]
-        real = self._blocks(real, size, 1, behind)
+        real = self._blocks(real, size, 1, after)
         visible = ops.logical_and(
             ops.not_equal(real, 0)[:, None, None, :, 0],
-            self._near_mask(size, behind),
+            self._near_mask(size, after),
         )  # (B n, 1, s, 2 s or 3 s)
         outputs, _ = scaled_dot_product_attention(
             self._split_heads(queries),
@@ -108,35 +108,35 @@ class RestrictedSelfAttention(MultiHeadAttention):
         outputs = ops.reshape(outputs, (batch, padded, values.shape[-1]))
         return self.output_projection(outputs[:, :length])
 
-    def _blocks(self, x, size, before, behind):
+    def _blocks(self, x, size, before, after):
         """Cuts `(B, T, F)` into `n` blocks of `s` positions and what is near.
 
         Args:
             x: Tensor `(B, T, F)`.
             size: Int `s`.
             before: Int, blocks that each one gets before it.
-            behind: Int, blocks that each one gets behind it.
+            after: Int, blocks that each one gets after it.
 
         Returns:
-            Tensor `(B n, (before + 1 + behind) s, F)`, zeros beyond the ends.
+            Tensor `(B n, (before + 1 + after) s, F)`, zeros beyond the ends.
         """
         batch, length = ops.shape(x)[:2]
         features = x.shape[-1]
         number = (length + size - 1) // size
-        end = number * size - length + behind * size
+        end = number * size - length + after * size
         x = ops.pad(x, [[0, 0], [before * size, end], [0, 0]])
-        x = ops.reshape(x, (batch, number + before + behind, size, features))
-        near = [x[:, i : i + number] for i in range(before + 1 + behind)]
+        x = ops.reshape(x, (batch, number + before + after, size, features))
+        near = [x[:, i : i + number] for i in range(before + 1 + after)]
         return ops.reshape(
             ops.concatenate(near, axis=2), (-1, len(near) * size, features)
         )
 
-    def _near_mask(self, size, behind):
+    def _near_mask(self, size, after):
         """Marks what the positions of a block see of it and its neighbors."""
         queries = np.arange(size)[:, None]
-        keys = np.arange(-size, (1 + behind) * size)[None, :]
+        keys = np.arange(-size, (1 + after) * size)[None, :]
         distance = keys - queries
-        last = self.radius if behind else 0
+        last = self.radius if after else 0
         return (distance >= -self.radius) & (distance <= last)
 
     def compute_output_shape(self, inputs_shape):

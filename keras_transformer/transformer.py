@@ -3,10 +3,7 @@
 import dataclasses
 
 import keras
-from keras import ops
 
-from keras_transformer.cache import check_cache
-from keras_transformer.cache import is_end
 from keras_transformer.checks import check_choice
 from keras_transformer.checks import check_fraction
 from keras_transformer.decoder import Decoder
@@ -14,13 +11,19 @@ from keras_transformer.embedding import PositionEmbedding
 from keras_transformer.embedding import SinePositionEncoding
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
+from keras_transformer.linear import Linear
+from keras_transformer.losses import SmoothedCrossentropy
 from keras_transformer.masks import padding_mask
+from keras_transformer.metrics import Perplexity
+from keras_transformer.metrics import TokenAccuracy
 from keras_transformer.presets import Architecture
 from keras_transformer.presets import Preset
+from keras_transformer.presets import Recipe
 from keras_transformer.presets import find_preset
+from keras_transformer.schedules import TransformerSchedule
 
 POSITIONS = ("sine", "learned")
-BASE = Architecture()
+BASE, RECIPE = Architecture(), Recipe()
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -46,7 +49,8 @@ class Transformer(keras.Model):
 
     Call arguments:
         inputs: Dict of int tensors `"source_ids"`, of shape `(B, S)`, and
-            `"target_ids"`, of shape `(B, T)`, padded with 0 at the end.
+            `"target_ids"`, of shape `(B, T)`, padded with 0 at the end; or a
+            list of the two.
         training: Bool, whether dropout is on.
 
     Returns:
@@ -145,7 +149,9 @@ class Transformer(keras.Model):
         self.built = True
 
     def call(self, inputs, training=None):
-        source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
+        if isinstance(inputs, dict):
+            inputs = inputs["source_ids"], inputs["target_ids"]
+        source_ids, target_ids = inputs
         memory = self.encode(source_ids, training=training)
         return self.decode(
             target_ids, memory, padding_mask(source_ids), training=training
@@ -175,31 +181,29 @@ class Transformer(keras.Model):
     def decode(
         self,
         target_ids,
-        memory,
+        memory=None,
         memory_mask=None,
         cache=None,
-        cache_update_index=None,
         training=None,
     ):
         """Runs the decoder and the softmax's linear map (right of Figure 1).
 
         Args:
             target_ids: Int tensor `(B, T)`, padded with 0. With a cache, the
-                tokens at positions from `cache_update_index` on.
-            memory: Float tensor `(B, S, D)`, the output of `encode`.
+                tokens that follow those it holds.
+            memory: Float tensor `(B, S, D)`, the output of `encode`. A cache
+                holds what is needed of it.
             memory_mask: Bool tensor `(B, S)`, False where the source is
                 padding.
             cache: What `decoder.make_cache` or the call before returned.
-            cache_update_index: Int or int scalar tensor, the position of the
-                first of `target_ids`; or -1, behind the last: the cache grows.
             training: Bool, whether dropout is on.
 
         Returns:
-            Logits `(B, T, V)`; with a cache, a tuple of them and the updated
+            Logits `(B, T, V)`; with a cache, a tuple of them and the longer
             cache.
         """
         states = self.decode_states(
-            target_ids, memory, memory_mask, cache, cache_update_index, training
+            target_ids, memory, memory_mask, cache, training
         )
         if cache is None:
             return self.embedding(states, reverse=True)
@@ -209,10 +213,9 @@ class Transformer(keras.Model):
     def decode_states(
         self,
         target_ids,
-        memory,
+        memory=None,
         memory_mask=None,
         cache=None,
-        cache_update_index=None,
         training=None,
         return_attention_scores=False,
     ):
@@ -221,14 +224,10 @@ class Transformer(keras.Model):
         Returns:
             What the decoder returns: float tensor `(B, T, D)`; with
             `return_attention_scores`, a tuple of it and a pair of attention
-            weights a layer; with a cache, a tuple that ends in the updated
+            weights a layer; with a cache, a tuple that ends in the longer
             cache. `embedding(states, reverse=True)` are the logits.
         """
-        check_cache(cache, cache_update_index)
-        start_index = 0 if cache_update_index is None else cache_update_index
-        if is_end(cache_update_index):
-            keys, _ = cache[0][0]
-            start_index = ops.shape(keys)[2]
+        start_index = 0 if cache is None else cache.length
         x = self._embed(target_ids, self.target_dropout, start_index, training)
         return self.decoder(
             x,
@@ -236,18 +235,67 @@ class Transformer(keras.Model):
             target_mask=padding_mask(target_ids),
             memory_mask=memory_mask,
             cache=cache,
-            cache_update_index=cache_update_index,
             return_attention_scores=return_attention_scores,
             training=training,
         )
 
     def _embed(self, ids, dropout, start_index, training):
-        x = self.embedding(ids)
+        x = self.embedding(ids, training=training)
         x = x + self.position_encoding(x, start_index=start_index)
         return dropout(x, training=training)
 
+    def compile_as_published(self, recipe=RECIPE, **kwargs):
+        """Compiles with the optimizer, schedule and loss of Section 5.
+
+        Args:
+            recipe: A `Recipe`, or the name of a preset, such as `"tiny"`.
+            **kwargs: Arguments of `compile`, which replace those.
+
+        Example:
+            >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
+            >>> model.compile_as_published("tiny")
+        """
+        if isinstance(recipe, str):
+            recipe = find_preset(recipe).recipe
+        schedule = TransformerSchedule(
+            self.architecture.hidden_dim, recipe.warmup_steps
+        )
+        published = {
+            "optimizer": keras.optimizers.Adam(
+                schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9
+            ),
+            "loss": SmoothedCrossentropy(recipe.label_smoothing),
+            "metrics": [TokenAccuracy(), Perplexity()],
+        }
+        self.compile(**{**published, **kwargs})
+
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """Exports the logits of `call`; see `keras.Model.export`."""
+        if input_signature is None:
+            ids = {
+                name: keras.InputSpec(
+                    dtype="int32", shape=(None, None), name=name
+                )
+                for name in ("source_ids", "target_ids")
+            }
+            input_signature = [ids]
+        super().export(
+            filepath, *args, input_signature=input_signature, **kwargs
+        )
+
+    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+        """Quantizes the linear maps of the layers; see `keras.Model.quantize`.
+
+        The embedding matrix, which gives the logits too, stays as it is.
+        """
+        if filters is None:
+            filters = is_linear
+        super().quantize(mode, config=config, filters=filters, **kwargs)
+
     def compute_output_shape(self, input_shape):
-        return (*input_shape["target_ids"], self.vocabulary_size)
+        if isinstance(input_shape, dict):
+            input_shape = input_shape["source_ids"], input_shape["target_ids"]
+        return (*input_shape[1], self.vocabulary_size)
 
     def get_config(self):
         return {
@@ -266,3 +314,7 @@ class Transformer(keras.Model):
             numbers = {name: config.pop(name) for name in names}
         config["architecture"] = Architecture(**numbers)
         return super().from_config(config, **kwargs)
+
+
+def is_linear(layer):
+    return isinstance(layer, Linear)

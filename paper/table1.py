@@ -6,13 +6,19 @@ while the length `n` grows and while the width `d` does. The exponents of the
 growth are fitted. Beside them stand those of the paper, which leaves out the
 linear maps around attention, and those of all matrix products, which count
 them: these maps take `O(n d²)`, more than restricted attention itself.
+What attention holds in memory stands against the length, without its weights
+and with them.
 """
 
 import argparse
 import ctypes
+import importlib.util
 import json
+import os
 import pathlib
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -20,13 +26,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.training.report import open_pyplot
 from keras_transformer import MultiHeadAttention
 from keras_transformer import RestrictedSelfAttention
 
 # The complexity of each layer in Table 1: its exponents of n and of d.
 PAPER = {
     "self-attention": ("n² d", 2, 1),
+    "self-attention, weights returned": ("n² d", 2, 1),
     "restricted": ("r n d", 1, 1),
     "recurrent": ("n d²", 1, 2),
     "convolution": ("k n d²", 1, 2),
@@ -37,7 +43,7 @@ M_MMAP_THRESHOLD = -3  # Of the C library's mallopt.
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.complexity",
+        prog="python -m paper.table1",
         description=__doc__,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
@@ -51,16 +57,21 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add("--kernel-size", type=int, default=3, help="convolution: k")
     add("--repetitions", type=int, default=5, help="the median is taken")
     add("--output", type=pathlib.Path, help="JSON with everything measured")
-    add("--picture", type=pathlib.Path)
-    return parser.parse_args(argv)
+    add("--picture", type=pathlib.Path, help="PNG, SVG or PDF")
+    add("--peaks", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.picture and not importlib.util.find_spec("matplotlib"):
+        parser.error("--picture needs matplotlib (pip install matplotlib)")
+    return args
 
 
 def make_layer(kind: str, width: int, args: argparse.Namespace) -> Callable:
     """Returns a layer that maps `(B, n, width)` to the same shape."""
-    if kind == "self-attention":
+    if kind.startswith("self-attention"):
         layer = MultiHeadAttention(1, width)
         layer.build((None, None, width), (None, None, width))
-        return lambda x: layer(x, x)
+        weights = kind.endswith("weights returned")
+        return lambda x: layer(x, x, return_attention_scores=weights)
     layer = {
         "restricted": lambda: RestrictedSelfAttention(1, width, args.radius),
         "recurrent": lambda: keras.layers.LSTM(width, return_sequences=True),
@@ -75,9 +86,11 @@ def make_layer(kind: str, width: int, args: argparse.Namespace) -> Callable:
 def count_products(row: dict, args: argparse.Namespace) -> int:
     """Returns the multiplications in the matrix products of a forward pass."""
     n, d = row["n"], row["d"]
+    # Four linear maps, the logits and the means of values.
+    attention = 4 * n * d**2 + 2 * n * n * d
     return {
-        # Four linear maps, the logits and the means of values.
-        "self-attention": 4 * n * d**2 + 2 * n * n * d,
+        "self-attention": attention,
+        "self-attention, weights returned": attention,
         # The same, with three blocks of keys for each query.
         "restricted": 4 * n * d**2 + 2 * n * 3 * args.radius * d,
         # Four gates, each of the input and of the state before.
@@ -120,17 +133,13 @@ def time_call(call: Callable, repetitions: int) -> float:
 
 def measure_peak(call: Callable) -> int | None:
     """Returns the bytes by which a call raises the process's peak, on Linux."""
+    try:
+        pathlib.Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    before = read_status("VmRSS")
     call()
-    peaks = []
-    for _ in range(3):  # Linux counts per thread and adds up now and then.
-        try:
-            pathlib.Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
-            return None
-        before = read_status("VmRSS")
-        call()
-        peaks.append(read_status("VmHWM") - before)
-    return max(peaks)
+    return read_status("VmHWM") - before
 
 
 def read_status(name: str) -> int:
@@ -140,26 +149,50 @@ def read_status(name: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def measure(args: argparse.Namespace) -> list[dict]:
-    """Measures all layers along both axes, all memory before all times."""
+def list_rows(args: argparse.Namespace) -> list[dict]:
     points = [("n", length, args.width) for length in args.lengths]
     points += [("d", args.length, width) for width in args.widths]
-    rows = [
+    return [
         {"axis": axis, "n": length, "d": width, "kind": kind, "direction": name}
         for axis, length, width in points
         for kind in PAPER
         for name in ("forward", "gradient")
     ]
-    # First every tensor is given back as soon as it is not needed, so that
-    # the peak is seen; then none is, so that none is asked for twice.
-    set_mmap_threshold(1 << 16)
-    calls = [make_call(row, args) for row in rows]
-    for row, call in zip(rows, calls, strict=True):
+
+
+def print_peaks(args: argparse.Namespace) -> None:
+    """Prints the peak of each row, measured in a fork of this process.
+
+    TensorFlow keeps what a call took, for the next one. Its runtime is not
+    started here, so that a fork can start it.
+    """
+    for row in list_rows(args):
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            continue
+        # Every tensor is given back as soon as it is not needed.
+        set_mmap_threshold(1 << 16)
+        make_call({**row, "n": 8}, args)()  # The libraries' own memory.
+        call = make_call(row, args)
+        call.get_concrete_function()
+        print(measure_peak(call) or 0, flush=True)
+        os._exit(0)
+
+
+def measure(args: argparse.Namespace, argv: list[str]) -> list[dict]:
+    """Measures all layers along both axes, all memory before all times."""
+    command = [sys.executable, "-m", "paper.table1", *argv, "--peaks"]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True
+    )
+    rows = list_rows(args)
+    for row, line in zip(rows, done.stdout.splitlines(), strict=True):
         row["products"] = count_products(row, args)
-        row["peak_bytes"] = measure_peak(call)
-    set_mmap_threshold(1 << 30)
-    for row, call in zip(rows, calls, strict=True):
-        row["seconds"] = time_call(call, args.repetitions)
+        row["peak_bytes"] = int(line) or None
+    set_mmap_threshold(1 << 30)  # No memory is asked for twice.
+    for row in rows:
+        row["seconds"] = time_call(make_call(row, args), args.repetitions)
     return rows
 
 
@@ -214,6 +247,24 @@ def print_rows(rows: list[dict]) -> None:
         )
 
 
+def print_memory(rows: list[dict]) -> None:
+    """Prints what attention adds to the peak, against the length."""
+    kinds = [kind for kind in PAPER if kind.startswith("self-attention")]
+    print(f"\n| n: peak MiB | {' | '.join(kinds)} |\n|---|---|---|")
+    for length in dict.fromkeys(row["n"] for row in rows if row["axis"] == "n"):
+        peaks = {
+            row["kind"]: row["peak_bytes"]
+            for row in rows
+            if (row["axis"], row["n"], row["direction"])
+            == ("n", length, "forward")
+        }
+        cells = [
+            "" if peaks[kind] is None else f"{peaks[kind] / 2**20:.1f}"
+            for kind in kinds
+        ]
+        print(f"| {length:,} | {' | '.join(cells)} |")
+
+
 def print_exponents(found: list[dict]) -> None:
     print(
         "\n| layer | | Table 1 | n: paper | products | time | memory "
@@ -232,10 +283,10 @@ def print_exponents(found: list[dict]) -> None:
 
 def draw(rows: list[dict], path: pathlib.Path) -> None:
     """Draws all four growths; dashed is the paper's, through the last point."""
-    pyplot = open_pyplot()
-    if pyplot is None:
-        return
-    figure, axes = pyplot.subplots(2, 4, figsize=(15, 7))
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(15, 7))
+    axes = figure.subplots(2, 4)
     columns = [(d, axis) for axis in "nd" for d in ("forward", "gradient")]
     for column, (direction, axis) in enumerate(columns):
         for chart, value in zip(
@@ -250,7 +301,7 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
                 ]
                 sizes = np.array([row[axis] for row in chosen], float)
                 values = [row[value] for row in chosen]
-                if None in values:
+                if not all(values):  # Of a logarithm.
                     continue
                 power = PAPER[kind][1 if axis == "n" else 2]
                 style = {"color": f"C{color}"}
@@ -265,14 +316,18 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
     axes[0, 0].legend()
     figure.tight_layout()
     figure.savefig(path, dpi=120)
-    pyplot.close(figure)
 
 
 def main(argv: list[str] | None = None) -> None:
+    argv = sys.argv[1:] if argv is None else argv
     args = parse_arguments(argv)
-    rows = measure(args)
+    if args.peaks:
+        print_peaks(args)
+        return
+    rows = measure(args, argv)
     found = summarize(rows)
     print_rows(rows)
+    print_memory(rows)
     print_exponents(found)
     if args.output:
         text = json.dumps({"rows": rows, "exponents": found}, indent=2)

@@ -1,8 +1,11 @@
-"""Eight logical CPU devices, and one small export that the tests share."""
+"""Eight logical CPU devices, a deadline, and what many tests share."""
 
 import os
+import signal
 
 import pytest
+
+from tests.helpers.sentences import SENTENCES
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -29,14 +32,21 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.xdist_group(group))
 
 
-SENTENCES = [
-    "A brown dog runs over the green grass.",
-    "Two cats sleep.",
-    "The woman reads a long letter to her old friend in the garden.",
-    "Is it raining?",
-    "Don't open the blue door!",
-    "My brother has three small birds and a horse.",
-]
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Fails a test that hangs, as one does whose child never answers."""
+    seconds = 1800 if item.get_closest_marker("slow") else 300
+
+    def end(*_):
+        raise TimeoutError(f"the test takes longer than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")
@@ -98,3 +108,11 @@ def translate(export_dir):
     from export.bundle.saved_model import load_translate
 
     return load_translate(export_dir)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """Options that name four small files, one with a line to drop."""
+    from tests.helpers.small_runs import write_corpus
+
+    return write_corpus(tmp_path_factory.mktemp("corpus"))

@@ -18,7 +18,7 @@ from examples import text_classification
 from examples import time_series
 from keras_transformer import MultiHeadAttention
 from keras_transformer import SubwordTokenizer
-from tests.conftest import SENTENCES
+from tests.helpers.sentences import SENTENCES
 
 EXAMPLES = pathlib.Path(copy_task.__file__).parent
 

@@ -48,7 +48,7 @@ RESERVED_IDS = [PADDING_ID, END_ID, BEGIN_ID]
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.decoding_inputs"
+        prog="python -m benchmarks.decoding.inputs"
     )
     add = parser.add_argument
     path = {"type": pathlib.Path}

@@ -12,6 +12,7 @@ from benchmarks.decoding.package import pad
 from benchmarks.decoding.package import strip
 from benchmarks.shared.sizes import BEAM_SIZE
 from benchmarks.shared.sizes import BEGIN_ID
+from keras_transformer.cache import DecoderCache
 from keras_transformer.masks import padding_mask
 
 
@@ -34,10 +35,8 @@ def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
         def next_step(prompt, cache, index):
             logits, (cache, _) = transformer.decode(
                 prompt[:, index - 1 : index],
-                memory,
-                memory_mask,
-                cache=(cache, memory_caches),
-                cache_update_index=index - 1,
+                memory_mask=memory_mask,
+                cache=DecoderCache(cache, memory_caches),
                 training=False,
             )
             return logits[:, 0], None, cache

@@ -1,6 +1,6 @@
 """Measures what it costs that the lines of a file differ in length.
 
-    python -m benchmarks.like_lengths --run-dir runs/mine \\
+    python -m benchmarks.decoding.like_lengths --run-dir runs/mine \\
         --export-dir exports/mine --input train.en
 
 `export.translate` sorts lines by their bytes and cuts them into batches. Each
@@ -29,7 +29,9 @@ BATCH_TOKENS = 1024  # The default of `export.translate`.
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m benchmarks.decoding.like_lengths",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     add = parser.add_argument
     add("--run-dir", type=pathlib.Path, required=True)

@@ -14,11 +14,11 @@ import pathlib
 import sys
 import time
 
-from benchmarks.training.worker import peak_memory
-from benchmarks.training.worker import report
+from benchmarks.shared.child import peak_memory
+from benchmarks.shared.child import tell
 
-PACKAGE = "decoding_package"
-CTRANSLATE2 = "decoding_ctranslate2"
+PACKAGE = "package"
+CTRANSLATE2 = "ctranslate2"
 # System: module, function that makes it, and what is special about it. The
 # function made takes a batch and returns the ids of each of its translations.
 SYSTEMS = {
@@ -29,8 +29,8 @@ SYSTEMS = {
     "ctranslate2": (CTRANSLATE2, "make", {}),
     "ctranslate2-int8": (CTRANSLATE2, "make", {"compute_type": "int8"}),
     "ctranslate2-greedy": (CTRANSLATE2, "make", {"beam_size": 1}),
-    "hugging-face": ("decoding_hugging_face", "make", {}),
-    "keras-hub": ("decoding_keras_hub", "make", {}),
+    "hugging-face": ("hugging_face", "make", {}),
+    "keras-hub": ("keras_hub", "make", {}),
 }
 # The same with a trained model and text; here it returns texts.
 TRAINED_SYSTEMS = {
@@ -83,23 +83,23 @@ def time_batches(translate, batches: list[dict]) -> list[float]:
 def run(args: argparse.Namespace) -> None:
     systems = TRAINED_SYSTEMS if args.trained else SYSTEMS
     module_name, make, options = systems[args.system]
-    module = importlib.import_module(f"benchmarks.{module_name}")
+    module = importlib.import_module(f"benchmarks.decoding.{module_name}")
     translate = getattr(module, make)(args.folder, **options)
     cases = json.loads((args.folder / "cases.json").read_text())
     first = {}
     for name in args.cases:
         outputs = warm_up(translate, cases[name])
         first[name] = {"outputs": outputs, "peak_bytes": peak_memory()}
-    report(first)
+    tell(first)
     for line in sys.stdin:
         name = line.rstrip("\n")
         seconds = time_batches(translate, cases[name])
-        report({"case": name, "seconds": seconds})
+        tell({"case": name, "seconds": seconds})
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.decoding_worker"
+        prog="python -m benchmarks.decoding.worker"
     )
     parser.add_argument("--system", choices=SYSTEMS)
     parser.add_argument("--trained", action="store_true")
@@ -114,7 +114,7 @@ def main(argv: list[str] | None = None) -> None:
         with contextlib.redirect_stdout(sys.stderr):
             run(args)
     except (ImportError, WrongWorkError) as error:
-        report({"left_out": str(error)})
+        tell({"left_out": str(error)})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Worker:

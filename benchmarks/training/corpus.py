@@ -1,6 +1,6 @@
 """Measures what a corpus costs: encoding, batches, memory, disk, start-up.
 
-    python -m benchmarks.corpus --pairs 50000 500000 --output corpus.json
+    python -m benchmarks.training.corpus --pairs 50000 500000
 
 makes synthetic text (words and lengths follow Zipf's law) in a temporary
 folder, prepares it and draws 50 batches, each size in a process of its own, and
@@ -11,7 +11,6 @@ line through the first and the last size. Seconds of one core are CPU seconds.
 import argparse
 import json
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ import time
 
 import numpy as np
 
+from benchmarks.shared.child import peak_memory
+from benchmarks.shared.turns import ROOT
 from train.data.batches import BatchPlan
 from train.data.corpus import FilePairs
 from train.data.encoded_corpus import Remembered
@@ -56,7 +57,9 @@ AGAIN = ("start_seconds", "plan_seconds", "late_seconds")
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m benchmarks.training.corpus",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument(
         "--pairs", type=int, nargs="+", default=[50_000, 5_000_000]
@@ -154,26 +157,19 @@ def measure(
     }
 
 
-def peak_memory() -> int:
-    """Returns the most bytes that this process has had in memory."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
 def measure_in_process(args: argparse.Namespace, folder: pathlib.Path) -> dict:
     command = [
-        *(
-            sys.executable,
-            "-m",
-            "benchmarks.training.corpus",
-            "--folder",
-            folder,
-        ),
+        *(sys.executable, "-m", "benchmarks.training.corpus"),
+        *("--folder", folder),
         *("--vocabulary-size", args.vocabulary_size),
         *("--batch-tokens", args.batch_tokens),
     ]
     done = subprocess.run(
-        list(map(str, command)), check=True, capture_output=True, text=True
+        list(map(str, command)),
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -21,7 +21,7 @@ LONGEST = 256
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.growth",
+        prog="python -m benchmarks.training.growth",
         description=__doc__,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )

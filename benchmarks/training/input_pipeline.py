@@ -76,7 +76,9 @@ def measure(pairs: int, batch_tokens: int, repetitions: int) -> dict:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.input_pipeline")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.training.input_pipeline"
+    )
     parser.add_argument("--pairs", type=int)
     parser.add_argument("--batch-tokens", type=int)
     parser.add_argument("--repetitions", type=int)

@@ -1,6 +1,6 @@
 """Says where the time of an update of this package goes.
 
-    python -m benchmarks.parts --size base
+    python -m benchmarks.training.parts --size base
 
 times the update and parts of it, each compiled alone, in turns; a row is what
 one part takes longer than the part before it, by their medians.
@@ -67,7 +67,7 @@ def make_parts(task, batch: dict) -> dict[str, Callable]:
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.parts")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.training.parts")
     parser.add_argument("--size", choices=SIZES, default="base")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--repetitions", type=int, default=5)

@@ -3,6 +3,8 @@
 import pathlib
 import statistics
 
+from benchmarks.shared.pictures import open_pyplot
+
 PACKAGE = "package"
 
 
@@ -85,16 +87,3 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
     figure.tight_layout()
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
-
-
-def open_pyplot():
-    """Returns `matplotlib.pyplot`, or says that there is none."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        print(f"no picture: {error} (pip install matplotlib)")
-        return None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot

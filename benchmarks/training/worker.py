@@ -1,4 +1,4 @@
-"""Runs one system in a process of its own, on demand.
+"""Runs one system of `benchmarks.training` in its own process, on demand.
 
 Reads lines from standard input. At first, and after each line, it writes a
 line of JSON. The first holds peak memory and counts, or why there will be no
@@ -7,12 +7,12 @@ more of them; the others hold seconds.
 
 import argparse
 import importlib
-import json
-import resource
 import sys
 import time
 from collections.abc import Callable
 
+from benchmarks.shared.child import peak_memory
+from benchmarks.shared.child import tell
 from benchmarks.shared.sizes import SIZES
 from benchmarks.shared.sizes import count_flops
 from benchmarks.shared.sizes import make_batch
@@ -27,12 +27,6 @@ SYSTEMS = {
 }
 
 
-def peak_memory() -> int:
-    """Returns the most bytes of memory that this process has held."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def seconds(function: Callable[[], float], times: int) -> float:
     """Returns the mean time of a call."""
     started = time.perf_counter()
@@ -41,15 +35,10 @@ def seconds(function: Callable[[], float], times: int) -> float:
     return (time.perf_counter() - started) / times
 
 
-def report(values: dict) -> None:
-    """Tells them to who started this process; libraries may print as well."""
-    print(json.dumps(values), file=sys.__stdout__, flush=True)
-
-
 def run(args: argparse.Namespace) -> None:
     module_name, make, prepare = SYSTEMS[args.system]
     size = SIZES[args.size]
-    module = importlib.import_module(f"benchmarks.{module_name}")
+    module = importlib.import_module(f"benchmarks.training.{module_name}")
     update = getattr(module, make)(size, args.precision)
     product = module.make_product(args.product_width, args.precision)
     product()
@@ -68,17 +57,19 @@ def run(args: argparse.Namespace) -> None:
             "peak_bytes": peak_memory(),
             "first_losses": losses,
         }
-    report({"product_width": args.product_width, "fills": first})
+    tell({"product_width": args.product_width, "fills": first})
     for _ in sys.stdin:
         times = {
             fill: seconds(lambda batch=batch: update(batch), args.steps)
             for fill, batch in batches.items()
         }
-        report({"product": seconds(product, 1), "updates": times})
+        tell({"product": seconds(product, 1), "updates": times})
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.worker")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.training.worker"
+    )
     parser.add_argument("--system", choices=SYSTEMS)
     parser.add_argument("--size", choices=SIZES)
     parser.add_argument("--precision")
@@ -93,7 +84,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         run(args)
     except ImportError as error:
-        report({"left_out": str(error)})
+        tell({"left_out": str(error)})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_transformer.cache import DecoderCache
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_search import BEGIN_ID
@@ -51,10 +52,8 @@ def search_translations(
     if transformer.architecture.positions == "learned":
         max_lengths = tf.minimum(max_lengths, transformer.sequence_length)
     memory = transformer.encode(source_ids, training=False)
-    # A cache that grows has a length that is unknown when traced.
-    room = 0 * tf.shape(memory)[1] if pad_to is None else pad_to
     self_caches, memory_caches = transformer.decoder.make_cache(
-        memory, room, beam_size
+        memory, pad_to, beam_size
     )
     if output_kernel is None:
         output_kernel = tf.transpose(
@@ -65,10 +64,8 @@ def search_translations(
     def next_step(ids, index, self_caches, memory_caches, memory_mask):
         states, (self_caches, _) = transformer.decode_states(
             ids[:, None],
-            memory,
-            memory_mask,
-            cache=(self_caches, memory_caches),
-            cache_update_index=-1 if pad_to is None else index,
+            memory_mask=memory_mask,
+            cache=DecoderCache(self_caches, memory_caches),
             training=False,
         )
         return tf.matmul(states[:, 0], output_kernel), self_caches

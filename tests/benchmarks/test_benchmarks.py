@@ -30,7 +30,7 @@ from benchmarks.training.keras_systems import prepare_tuples
 from command_line.errors import UserError
 from paper import table1
 from paper import table2
-from tests.conftest import SENTENCES
+from tests.helpers.sentences import SENTENCES
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,9 @@ def test_every_matrix_is_counted_once(endless):
     )
 
 
+@pytest.mark.slow
 def test_growth_is_measured_along_both_axes(tmp_path, capsys):
-    output, picture = tmp_path / "complexity.json", tmp_path / "complexity.png"
+    output, picture = tmp_path / "table1.json", tmp_path / "table1.png"
 
     table1.main(
         [
@@ -168,8 +169,8 @@ def test_growth_is_measured_along_both_axes(tmp_path, capsys):
     )
 
     results = json.loads(output.read_text())
-    # Three sizes, four layers, forward and with the gradient.
-    assert len(results["rows"]) == 3 * 4 * 2
+    # Three sizes, five layers, forward and with the gradient.
+    assert len(results["rows"]) == 3 * 5 * 2
     assert all(row["seconds"] > 0 for row in results["rows"])
     printed = capsys.readouterr().out
     assert "| restricted | gradient | O(r n d) | 1 | 1.00 |" in printed
@@ -186,6 +187,22 @@ def test_the_products_of_attention_are_those_of_its_graph(kind):
     found = table2.count_products(graph, num_tokens=40)
 
     assert found == 2 * table1.count_products(row, args)
+
+
+def test_memory_stands_against_the_length(capsys):
+    args = table1.parse_arguments(["--lengths", "8", "16", "--widths", "4"])
+    rows = table1.list_rows(args)
+    for row in rows:
+        returned = row["kind"].endswith("weights returned")
+        row["peak_bytes"] = 2**20 * row["n"] * (3 if returned else 1)
+    rows[0]["peak_bytes"] = None  # Where nothing tells the peak.
+
+    table1.print_memory(rows)
+
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "| 8 |  | 24.0 |",
+        "| 16 | 16.0 | 48.0 |",
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the peak")

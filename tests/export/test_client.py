@@ -19,12 +19,12 @@ from export import client
 from export import evaluate
 from export import translate
 from export.bundle.saved_model import load_translate
-from tests.conftest import SENTENCES
-from tests.export.test_translate import refusal
-from tests.export.test_translate import translated
 from tests.helpers.batching_session import ServerError
 from tests.helpers.model_server import serve_grpc
 from tests.helpers.model_server import serve_rest
+from tests.helpers.refusal import refusal
+from tests.helpers.sentences import SENTENCES
+from tests.helpers.translations import translated
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
 PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)

@@ -9,9 +9,10 @@ import pytest
 import tensorflow as tf
 
 from export import explain
-from tests.conftest import SENTENCES
-from tests.export.model.test_explanations import read_beam
 from tests.helpers import chromium
+from tests.helpers.refusal import refusal
+from tests.helpers.requests import read_beam
+from tests.helpers.sentences import SENTENCES
 
 # It would close the element that holds the data, were it not escaped.
 TEXT = "Two cats </script><b>sleep</b>."
@@ -210,6 +211,7 @@ def test_refuses_texts_without_text(
 
     line = refusal(
         capsys,
+        explain.main,
         ["--export-dir", export_dir, "--output", output, *arguments],
     )
 
@@ -219,7 +221,7 @@ def test_refuses_texts_without_text(
 
 def test_refuses_what_is_no_export_that_explains(tmp_path, capsys):
     there = ["--text", "a", "--output", tmp_path / "x", "--export-dir"]
-    line = refusal(capsys, [*there, tmp_path])
+    line = refusal(capsys, explain.main, [*there, tmp_path])
     assert "`python -m export` wrote" in line
 
     module = tf.Module()
@@ -230,18 +232,8 @@ def test_refuses_what_is_no_export_that_explains(tmp_path, capsys):
     tf.saved_model.save(
         module, str(tmp_path / "1"), {"serving_default": module.call}
     )
-    line = refusal(capsys, [*there, tmp_path])
+    line = refusal(capsys, explain.main, [*there, tmp_path])
     assert "without explain, explain_beam" in line
-
-
-def refusal(capsys, arguments):
-    """Returns the one line with which the command ends."""
-    with pytest.raises(SystemExit) as error:
-        explain.main([str(argument) for argument in arguments])
-    assert error.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ")
-    return line
 
 
 def test_bytes_that_are_no_text_are_drawn(ask):

@@ -1,4 +1,4 @@
-"""A short form of `python -m tests.load`."""
+"""A short form of `python -m tests.helpers.load`."""
 
 import numpy as np
 import pytest

@@ -13,14 +13,14 @@ from tensorflow_serving.apis import predict_pb2
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from export.bundle.saved_model import load_translate
-from tests.conftest import SENTENCES
-from tests.export.model.test_translator import NASTY
 from tests.helpers import model_server
 from tests.helpers.batching_session import ServerError
 from tests.helpers.requests import FILTERS
 from tests.helpers.requests import REQUESTS
 from tests.helpers.requests import differences
 from tests.helpers.requests import rows
+from tests.helpers.sentences import NASTY
+from tests.helpers.sentences import SENTENCES
 
 TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 ALL = pytest.mark.parametrize("signature", REQUESTS)

@@ -11,10 +11,10 @@ import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
 from export.bundle.saved_model import load_translate
-from tests.conftest import SENTENCES
+from tests.helpers.sentences import SENTENCES
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
-SOURCE = pathlib.Path(__file__).with_name("serving_smoke.c")
+SOURCE = pathlib.Path(__file__).parents[1] / "helpers/serving_smoke.c"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Tests of `export.translate`, `export.evaluate` and `python -m export`."""
 
-import collections
 import gzip
 import hashlib
 import io
@@ -18,7 +17,10 @@ from export import explain
 from export import translate
 from export.bundle.saved_model import load_translate
 from export.bundle.versions import locked
-from tests.conftest import SENTENCES
+from tests.helpers.refusal import refusal
+from tests.helpers.sentences import SENTENCES
+from tests.helpers.translations import answer
+from tests.helpers.translations import translated
 
 
 class Spy:
@@ -30,35 +32,6 @@ class Spy:
     def __call__(self, text):
         self.batches.append(text)
         return answer([line.upper() for line in text])
-
-
-class np_tensor(np.ndarray):  # noqa: N801
-    """An array with the `numpy()` of a tensor."""
-
-    def __new__(cls, array):
-        return array.view(cls)
-
-    def numpy(self):
-        return self.view(np.ndarray)
-
-
-def answer(translations, limit=99_999):
-    """Returns what a model says, of which the longest are cut at a limit."""
-    return {
-        "translation": np_tensor(
-            np.array([text[:limit] for text in translations], object)
-        ),
-        "truncated": np_tensor(
-            np.array([len(text) > limit for text in translations])
-        ),
-    }
-
-
-def translated(translate_, lines, batch_tokens):
-    """Returns an iterator over what becomes of lines."""
-    return translate.translate_lines(
-        translate_, iter(lines), batch_tokens, collections.Counter()
-    )
 
 
 def test_keeps_the_order_and_sorts_by_length_within_a_window():
@@ -292,16 +265,6 @@ def test_damaged_scores_are_told_before_the_work(version, tmp_path, capsys):
     assert f"{path} must be whole. Received: JSONDecodeError" in captured.err
     assert captured.out == ""
     assert path.read_text() == '{"text"'
-
-
-def refusal(capsys, main, arguments):
-    """Returns the one line with which a command ends in exit code 2."""
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    lines = capsys.readouterr().err.splitlines()
-    assert exit_.value.code == 2
-    assert len(lines) == 1
-    return lines[0]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
-"""One of several workers of `tests/test_cluster.py`; `TF_CONFIG` says which."""
+"""A worker of `tests/train/loop/test_cluster.py`; `TF_CONFIG` says which."""
 
 import sys
 
 import numpy as np
 
-from tests.train.test_fit import make_training_pairs
-from tests.train.test_fit import weights_after_twenty_updates
+from tests.helpers.small_tasks import make_training_pairs
+from tests.helpers.small_tasks import weights_after_twenty_updates
 from train.fit import make_strategy
 from train.loop import cluster
 

@@ -1,6 +1,6 @@
 """Loads the model server of the tests, and looks for errors and for leaks.
 
-    python -m tests.load --export-dir exports/mine --minutes 30
+    python -m tests.helpers.load --export-dir exports/mine --minutes 30
 
 Clients send requests of one to eight texts to all signatures over gRPC, to a
 server that runs them in common batches. Every row must be answered as its
@@ -21,14 +21,14 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
-from tests.conftest import SENTENCES
-from tests.export.model.test_translator import NASTY
 from tests.helpers.model_server import serve_grpc
 from tests.helpers.requests import FILTERS
 from tests.helpers.requests import REQUESTS
 from tests.helpers.requests import differences
 from tests.helpers.requests import faults
 from tests.helpers.requests import rows
+from tests.helpers.sentences import NASTY
+from tests.helpers.sentences import SENTENCES
 from tests.helpers.servable import Servable
 
 BATCHING = {"timeout": 0.005, "pad_variable_length_inputs": True}
@@ -181,7 +181,7 @@ def run_load(servable, seconds, num_clients=8, num_texts=200, samples=200):
 
 def parse_arguments(argv=None):
     parser = argparse.ArgumentParser(
-        prog="python -m tests.load", description=__doc__.splitlines()[0]
+        prog="python -m tests.helpers.load", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--export-dir", required=True, type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=30)

@@ -1,6 +1,6 @@
 """A stand-in for TF Serving: gRPC and REST, by the rules of its source.
 
-    python -m tests.model_server --export-dir exports/mine --port 8500 \
+    python -m tests.helpers.model_server --export-dir exports/mine --port 8500 \
         --rest-api-port 8501
 
 No performance, one model, one version: for tests, and for trying a client
@@ -171,7 +171,7 @@ def answer_rest(servable, path, body):
 
 def parse_arguments(argv=None):
     parser = argparse.ArgumentParser(
-        prog="python -m tests.model_server",
+        prog="python -m tests.helpers.model_server",
         description="Serves an export by the rules of TF Serving.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )

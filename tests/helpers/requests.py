@@ -10,6 +10,7 @@ import numpy as np
 
 # Floats differ in their last digits between batches of other sizes.
 TOLERANCE = 1e-5
+ALPHA, EXTRA = 0.6, 8  # Of the fixture's export.
 PREFIXES = [b"", b"The", b"Two cats", b""]
 
 
@@ -17,24 +18,39 @@ def ask(texts):
     return {"text": strings(texts)}
 
 
-def ask_nbest(texts):
+def with_knobs(texts, beam_size=3, alpha=ALPHA, extra=EXTRA):
+    """Returns the inputs of `translate_nbest`."""
     return {
         **ask(texts),
-        "beam_size": np.int32(3),
-        "length_penalty": np.float32(0.8),
-        "max_extra_length": np.int32(5),
+        "beam_size": np.int32(beam_size),
+        "length_penalty": np.float32(alpha),
+        "max_extra_length": np.int32(extra),
+    }
+
+
+def ask_nbest(texts):
+    return with_knobs(texts, alpha=0.8, extra=5)
+
+
+def with_options(texts, alpha=ALPHA, extra=EXTRA, prefixes=None):
+    """Returns the inputs of `translate_options`; one number serves all rows."""
+    return {
+        **ask(texts),
+        "length_penalty": floats(np.broadcast_to(alpha, len(texts))),
+        "max_extra_length": ints(np.broadcast_to(extra, len(texts))),
+        "prefix": strings(prefixes or [b""] * len(texts)),
     }
 
 
 def ask_options(texts):
     """One row in eight or so has an error."""
     numbers = [zlib.crc32(text) for text in texts]
-    return {
-        **ask(texts),
-        "length_penalty": floats(n % 4 / 2 for n in numbers),
-        "max_extra_length": ints(n % 9 - 1 for n in numbers),
-        "prefix": strings(PREFIXES[n % 4] for n in numbers),
-    }
+    return with_options(
+        texts,
+        alpha=[n % 4 / 2 for n in numbers],
+        extra=[n % 9 - 1 for n in numbers],
+        prefixes=[PREFIXES[n % 4] for n in numbers],
+    )
 
 
 def ask_ids(texts):
@@ -157,3 +173,24 @@ def faults(outputs):
                 except UnicodeDecodeError:
                     found.append(f"{name}: {text!r}")
     return found
+
+
+def read_beam(beam):
+    """Finds the finished hypotheses in one row of `explain_beam` alone.
+
+    Returns:
+        `(score, pieces)` of each, best first, the earlier first of equals.
+    """
+    paths, finished = {0: ()}, []
+    for step, penalty_here in enumerate(beam["penalties"]):
+        grown = {}
+        for place in np.flatnonzero(beam["kept"][step]):
+            path = paths[int(beam["parents"][step, place])]
+            path = (*path, beam["tokens"][step, place].decode())
+            if beam["ended"][step, place]:
+                total = beam["log_probabilities"][step, place]
+                finished.append((total / penalty_here, path))
+            else:
+                grown[int(place)] = path
+        paths = grown
+    return sorted(finished, key=lambda found: -found[0])

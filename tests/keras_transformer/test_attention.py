@@ -6,8 +6,13 @@ import pytest
 from keras import ops
 
 from keras_transformer import MultiHeadAttention
+from keras_transformer.attention import fused_attention
 from keras_transformer.attention import scaled_dot_product_attention
-from keras_transformer.cache import write
+from keras_transformer.cache import FixedCache
+from keras_transformer.cache import GrowingCache
+from tests.helpers.arrays import assert_close
+from tests.helpers.arrays import random_array
+from tests.helpers.arrays import softmax
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
@@ -18,20 +23,11 @@ D, D_VALUE, D_KEY = 4, 11, 9
 KEY_DIM, VALUE_DIM = 5, 8
 
 
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
-
-
 def random_mask(*shape, seed=2017):
     """A mask that leaves every query its first key at least."""
     mask = np.random.default_rng(seed).random(shape) < 0.6
     mask[..., 0] = True
     return mask
-
-
-def softmax(x):
-    exponentials = np.exp(x - x.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def make_layer(*shapes, seed=2017, **kwargs):
@@ -41,10 +37,6 @@ def make_layer(*shapes, seed=2017, **kwargs):
     layer.build(*shapes)
     randomize_weights(layer, seed)
     return layer
-
-
-def assert_close(actual, expected, tolerance=1e-5):
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 # The contract.
@@ -94,15 +86,18 @@ def test_kernels_start_with_the_fans_of_the_whole_projection():
 
 def test_a_functional_model_gets_all_that_a_call_returns():
     query, value = keras.Input((None, D)), keras.Input((S, D_VALUE))
-    cache = (keras.Input((H, S, KEY_DIM)), keras.Input((H, S, VALUE_DIM)))
+    cache = FixedCache(
+        keras.Input((H, S, KEY_DIM)),
+        keras.Input((H, S, VALUE_DIM)),
+        keras.Input(batch_shape=(), dtype="int32"),
+    )
     layer = MultiHeadAttention(H, KEY_DIM, VALUE_DIM)
 
     _, scores = layer(query, value, return_attention_scores=True)
-    outputs, *_, (keys, values) = layer(
+    outputs, *_, (keys, values, _) = layer(
         query,
         value,
         cache=cache,
-        cache_update_index=0,
         return_attention_scores=True,
     )
 
@@ -260,7 +255,7 @@ def test_masks_equal_the_same_mask_written_out():
 
 
 @pytest.mark.parametrize("floatx", ["bfloat16", "float16", "float64"])
-def test_a_mask_is_added_in_float32_whatever_floatx_is(floatx):
+def test_masks_do_not_hang_on_floatx(floatx):
     query = random_array(B, T, D)
     layer = make_layer(query.shape, query.shape, dtype="float32")
     mask = random_mask(B, T)
@@ -336,6 +331,35 @@ def test_a_query_that_sees_nothing_gets_the_mean(dtype):
     assert np.ptp(scores[0]) > 0.1
 
 
+@pytest.mark.parametrize(
+    "attend", [scaled_dot_product_attention, fused_attention]
+)
+def test_masking_is_exact_however_large_the_logits(attend):
+    key = np.array([0.0, 100.0, 1e9], "float32")[None, None, :, None]
+    query, values = np.ones((1, 1, 2, 1), "float32"), np.eye(3, dtype="float32")
+    mask = np.array([[False, False, False], [True, False, False]])
+
+    outputs = attend(query, key, values[None, None], mask)
+    if attend is scaled_dot_product_attention:
+        outputs, _ = outputs
+
+    np.testing.assert_allclose(outputs[0, 0], [[1 / 3] * 3, [1, 0, 0]])
+
+
+def test_a_mask_may_differ_from_head_to_head():
+    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
+    layer = make_layer(query.shape, value.shape)
+    mask = np.random.default_rng(4).random((B, H, T, S)) < 0.5
+
+    _, scores = layer(
+        query, value, attention_mask=mask, return_attention_scores=True
+    )
+
+    seen = mask.any(axis=-1, keepdims=True) & ~mask
+    np.testing.assert_array_equal(np.array(scores)[seen], 0)
+    assert (np.array(scores)[mask] > 0).all()
+
+
 def test_keys_have_no_order():
     query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
     layer = make_layer(query.shape, value.shape)
@@ -363,45 +387,42 @@ def test_dropout_falls_on_the_weights_but_not_on_those_returned():
 # Caches.
 
 
+@pytest.mark.parametrize("grows", [False, True], ids=["fixed", "grows"])
 @pytest.mark.parametrize("steps", [[1] * T, [3, 1, 1, 2]], ids=str)
-def test_step_by_step_equals_all_at_once(steps):
+def test_step_by_step_equals_all_at_once(steps, grows):
     x = random_array(B, T, D)
     layer = make_layer(x.shape, x.shape)
     length = T + 2  # More than are used: the rest must not be looked at.
-    cache = (
-        random_array(B, H, length, KEY_DIM, seed=8),
-        random_array(B, H, length, VALUE_DIM, seed=9),
-    )
-
-    outputs, index = [], 0
-    for step in steps:
-        new = x[:, index : index + step]
-        output, cache = layer(
-            new,
-            new,
-            use_causal_mask=True,
-            cache=cache,
-            cache_update_index=index,
+    cache = layer.make_cache(B)
+    if not grows:
+        cache = FixedCache(
+            random_array(B, H, length, KEY_DIM, seed=8),
+            random_array(B, H, length, VALUE_DIM, seed=9),
+            np.int32(0),
         )
+
+    outputs = []
+    for new in np.split(x, np.cumsum(steps)[:-1], axis=1):
+        output, cache = layer(new, new, use_causal_mask=True, cache=cache)
         outputs.append(output)
-        index += step
 
     assert_close(
         np.concatenate(outputs, axis=1), layer(x, x, use_causal_mask=1)
     )
-    for cached, expected in zip(cache, layer.make_cache(x), strict=True):
+    assert cache.length == T
+    projected = layer.project(x)
+    for cached, expected in zip(cache[:2], projected, strict=True):
         assert_close(cached[:, :, :T], expected)
 
 
-def test_with_an_index_the_whole_cache_is_attended_to():
+def test_without_a_causal_mask_the_whole_cache_is_attended_to():
     old, new = random_array(B, 5, D, seed=1), random_array(B, 2, D, seed=2)
     layer = make_layer(new.shape, old.shape)
 
     outputs, scores, _ = layer(
         new,
         new,
-        cache=layer.make_cache(old),
-        cache_update_index=1,
+        cache=FixedCache(*layer.project(old), np.int32(1)),
         return_attention_scores=True,
     )
 
@@ -410,74 +431,67 @@ def test_with_an_index_the_whole_cache_is_attended_to():
     assert_close(outputs, layer(new, together))
 
 
-@pytest.mark.parametrize("beams", [1, 3])
-def test_a_cache_alone_equals_its_source(beams):
-    query = random_array(B * beams, T, D, seed=1)
-    value = random_array(B, S, D_VALUE, seed=2)
-    key = random_array(B, S, D_KEY, seed=3)
-    mask = random_mask(B, S)
+def test_what_was_projected_may_be_attended_to_later():
+    query, value = random_array(B, T, D, seed=1), random_array(B, S, D_VALUE)
+    key, mask = random_array(B, S, D_KEY, seed=3), random_mask(B, S)
     layer = make_layer(query.shape, value.shape, key.shape)
 
-    outputs, scores = layer(
-        query,
-        np.full_like(value, np.nan),  # Ignored.
-        cache=layer.make_cache(value, key),
-        value_mask=mask,
-        return_attention_scores=True,
+    outputs, scores = layer.attend(
+        query, *layer.project(value, key), mask[:, None, None], True
     )
 
-    value, key, mask = (np.repeat(x, beams, 0) for x in (value, key, mask))
     expected, expected_scores = layer(
         query, value, key, value_mask=mask, return_attention_scores=True
     )
-    assert_close(outputs, expected)
-    # Scores come in the batch of the cache, its beams side by side.
-    assert scores.shape == (B, H, beams * T, S)
-    scores = np.reshape(scores, (B, H, beams, T, S)).swapaxes(1, 2)
-    assert_close(scores.reshape(B * beams, H, T, S), expected_scores)
+    np.testing.assert_array_equal(outputs, expected)
+    np.testing.assert_array_equal(scores, expected_scores)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_the_index_may_be_a_tensor(dtype):
+def test_the_length_of_a_cache_may_be_a_tensor(dtype):
     x = random_array(B, 1, D)
     layer = make_layer(x.shape, x.shape)
-    cache = layer.make_cache(random_array(B, 5, D))
-    arguments = {"cache": cache, "use_causal_mask": True}
-    index = ops.convert_to_tensor(3, dtype)
+    held = layer.project(random_array(B, 5, D))
+    length = ops.convert_to_tensor(3, dtype)
 
-    outputs, (keys, _) = layer(x, x, cache_update_index=index, **arguments)
+    outputs, cache = layer(
+        x, x, cache=FixedCache(*held, length), use_causal_mask=True
+    )
 
-    expected, (expected_keys, _) = layer(
-        x, x, cache_update_index=3, **arguments
+    expected, expected_cache = layer(
+        x, x, cache=FixedCache(*held, np.int32(3)), use_causal_mask=True
     )
     np.testing.assert_array_equal(outputs, expected)
-    np.testing.assert_array_equal(keys, expected_keys)
+    np.testing.assert_array_equal(cache.keys, expected_cache.keys)
+    assert int(cache.length) == expected_cache.length == 4
 
 
-def test_a_cache_is_not_masked_by_the_mask_of_the_new_keys():
+@pytest.mark.parametrize("kind", [FixedCache, GrowingCache])
+def test_a_cache_is_not_masked_by_the_mask_of_the_new_keys(kind):
     ids = np.array([[3, 0], [0, 5]])
     masked = keras.layers.Embedding(9, D, mask_zero=True)(ids)
     layer = make_layer(masked.shape, masked.shape)
-    arguments = {
-        "cache": layer.make_cache(random_array(B, 5, D)),
-        "cache_update_index": 2,
-    }
+    held = layer.project(random_array(B, 5, D))
+    cache = kind(*held, *[np.int32(2)][: kind is FixedCache])
 
-    outputs, _ = layer(masked, masked, **arguments)
+    outputs, _ = layer(masked, masked, cache=cache)
 
     plain = np.array(masked)
-    np.testing.assert_array_equal(outputs, layer(plain, plain, **arguments)[0])
+    np.testing.assert_array_equal(outputs, layer(plain, plain, cache=cache)[0])
 
 
 @pytest.mark.parametrize("index", range(4))
 def test_writes_at_the_index_and_nowhere_else(index):
     cache, update = random_array(B, H, 5, D), random_array(B, H, 2, D, seed=1)
 
-    written = write(cache, update, index)
+    written = FixedCache(cache, cache, np.int32(index)).append(
+        update, 2 * update
+    )
 
-    expected = cache.copy()
-    expected[:, :, index : index + 2] = update
-    np.testing.assert_array_equal(written, expected)
+    for tensor, new in zip(written[:2], (update, 2 * update), strict=True):
+        expected = cache.copy()
+        expected[:, :, index : index + 2] = new
+        np.testing.assert_array_equal(tensor, expected)
 
 
 # The refusals.
@@ -507,14 +521,6 @@ def test_refuses_an_unknown_width(unknown):
         MultiHeadAttention(H, KEY_DIM).build(**shapes)
 
 
-def test_refuses_an_index_without_a_cache():
-    x = random_array(B, T, D)
-    with pytest.raises(
-        ValueError, match="`cache_update_index` needs a `cache`"
-    ):
-        MultiHeadAttention(H, KEY_DIM)(x, x, cache_update_index=1)
-
-
 @pytest.mark.parametrize("wrong", ["query", "value", "key"])
 @pytest.mark.parametrize("shape", [(4, D), (2, 3, 4, D)])
 def test_refuses_what_is_no_batch_of_sequences(wrong, shape):
@@ -526,7 +532,7 @@ def test_refuses_what_is_no_batch_of_sequences(wrong, shape):
         layer(**{**inputs, wrong: random_array(*shape)})
 
 
-@pytest.mark.parametrize("shape", [(T,), (B, H, T, S)])
+@pytest.mark.parametrize("shape", [(T,), (1, B, H, T, S)])
 def test_refuses_a_mask_of_another_rank(shape):
     query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
     with pytest.raises(ValueError, match="`attention_mask` must be of shape"):
@@ -536,15 +542,16 @@ def test_refuses_a_mask_of_another_rank(shape):
 
 
 @pytest.mark.parametrize("length", [1, 3])
-def test_refuses_an_index_without_room_in_the_cache(length):
+def test_refuses_more_positions_than_a_cache_has_room_for(length):
     x = random_array(B, length, D)
     layer = MultiHeadAttention(H, KEY_DIM)
     layer.build(x.shape, x.shape)
-    cache = layer.make_cache(np.zeros((B, 5, D), "float32"))
-    for index in (-2, 6 - length, 5):
+    held = layer.project(np.zeros((B, 5, D), "float32"))
+    for index in (6 - length, 5):
         with pytest.raises(
-            ValueError, match=f"a cache of 5 .* Received: .*={index} for"
+            ValueError,
+            match=f"room for 5 .* Received: {length} positions after {index}",
         ):
-            layer(x, x, cache=cache, cache_update_index=index)
+            layer(x, x, cache=FixedCache(*held, np.int32(index)))
 
-    layer(x, x, cache=cache, cache_update_index=5 - length)
+    layer(x, x, cache=FixedCache(*held, np.int32(5 - length)))

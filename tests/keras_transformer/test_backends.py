@@ -50,28 +50,22 @@ for name in names:
     cache = model.decoder.make_cache(memory, max_length=target_ids.shape[1])
 
     @jit
-    def decode(ids, cache, index):
-        return model.decode(
-            ids, memory, mask, cache=cache, cache_update_index=index
-        )
+    def decode(ids, cache):
+        return model.decode(ids, memory_mask=mask, cache=cache)
 
     steps = []
     for index in range(target_ids.shape[1]):
-        step, cache = decode(target_ids[:, index : index + 1], cache, index)
+        step, cache = decode(target_ids[:, index : index + 1], cache)
         steps.append(keras.ops.convert_to_numpy(step))
     results[name + "_steps"] = np.concatenate(steps, axis=1)
-    # The index is traced: all steps are one program.
+    # The length is traced: all steps are one program.
     assert not is_jax or decode._cache_size() == 1
 
     cache = model.decoder.make_cache(memory)  # One that grows.
     steps = []
     for index in range(target_ids.shape[1]):
         step, cache = model.decode(
-            target_ids[:, index : index + 1],
-            memory,
-            mask,
-            cache=cache,
-            cache_update_index=-1,
+            target_ids[:, index : index + 1], memory_mask=mask, cache=cache
         )
         steps.append(keras.ops.convert_to_numpy(step))
     results[name + "_grown"] = np.concatenate(steps, axis=1)

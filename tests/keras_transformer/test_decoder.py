@@ -11,6 +11,10 @@ from keras import ops
 from keras_transformer import Decoder
 from keras_transformer import DecoderLayer
 from keras_transformer import Encoder
+from keras_transformer.cache import DecoderCache
+from keras_transformer.cache import FixedCache
+from tests.helpers.arrays import mask_of_lengths
+from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import copy_normalization
 from tests.helpers.layer_checks import copy_to_torch
@@ -27,14 +31,6 @@ NORMS = ["post", "pre"]
 property_test = hypothesis.settings(
     max_examples=15, deadline=None, derandomize=True, database=None
 )
-
-
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
-
-
-def mask_of_lengths(lengths, size):
-    return np.arange(size) < np.array(lengths)[:, None]
 
 
 def make(cls, **kwargs):
@@ -100,20 +96,19 @@ def test_only_pre_norm_needs_a_norm_at_the_end():
 
 def test_a_functional_model_may_have_a_cache():
     decoder = make(Decoder, num_layers=1)
-    pair = (keras.Input((2, 9, 7)), keras.Input((2, 9, 4)))
-    target, memory = keras.Input((1, D)), keras.Input((S, D))
+    keys, values = keras.Input((2, 9, 7)), keras.Input((2, 9, 4))
+    length = keras.Input(batch_shape=(), dtype="int32")
+    self_cache = FixedCache(keys, values, length)
 
-    outputs, ((self_cache,), (memory_cache,)) = decoder(
-        target, memory, cache=((pair,), (pair,)), cache_update_index=3
-    )
-    layer_outputs, layer_cache = decoder.layers[0](
-        target, memory, cache=(pair, pair), cache_update_index=3
+    outputs, longer = decoder(
+        keras.Input((1, D)),
+        cache=DecoderCache((self_cache,), ((keys, values),)),
     )
 
-    assert outputs.shape == layer_outputs.shape == (None, 1, D)
-    for keys, values in (self_cache, memory_cache, layer_cache):
-        assert keys.shape == (None, 2, 9, 7)
-        assert values.shape == (None, 2, 9, 4)
+    assert outputs.shape == (None, 1, D)
+    for kept in (longer.self_caches[0], longer.memory_caches[0]):
+        assert kept[0].shape == (None, 2, 9, 7)
+        assert kept[1].shape == (None, 2, 9, 4)
 
 
 # The formula.
@@ -362,11 +357,10 @@ def test_dropout_falls_on_each_sub_layer_and_only_in_training(norm):
 
 
 def decode_by_steps(step, target, cache, steps):
-    outputs, index = [], 0
-    for size in steps:
-        output, cache = step(target[:, index : index + size], cache, index)
+    outputs = []
+    for part in np.split(target, np.cumsum(steps)[:-1], axis=1):
+        output, cache = step(part, cache)
         outputs.append(output)
-        index += size
     return np.concatenate(outputs, axis=1)
 
 
@@ -376,18 +370,17 @@ def decode_by_steps(step, target, cache, steps):
 def test_cached_equals_uncached_for_every_beam(decoder, beams, steps, grows):
     target = random_array(B * beams, T, D)
     # More room than is used: what is not written must not be looked at.
-    room = 0 if grows else T + 4
+    room = None if grows else T + 4
     cache = decoder.make_cache(MEMORY, max_length=room, num_beams=beams)
 
     outputs = decode_by_steps(
-        lambda x, cache, index: decoder(
+        lambda x, cache: decoder(
             x,
             np.full_like(MEMORY, np.nan),  # Not looked at.
             # Nor this, with a cache.
             target_mask=np.zeros(x.shape[:2], bool),
             memory_mask=MEMORY_MASK,
             cache=cache,
-            cache_update_index=-1 if grows else index,
         ),
         target,
         cache,
@@ -404,15 +397,11 @@ def test_cached_equals_uncached_for_every_beam(decoder, beams, steps, grows):
 
 def test_cached_equals_uncached_in_a_graph(decoder):
     @tf.function(reduce_retracing=True)
-    def step(x, cache, index):
-        return decoder(x, MEMORY, cache=cache, cache_update_index=index)
+    def step(x, cache):
+        return decoder(x, cache=cache)
 
-    outputs = decode_by_steps(
-        lambda x, cache, index: step(x, cache, tf.constant(index)),
-        TARGET,
-        decoder.make_cache(MEMORY, max_length=T),
-        [1] * T,
-    )
+    cache = decoder.make_cache(MEMORY, max_length=T)
+    outputs = decode_by_steps(step, TARGET, cache, [1] * T)
 
     np.testing.assert_allclose(
         outputs, decoder(TARGET, MEMORY), rtol=1e-5, atol=1e-5
@@ -425,11 +414,12 @@ def test_a_cache_has_the_shapes_it_promises(decoder):
     )
 
     assert len(self_caches) == len(memory_caches) == 2
-    for keys, values in self_caches:
+    for keys, values, length in self_caches:
+        assert length == 0
         np.testing.assert_array_equal(keys, np.zeros((B * 4, 2, 9, 7)))
         np.testing.assert_array_equal(values, np.zeros((B * 4, 2, 9, 4)))
     for layer, cache in zip(decoder.layers, memory_caches, strict=True):
-        expected = layer.memory_attention.make_cache(MEMORY)
+        expected = layer.memory_attention.project(MEMORY)
         for ours, theirs in zip(cache, expected, strict=True):
             np.testing.assert_array_equal(ours, theirs)
         assert cache[0].shape == (B, 2, S, 7)
@@ -438,48 +428,99 @@ def test_a_cache_has_the_shapes_it_promises(decoder):
 
 def test_a_step_leaves_the_cache_of_the_memory_as_it_was(decoder):
     cache = decoder.make_cache(MEMORY, max_length=T)
+    self_caches = [
+        each._replace(length=np.int32(2)) for each in cache.self_caches
+    ]
+    cache = cache._replace(self_caches=tuple(self_caches))
 
-    _, updated = decoder(
-        TARGET[:, :1], MEMORY, cache=cache, cache_update_index=2
-    )
+    _, longer = decoder(TARGET[:, :1], cache=cache)
 
-    for (keys, _), (old_keys, _) in zip(updated[1], cache[1], strict=True):
+    assert longer.length == 3
+    for (keys, _), (old_keys, _) in zip(
+        longer.memory_caches, cache.memory_caches, strict=True
+    ):
         np.testing.assert_array_equal(keys, old_keys)
-    for keys, values in updated[0]:  # The step is written at its index.
-        for tensor in (keys, values):
+    for keys, values, _ in longer.self_caches:
+        for tensor in (keys, values):  # The step is written at its index.
             written = np.abs(tensor).max(axis=(0, 1, 3)) > 0
             np.testing.assert_array_equal(written, np.arange(T) == 2)
 
 
-def test_a_cache_has_the_compute_dtype():
+@pytest.mark.parametrize("max_length", [None, T])
+def test_a_cache_has_the_compute_dtype(max_length):
     decoder = Decoder(1, **SIZES, dropout=0.0, dtype="mixed_bfloat16")
     decoder.build(TARGET.shape, MEMORY.shape)
-    cache = decoder.make_cache(ops.cast(MEMORY, "bfloat16"), max_length=T)
+    cache = decoder.make_cache(ops.cast(MEMORY, "bfloat16"), max_length)
 
-    outputs, updated = decoder(
-        TARGET[:, :1], MEMORY, cache=cache, cache_update_index=0
-    )
+    outputs, longer = decoder(TARGET[:, :1], cache=cache)
 
-    for tensor in (outputs, *sum(cache[0] + cache[1] + updated[0], ())):
-        assert tensor.dtype == "bfloat16"
+    tensors = [outputs, *cache[1][0]]
+    for self_cache in (cache[0][0], longer[0][0]):
+        tensors += [self_cache.keys, self_cache.values]
+    assert {tensor.dtype for tensor in tensors} == {tf.bfloat16}
 
 
 def test_with_a_cache_the_mask_of_the_target_is_not_looked_at(decoder):
     ids = np.array([[3], [0], [5]])
     masked = keras.layers.Embedding(9, D, mask_zero=True)(ids)
-    arguments = {
-        "cache": decoder.make_cache(MEMORY, max_length=T),
-        "cache_update_index": 0,
-    }
+    cache = decoder.make_cache(MEMORY, max_length=T)
 
-    outputs, _ = decoder(masked, MEMORY, **arguments)
+    outputs, _ = decoder(masked, cache=cache)
 
     np.testing.assert_array_equal(
-        outputs, decoder(np.array(masked), MEMORY, **arguments)[0]
+        outputs, decoder(np.array(masked), cache=cache)[0]
+    )
+
+
+# Without a memory.
+
+
+@pytest.fixture(scope="module", params=NORMS)
+def language_model(request):
+    decoder = Decoder(2, **SIZES, dropout=0.0, norm=request.param)
+    decoder.build((None, None, D))
+    randomize_weights(decoder)
+    return decoder
+
+
+def test_a_language_model_equals_an_encoder_with_a_causal_mask(language_model):
+    """Layer by layer, since an encoder has no such mask of its own."""
+    x = TARGET
+    for layer in language_model.layers:
+        assert layer.memory_attention is None
+        y = layer.self_attention_residual.prepare(x)
+        y = layer.self_attention(y, y, use_causal_mask=True)
+        x = layer.self_attention_residual(x, y)
+        y = layer.feed_forward(layer.feed_forward_residual.prepare(x))
+        x = layer.feed_forward_residual(x, y)
+    if language_model.norm == "pre":
+        x = language_model.normalization(x)
+
+    np.testing.assert_array_equal(language_model(TARGET), x)
+    _, scores = language_model(TARGET, return_attention_scores=True)
+    assert scores[0][1] is None
+
+
+@pytest.mark.parametrize("max_length", [None, T + 1])
+def test_a_language_model_may_be_cached(language_model, max_length):
+    outputs = decode_by_steps(
+        lambda x, cache: language_model(x, cache=cache),
+        TARGET,
+        language_model.make_cache(max_length=max_length, rows=B),
+        [2, 1, 2],
+    )
+
+    np.testing.assert_allclose(
+        outputs, language_model(TARGET), rtol=1e-5, atol=1e-5
     )
 
 
 # The refusals.
+
+
+def test_refuses_a_memory_that_it_was_not_built_for(language_model):
+    with pytest.raises(ValueError, match="`memory` must be there when"):
+        language_model(TARGET, MEMORY)
 
 
 @pytest.mark.parametrize(
@@ -519,19 +560,12 @@ def test_refuses_an_unknown_width(unknown):
             layer.build(**shapes)
 
 
-@pytest.mark.parametrize("given", ["cache", "cache_update_index"])
-def test_refuses_half_of_what_a_cache_needs(decoder, given):
-    cache = decoder.make_cache(MEMORY, max_length=T)
-    layer_cache = tuple(caches[0] for caches in cache)
-    for layer, arguments in [
-        (decoder, {"cache": cache, "cache_update_index": 0}),
-        (decoder.layers[0], {"cache": layer_cache, "cache_update_index": 0}),
-    ]:
-        with pytest.raises(ValueError, match="come together"):
-            layer(TARGET, MEMORY, **{given: arguments[given]})
+def test_refuses_a_step_past_the_end_of_its_cache(decoder):
+    cache = decoder.make_cache(MEMORY, max_length=T - 1)
+    with pytest.raises(ValueError, match=f"{T} positions after 0"):
+        decoder(TARGET, cache=cache)
 
 
-def test_refuses_a_step_behind_the_end_of_its_cache(decoder):
-    cache = decoder.make_cache(MEMORY)  # Of no positions.
-    with pytest.raises(ValueError, match="a cache of 0 .* or be -1"):
-        decoder(TARGET[:, :1], MEMORY, cache=cache, cache_update_index=0)
+def test_refuses_to_guess_a_width_that_is_no_whole_number():
+    with pytest.raises(ValueError, match="`key_dim` must .*3, width 8"):
+        DecoderLayer(3, 16).build((None, None, D), (None, None, D))

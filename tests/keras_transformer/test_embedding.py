@@ -9,16 +9,13 @@ from keras import ops
 from keras_transformer import PositionEmbedding
 from keras_transformer import SinePositionEncoding
 from keras_transformer import TokenEmbedding
+from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
 
 B, T, D, V = 2, 5, 6, 11
 IDS = np.array([[3, 10, 7, 1, 0], [4, 1, 0, 0, 0]])
-
-
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
 def sines(positions, hidden_dim, max_wavelength=10_000):

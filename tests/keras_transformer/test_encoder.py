@@ -10,6 +10,8 @@ from keras import ops
 
 from keras_transformer import Encoder
 from keras_transformer import EncoderLayer
+from tests.helpers.arrays import mask_of_lengths
+from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import copy_normalization
 from tests.helpers.layer_checks import copy_to_torch
@@ -26,14 +28,6 @@ NORMS = ["post", "pre"]
 property_test = hypothesis.settings(
     max_examples=15, deadline=None, derandomize=True, database=None
 )
-
-
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
-
-
-def mask_of_lengths(lengths, size):
-    return np.arange(size) < np.array(lengths)[:, None]
 
 
 def make(cls, **kwargs):
@@ -254,6 +248,7 @@ def test_dropout_falls_on_both_sub_layers_and_only_in_training(norm):
 
 def test_dropout_spares_the_weights_of_attention():
     layer = EncoderLayer(**SIZES, dropout=0.5)
+    layer.build((None, None, D))
 
     assert layer.attention.dropout == 0.0
 
@@ -316,7 +311,7 @@ def test_a_stack_shows_where_each_layer_looks(encoder):
     x, mask = random_array(B, S, D), mask_of_lengths([6, 4, 1], S)
     expected, y = [], x
     for layer in encoder.layers:
-        inner = layer.attention_residual.enter(y)
+        inner = layer.attention_residual.prepare(y)
         queries, keys = (
             split_heads(np.array(inner) @ np.array(projection.kernel))
             for projection in (

@@ -8,6 +8,8 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import SmoothedCrossentropy
+from tests.helpers.arrays import assert_close
+from tests.helpers.arrays import softmax
 
 # Rows of 5, 2 and 0 real tokens, padding not only at the end.
 LABELS = np.array([[7, 3, 10, 1, 4], [0, 9, 0, 1, 0], [0, 0, 0, 0, 0]])
@@ -18,12 +20,6 @@ VOCABULARY = 11
 def random_logits(shape=(*LABELS.shape, VOCABULARY)):
     rng = np.random.default_rng(seed=2017)
     return (3 * rng.normal(size=shape)).astype("float32")
-
-
-def softmax(logits):
-    logits = np.asarray(logits, "float64")
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def smoothed_labels(labels, smoothing):
@@ -37,10 +33,6 @@ def crossentropy(labels, logits, smoothing):
     """`-sum_v q(v) log p(v)` at each position, padding too."""
     q = smoothed_labels(labels, smoothing)
     return -np.sum(q * np.log(softmax(logits)), axis=-1)
-
-
-def assert_close(actual, expected):
-    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.35])

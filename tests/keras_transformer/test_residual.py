@@ -6,15 +6,12 @@ import pytest
 
 from keras_transformer.residual import NORM_ORDERS
 from keras_transformer.residual import Residual
+from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
 
 B, T, D = 2, 5, 4
-
-
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
 def normalize(x, gamma, beta):
@@ -62,7 +59,7 @@ def test_post_norm_is_norm_of_the_sum(scale):
     x, y = scale * random_array(B, T, D), scale * random_array(B, T, D, seed=1)
     residual = make_residual(dropout=0.0, norm="post")
 
-    np.testing.assert_array_equal(residual.enter(x), x)
+    np.testing.assert_array_equal(residual.prepare(x), x)
     np.testing.assert_allclose(
         residual(x, y), normalize(x + y, *residual.get_weights()), atol=1e-5
     )
@@ -74,7 +71,7 @@ def test_pre_norm_is_the_sum_with_what_saw_the_norm(scale):
     residual = make_residual(dropout=0.0, norm="pre")
 
     np.testing.assert_allclose(
-        residual.enter(x), normalize(x, *residual.get_weights()), atol=1e-5
+        residual.prepare(x), normalize(x, *residual.get_weights()), atol=1e-5
     )
     np.testing.assert_allclose(residual(x, y), x + y, atol=1e-6)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keras_transformer import MultiHeadAttention
 from keras_transformer import RestrictedSelfAttention
+from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
@@ -17,10 +18,6 @@ from tests.helpers.layer_checks import randomize_weights
 # A letter and a size for each axis, all distinct.
 B, T, H, D = 2, 7, 3, 4
 KEY_DIM, VALUE_DIM = 5, 8
-
-
-def random_array(*shape, seed=2017):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
 def make_pair(radius, seed=2017):

@@ -10,7 +10,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras import ops
 
 from keras_transformer import PRESETS
 from keras_transformer import Architecture
@@ -20,6 +19,7 @@ from keras_transformer import SmoothedCrossentropy
 from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
 from keras_transformer import padding_mask
+from tests.helpers.arrays import assert_close
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
 
@@ -55,10 +55,6 @@ def make_model(**kwargs):
 @pytest.fixture(scope="module")
 def model():
     return make_model()
-
-
-def assert_close(actual, expected, tolerance=1e-5):
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 # The contract.
@@ -304,17 +300,13 @@ def test_cached_equals_uncached_for_every_beam(norm, positions, grows):
     source_ids = BATCH["source_ids"]
     target_ids = np.random.default_rng(1).integers(1, V, (B * beams, T))
     memory, mask = model.encode(source_ids), padding_mask(source_ids)
-    room = 0 if grows else 7
+    room = None if grows else 7
     cache = model.decoder.make_cache(memory, max_length=room, num_beams=beams)
 
     steps = []
     for index in range(T):
         logits, cache = model.decode(
-            target_ids[:, index : index + 1],
-            memory,
-            mask,
-            cache=cache,
-            cache_update_index=(-1 if grows else ops.convert_to_tensor(index)),
+            target_ids[:, index : index + 1], memory_mask=mask, cache=cache
         )
         steps.append(logits)
 
@@ -509,10 +501,3 @@ def test_refuses_more_tokens_than_positions_are_learned():
 
     with pytest.raises(ValueError, match=f"may have {S - 1} positions at most"):
         model(BATCH)
-
-
-def test_refuses_the_end_of_a_cache_that_is_not_there():
-    model = make_model()
-    ids = np.array([[5, 1]])
-    with pytest.raises(ValueError, match="Received: only `cache_update_index`"):
-        model.decode(ids, model.encode(ids), cache_update_index=-1)

@@ -15,6 +15,8 @@ import tensorflow as tf
 import train.__main__ as train_command
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
+from tests.helpers.small_runs import TINY
+from tests.helpers.small_runs import refused as refusal
 from train.data.corpus import demo_pairs
 from train.options import NOT_COMPARED
 from train.options import parse_options
@@ -25,40 +27,6 @@ from train.run.best import best_steps
 from train.run.fine_tuning import load_finished
 from train.run.run_folder import read_preset
 
-SIZES = {
-    "preset": "tiny",
-    "num-layers": 1,
-    "hidden-dim": 8,
-    "intermediate-dim": 8,
-    "num-heads": 1,
-    "key-dim": 8,
-    "value-dim": 8,
-    "vocabulary-size": 340,
-    "batch-tokens": 64,
-    "steps": 3,
-    "round-steps": 2,
-    "average": 2,
-    "max-length": 90,
-}
-TINY = [f"--{name}={value}" for name, value in SIZES.items()]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    """Options that name four small files, one with a line to drop."""
-    folder = tmp_path_factory.mktemp("corpus")
-    pairs = demo_pairs("validation")
-    options = []
-    for name, lines in (
-        ("train-source", ["", *pairs.sources[:60]]),
-        ("train-target", ["x", *pairs.targets[:60]]),
-        ("validation-source", pairs.sources[60:70]),
-        ("validation-target", pairs.targets[60:70]),
-    ):
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        options += [f"--{name}", str(folder / name)]
-    return options
-
 
 @pytest.fixture(scope="module")
 def finished(corpus, tmp_path_factory):
@@ -66,14 +34,6 @@ def finished(corpus, tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("runs") / "first"
     train_command.main(["--run-dir", str(run_dir), *corpus, *TINY])
     return run_dir
-
-
-def refusal(capsys, arguments):
-    """Returns the one line with which the command ends in exit code 2."""
-    with pytest.raises(SystemExit) as exit_:
-        train_command.main([str(argument) for argument in arguments])
-    assert exit_.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_run_folder_holds_all_that_the_run_was(finished):

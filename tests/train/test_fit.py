@@ -4,19 +4,19 @@ import csv
 import dataclasses
 import itertools
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from command_line.errors import UserError
-from keras_transformer import PRESETS
 from keras_transformer import SmoothedCrossentropy
-from tests.train.data.test_batches import make_ids
+from tests.helpers.small_tasks import SETTINGS
+from tests.helpers.small_tasks import VOCABULARY_SIZE
+from tests.helpers.small_tasks import make_training_pairs
+from tests.helpers.small_tasks import preset
+from tests.helpers.small_tasks import weights_after_twenty_updates
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
-from train.fit import FitSettings
 from train.fit import fit
 from train.fit import make_strategy
 from train.fit import make_task
@@ -24,35 +24,6 @@ from train.run.checkpoints import average_checkpoints
 from train.run.run_state import RunState
 from train.watch.attention_pictures import AttentionPictures
 from train.watch.progress import Progress
-
-VOCABULARY_SIZE = 61
-SETTINGS = FitSettings(batch_tokens=120, round_steps=3)
-
-
-def preset(**changes):
-    sizes = {
-        "num_layers": 1,
-        "hidden_dim": 16,
-        "intermediate_dim": 24,
-        "num_heads": 2,
-        "key_dim": 8,
-        "value_dim": 8,
-        "warmup_steps": 100,
-        "dropout": 0.0,
-    }
-    return PRESETS["tiny"].replace(**{**sizes, **changes})
-
-
-def make_training_pairs():
-    """37 pairs whose lengths differ much, so that replicas' tokens do."""
-    random = np.random.default_rng(3)
-    lengths = random.integers(2, 14, (2, 37))
-    return EncodedPairs(
-        *[
-            make_ids([(i % 50, n) for i, n in enumerate(side)], 4)
-            for side in lengths
-        ]
-    )
 
 
 @pytest.fixture(scope="module")
@@ -113,28 +84,6 @@ def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs):
         np.exp(np.mean(gold)),
         rtol=1e-4,
     )
-
-
-def weights_after_twenty_updates(pairs, adam, strategy=None, micro_batches=1):
-    """Trains; returns the weights and what the progress bar would show."""
-    strategy = strategy or tf.distribute.get_strategy()
-    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
-    plan = BatchPlan(pairs, 120, seed=0)
-    with strategy.scope():
-        if not adam:
-            task.compile(keras.optimizers.SGD(0.5), jit_compile=False)
-            task.optimizer.build(task.trainable_variables)
-        history = task.fit(
-            make_dataset(plan, strategy, micro_batches=micro_batches),
-            steps_per_epoch=20,
-            validation_data=make_dataset(
-                plan, strategy, last=plan.steps_per_epoch
-            ),
-            validation_steps=plan.steps_per_epoch,
-            shuffle=False,
-            verbose=0,
-        )
-    return task.transformer.get_weights(), history.history
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["sgd", "adam"])

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import keras
 import numpy as np
@@ -18,32 +17,14 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from tests.train.test_command import TINY
-from tests.train.test_command import refusal
-from train.data.corpus import demo_pairs
+from tests.helpers.small_runs import OPTIONS
+from tests.helpers.small_runs import refused as refusal
 from train.fit import FitSettings
 from train.fit import make_task
 from train.run import run_folder
 from train.run.run_state import RunState
 
-OPTIONS = [*TINY, "--steps=24", "--round-steps=6", "--dropout=0.3"]
 VOLATILE = ("tokens_per_second", "minutes_left")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    pairs = demo_pairs("validation")
-    options = []
-    for name, lines in (
-        ("train-source", pairs.sources[:60]),
-        ("train-target", pairs.targets[:60]),
-        ("validation-source", pairs.sources[60:70]),
-        ("validation-target", pairs.targets[60:70]),
-    ):
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        options += [f"--{name}", str(folder / name)]
-    return options
 
 
 @pytest.fixture(scope="module")
@@ -299,8 +280,7 @@ def test_a_second_run_in_a_folder_is_refused(corpus, tmp_path, capsys):
         ]
     )
     try:
-        while holder.stdout.readline() != "held\n":
-            time.sleep(0.01)
+        assert "held\n" in holder.stdout  # Read until then, or to its end.
         line = refusal(capsys, [*corpus, *OPTIONS, "--run-dir", tmp_path])
     finally:
         holder.kill()

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from keras_transformer import Transformer
 from keras_transformer.checks import check_fraction
+from keras_transformer.losses import smooth
 from keras_transformer.masks import padding_mask
 from train.loop.logits import label_losses
 
@@ -121,7 +122,12 @@ class TeacherForcing(keras.Model):
         states = tf.gather_nd(states, real)  # (N, D)
         table = tf.convert_to_tensor(self.transformer.embedding.embeddings)
         nll, best = label_losses(states, table, labels)
-        losses = nll + self._smoothing(states, table, labels)
+        losses = smooth(
+            nll,
+            self._mean_loss(nll, states, table, labels),
+            self.label_smoothing,
+            self.transformer.vocabulary_size,
+        )
         right = tf.cast(best == labels, tf.float32)
         for name, values in (
             ("loss", losses),
@@ -134,17 +140,16 @@ class TeacherForcing(keras.Model):
                 self.means[name].update_state(values)
         return losses
 
-    def _smoothing(self, states, table, labels):
-        """Returns what `SmoothedCrossentropy` adds to the unsmoothed loss.
+    def _mean_loss(self, nll, states, table, labels):
+        """Returns the mean of `-log p(v)` over all tokens `v`.
 
-        With logits `z = E h`, that is `ε V / (V - 1) * (z_label - mean(z))`.
-        Both terms come from `h` and `E`: four passes over `(N, V)` less.
+        With logits `z = E h`, that is `-log p(label) + z_label - mean(z)`.
+        Both logits come from `h` and `E`: four passes over `(N, V)` less.
         """
         states = tf.cast(states, tf.float32)
         label = tf.reduce_sum(states * tf.gather(table, labels), axis=1)
         mean = tf.linalg.matvec(states, tf.reduce_mean(table, axis=0))
-        size = self.transformer.vocabulary_size
-        return self.label_smoothing * size / (size - 1) * (label - mean)
+        return nll + label - mean
 
 
 def micro_batch(batch, k):

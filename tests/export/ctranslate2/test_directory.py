@@ -20,9 +20,9 @@ from export.ctranslate2.directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.search.translation import search_translations
-from tests.conftest import SENTENCES
-from tests.export.model.test_translator import NASTY
-from tests.export.test_translate import refusal
+from tests.helpers.refusal import refusal
+from tests.helpers.sentences import NASTY
+from tests.helpers.sentences import SENTENCES
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 

@@ -8,19 +8,19 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from export.model.beam_trace import trace_beam_search
-from tests.keras_transformer.search.test_graph_search import BEGIN
-from tests.keras_transformer.search.test_graph_search import END
-from tests.keras_transformer.search.test_graph_search import NEVER
-from tests.keras_transformer.search.test_graph_search import alphas
-from tests.keras_transformer.search.test_graph_search import log_softmax
-from tests.keras_transformer.search.test_graph_search import penalty
-from tests.keras_transformer.search.test_graph_search import random_tables
-from tests.keras_transformer.search.test_graph_search import run_search
-from tests.keras_transformer.search.test_graph_search import seeds
-from tests.keras_transformer.search.test_graph_search import sentence
-from tests.keras_transformer.search.test_graph_search import settings
-from tests.keras_transformer.search.test_graph_search import spreads
-from tests.keras_transformer.search.test_graph_search import table_step
+from tests.helpers.oracle import penalty
+from tests.helpers.search_tables import BEGIN
+from tests.helpers.search_tables import END
+from tests.helpers.search_tables import NEVER
+from tests.helpers.search_tables import alphas
+from tests.helpers.search_tables import log_softmax
+from tests.helpers.search_tables import random_tables
+from tests.helpers.search_tables import run_search
+from tests.helpers.search_tables import seeds
+from tests.helpers.search_tables import sentence
+from tests.helpers.search_tables import settings
+from tests.helpers.search_tables import spreads
+from tests.helpers.search_tables import table_step
 
 
 @functools.cache

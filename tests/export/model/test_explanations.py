@@ -1,18 +1,17 @@
 """Tests of `explain` and `explain_beam`, run as the server runs them."""
 
-import keras
 import numpy as np
 import pytest
-import sentencepiece
 
-from tests.conftest import SENTENCES
-from tests.export.model.test_signatures import encode
-from tests.export.model.test_signatures import log_probabilities
-from tests.export.model.test_signatures import penalty
-from tests.export.model.test_signatures import split_heads
-from tests.export.model.test_signatures import with_knobs
+from tests.helpers.oracle import encode
+from tests.helpers.oracle import log_probabilities
+from tests.helpers.oracle import penalty
+from tests.helpers.oracle import split_heads
 from tests.helpers.requests import ask
+from tests.helpers.requests import read_beam
 from tests.helpers.requests import strings
+from tests.helpers.requests import with_knobs
+from tests.helpers.sentences import SENTENCES
 
 TEXTS = [s.encode() for s in SENTENCES]
 TARGETS = [b"Two", *TEXTS[:0:-1]]
@@ -21,19 +20,6 @@ ATTENTION = (
     "decoder_attention",
     "encoder_decoder_attention",
 )
-
-
-@pytest.fixture(scope="module")
-def model(run_dir):
-    return keras.saving.load_model(run_dir / "model.keras", compile=False)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(run_dir):
-    """The sentencepiece library's own."""
-    return sentencepiece.SentencePieceProcessor(
-        model_file=str(run_dir / "tokenizer.model")
-    )
 
 
 @pytest.fixture(scope="module")
@@ -160,27 +146,6 @@ def test_a_target_beyond_the_limit_is_cut_and_told(servable, model):
     assert outputs["target_truncated"].tolist() == [False, True]
     for row in outputs["target_tokens"]:
         assert row.tolist() == ["▁a".encode()] * (limit - 1) + [b"</s>"]
-
-
-def read_beam(beam):
-    """Finds the finished hypotheses in one row of `explain_beam` alone.
-
-    Returns:
-        `(score, pieces)` of each, best first, the earlier first of equals.
-    """
-    paths, finished = {0: ()}, []
-    for step, penalty_here in enumerate(beam["penalties"]):
-        grown = {}
-        for place in np.flatnonzero(beam["kept"][step]):
-            path = paths[int(beam["parents"][step, place])]
-            path = (*path, beam["tokens"][step, place].decode())
-            if beam["ended"][step, place]:
-                total = beam["log_probabilities"][step, place]
-                finished.append((total / penalty_here, path))
-            else:
-                grown[int(place)] = path
-        paths = grown
-    return sorted(finished, key=lambda found: -found[0])
 
 
 def test_the_beam_holds_the_search(servable, tokenizer):

@@ -1,6 +1,6 @@
 """No text changes the answer to another, and no text breaks a signature.
 
-    STRINGS=10000 python -m pytest tests/test_invariance.py
+    STRINGS=10000 python -m pytest tests/export/model/test_invariance.py
 
 sends that many texts through every signature; the suite sends fewer.
 """
@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from tests.conftest import SENTENCES
-from tests.export.model.test_translator import NASTY
 from tests.helpers.requests import REQUESTS
 from tests.helpers.requests import differences
 from tests.helpers.requests import faults
 from tests.helpers.requests import rows
+from tests.helpers.sentences import NASTY
+from tests.helpers.sentences import SENTENCES
 
 NUM_STRINGS = int(os.environ.get("STRINGS", 128))
 BATCH_SIZE = 64

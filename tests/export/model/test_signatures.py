@@ -1,83 +1,26 @@
 """Tests of every signature, run as the server runs it, against the model."""
 
-import keras
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 
 from keras_transformer import padding_mask
-from tests.conftest import SENTENCES
 from tests.helpers.batching_session import ServerError
+from tests.helpers.oracle import encode
+from tests.helpers.oracle import log_probabilities
+from tests.helpers.oracle import penalty
+from tests.helpers.oracle import split_heads
+from tests.helpers.requests import ALPHA
+from tests.helpers.requests import EXTRA
 from tests.helpers.requests import ask
 from tests.helpers.requests import differences
-from tests.helpers.requests import floats
-from tests.helpers.requests import ints
 from tests.helpers.requests import rows
 from tests.helpers.requests import strings
+from tests.helpers.requests import with_knobs
+from tests.helpers.requests import with_options
+from tests.helpers.sentences import SENTENCES
 
 TEXTS = [s.encode() for s in SENTENCES]
-ALPHA, EXTRA = 0.6, 8  # Of the fixture's export.
-
-
-@pytest.fixture(scope="module")
-def model(run_dir):
-    return keras.saving.load_model(run_dir / "model.keras", compile=False)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(run_dir):
-    """The sentencepiece library's own."""
-    return sentencepiece.SentencePieceProcessor(
-        model_file=str(run_dir / "tokenizer.model")
-    )
-
-
-def encode(tokenizer, texts):
-    """Returns padded ids, each row ended by 1."""
-    all_ids = [[*tokenizer.encode(text.decode()), 1] for text in texts]
-    return pad(all_ids)
-
-
-def pad(all_ids):
-    longest = max(map(len, all_ids))
-    return np.array([ids + [0] * (longest - len(ids)) for ids in all_ids])
-
-
-def log_probabilities(model, source_ids, target_ids):
-    """Returns the log-probability of each token, `(B, T)`, from the logits."""
-    shifted = np.pad(target_ids, [[0, 0], [1, 0]], constant_values=3)[:, :-1]
-    shifted[target_ids == 0] = 0
-    logits = model({"source_ids": source_ids, "target_ids": shifted})
-    logits = np.array(logits, np.float64)
-    logits -= logits.max(axis=2, keepdims=True)
-    logits -= np.log(np.exp(logits).sum(axis=2, keepdims=True))
-    found = np.take_along_axis(logits, target_ids[:, :, None], axis=2)[..., 0]
-    return np.where(target_ids > 0, found, 0.0)
-
-
-def penalty(length, alpha=ALPHA):
-    return ((5 + length) / 6) ** alpha
-
-
-def with_options(texts, alpha=ALPHA, extra=EXTRA, prefixes=None):
-    """Returns the inputs of `translate_options`; one number serves all rows."""
-    return {
-        **ask(texts),
-        "length_penalty": floats(np.broadcast_to(alpha, len(texts))),
-        "max_extra_length": ints(np.broadcast_to(extra, len(texts))),
-        "prefix": strings(prefixes or [b""] * len(texts)),
-    }
-
-
-def with_knobs(texts, beam_size=3, alpha=ALPHA, extra=EXTRA):
-    """Returns the inputs of `translate_nbest`."""
-    return {
-        **ask(texts),
-        "beam_size": np.int32(beam_size),
-        "length_penalty": np.float32(alpha),
-        "max_extra_length": np.int32(extra),
-    }
 
 
 def test_signatures_are_those_documented(servable):
@@ -552,12 +495,6 @@ def attend(model, source_ids, target_ids, place):
     weights = np.exp(logits - logits.max(axis=3, keepdims=True))
     weights /= weights.sum(axis=3, keepdims=True)
     return weights.mean(axis=1)
-
-
-def split_heads(x, num_heads):
-    batch, length, width = x.shape
-    x = x.reshape(batch, length, num_heads, width // num_heads)
-    return x.swapaxes(1, 2)
 
 
 def test_alignments_are_the_attention_of_the_last_layer_but_one(

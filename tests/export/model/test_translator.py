@@ -22,20 +22,8 @@ from export.model.translator import Translator
 from keras_transformer import Architecture
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from tests.conftest import SENTENCES
-
-NASTY = [
-    b"",
-    b"   ",
-    b"\t \n",
-    b"\x00\x00",
-    b"\xff\xfe broken \x80",
-    "🐈‍⬛ 👍🏽 \U0010ffff".encode(),
-    b"\x01\x02\x7f bell\x07",
-    "ａ　ｆｕｌｌ".encode(),
-    "e\u0301\u0302\u0303 \u202eright to left".encode(),
-    b"word" * 2500,
-]
+from tests.helpers.sentences import NASTY
+from tests.helpers.sentences import SENTENCES
 
 SMALL = Architecture(
     num_layers=1,

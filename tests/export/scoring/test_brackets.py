@@ -14,7 +14,7 @@ from keras_transformer.parsing.trees import read_trees
 from tests.helpers import treebank
 
 # Bracketed trees, one a line. Such data may not be copied into this repository.
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[3]
 GUM = pathlib.Path(
     os.environ.get("GUM_TREES", ROOT / "../shared/data/gum/dev.ptb.gz")
 )

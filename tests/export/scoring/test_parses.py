@@ -10,8 +10,8 @@ import export.__main__ as export_command
 import train.__main__ as train_command
 from export import evaluate
 from export import translate
-from tests.export.test_translate import answer
-from tests.export.test_translate import refusal
+from tests.helpers.refusal import refusal
+from tests.helpers.translations import answer
 
 TREES = """\
 (ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))

@@ -23,28 +23,11 @@ from paper.table3.rows import ROWS
 from paper.table3.rows import SIZES
 from paper.table3.rows import broken_ratios
 from paper.table3.rows import scale_row
-from train.data.corpus import demo_pairs
+from tests.helpers.refusal import refusal
 from train.watch.costs import count_parameters
 
 TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
 TOY += " --batch-tokens 64 --max-length 90 --round-steps 1 --base-runs 1"
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    """Options that name four small files."""
-    folder = tmp_path_factory.mktemp("corpus")
-    pairs = demo_pairs("validation")
-    options = []
-    for name, lines in (
-        ("train-source", pairs.sources[:60]),
-        ("train-target", pairs.targets[:60]),
-        ("validation-source", pairs.sources[60:66]),
-        ("validation-target", pairs.targets[60:66]),
-    ):
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        options += [f"--{name}", str(folder / name)]
-    return options
 
 
 @pytest.fixture(scope="module")
@@ -61,17 +44,13 @@ def copy(finished, tmp_path):
 
 
 def train_rows(run_dir, corpus, *options):
+    table3.main(arguments_of(run_dir, corpus, *options))
+
+
+def arguments_of(run_dir, corpus, *options):
     options = ["--rows", "d-drop0.0", *options]
     where = ["--run-dir", str(run_dir)]
-    table3.main([*where, *TOY.split(), *corpus, *options])
-
-
-def refusal(capsys, *arguments):
-    """Returns the one line with which the command ends in exit code 2."""
-    with pytest.raises(SystemExit) as exit_:
-        train_rows(*arguments)
-    assert exit_.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
+    return [*where, *TOY.split(), *corpus, *options]
 
 
 def read_table(run_dir):
@@ -270,7 +249,7 @@ def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
     assert exit_.value.code == 143
 
     codes.pop(0)
-    message = refusal(capsys, copy, corpus)
+    message = refusal(capsys, table3.main, arguments_of(copy, corpus))
 
     assert "could not be trained" in message
     assert message.endswith("d-drop0.0")
@@ -286,7 +265,7 @@ def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
     assert "Not there yet: a-h1, a-h4," in table
     assert "\nBase here: N=1, d_model=8, d_ff=32, h=8, d_k=1, d_v=1, " in table
     assert "post-norm; 2 updates of 64 positions a side, 4,000 of w" in table
-    assert "; 340 pieces; 60 pairs to train on and 6 to validate." in table
+    assert "; 340 pieces; 60 pairs to train on and 10 to validate." in table
     assert "cannot be told from one run of base" in table
     row = next(line for line in table.splitlines() if "| d-drop0.0 " in line)
     assert " 5.77 " in row
@@ -328,7 +307,8 @@ def test_rows_that_were_trained_for_less_than_base_are_missing(copy):
 def test_refuses_what_makes_rows_unlike(
     finished, corpus, capsys, options, message
 ):
-    assert message in refusal(capsys, finished, corpus, *options)
+    arguments = arguments_of(finished, corpus, *options)
+    assert message in refusal(capsys, table3.main, arguments)
 
 
 def test_refuses_a_report_without_base(tmp_path, capsys):

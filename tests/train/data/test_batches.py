@@ -10,18 +10,12 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from tests.helpers.small_tasks import make_ids
 from train.data.batches import BatchPlan
 from train.data.batches import choose_boundaries
 from train.data.batches import make_dataset
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
-
-
-def make_ids(lengths, first):
-    """Makes sequences whose tokens tell which sequence they are of."""
-    flat = np.concatenate([[first + i] * (n - 1) + [1] for i, n in lengths])
-    offsets = np.cumsum([0] + [n for _, n in lengths])
-    return Ids(flat.astype(np.int32), offsets)
 
 
 def make_pairs(count=300, seed=0):

@@ -16,10 +16,9 @@ import pytest
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from tests.train.test_fit import make_training_pairs
-from tests.train.test_fit import weights_after_twenty_updates
-from tests.train.test_interruption import OPTIONS
-from tests.train.test_interruption import corpus  # noqa: F401  A fixture.
+from tests.helpers.small_runs import OPTIONS
+from tests.helpers.small_tasks import make_training_pairs
+from tests.helpers.small_tasks import weights_after_twenty_updates
 from train.fit import make_strategy
 from train.loop import cluster
 
@@ -96,10 +95,7 @@ def test_two_workers_take_the_steps_of_one_device(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_lost_worker_ends_the_others_and_the_job_goes_on(
-    corpus,  # noqa: F811
-    tmp_path,
-):
+def test_a_lost_worker_ends_the_others_and_the_job_goes_on(corpus, tmp_path):
     """One folder is the chief's; the other worker has none, and needs none."""
     options = [*corpus, *OPTIONS, "--warmup-steps=400", "--dropout=0"]
     options += ["--steps=80", "--round-steps=20"]
@@ -142,7 +138,7 @@ def test_a_lost_worker_ends_the_others_and_the_job_goes_on(
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_worker_saves_and_ends_all(corpus, tmp_path):  # noqa: F811
+def test_a_signal_to_one_worker_saves_and_ends_all(corpus, tmp_path):
     options = [*corpus, *OPTIONS, "--steps=99999", "--round-steps=50000"]
     command = ["train", *options, "--run-dir", str(tmp_path)]
     workers = start_workers([command] * 2)
@@ -161,10 +157,7 @@ def test_a_signal_to_one_worker_saves_and_ends_all(corpus, tmp_path):  # noqa: F
 
 
 @pytest.mark.slow
-def test_workers_refuse_another_text_than_the_chiefs(
-    corpus,  # noqa: F811
-    tmp_path,
-):
+def test_workers_refuse_another_text_than_the_chiefs(corpus, tmp_path):
     options = [*corpus, *OPTIONS, "--run-dir", str(tmp_path / "job")]
     text = pathlib.Path(options[1]).read_text()
     changed = tmp_path / "other.txt"

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.train.test_fit import SETTINGS
-from tests.train.test_fit import VOCABULARY_SIZE
-from tests.train.test_fit import preset
+from tests.helpers.refusal import refusal as refused
+from tests.helpers.small_tasks import SETTINGS
+from tests.helpers.small_tasks import VOCABULARY_SIZE
+from tests.helpers.small_tasks import preset
 from train import average
 from train.fit import make_task
 from train.run.best import BestCheckpoints
@@ -49,7 +50,7 @@ def finished(tmp_path_factory):
         best.on_epoch_end(step // 3 - 1)
     description = {
         "arguments": {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16},
-        "preset": {"description": "x", **preset().numbers()},
+        "preset": {"description": "", **preset().numbers()},
     }
     (run_dir / "arguments.json").write_text(json.dumps(description))
     return run_dir
@@ -145,10 +146,7 @@ def test_mistakes_end_in_one_line(
 def refusal(capsys, run_dir, *arguments):
     """Returns the one line with which the command ends in exit code 2."""
     command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
-    with pytest.raises(SystemExit) as exit_:
-        average.main([*command, *arguments])
-    assert exit_.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
+    return refused(capsys, average.main, [*command, *arguments])
 
 
 def test_what_cannot_be_read_is_named(finished, tmp_path, monkeypatch, capsys):
@@ -241,7 +239,7 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
             "max_length": 16,
             "average_decay": 0.9,
         },
-        "preset": {"description": "x", **preset().numbers()},
+        "preset": {"description": "", **preset().numbers()},
     }
     (tmp_path / "arguments.json").write_text(json.dumps(description))
     output = tmp_path / "mean.keras"

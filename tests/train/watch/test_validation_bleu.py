@@ -13,7 +13,7 @@ from tensorflow.core.util import event_pb2
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer import SubwordTokenizer
-from tests.conftest import SENTENCES
+from tests.helpers.sentences import SENTENCES
 from train.data.corpus import Pairs
 from train.fit import make_strategy
 from train.watch import validation_bleu

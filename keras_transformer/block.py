@@ -1,0 +1,107 @@
+"""What the layers of both stacks have in common (Section 3.1)."""
+
+import keras
+
+from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.checks import check_choice
+from keras_transformer.checks import check_fraction
+from keras_transformer.checks import check_positive_int
+from keras_transformer.feed_forward import FeedForward
+from keras_transformer.residual import NORM_ORDERS
+from keras_transformer.residual import Residual
+
+
+class Block(keras.layers.Layer):
+    """The numbers of an encoder or a decoder layer, and of a stack of them.
+
+    Args:
+        num_heads: Positive int, `h` in the paper (8 in the base model).
+        intermediate_dim: Positive int, inner features of the feed-forward
+            network, `d_ff` (2048).
+        key_dim: Positive int, features of a head's queries and keys, `d_k`
+            (64). `None` means the width divided by `num_heads`.
+        value_dim: Positive int, features of a head's values, `d_v` (64).
+            `None` means `key_dim`.
+        dropout: Float in [0, 1), `P_drop` (0.1), applied to the output of
+            each sub-layer (Section 5.4).
+        norm: `"post"`, as published, or `"pre"`; see `Residual`.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        key_dim=None,
+        value_dim=None,
+        dropout=0.1,
+        norm="post",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_int("num_heads", num_heads)
+        check_positive_int("intermediate_dim", intermediate_dim)
+        for name, value in (("key_dim", key_dim), ("value_dim", value_dim)):
+            if value is not None:
+                check_positive_int(name, value)
+        check_fraction("dropout", dropout)
+        check_choice("norm", norm, NORM_ORDERS)
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.dropout = dropout
+        self.norm = norm
+        self.supports_masking = True
+
+    def numbers(self):
+        """Returns what a layer of a stack is told too."""
+        return {
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+            "norm": self.norm,
+        }
+
+    def make_attention(self, name, width):
+        key_dim = self.key_dim
+        if key_dim is None:
+            key_dim = divide_evenly(width, self.num_heads)
+        return MultiHeadAttention(
+            self.num_heads,
+            key_dim,
+            self.value_dim,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def make_feed_forward(self, name):
+        return FeedForward(
+            self.intermediate_dim, dtype=self.dtype_policy, name=name
+        )
+
+    def make_residual(self, name, shape):
+        residual = Residual(
+            self.dropout, self.norm, dtype=self.dtype_policy, name=name
+        )
+        residual.build(shape)
+        return residual
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`, for what it returns depends on its arguments.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def get_config(self):
+        return {**super().get_config(), **self.numbers()}
+
+
+def divide_evenly(width, num_heads):
+    """Returns the features of a head where nobody says them."""
+    if width % num_heads:
+        raise ValueError(
+            "`key_dim` must be given where `num_heads` does not divide the "
+            f"width. Received: num_heads={num_heads}, width {width}"
+        )
+    return width // num_heads

@@ -1,0 +1,23 @@
+"""Ordinary sentences, and texts that no model has seen."""
+
+SENTENCES = [
+    "A brown dog runs over the green grass.",
+    "Two cats sleep.",
+    "The woman reads a long letter to her old friend in the garden.",
+    "Is it raining?",
+    "Don't open the blue door!",
+    "My brother has three small birds and a horse.",
+]
+
+NASTY = [
+    b"",
+    b"   ",
+    b"\t \n",
+    b"\x00\x00",
+    b"\xff\xfe broken \x80",
+    "🐈‍⬛ 👍🏽 \U0010ffff".encode(),
+    b"\x01\x02\x7f bell\x07",
+    "ａ　ｆｕｌｌ".encode(),
+    "e\u0301\u0302\u0303 \u202eright to left".encode(),
+    b"word" * 2500,
+]
