@@ -6,18 +6,23 @@ graph of an update, forward and backward, times the updates.
 """
 
 import argparse
+import dataclasses
 import math
 
 import keras
 import tensorflow as tf
 
 from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import option
+from command_line.options import positive
+from command_line.options import read_options
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from keras_transformer import Transformer
-from keras_transformer.presets import find_preset
 from train.loop.task import TeacherForcing
-from train.options import positive
+from train.resolve import look_up
 
 # "We used values of 2.8, 3.7, 6.0 and 9.5 TFLOPS for K80, K40, M40 and P100."
 SUSTAINED = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
@@ -28,57 +33,43 @@ PRINTED = {"base": 3.3e18, "big": 2.3e19}
 PRODUCTS = ("MatMul", "BatchMatMulV2")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--preset",
-        default="base",
-        metavar="NAME",
-        help=f"one of {', '.join(PRESETS)} (default: %(default)s)",
+SPEEDS = ", ".join(f"{name} {speed:g}" for name, speed in SUSTAINED.items())
+
+
+@dataclasses.dataclass(frozen=True)
+class CostOptions:
+    """What the command can be asked."""
+
+    preset: str = option("base", f"one of {', '.join(PRESETS)}", metavar="NAME")
+    steps: int | None = option(
+        None, "updates (default: those of the preset)", kind=positive(int)
     )
-    parser.add_argument(
-        "--steps",
-        type=positive(int),
-        help="updates (default: those of the preset)",
+    vocabulary_size: int = option(
+        37_000, "pieces (Section 5.1)", kind=positive(int)
     )
-    parser.add_argument(
-        "--vocabulary-size",
-        type=positive(int),
-        default=37_000,
-        help="pieces (Section 5.1; default: %(default)s)",
+    batch_tokens: int = option(
+        BATCH_TOKENS,
+        "tokens of a side in an update (Section 5.1)",
+        kind=positive(int),
     )
-    parser.add_argument(
-        "--batch-tokens",
-        type=positive(int),
-        default=BATCH_TOKENS,
-        help="tokens of a side in an update (Section 5.1; default: "
-        "%(default)s)",
+    length: int = option(
+        25, "tokens of a sentence, all alike", kind=positive(int)
     )
-    parser.add_argument(
-        "--length",
-        type=positive(int),
-        default=25,
-        help="tokens of a sentence, all alike (default: %(default)s)",
+    gpus: int = option(
+        GPUS, "devices that train (Section 5.2)", kind=positive(int)
     )
-    parser.add_argument(
-        "--gpus",
-        type=positive(int),
-        default=GPUS,
-        help="devices that train (Section 5.2; default: %(default)s)",
-    )
-    speeds = ", ".join(f"{name} {speed:g}" for name, speed in SUSTAINED.items())
-    parser.add_argument(
-        "--flops-per-second",
-        type=positive(float),
-        default=SUSTAINED["P100"],
-        help=f"of one of them, sustained; the paper took {speeds} (default: "
+    flops_per_second: float = option(
+        SUSTAINED["P100"],
+        f"of one of them, sustained; the paper took {SPEEDS} (default: "
         "%(default)g)",
+        kind=positive(float),
     )
-    parser.add_argument(
-        "--hours",
-        type=positive(float),
-        help="that all updates take (default, with the paper's hardware and "
+    hours: float | None = option(
+        None,
+        "that all updates take (default, with the paper's hardware and "
         "batches: for base and big 12 and 84 as in Section 5.2, less for fewer "
         "--steps)",
+        kind=positive(float),
     )
 
 
@@ -138,46 +129,45 @@ def count_products(graph: tf.Graph, num_tokens: int) -> int:
     return total
 
 
-def papers_hours(args: argparse.Namespace, steps: int) -> float | None:
+def papers_hours(options: CostOptions, steps: int) -> float | None:
     """Returns the paper's time, if the model and all else are the paper's."""
-    asked = args.gpus, args.flops_per_second, args.batch_tokens
+    asked = options.gpus, options.flops_per_second, options.batch_tokens
     same = asked == (GPUS, SUSTAINED["P100"], BATCH_TOKENS)
-    if not same or args.preset not in HOURS:
+    name = options.preset
+    if not same or name not in HOURS:
         return None
-    return HOURS[args.preset] * steps / PRESETS[args.preset].recipe.steps
+    return HOURS[name] * steps / PRESETS[name].recipe.steps
 
 
-def run(args: argparse.Namespace) -> None:
-    try:
-        preset = find_preset(args.preset)
-    except ValueError as error:
-        raise UserError(str(error).replace("`preset`", "--preset")) from None
-    if args.length > args.batch_tokens:
+def run(options: CostOptions) -> None:
+    name, length = options.preset, options.length
+    preset = look_up(name)
+    if length > options.batch_tokens:
         raise UserError(
             "--length must not be above --batch-tokens. Received: --length "
-            f"{args.length} --batch-tokens {args.batch_tokens}"
+            f"{length} --batch-tokens {options.batch_tokens}"
         )
-    steps = args.steps or preset.recipe.steps
-    rows = args.batch_tokens // args.length
-    an_update = update_flops(preset, args.vocabulary_size, rows, args.length)
+    steps = options.steps or preset.recipe.steps
+    rows = options.batch_tokens // length
+    an_update = update_flops(preset, options.vocabulary_size, rows, length)
     products = steps * an_update
     lines = [
-        f"{args.preset}: {steps:,} updates of {rows:,} pairs of sentences, "
-        f"{args.length} tokens each, {args.vocabulary_size:,} pieces",
+        f"{name}: {steps:,} updates of {rows:,} pairs of sentences, "
+        f"{length} tokens each, {options.vocabulary_size:,} pieces",
         "",
         "| reckoning | FLOPs |",
         "|---|---|",
     ]
-    papers = papers_hours(args, steps)
-    if hours := args.hours or papers:
-        hardware = hardware_flops(args.gpus, hours, args.flops_per_second)
+    if hours := options.hours or papers_hours(options, steps):
+        gpus, speed = options.gpus, options.flops_per_second
+        hardware = hardware_flops(gpus, hours, speed)
         lines.append(
-            f"| {'given' if args.hours else 'the paper'}: {args.gpus} GPU"
-            f"{'s'[: args.gpus > 1]}, {hours:g} hours, "
-            f"{args.flops_per_second:g} FLOP/s each | {hardware:.2g} |"
+            f"| {'given' if options.hours else 'the paper'}: {gpus} GPU"
+            f"{'s'[: gpus > 1]}, {hours:g} hours, {speed:g} FLOP/s each "
+            f"| {hardware:.2g} |"
         )
-    if args.preset in PRINTED:
-        lines.append(f"| printed in Table 2 | {PRINTED[args.preset]:.2g} |")
+    if name in PRINTED:
+        lines.append(f"| printed in Table 2 | {PRINTED[name]:.2g} |")
     lines.append(
         f"| matrix products: {an_update:.3g} an update | {products:.2g} |"
     )
@@ -186,6 +176,20 @@ def run(args: argparse.Namespace) -> None:
         print(f"\nThe products are {products / hardware:.0%} of the first.")
     else:
         print(
-            f"\nThe paper has no time for {args.preset} with this hardware and "
+            f"\nThe paper has no time for {name} with this hardware and "
             "these batches: see --hours."
         )
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m paper.table2", description=__doc__
+    )
+    add_options(parser, CostOptions)
+    args = parser.parse_args(argv)
+    with exit_on_user_error():
+        run(read_options(args, CostOptions))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,15 @@
 """Training with `model.fit` (Sections 5.2 to 5.4)."""
 
-import dataclasses
-import math
+import contextlib
 import pathlib
 import sys
+from collections.abc import Iterator
 
 import keras
 import tensorflow as tf
 
 from command_line.errors import UserError
+from command_line.errors import first_line
 from keras_transformer import Preset
 from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
@@ -18,74 +19,16 @@ from train.data.vocabulary import EncodedPairs
 from train.loop import cluster
 from train.loop import signals
 from train.loop.optimizer import DistributedAdam
+from train.loop.settings import PRECISIONS
+from train.loop.settings import FitSettings
 from train.loop.task import TeacherForcing
 from train.loop.task import let_replicas_differ
 from train.run.best import BestCheckpoints
+from train.run.best import Quality
 from train.run.run_state import RunState
 from train.watch.attention_pictures import AttentionPictures
 from train.watch.progress import Progress
 from train.watch.validation_bleu import ValidationBleu
-
-PRECISIONS = {
-    "float32": "float32",
-    "bfloat16": "mixed_bfloat16",
-    "float16": "mixed_float16",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class FitSettings:
-    """How a model is trained, beside what its preset says.
-
-    Attributes:
-        batch_tokens: Int, positions of a side in an update, padding included,
-            over all devices (25,000 in the paper).
-        round_steps: Int, updates between two validations and checkpoints.
-        learning_rate_scale: Float that multiplies the paper's learning rate.
-        precision: `"float32"`, `"bfloat16"` or `"float16"`, of the matrix
-            products; weights, softmax, normalization and loss are float32.
-        max_tokens_per_replica: Int, positions of a side that a device takes
-            at once; an update of more is made of several micro-batches.
-            `None` for no limit.
-        clip_norm: Float, norm that the gradient is shrunk to where it is
-            longer, or `None` as in the paper.
-        average_decay: Float in (0, 1), decay of an exponential moving average
-            of the weights, or `None` for none.
-        seed: Int, seed of weights, dropout and order.
-        keep: Int, how many of the latest checkpoints stay.
-        keep_best: Int, how many of the best checkpoints stay beside them.
-        best_by: `"loss"` or `"bleu"`, what makes a checkpoint good.
-        patience: Int, rounds without a better one after which training stops,
-            or `None` for never.
-    """
-
-    batch_tokens: int
-    round_steps: int
-    learning_rate_scale: float = 1.0
-    precision: str = "float32"
-    max_tokens_per_replica: int | None = None
-    clip_norm: float | None = None
-    average_decay: float | None = None
-    seed: int = 0
-    keep: int = 5
-    keep_best: int = 0
-    best_by: str = "loss"
-    patience: int | None = None
-
-    def micro_batches(self, plan: BatchPlan, num_replicas: int) -> int:
-        """Returns the number of micro-batches that make an update."""
-        if self.max_tokens_per_replica is None:
-            return 1
-        return max(
-            math.ceil(
-                rows
-                / (
-                    num_replicas
-                    * max(1, self.max_tokens_per_replica // max(lengths))
-                )
-            )
-            for rows, *lengths in plan.shapes
-        )
 
 
 def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
@@ -109,16 +52,16 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
                 f"Received: --devices {' '.join(devices)}"
             )
         return cluster.make_strategy()
-    there = [
+    visible = [
         device.name.removeprefix("/device:")
         for device in tf.config.list_logical_devices()
     ]
-    gpus = [name for name in there if name.startswith("GPU")]
+    gpus = [name for name in visible if name.startswith("GPU")]
     chosen = devices or gpus
-    unknown = [name for name in chosen if name not in there]
+    unknown = [name for name in chosen if name not in visible]
     if unknown:
         raise UserError(
-            f"--devices must be among {', '.join(there)}. "
+            f"--devices must be among {', '.join(visible)}. "
             f"Received: {', '.join(unknown)}"
         )
     if not chosen:
@@ -181,6 +124,7 @@ def fit(
     settings: FitSettings,
     strategy: tf.distribute.Strategy,
     run_dir: pathlib.Path,
+    quality: Quality | None = None,
     bleu: ValidationBleu | None = None,
     pictures: AttentionPictures | None = None,
 ) -> RunState:
@@ -208,20 +152,15 @@ def fit(
         )
 
     with signals.collected() as received, strategy.scope():
-        state = RunState(task, run_dir, steps, settings.keep, received)
-        start = state.restore()
-        if cluster.is_multi_worker():
-            start = state.share(strategy)
-        if start:
-            print(f"continuing after update {start:,}")
-        best = BestCheckpoints(
-            state,
+        state = RunState(
+            task,
             run_dir,
-            settings.best_by,
-            settings.keep_best,
-            settings.patience,
+            steps,
+            settings.average if cluster.is_chief() else 1,
+            received,
         )
-        best.update()
+        start = resume(state, strategy)
+        best = follow_best(state, run_dir, quality or Quality())
         callbacks = [
             # Before `state`, which makes of the logs a row of the history.
             Progress(steps),
@@ -261,6 +200,42 @@ def fit(
                 callbacks=callbacks,
             )
     return state
+
+
+def resume(state: RunState, strategy: tf.distribute.Strategy) -> int:
+    """Loads where the run is; returns the updates that it has made."""
+    start = state.restore()
+    if cluster.is_multi_worker():
+        start = state.share(strategy)
+    if start:
+        print(f"continuing after update {start:,}")
+    return start
+
+
+def follow_best(
+    state: RunState, run_dir: pathlib.Path, quality: Quality
+) -> BestCheckpoints:
+    """Makes what keeps the best; of several workers the chief does."""
+    keep = quality.keep_best if cluster.is_chief() else None
+    by = quality.best_by or "loss"
+    best = BestCheckpoints(state, run_dir, by, keep or 0, quality.patience)
+    best.update()
+    return best
+
+
+@contextlib.contextmanager
+def refuse_too_little_memory() -> Iterator[None]:
+    """Turns what TensorFlow raises into one line that says what to do."""
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        if "No space left on device" in str(error):
+            raise
+        raise UserError(
+            "the device has too little memory; take a lower "
+            "--max-tokens-per-replica, which leaves the updates as they are. "
+            f"Received: {first_line(error)}"
+        ) from None
 
 
 def end_round(

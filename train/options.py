@@ -1,148 +1,275 @@
-"""Options of `python -m train` on quality and on other runs."""
+"""What `python -m train` can be asked; each option is declared once.
+
+Those that functions of other rooms take whole are declared there. What an
+option means to a run that goes on is a property of it: a `"place"` changes
+nothing in the run, what a `"digested"` one holds is compared by its digests,
+and a `"free"` one may change, or says less than the numbers of the preset.
+"""
 
 import argparse
+import dataclasses
 import json
 import pathlib
 
 from command_line.errors import UserError
-from train.data.sources import option
-from train.run import run_folder
+from command_line.options import add_options
+from command_line.options import names_with
+from command_line.options import option
+from command_line.options import part
+from command_line.options import positive
+from command_line.options import read_options
+from command_line.options import values_of
+from keras_transformer import PRESETS
+from train.loop.settings import FitSettings
+from train.run.best import Quality
 
-BEAM_SIZE = 4
+TRANSLATION, PARSING = "translation", "parsing"
+DEMO_VOCABULARY_SIZE = 1_500
+PARSING_VOCABULARY_SIZE = 16_000  # Section 6.3.
+VOCABULARY_SIZE = 8_000
+MAX_LENGTH = 256
+PARSING_MAX_LENGTH = 512  # A tree has more symbols than its sentence words.
+PRESET = "base"
+PARSING_PRESET = "parsing"
+
+PATH = {"kind": pathlib.Path, "metavar": "FILE"}
+TEXT = {
+    **PATH,
+    "help": "UTF-8, one sentence a line, may be gzip",
+    "properties": ("text file", "digested"),
+}
+TREE = {
+    **PATH,
+    "help": f"with --task {PARSING}: bracketed trees, UTF-8, may be gzip",
+    "properties": ("tree file", "digested"),
+}
 
 
-def positive(kind):
-    """Returns a parser of numbers above zero, for argparse."""
+@dataclasses.dataclass(frozen=True)
+class CorpusOptions:
+    """The text that a run learns from."""
 
-    def parse(text: str):
-        value = kind(text)
-        if not value > 0:
-            raise ValueError
-        return value
-
-    parse.__name__ = f"positive {kind.__name__}"  # argparse shows it.
-    return parse
-
-
-def fraction(text: str) -> float:
-    """Parses a number between 0 and 1, for argparse."""
-    value = float(text)
-    if not 0 < value < 1:
-        raise ValueError
-    return value
-
-
-def add_quality_arguments(group) -> None:
-    group.add_argument(
-        "--validate-bleu",
-        type=positive(int),
-        metavar="N",
-        help="translate the validation set every N rounds and log its BLEU",
+    task: str | None = option(
+        None,
+        "sentences to sentences, or to their trees (Section 6.3; default: "
+        f"{TRANSLATION})",
+        choices=[TRANSLATION, PARSING],
     )
-    group.add_argument(
-        "--validation-beam-size",
-        type=positive(int),
-        metavar="K",
-        help=f"beams for that; 1 is greedy search (default: {BEAM_SIZE})",
+    train_trees: pathlib.Path | None = option(None, **TREE)
+    validation_trees: pathlib.Path | None = option(None, **TREE)
+    dataset: str | None = option(
+        None,
+        "demo, the embedded English-Spanish one, or a translation set of "
+        "TensorFlow Datasets: tfds:wmt14_translate/de-en",
+        metavar="NAME",
     )
-    group.add_argument(
-        "--keep-best",
-        type=positive(int),
-        metavar="N",
-        help="checkpoints that stay in RUN_DIR/best, beside the last ones",
+    train_source: pathlib.Path | None = option(None, **TEXT)
+    train_target: pathlib.Path | None = option(None, **TEXT)
+    validation_source: pathlib.Path | None = option(None, **TEXT)
+    validation_target: pathlib.Path | None = option(None, **TEXT)
+    mixture: pathlib.Path | None = option(
+        None,
+        "JSON list of training sources and their weights; the validation set "
+        "comes from --dataset or the validation files",
+        **PATH,
+        properties=("digested",),
     )
-    group.add_argument(
-        "--patience",
-        type=positive(int),
-        metavar="N",
-        help="stop after N rounds without a better one",
+    source_language: str | None = option(
+        None,
+        "of a tfds: set (default: the first that it names)",
+        metavar="LANGUAGE",
+        properties=("of a set",),
     )
-    group.add_argument(
-        "--best-by",
-        choices=["loss", "bleu"],
-        help="what is better, on the validation set (default: loss)",
+    train_split: str | None = option(
+        None,
+        "of a tfds: set, or a part such as train[99%%:] (default: train)",
+        metavar="SPLIT",
+        properties=("of a set",),
+    )
+    validation_split: str | None = option(
+        None,
+        "of a tfds: set, or a part such as train[99%%:] (default: validation)",
+        metavar="SPLIT",
+        properties=("of a set",),
+    )
+    data_dir: pathlib.Path | None = option(
+        None,
+        "folder of TensorFlow Datasets (default: the package's)",
+        kind=pathlib.Path,
+        properties=("place",),
+    )
+    vocabulary_size: int | None = option(
+        None,
+        f"subword pieces of both languages together (default: "
+        f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo, "
+        f"{PARSING_VOCABULARY_SIZE} for parsing)",
+        kind=int,
+    )
+    max_length: int | None = option(
+        None,
+        "longest side of a pair, in tokens; longer pairs are dropped "
+        f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
+        kind=positive(int),
+    )
+    cache_dir: pathlib.Path | None = option(
+        None,
+        "folder for encoded text that several runs may share (default: "
+        "encoded/ in the run folder)",
+        kind=pathlib.Path,
+        properties=("place",),
     )
 
 
-def add_start_arguments(group) -> None:
-    path = {"type": pathlib.Path}
-    group.add_argument(
-        "--from-arguments",
-        **path,
-        metavar="FILE",
-        help="repeat the run whose arguments.json this is; options beside it "
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Where a run happens, what model it trains and what it starts from."""
+
+    run_dir: pathlib.Path = option(
+        help="folder for everything that is written",
+        kind=pathlib.Path,
+        properties=("place",),
+    )
+    preset: str | None = option(
+        None,
+        f"one of {', '.join(PRESETS)} (Table 3, Section 6.3, and three of "
+        f"ours; default: {PRESET}, {PARSING_PRESET} for parsing, or that of "
+        "--init-from)",
+        metavar="NAME",
+        properties=("free",),
+    )
+    devices: list[str] | None = option(
+        None,
+        "such as GPU:0 GPU:1 (default: all GPUs, else the CPU)",
+        nargs="+",
+        metavar="DEVICE",
+        properties=("place",),
+    )
+    deterministic: bool = option(
+        False,
+        "let a GPU, too, give the same bits each time, at some cost; a CPU "
+        "does so without it",
+    )
+    from_arguments: pathlib.Path | None = option(
+        None,
+        "repeat the run whose arguments.json this is; options beside it "
         "replace its own",
+        **PATH,
+        properties=("place",),
     )
-    group.add_argument(
-        "--init-from",
-        **path,
+    init_from: pathlib.Path | None = option(
+        None,
+        "start from that run's model.keras and tokenizer (fine-tuning)",
+        kind=pathlib.Path,
         metavar="RUN_DIR",
-        help="start from that run's model.keras and tokenizer (fine-tuning)",
+        properties=("digested",),
     )
 
 
-def resolve_quality(args: argparse.Namespace) -> None:
-    """Fills in defaults of the options on quality.
-
-    Raises:
-        UserError: If one needs another that is missing.
-    """
-    watches = args.keep_best or args.patience
-    for name, needed, met in (
-        ("validation_beam_size", "--validate-bleu N", args.validate_bleu),
-        ("best_by", "--keep-best N or --patience N", watches),
-    ):
-        if getattr(args, name) and not met:
-            raise UserError(
-                f"{option(name)} needs {needed}. "
-                f"Received: {option(name)} {getattr(args, name)} alone"
-            )
-    if args.best_by == "bleu" and not args.validate_bleu:
-        raise UserError(
-            "--best-by bleu needs --validate-bleu N. "
-            "Received: --best-by bleu alone"
+def make_numbers() -> type:
+    """Makes the options that replace numbers of a preset."""
+    fields = []
+    for name, value in PRESETS["base"].numbers().items():
+        updates = name in ("steps", "warmup_steps")
+        declared = option(
+            None,
+            kind=positive(int) if updates else type(value),
+            metavar=type(value).__name__,
+            properties=("free",),
         )
-    if args.validate_bleu and not args.validation_beam_size:
-        args.validation_beam_size = BEAM_SIZE
-    if watches and not args.best_by:
-        args.best_by = "loss"
+        fields.append((name, type(value) | None, declared))
+    return dataclasses.make_dataclass("Numbers", fields, frozen=True)
 
 
-def parse(
-    parser: argparse.ArgumentParser,
-    argv: list[str] | None,
-    puts_aside: dict[str, tuple[str, ...]],
-) -> argparse.Namespace:
+Numbers = make_numbers()
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """All that the command can be asked."""
+
+    corpus: CorpusOptions = part("corpus")
+    run: RunOptions = part("run")
+    training: FitSettings = part("training")
+    quality: Quality = part("quality")
+    numbers: Numbers = part("model", "each replaces a number of the preset")
+
+    @property
+    def cache(self) -> pathlib.Path:
+        """The folder for encoded text."""
+        return self.corpus.cache_dir or self.run.run_dir / "encoded"
+
+    def arguments(self) -> dict:
+        """Returns what `arguments.json` says of them: all but the places."""
+        return {
+            name: str(value) if isinstance(value, pathlib.Path) else value
+            for name, value in values_of(self).items()
+            if name not in PLACES
+        }
+
+
+PLACES = names_with(Options, "place")
+DIGESTED = names_with(Options, "digested")
+NOT_COMPARED = (*DIGESTED, *names_with(Options, "free"))
+FILES = names_with(Options, "text file")
+TREES = names_with(Options, "tree file")
+OF_SETS = names_with(Options, "of a set")
+# Where one is on the command line, what a file of arguments has of the others
+# does not count.
+PUTS_ASIDE = {
+    "dataset": FILES,
+    "mixture": FILES[:2],
+    **dict.fromkeys(FILES[:2], ("dataset", "mixture")),
+    **dict.fromkeys(FILES[2:], ("dataset",)),
+    "train_trees": ("dataset", "mixture", *FILES),
+}
+
+
+def parse_options(
+    argv: list[str] | None = None, description: str | None = None
+) -> Options:
     """Parses a command line, with --from-arguments for its defaults.
 
     Args:
-        parser: The parser.
         argv: The command line, or `None` for that of the process.
-        puts_aside: Options that exclude others: where one is on the command
-            line, what the file has of these does not count.
+        description: Text of `--help`.
 
     Raises:
         UserError: If that file holds no arguments of this command.
     """
-    args = parser.parse_args(argv)
-    if args.from_arguments is None:
-        return args
-    description = read_description(args.from_arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m train", description=description
+    )
+    add_options(parser, Options)
+    given = read_options(parser.parse_args(argv), Options)
+    path = given.run.from_arguments
+    if path is None:
+        return given
+    parser.set_defaults(**read_defaults(path, values_of(given)))
+    return read_options(parser.parse_args(argv), Options)
+
+
+def read_defaults(path: pathlib.Path, given: dict) -> dict:
+    """Reads the values that --from-arguments gives what is not asked for.
+
+    Args:
+        path: The file.
+        given: The options of the command line, by name.
+    """
+    description = read_description(path)
     # Rounds without the option hang on the steps, which may have grown.
     rounds = description.get("round_steps")
-    there = {**description["arguments"], "round_steps": rounds}
-    unknown = there.keys() - vars(args).keys()
+    defaults = {**description["arguments"], "round_steps": rounds}
+    unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(
             "--from-arguments must name options of this command. Received: "
-            f"{args.from_arguments} with {', '.join(sorted(unknown))}"
+            f"{path} with {', '.join(sorted(unknown))}"
         )
-    for name, others in puts_aside.items():
-        if getattr(args, name):
+    for name, others in PUTS_ASIDE.items():
+        if given[name]:
             for other in others:
-                there.pop(other, None)
-    parser.set_defaults(**there)
-    return parser.parse_args(argv)
+                defaults.pop(other, None)
+    return defaults
 
 
 def read_description(path: pathlib.Path) -> dict:
@@ -156,13 +283,3 @@ def read_description(path: pathlib.Path) -> dict:
             "--from-arguments must be the arguments.json of a run. "
             f"Received: {path}"
         ) from None
-
-
-def say_what_differs(path: pathlib.Path, description: dict) -> None:
-    """Tells in what a run is no exact repetition of another one."""
-    parts = ("arguments", "preset", "corpus", "init", "packages")
-    found = run_folder.differences(read_description(path), description, parts)
-    print(
-        f"repeats {path} "
-        + (f"but for {'; '.join(found)}" if found else "exactly")
-    )

@@ -7,38 +7,43 @@ is a cell of the table too, and big has three times the updates.
 """
 
 import argparse
-import fractions
+import dataclasses
 import gc
 import json
 import pathlib
+import sys
 import types
 
 import keras
 
 import train.__main__ as train_command
 from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import flag
+from command_line.options import option
+from command_line.options import positive
+from command_line.options import read_options
+from command_line.options import values_of
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from paper.table3 import report
 from paper.table3 import results
-from train.arguments import parse_arguments
-from train.arguments import resolve
-from train.data import sources
+from paper.table3.rows import ROWS
+from paper.table3.rows import SIZES
+from paper.table3.rows import broken_ratios
+from paper.table3.rows import order
+from paper.table3.rows import scale_row
+from train import options as train_options
 from train.data.corpus import Corpus
-from train.data.corpus import Pairs
-from train.data.sources import option
+from train.data.corpus import read_all
+from train.data.files import write_atomically
 from train.loop import signals
-from train.options import positive
+from train.resolve import load_corpus
+from train.resolve import resolve
 from train.run import run_folder
 from train.watch.validation_bleu import ValidationBleu
 
-WIDTHS = ("hidden_dim", "intermediate_dim", "key_dim", "value_dim")
-SIZES = ("num_layers", *WIDTHS)
-ROWS = tuple(
-    name
-    for name, preset in PRESETS.items()
-    if preset.description.startswith("Table 3")
-)
 # What the rows are about, or what would make them unlike.
 FIXED = (
     "preset",
@@ -55,173 +60,117 @@ FIXED = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--run-dir",
-        type=pathlib.Path,
-        required=True,
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What the command can be asked, beside what its trainings can."""
+
+    run_dir: pathlib.Path = option(
         help="folder for the rows, each a run folder, and for the table",
+        kind=pathlib.Path,
     )
-    parser.add_argument(
-        "--report",
-        action="store_true",
-        help="write the table of the rows that are there, and train nothing",
+    report: bool = option(
+        False, "write the table of the rows that are there, and train nothing"
     )
-    parser.add_argument(
-        "--scale",
-        type=positive(float),
-        default=1.0,
-        help="divides the widths d_model, d_ff, d_k and d_v (default: 1)",
+    scale: float = option(
+        1.0,
+        "divides the widths d_model, d_ff, d_k and d_v",
+        kind=positive(float),
     )
-    parser.add_argument(
-        "--layer-scale",
-        type=positive(float),
-        help="divides the layers N (default: that of --scale)",
+    layer_scale: float | None = option(
+        None,
+        "divides the layers N (default: that of --scale)",
+        kind=positive(float),
     )
-    parser.add_argument(
-        "--steps",
-        type=positive(int),
-        default=PRESETS["base"].recipe.steps,
-        help="updates of a row; big has three times as many, as in the paper "
-        "(default: %(default)s)",
+    steps: int = option(
+        PRESETS["base"].recipe.steps,
+        "updates of a row; big has three times as many, as in the paper",
+        kind=positive(int),
     )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="of all rows (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--base-runs",
-        type=positive(int),
-        default=5,
-        metavar="N",
-        help="runs of base, with seeds of their own, that tell how much chance "
+    seed: int = option(0, "of all rows", kind=int)
+    base_runs: int = option(
+        5,
+        "runs of base, with seeds of their own, that tell how much chance "
         "does: a row must differ from their mean by 15.6 of their standard "
-        "deviations if there are 2, by 3.0 if there are 5 (default: "
-        "%(default)s)",
+        "deviations if there are 2, by 3.0 if there are 5",
+        kind=positive(int),
+        metavar="N",
     )
-    parser.add_argument(
-        "--rows",
+    rows: list[str] | None = option(
+        None,
+        f"some of {', '.join(ROWS)}; base comes always (default: all)",
         nargs="+",
         choices=ROWS,
         metavar="ROW",
-        default=ROWS,
-        help=f"some of {', '.join(ROWS)}; base comes always (default: all)",
     )
 
 
-def order(rows: list[str], base_runs: int) -> dict[str, tuple[str, int]]:
-    """Returns the preset and the seed's offset of each run, base first.
-
-    The longest, big, is the last.
-    """
-    runs = {
-        name: ("base", offset)
-        for offset, name in enumerate(results.base_names(base_runs))
-    }
-    others = [name for name in rows if name not in ("base", "big")]
-    runs.update((name, (name, 0)) for name in others)
-    if "big" in rows:
-        runs["big"] = ("big", 0)
-    return runs
-
-
-def scale_row(row: str, scale: float, layer_scale: float, steps: int) -> Preset:
-    """Returns a row of the table with smaller numbers.
-
-    Args:
-        row: Its name among the presets.
-        scale: Float that divides the widths; none falls below 1.
-        layer_scale: Float that divides the layers; one is left at least.
-        steps: Int, updates of the base model.
-    """
-    preset = PRESETS[row]
-    changes = {
-        name: shrink(getattr(preset.architecture, name), scale)
-        for name in WIDTHS
-    }
-    return preset.replace(
-        **changes,
-        num_layers=shrink(preset.architecture.num_layers, layer_scale),
-        steps=results.steps_of(row, steps),
+def parse_options(
+    argv: list[str] | None = None,
+) -> tuple[TableOptions, list[str]]:
+    """Returns the options of the table, and what is left for its trainings."""
+    parser = argparse.ArgumentParser(
+        prog="python -m paper.table3",
+        description=__doc__,
+        epilog="All other options are those of python -m train, and the same "
+        "for all rows: the corpus, --batch-tokens, --warmup-steps, ...",
+        allow_abbrev=False,
     )
-
-
-def shrink(size: int, scale: float) -> int:
-    return max(1, int(size / scale + 0.5))
-
-
-def broken_ratios(name: str, scaled: Preset, scaled_base: Preset) -> list[str]:
-    """Tells which changed cells of a row have lost their ratio to base."""
-    row, base = PRESETS[name], PRESETS["base"]
-    lines = []
-    for field in SIZES:
-        here, paper = (
-            fractions.Fraction(a.numbers()[field], b.numbers()[field])
-            for a, b in ((scaled, scaled_base), (row, base))
-        )
-        if here != paper:
-            lines.append(
-                f"row {name}: {results.SYMBOLS[field]} is "
-                f"{scaled.numbers()[field]} where base has "
-                f"{scaled_base.numbers()[field]}, {here} of it and not {paper} "
-                "as in the paper"
-            )
-    return lines
+    add_options(parser, TableOptions)
+    args, rest = parser.parse_known_args(argv)
+    return read_options(args, TableOptions), rest
 
 
 def make_command(
-    args: argparse.Namespace, name: str, seed: int, scaled: Preset, rest: list
+    options: TableOptions, name: str, seed: int, scaled: Preset, rest: list
 ) -> list[str]:
     """Returns the arguments with which `python -m train` trains a row."""
-    own = {
+    of_the_row = {
         "preset": name,
         **{size: scaled.numbers()[size] for size in SIZES},
-        "steps": scaled.steps,
+        "steps": scaled.recipe.steps,
         "seed": seed,
         "average": 1,  # The paper averaged no checkpoints for this table.
     }
     given = [
-        text for key, value in own.items() for text in (option(key), value)
+        text for key, value in of_the_row.items() for text in (flag(key), value)
     ]
-    cache = ["--cache-dir", args.run_dir / "encoded"]
+    cache = ["--cache-dir", options.run_dir / "encoded"]
     return [str(text) for text in (*cache, *rest, *given)]
 
 
 def check_rest(run_dir: pathlib.Path, rest: list[str]) -> None:
     """Refuses options of `python -m train` that the rows set themselves."""
     where = ["--run-dir", str(run_dir)]
-    given, default = parse_arguments([*where, *rest]), parse_arguments(where)
-    refused = [
-        option(name)
-        for name in FIXED
-        if getattr(given, name) != getattr(default, name)
-    ]
-    if given.run_dir != default.run_dir:
+    given, default = (
+        values_of(train_options.parse_options(argv))
+        for argv in ([*where, *rest], where)
+    )
+    refused = [flag(name) for name in FIXED if given[name] != default[name]]
+    if given["run_dir"] != default["run_dir"]:
         refused.append("--run-dir a second time")
     if refused:
         raise UserError(
-            f"the rows of Table 3 set {', '.join(map(option, FIXED))} "
+            f"the rows of Table 3 set {', '.join(map(flag, FIXED))} "
             f"themselves. Received: {', '.join(refused)}"
         )
 
 
 def plan_rows(
-    args: argparse.Namespace, rest: list[str]
+    options: TableOptions, rest: list[str]
 ) -> dict[str, tuple[list[str], Preset]]:
     """Returns the command line and the preset of each run."""
-    check_rest(args.run_dir, rest)
-    layer_scale = args.layer_scale or args.scale
-    scales = args.scale, layer_scale, args.steps
+    layer_scale = options.layer_scale or options.scale
+    scales = options.scale, layer_scale, options.steps
     base = scale_row("base", *scales)
     plan = {}
-    for name, (row, offset) in order(args.rows, args.base_runs).items():
+    runs = order(options.rows or ROWS, options.base_runs)
+    for name, (row, offset) in runs.items():
         scaled = scale_row(row, *scales)
         for line in broken_ratios(row, scaled, base):
             print(line)
-        command = make_command(args, row, args.seed + offset, scaled, rest)
-        run_dir = ["--run-dir", str(args.run_dir / name)]
+        seed = options.seed + offset
+        command = make_command(options, row, seed, scaled, rest)
+        run_dir = ["--run-dir", str(options.run_dir / name)]
         plan[name] = ([*command, *run_dir], scaled)
     return plan
 
@@ -232,16 +181,16 @@ def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
     Raises:
         UserError: If its folder holds a run of other arguments.
     """
-    args = parse_arguments(command)
-    preset = resolve(args, None)
-    description = run_folder.describe(args, preset, *corpora)
-    run_folder.find(args.run_dir, description)
-    return results.translated_step(args.run_dir) == preset.recipe.steps
+    row, preset = resolve(train_options.parse_options(command), None)
+    run_dir = row.run.run_dir
+    description = run_folder.describe(row.arguments(), preset, *corpora)
+    run_folder.find(run_dir, description, train_options.NOT_COMPARED)
+    return results.translated_step(run_dir) == preset.recipe.steps
 
 
 def translate_row(run_dir: pathlib.Path, corpus: Corpus, step: int) -> None:
     """Translates the validation set, as Section 6.1 does, into a file."""
-    pairs = Pairs(*(list(side) for side in zip(*corpus, strict=True)))
+    pairs = read_all(corpus)
     model = keras.saving.load_model(run_dir / "model.keras", compile=False)
     proto = (run_dir / "tokenizer.model").read_bytes()
     search = ValidationBleu(pairs, proto, run_dir / "logs")
@@ -253,7 +202,7 @@ def translate_row(run_dir: pathlib.Path, corpus: Corpus, step: int) -> None:
     }
     text = json.dumps(content, ensure_ascii=False, indent=1)
     path = run_dir / results.TRANSLATIONS
-    run_folder.write_atomically(path, text.encode())
+    write_atomically(path, text.encode())
 
 
 def train_row(command: list[str], corpus: Corpus, preset: Preset) -> bool:
@@ -264,43 +213,41 @@ def train_row(command: list[str], corpus: Corpus, preset: Preset) -> bool:
         if exit_.code != 2:  # A signal: the command ends.
             raise
         return False
-    translate_row(parse_arguments(command).run_dir, corpus, preset.recipe.steps)
+    run_dir = train_options.parse_options(command).run.run_dir
+    translate_row(run_dir, corpus, preset.recipe.steps)
     # Nothing of this model is needed by the next.
     keras.backend.clear_session()
     gc.collect()
     return True
 
 
-def train_rows(args: argparse.Namespace, rest: list[str]) -> None:
+def train_rows(options: TableOptions, rest: list[str]) -> None:
     """Trains the rows that are missing, and writes the table after each.
 
     Raises:
         UserError: If an option is wrong, if the folder holds other rows, or,
             when all others are done, if a row could not be trained.
     """
-    plan = plan_rows(args, rest)
+    plan = plan_rows(options, rest)
     commands = [command for command, _ in plan.values()]
-    first = parse_arguments(commands[0])
-    resolve(first, None)
-    corpora = sources.load_corpus(first)
+    first, _ = resolve(train_options.parse_options(commands[0]), None)
+    corpora = load_corpus(first.corpus, first.cache)
     done = [is_done(command, corpora) for command in commands]
     failed = []
-    for number, (name, there) in enumerate(zip(plan, done, strict=True), 1):
+    for number, (name, is_there) in enumerate(zip(plan, done, strict=True), 1):
         command, preset = plan[name]
-        print(
-            f"row {number} of {len(plan)}, {name}: "
-            + ("there" if there else "python -m train " + " ".join(command))
-        )
-        if there:
+        what = "there" if is_there else f"python -m train {' '.join(command)}"
+        print(f"row {number} of {len(plan)}, {name}: {what}")
+        if is_there:
             continue
         if train_row(command, corpora[1], preset):
-            report.write(args.run_dir, show=False)
+            report.write(options.run_dir, show=False)
         else:
             failed.append(name)
             if name == "base":
                 break  # There is nothing to compare the others with.
     else:
-        report.write(args.run_dir)
+        report.write(options.run_dir)
     if failed:
         raise UserError(
             "these rows could not be trained, for the reasons above, and are "
@@ -308,14 +255,27 @@ def train_rows(args: argparse.Namespace, rest: list[str]) -> None:
         )
 
 
-def run(args: argparse.Namespace, rest: list[str]) -> None:
-    if args.report:
+def run(options: TableOptions, rest: list[str]) -> None:
+    if options.report:
         if rest:
             raise UserError(f"--report trains nothing. Received: {rest[0]}")
-        report.write(args.run_dir)
+        report.write(options.run_dir)
         return
     with (
         signals.handled_by(signals.exit_now),
-        run_folder.locked(args.run_dir),
+        run_folder.locked(options.run_dir),
     ):
-        train_rows(args, rest)
+        train_rows(options, rest)
+
+
+def main(argv: list[str] | None = None) -> None:
+    options, rest = parse_options(argv)
+    with exit_on_user_error():
+        check_rest(options.run_dir, rest)
+        run(options, rest)
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)  # Someone follows a log.
+    with signals.exit_at_once():
+        main()

@@ -10,7 +10,7 @@ import numpy as np
 from paper.table3 import findings
 from paper.table3 import picture
 from paper.table3 import results
-from train.run import run_folder
+from train.data.files import write_atomically
 
 NOTES = """\
 PPL: per piece of the vocabulary, the end symbol counted, unsmoothed. BLEU: the
@@ -22,7 +22,7 @@ those of the updates alone, beside whatever else the machine did.
 """
 
 
-def make_report(rows: dict[str, dict]) -> dict:
+def make_table(rows: dict[str, dict]) -> dict:
     """Returns the table and the findings, as JSON.
 
     Args:
@@ -205,7 +205,7 @@ def format_table(report: dict) -> str:
             f"Chance: {report['runs_of_base']} runs of base differ in their "
             "seed alone. One more would lie within "
             f"{margins['bleu']:.2f} BLEU and {percent:.1f} % of perplexity of "
-            "their mean, 19 times out of 20 (train/findings.py).",
+            "their mean, 19 times out of 20 (paper/table3/findings.py).",
             "",
         ]
     lines += [
@@ -262,7 +262,7 @@ def write(run_dir: pathlib.Path, show: bool = True) -> None:
     Raises:
         UserError: If base is not there.
     """
-    report = make_report(results.read_rows(run_dir))
+    report = make_table(results.read_rows(run_dir))
     text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     markdown = format_table(report)
     for suffix, content in (
@@ -270,7 +270,7 @@ def write(run_dir: pathlib.Path, show: bool = True) -> None:
         ("md", markdown.encode()),
         ("png", picture.draw(report)),
     ):
-        run_folder.write_atomically(run_dir / f"table3.{suffix}", content)
+        write_atomically(run_dir / f"table3.{suffix}", content)
     if show:
         print(markdown)
         print(f"written to {run_dir / 'table3.md'}, .json and .png")

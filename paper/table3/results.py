@@ -158,11 +158,11 @@ def read_rows(run_dir: pathlib.Path) -> dict[str, dict]:
             f"are compared with it. Received: {run_dir}"
         )
     # Where base has been trained further, the others are still to be.
-    base_steps = rows["base"]["preset"].steps
+    base_steps = rows["base"]["preset"].recipe.steps
     rows = {
         name: row
         for name, row in rows.items()
-        if row["preset"].steps == steps_of(name, base_steps)
+        if row["preset"].recipe.steps == steps_of(name, base_steps)
     }
     for name, row in rows.items():
         if row["references"] != rows["base"]["references"]:

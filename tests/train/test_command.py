@@ -14,11 +14,14 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from keras_transformer import Preset
 from keras_transformer import SubwordTokenizer
 from tests.helpers.small_runs import TINY
 from tests.helpers.small_runs import refused as refusal
 from train.data.corpus import demo_pairs
+from train.options import NOT_COMPARED
+from train.options import parse_options
+from train.resolve import load_corpus
+from train.resolve import resolve
 from train.run import run_folder
 from train.run.best import best_steps
 from train.run.fine_tuning import load_finished
@@ -90,10 +93,15 @@ def test_a_run_that_has_ended_goes_on_with_more_steps(
 
 def describe(options):
     """What `arguments.json` would say of a run with these options."""
-    args = train_command.parse_arguments([str(option) for option in options])
-    preset = train_command.resolve(args, None)
-    pairs = train_command.sources.load_corpus(args)
-    return run_folder.describe(args, preset, *pairs)
+    given = parse_options([str(option) for option in options])
+    resolved, preset = resolve(given, None)
+    pairs = load_corpus(resolved.corpus, resolved.cache)
+    return run_folder.describe(resolved.arguments(), preset, *pairs)
+
+
+def find(run_dir, options):
+    """What `run_folder.find` says of a run with these options."""
+    return run_folder.find(run_dir, describe(options), NOT_COMPARED)
 
 
 def test_a_mistake_in_the_number_of_steps_can_be_mended(
@@ -108,15 +116,15 @@ def test_a_mistake_in_the_number_of_steps_can_be_mended(
     (run_dir / "arguments.json").write_text(json.dumps(there))
 
     for steps in (300, 4_000, 90_000):
-        run_folder.find(run_dir, describe([*options, "--steps", steps]))
+        find(run_dir, [*options, "--steps", steps])
     with pytest.raises(UserError, match="steps: 40000 there, 299 here"):
-        run_folder.find(run_dir, describe([*options, "--steps", 299]))
+        find(run_dir, [*options, "--steps", 299])
     # Left out, it does not ask for the 8,000 of the preset.
     there["preset"]["steps"] = 500
     (run_dir / "arguments.json").write_text(json.dumps(there))
-    left_out = describe(o for o in options if not str(o).startswith("--steps"))
+    left_out = [o for o in options if not str(o).startswith("--steps")]
     with pytest.raises(UserError, match="steps: 500 there, 8000 here"):
-        run_folder.find(run_dir, left_out)
+        find(run_dir, left_out)
 
 
 @pytest.mark.parametrize(
@@ -153,9 +161,7 @@ def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
         )
     options = ["--run-dir", finished, *moved, *TINY]
 
-    found = run_folder.find(
-        finished, describe([*options, "--max-tokens-per-replica", "512"])
-    )
+    found = find(finished, [*options, "--max-tokens-per-replica", "512"])
 
     assert found["round_steps"] == 2
 
@@ -305,15 +311,19 @@ def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
     path = finished / "arguments.json"
     options = ["--run-dir", str(tmp_path), "--from-arguments", str(path)]
 
-    args = train_command.parse_arguments([*options, "--seed", "7"])
-    assert (args.seed, args.batch_tokens, args.hidden_dim) == (7, 64, 8)
-    assert args.train_source.name == "train-source"
-    assert args.run_dir == tmp_path
-    args = train_command.parse_arguments([*options, "--dataset", "demo"])
-    assert (args.dataset, args.train_source, args.seed) == ("demo", None, 0)
-    args = train_command.parse_arguments([*options, "--mixture", "m.json"])
-    assert (args.mixture.name, args.train_source) == ("m.json", None)
-    assert args.validation_source.name == "validation-source"
+    given = parse_options([*options, "--seed", "7"])
+    training = given.training
+    assert (training.seed, training.batch_tokens) == (7, 64)
+    assert given.numbers.hidden_dim == 8
+    assert given.corpus.train_source.name == "train-source"
+    assert given.run.run_dir == tmp_path
+    given = parse_options([*options, "--dataset", "demo"])
+    corpus = given.corpus
+    assert (corpus.dataset, corpus.train_source) == ("demo", None)
+    assert given.training.seed == 0
+    corpus = parse_options([*options, "--mixture", "m.json"]).corpus
+    assert (corpus.mixture.name, corpus.train_source) == ("m.json", None)
+    assert corpus.validation_source.name == "validation-source"
 
 
 def test_what_differs_from_the_arguments_of_a_run_is_told(
@@ -371,12 +381,9 @@ def test_a_run_starts_from_the_model_of_another(
     description = json.loads(path.read_text())
     assert description["preset"]["hidden_dim"] == 8
     assert description["init"]["tokenizer"] == hashlib.sha256(proto).hexdigest()
-    args = train_command.parse_arguments(
-        ["--run-dir", "x", "--from-arguments", str(path)]
-    )
-    assert train_command.resolve(args, load_finished(args.init_from)) == (
-        read_preset(description)
-    )
+    given = parse_options(["--run-dir", "x", "--from-arguments", str(path)])
+    _, preset = resolve(given, load_finished(given.run.init_from))
+    assert preset == read_preset(description)
 
     new.embedding.embeddings.assign(2 * new.embedding.embeddings)
     new.save(start / "model.keras")
@@ -425,19 +432,6 @@ def test_a_run_that_has_not_ended_is_no_start(finished, tmp_path):
 
     with pytest.raises(UserError, match="which has no model.keras"):
         load_finished(tmp_path)
-
-
-def test_a_run_that_goes_on_keeps_its_rounds(finished):
-    there = json.loads((finished / "arguments.json").read_text())
-    assert there["round_steps"] == 2
-    args = train_command.parse_arguments(["--run-dir=x", "--dataset=demo"])
-
-    rounds = [
-        train_command.choose_round_steps(args, Preset("", steps=steps), found)
-        for steps, found in ((100, None), (8_000, None), (8_000, there))
-    ]
-
-    assert rounds == [100, 200, 2]
 
 
 def test_too_little_memory_ends_in_one_line(

@@ -139,12 +139,10 @@ def test_a_signal_saves_within_an_update_and_says_how_to_go_on(
 def test_a_signal_before_the_training_ends_it_with_its_code(
     corpus, tmp_path, capsys, monkeypatch
 ):
-    from train.data import encoded_corpus
-
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(encoded_corpus, "cached_vocabulary", interrupted)
+    monkeypatch.setattr(train_command, "cached_vocabulary", interrupted)
     with pytest.raises(SystemExit) as exit_:
         train_command.main([*corpus, *OPTIONS, "--run-dir", str(tmp_path)])
 

@@ -144,14 +144,14 @@ class BatchPlan:
         random = np.random.default_rng((self._seed, epoch))
         pairs, left = [], np.zeros(0, np.int32)
         for bucket, (rows, *_) in enumerate(self.shapes):
-            own = np.flatnonzero(self._bucket == bucket).astype(np.int32)
+            indices = np.flatnonzero(self._bucket == bucket).astype(np.int32)
             if self._pairs.repeats is not None:
-                own = np.repeat(own, self._pairs.repeats[own])
-            random.shuffle(own)
-            own = np.concatenate([left, own])
-            whole = len(own) // rows * rows
-            pairs.append(own[:whole])
-            left = own[whole:]
+                indices = np.repeat(indices, self._pairs.repeats[indices])
+            random.shuffle(indices)
+            indices = np.concatenate([left, indices])
+            whole = len(indices) // rows * rows
+            pairs.append(indices[:whole])
+            left = indices[whole:]
         rows = np.repeat([rows for rows, *_ in self.shapes], self.num_batches)
         return Order(
             np.concatenate([*pairs, left]),
@@ -281,11 +281,14 @@ def make_dataset(
 
     def for_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         replicas = context.num_replicas_in_sync
-        here = replicas // context.num_input_pipelines
-        offset = context.input_pipeline_id * here
+        local_replicas = replicas // context.num_input_pipelines
+        offset = context.input_pipeline_id * local_replicas
 
         def read(i):
-            j, replica = int(i) // here, offset + int(i) % here
+            j, replica = (
+                int(i) // local_replicas,
+                offset + int(i) % local_replicas,
+            )
             parts = [
                 plan.batch(j, replica + k * replicas, replicas * micro_batches)
                 for k in range(micro_batches)
@@ -299,8 +302,8 @@ def make_dataset(
                 value.set_shape(shape)
             return dict(zip(names, values, strict=True))
 
-        end = last * here if last < 2**60 else last
-        numbers = tf.data.Dataset.range(first * here, end)
+        end = last * local_replicas if last < 2**60 else last
+        numbers = tf.data.Dataset.range(first * local_replicas, end)
         dataset = numbers.map(load, num_parallel_calls=2, deterministic=True)
         # There is nothing to tune, and an iterator whose tuning thread sleeps
         # takes up to a minute to end.

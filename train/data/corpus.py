@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import json
 import pathlib
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,14 +23,6 @@ from command_line.text_files import read_text
 from train.data.demo.generator import demo_corpus
 
 NEWLINE = 10
-# The options that name files of text, and of trees.
-FILES = (
-    "train_source",
-    "train_target",
-    "validation_source",
-    "validation_target",
-)
-TREES = ("train_trees", "validation_trees")
 
 
 class Corpus(abc.ABC):
@@ -85,6 +78,14 @@ class Pairs(Corpus):
         return digest.hexdigest()
 
 
+def read_all(corpus: Iterable[tuple[str, str]]) -> Pairs:
+    """Returns the corpus of some pairs, or of another corpus, in memory."""
+    return Pairs(*(list(side) for side in zip(*corpus, strict=True)))
+
+
+all_demo_pairs = functools.cache(demo_corpus)  # All splits come at once.
+
+
 def demo_pairs(split: str, seed: int = 0) -> Pairs:
     """Returns a split of the embedded English-Spanish corpus.
 
@@ -92,11 +93,17 @@ def demo_pairs(split: str, seed: int = 0) -> Pairs:
         split: `"train"`, `"validation"`, `"test"` or `"unseen"`.
         seed: Int, seed of the corpus.
     """
-    sources, targets = zip(*all_demo_pairs(seed)[split], strict=True)
-    return Pairs(list(sources), list(targets))
+    return read_all(all_demo_pairs(seed)[split])
 
 
-all_demo_pairs = functools.cache(demo_corpus)  # All splits come at once.
+def write_demo_tests(folder: pathlib.Path) -> None:
+    """Writes the test sets of the embedded corpus, for `export.evaluate`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for split in ("test", "unseen"):
+        pairs = demo_pairs(split)
+        for suffix, lines in (("en", pairs.sources), ("es", pairs.targets)):
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / f"{split}.{suffix}").write_text(text, encoding="utf-8")
 
 
 @dataclasses.dataclass(frozen=True)

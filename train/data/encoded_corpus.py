@@ -21,13 +21,13 @@ import sentencepiece
 from command_line.errors import UserError
 from train.data.corpus import Corpus
 from train.data.encoding import SIDES
-from train.data.encoding import Encoder
+from train.data.encoding import PairEncoder
 from train.data.encoding import write_blocks
+from train.data.files import write_atomically
 from train.data.text_figures import count_duplicates
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 from train.data.vocabulary import learn_vocabulary
-from train.run.run_folder import write_atomically
 
 # Of the files below, and of the text that corpora make of theirs; with another
 # number all is read and encoded anew.
@@ -96,7 +96,7 @@ class Remembered(Corpus):
             count, digest = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             count, digest = len(self._corpus), self._corpus.digest()
-            with locked(path):
+            with one_at_a_time(path):
                 write_atomically(path, json.dumps([count, digest]).encode())
         return count, digest
 
@@ -116,7 +116,7 @@ def cached_vocabulary(
     if not path.exists():
         print(f"learning a vocabulary of {vocabulary_size:,} pieces")
         proto = learn_vocabulary(corpus, vocabulary_size)
-        with locked(path):
+        with one_at_a_time(path):
             write_atomically(path, proto)
     return path.read_bytes()
 
@@ -142,7 +142,7 @@ def encode_corpus(
     folder = cache / make_key(FORMAT, corpus.digest(), tokenizer, max_length)
     encoded = open_encoded(folder)
     if encoded is None:
-        with locked(folder):
+        with one_at_a_time(folder):
             encoded = open_encoded(folder)
             if encoded is None:
                 encode_into(folder, corpus, model_proto, max_length)
@@ -155,7 +155,7 @@ def make_key(*parts: str | int) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: pathlib.Path) -> Iterator[None]:
+def one_at_a_time(path: pathlib.Path) -> Iterator[None]:
     """Lets one process at a time in; the lock dies with its process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as file:
@@ -204,7 +204,7 @@ def encode_into(
     shutil.rmtree(part, ignore_errors=True)  # A killed run may have left it.
     part.mkdir()
     try:
-        encoder = Encoder(model_proto, max_length, len(corpus))
+        encoder = PairEncoder(model_proto, max_length, len(corpus))
         figures, files = write_blocks(part, corpus, encoder)
         if not figures.counts["kept"]:
             raise UserError(

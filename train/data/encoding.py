@@ -27,7 +27,7 @@ SIDES = ("source", "target")
 
 
 def write_blocks(
-    folder: pathlib.Path, corpus: Corpus, encoder: "Encoder"
+    folder: pathlib.Path, corpus: Corpus, encoder: "PairEncoder"
 ) -> tuple[TextFigures, dict]:
     """Encodes block by block, on all cores, and writes them in order.
 
@@ -94,7 +94,7 @@ class Block:
     figures: TextFigures
 
 
-class Encoder:
+class PairEncoder:
     """Turns pairs into a `Block`; may be called from several threads.
 
     Args:
@@ -164,7 +164,7 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
     return np.dtype("<u2" if vocabulary_size <= 1 << 16 else "<u4")
 
 
-def encode_blocks(encoder: Encoder, corpus: Corpus) -> Iterator[Block]:
+def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[Block]:
     """Yields the blocks of a corpus in order, some of them ahead of time."""
     rows = (
         (number, source, target, repeats)

@@ -1,13 +1,10 @@
 """Where a corpus comes from: its name on the command line, or a mixture."""
 
-import argparse
 import fractions
 import json
 import pathlib
 
 from command_line.errors import UserError
-from train.data.corpus import FILES
-from train.data.corpus import TREES
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Mixture
@@ -16,153 +13,10 @@ from train.data.encoded_corpus import Remembered
 from train.data.encoding import SIDES
 from train.data.tfds_pairs import TfdsPairs
 from train.data.tfds_pairs import find_builder
-from train.data.tree_pairs import TreePairs
 
 FILE_KEYS = {"source", "target"}
-TRANSLATION, PARSING = "translation", "parsing"
 DEMO_SPLITS = ("train", "validation", "test", "unseen")
-OF_SETS = ("source_language", "train_split", "validation_split")
 DATASET_KEYS = {"dataset", "split", "source_language"}
-
-
-def add_arguments(group) -> None:
-    """Adds the options that name the corpus."""
-    path = {"type": pathlib.Path, "metavar": "FILE"}
-    group.add_argument(
-        "--task",
-        choices=[TRANSLATION, PARSING],
-        help="sentences to sentences, or to their trees (Section 6.3; default: "
-        f"{TRANSLATION})",
-    )
-    for name in TREES:
-        group.add_argument(
-            option(name),
-            **path,
-            help=f"with --task {PARSING}: bracketed trees, UTF-8, may be gzip",
-        )
-    group.add_argument(
-        "--dataset",
-        metavar="NAME",
-        help="demo, the embedded English-Spanish one, or a translation set of "
-        "TensorFlow Datasets: tfds:wmt14_translate/de-en",
-    )
-    for name in FILES:
-        group.add_argument(
-            option(name), **path, help="UTF-8, one sentence a line, may be gzip"
-        )
-    group.add_argument(
-        "--mixture",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="JSON list of training sources and their weights; the validation "
-        "set comes from --dataset or the validation files",
-    )
-    group.add_argument(
-        "--source-language",
-        metavar="LANGUAGE",
-        help="of a tfds: set (default: the first that it names)",
-    )
-    for split in ("train", "validation"):
-        group.add_argument(
-            f"--{split}-split",
-            metavar="SPLIT",
-            help=f"of a tfds: set, or a part such as train[99%%:] (default: "
-            f"{split})",
-        )
-    group.add_argument(
-        "--data-dir",
-        type=pathlib.Path,
-        help="folder of TensorFlow Datasets (default: the package's)",
-    )
-
-
-def option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def check_arguments(args: argparse.Namespace) -> None:
-    """Refuses a corpus that is named twice, or not whole."""
-    if args.task == TRANSLATION:
-        args.task = None  # As in runs that are older than the option.
-    trees = [option(name) for name in TREES if getattr(args, name)]
-    if args.task == PARSING:
-        check_parsing(args, trees)
-        return
-    if trees:
-        raise UserError(
-            f"{trees[0]} needs --task {PARSING}. Received: {trees[0]} alone"
-        )
-    files = FILES[2:] if args.mixture else FILES
-    given = [option(name) for name in FILES if getattr(args, name)]
-    wanted = [option(name) for name in files]
-    if args.dataset is None and given != wanted:
-        raise UserError(
-            f"the corpus must be --dataset NAME, or all of {', '.join(wanted)}"
-            f"{' with --mixture' if args.mixture else ''}. "
-            f"Received: {', '.join(given) or 'neither'}"
-        )
-    if args.dataset and given:
-        raise UserError(
-            "the corpus must be --dataset or files, not both. "
-            f"Received: --dataset {args.dataset} and {', '.join(given)}"
-        )
-    given = [option(name) for name in OF_SETS if getattr(args, name)]
-    if given and not args.dataset and not args.mixture:
-        raise UserError(
-            f"{', '.join(map(option, OF_SETS))} are of --dataset. "
-            f"Received: {', '.join(given)} and files"
-        )
-    if args.train_split and args.mixture:
-        raise UserError(
-            'a source of --mixture must name its own "split". '
-            f"Received: --train-split {args.train_split}"
-        )
-    if args.validation_split and not args.dataset:
-        raise UserError(
-            "--validation-split must come with --dataset. "
-            f"Received: --validation-split {args.validation_split} and files"
-        )
-
-
-def check_parsing(args: argparse.Namespace, trees: list[str]) -> None:
-    """Refuses what does not go with `--task parsing`."""
-    wanted = [option(name) for name in TREES]
-    others = ("dataset", *FILES, "mixture", *OF_SETS, "validate_bleu")
-    given = [option(name) for name in others if getattr(args, name)]
-    if given or trees != wanted:
-        raise UserError(
-            f"--task {PARSING} must come with {' and '.join(wanted)}, and "
-            "without other corpora and --validate-bleu. "
-            f"Received: {', '.join(trees + given) or 'none of them'}"
-        )
-
-
-def load_corpus(args: argparse.Namespace) -> tuple[Corpus, Corpus]:
-    """Returns the training and the validation pairs."""
-    cache = args.cache_dir or args.run_dir / "encoded"
-    if args.task == PARSING:
-        paths = [getattr(args, name) for name in TREES]
-        return tuple(
-            Remembered(TreePairs(path), [path], cache) for path in paths
-        )
-    training = (
-        read_mixture(args.mixture, cache, args.source_language, args.data_dir)
-        if args.mixture
-        else open_split(args, "train", cache)
-    )
-    return training, open_split(args, "validation", cache)
-
-
-def open_split(
-    args: argparse.Namespace, split: str, cache: pathlib.Path
-) -> Corpus:
-    if args.dataset is None:
-        files = [getattr(args, f"{split}_{side}") for side in SIDES]
-        return Remembered(FilePairs(*files), files, cache)
-    part = getattr(args, f"{split}_split") or split
-    return open_dataset(
-        args.dataset, part, cache, args.source_language, args.data_dir
-    )
 
 
 def open_dataset(

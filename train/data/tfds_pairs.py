@@ -154,11 +154,11 @@ def explain_download(builder) -> str:
     """Says what to download where: the data of one set."""
     folder = pathlib.Path(builder.data_dir)
     name = "/".join(builder.info.full_name.split("/")[:-1])
-    there = folder.parents[name.count("/") + 1]
+    root = folder.parents[name.count("/") + 1]
     return (
         f"the data of tfds:{name} is not in {folder}. Where there is a network "
         'run once: python -c "import tensorflow_datasets as tfds; '
-        f"tfds.builder('{name}', data_dir='{there}').download_and_prepare()\""
+        f"tfds.builder('{name}', data_dir='{root}').download_and_prepare()\""
         "; a copy of that folder elsewhere is named by --data-dir"
     )
 

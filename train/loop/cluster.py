@@ -5,12 +5,13 @@ it. The chief alone reads and writes the run folder; it hands its state to the
 others when the training starts.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -126,14 +127,14 @@ def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
     Raises:
         UserError: On every worker, if some worker's differ.
     """
-    own = np.array(
+    mine = np.array(
         [
             int(hashlib.sha256(repr(value).encode()).hexdigest()[:12], 16)
             for value in what.values()
         ]
     )
-    (chiefs,) = broadcast(strategy, [own])
-    differs = (own != chiefs).astype(np.int64)
+    (chiefs,) = broadcast(strategy, [mine])
+    differs = (mine != chiefs).astype(np.int64)
 
     def count():
         return tf.distribute.get_replica_context().all_reduce("SUM", differs)
@@ -151,11 +152,14 @@ def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
         )
 
 
-def end_with_the_others(work: Callable[[], None]) -> None:
-    """Runs `work`; exits with a line if another worker is lost meanwhile."""
+@contextlib.contextmanager
+def ends_with_the_others() -> Iterator[None]:
+    """Exits with a line if another worker is lost meanwhile."""
     try:
-        work()
+        yield
     except LOST as error:
+        if not is_multi_worker():
+            raise
         print(
             f"error: another worker is gone ({first_line(error)}). Start the "
             "command again on all of them: it goes on from the last checkpoint",

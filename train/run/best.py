@@ -1,5 +1,6 @@
 """The best checkpoints of a run, and when to stop waiting for a better one."""
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -8,13 +9,51 @@ import shutil
 import keras
 import tensorflow as tf
 
+from command_line.options import option
+from command_line.options import positive
+from train.data.files import write_atomically
 from train.loop import cluster
 from train.run.run_folder import saved_steps
-from train.run.run_folder import write_atomically
 from train.run.run_state import RunState
 
+BEAM_SIZE = 4
 # What is compared: a column of `history.csv`, and the sign of better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Quality:
+    """What is watched on the validation set, and what follows from it."""
+
+    validate_bleu: int | None = option(
+        None,
+        "translate the validation set every N rounds and log its BLEU",
+        kind=positive(int),
+        metavar="N",
+    )
+    validation_beam_size: int | None = option(
+        None,
+        f"beams for that; 1 is greedy search (default: {BEAM_SIZE})",
+        kind=positive(int),
+        metavar="K",
+    )
+    keep_best: int | None = option(
+        None,
+        "checkpoints that stay in RUN_DIR/best, beside the last ones",
+        kind=positive(int),
+        metavar="N",
+    )
+    patience: int | None = option(
+        None,
+        "stop after N rounds without a better one",
+        kind=positive(int),
+        metavar="N",
+    )
+    best_by: str | None = option(
+        None,
+        "what is better, on the validation set (default: loss)",
+        choices=list(COLUMNS),
+    )
 
 
 class BestCheckpoints(keras.callbacks.Callback):
@@ -75,12 +114,12 @@ class BestCheckpoints(keras.callbacks.Callback):
         if not self._keep:
             return
         self._best.mkdir(exist_ok=True)
-        there = {**saved_steps(self._last), **saved_steps(self._best)}
-        rounds = [round_ for round_ in self._rounds() if round_[1] in there]
+        kept = {**saved_steps(self._last), **saved_steps(self._best)}
+        rounds = [round_ for round_ in self._rounds() if round_[1] in kept]
         rounds.sort(key=lambda round_: -self._sign * round_[2])
         values = {step: value for _, step, value in rounds[: self._keep]}
         for step in values.keys() - saved_steps(self._best).keys():
-            copy_checkpoint(there[step], self._best)
+            copy_checkpoint(kept[step], self._best)
         entries = [
             {"step": step, self._column: value}
             for step, value in values.items()

@@ -1,10 +1,5 @@
-"""The mean of checkpoints (Section 6.1), as a command too.
+"""The mean of checkpoints (Section 6.1)."""
 
-Averages the weights of some checkpoints of a run: the last ones, the best ones
-(train with --keep-best), or those of given updates.
-"""
-
-import argparse
 import json
 import pathlib
 import zipfile
@@ -14,13 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
 from keras_transformer import Transformer
-from train.options import positive
 from train.run import run_folder
-from train.run.best import best_steps
-from train.run.run_folder import read_history
-from train.run.run_folder import saved_steps
 
 # What TensorFlow raises on a checkpoint that is damaged, or of other shapes.
 UNREADABLE = (tf.errors.OpError, AssertionError, IndexError, ValueError)
@@ -71,7 +61,7 @@ def average_checkpoints(
     return averaged
 
 
-def write_model(
+def save_model(
     path: pathlib.Path,
     model: Transformer,
     checkpoints: Iterable[str | pathlib.Path],
@@ -118,88 +108,28 @@ def model_of(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
     return model, arguments.get("average_decay") is not None
 
 
-def choose(args: argparse.Namespace) -> list[pathlib.Path]:
-    """Returns the prefixes of the checkpoints that are asked for.
+def write_mean(
+    run_dir: pathlib.Path,
+    transformer: Transformer,
+    paths: list[str],
+    moving: bool,
+) -> None:
+    """Writes `model.keras` from the checkpoints, and says what comes next.
 
-    Raises:
-        UserError: If they are not all there; the message lists those that are.
+    Args:
+        run_dir: Folder of the run.
+        transformer: A model of the shape that was trained.
+        paths: Prefixes of the last checkpoints, oldest first.
+        moving: Bool, whether to take the moving averages of the latest.
     """
-    last = saved_steps(args.run_dir / "checkpoints")
-    best = saved_steps(args.run_dir / "best")
-    if args.last:
-        # An interrupted round has one too, nearly the next one's.
-        ends = [int(row["step"]) for row in read_history(args.run_dir)]
-        last = {step: path for step, path in last.items() if step in ends}
-        return pick(sorted(last)[-args.last :], last, "--last", args.last)
-    if args.best:
-        steps = best_steps(args.run_dir)[: args.best]
-        return pick(steps, best, "--best", args.best)
-    there = {**best, **last}
-    if len(set(args.steps)) < len(args.steps) or set(args.steps) - set(there):
-        raise UserError(
-            "--steps must be different ones of "
-            f"{', '.join(map(str, sorted(there))) or 'none, as none is there'}"
-            f". Received: {', '.join(map(str, args.steps))}"
-        )
-    return [there[step] for step in args.steps]
-
-
-def pick(steps: list[int], there: dict, option: str, wanted: int):
-    """Returns the prefixes of `steps`, if they are as many as wanted."""
-    if len(steps) < wanted:
-        raise UserError(
-            f"{option} must be at most {len(there)}, the checkpoints there: "
-            f"{', '.join(map(str, sorted(there))) or 'none'}. "
-            f"Received: {wanted}"
-        )
-    return [there[step] for step in steps]
-
-
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m train.checkpoints", description=__doc__
+    what = "the mean of the weights in"
+    if moving:
+        paths, what = paths[-1:], "the moving average of the weights in"
+    path = run_dir / "model.keras"
+    averaged = average_checkpoints(transformer, paths, moving)
+    save_model(path, averaged, paths, moving)
+    print(
+        f"{path} is {what} {len(paths)} checkpoint{'s'[: len(paths) > 1]}. "
+        f"Next:\n"
+        f"  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR"
     )
-    average = parser.add_subparsers(
-        required=True, metavar="average"
-    ).add_parser(
-        "average", help="write the mean of some checkpoints as a .keras file"
-    )
-    path = {"type": pathlib.Path, "required": True}
-    average.add_argument("--run-dir", **path, help="folder of a run")
-    which = average.add_mutually_exclusive_group(required=True)
-    count = {"type": positive(int), "metavar": "N"}
-    which.add_argument("--last", **count, help="the N latest")
-    which.add_argument("--best", **count, help="the N best that were kept")
-    which.add_argument(
-        "--steps",
-        type=int,
-        nargs="+",
-        metavar="STEP",
-        help="those after these updates",
-    )
-    average.add_argument(
-        "--output", **path, metavar="FILE.keras", help="the file to write"
-    )
-    return parser.parse_args(argv)
-
-
-def run(args: argparse.Namespace) -> None:
-    if args.output.suffix != ".keras":
-        raise UserError(f"--output must end in .keras. Received: {args.output}")
-    model, moving = model_of(args.run_dir)
-    paths = choose(args)
-    averaged = average_checkpoints(model, paths, moving)
-    write_model(args.output, averaged, paths, moving)
-    what = "the moving averages in " if moving else ""
-    names = ", ".join(str(path) for path in paths)
-    print(f"{args.output} is the mean of {what}{names}")
-
-
-def main(argv: list[str] | None = None) -> None:
-    args = parse_arguments(argv)
-    with exit_on_user_error():
-        run(args)
-
-
-if __name__ == "__main__":
-    main()

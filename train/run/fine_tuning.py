@@ -7,9 +7,9 @@ import pathlib
 import keras
 
 from command_line.errors import UserError
+from command_line.options import flag
 from keras_transformer import Preset
 from keras_transformer import Transformer
-from train.data.sources import option
 from train.run import run_folder
 
 SHAPE = (
@@ -67,18 +67,18 @@ class FinishedRun:
             max_length: The same. It is part of the shape where positions are
                 learned.
         """
-        a, b = preset.architecture, self.preset.architecture
-        pairs = {name: (getattr(a, name), getattr(b, name)) for name in SHAPE}
+        numbers, finished = preset.numbers(), self.preset.numbers()
+        pairs = {name: (numbers[name], finished[name]) for name in SHAPE}
         sizes = {"vocabulary_size": vocabulary_size}
-        if self.preset.architecture.positions == "learned":
+        if finished["positions"] == "learned":
             sizes["max_length"] = max_length
         for name, asked in sizes.items():
             if asked is not None:
                 pairs[name] = (asked, self.arguments[name])
         differences = [
-            f"{option(name)} {here}, which is {there} there"
-            for name, (here, there) in pairs.items()
-            if here != there
+            f"{flag(name)} {asked}, which is {known} there"
+            for name, (asked, known) in pairs.items()
+            if asked != known
         ]
         if differences:
             raise UserError(

@@ -1,6 +1,5 @@
 """The folder of a run: what it was started with, whose it is."""
 
-import argparse
 import contextlib
 import csv
 import fcntl
@@ -9,32 +8,25 @@ import json
 import os
 import pathlib
 import socket
+import tempfile
+from collections.abc import Collection
 from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
 
 from command_line.errors import UserError
 from keras_transformer import PRESETS
 from keras_transformer import Preset
-from train.data.corpus import FILES
-from train.data.corpus import TREES
 from train.data.corpus import Corpus
+from train.data.files import write_atomically
+from train.loop import cluster
 
-# Where a run happens changes nothing in it.
-PLACES = ("run_dir", "devices", "cache_dir", "data_dir", "from_arguments")
-# What these hold counts, and the digests tell it.
-DIGESTED = (*FILES, *TREES, "mixture", "init_from")
-# Options that say less than the numbers of the preset, or that may change.
-NOT_COMPARED = (
-    *DIGESTED,
-    "preset",
-    *PRESETS["base"].numbers(),
-    "round_steps",
-    "max_tokens_per_replica",
-)
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 
 
 def describe(
-    args: argparse.Namespace,
+    arguments: dict,
     preset: Preset,
     train_pairs: Corpus,
     validation_pairs: Corpus,
@@ -43,18 +35,14 @@ def describe(
     """Returns what `arguments.json` says of a run.
 
     Args:
-        args: The options.
+        arguments: The options by name, as JSON.
         preset: The preset, with the numbers that were replaced.
         train_pairs: The training corpus.
         validation_pairs: The validation set.
         init: Digests of what the run starts from, if not from chance.
     """
     return {
-        "arguments": {
-            name: str(value) if isinstance(value, pathlib.Path) else value
-            for name, value in vars(args).items()
-            if name not in PLACES
-        },
+        "arguments": arguments,
         "preset": {"description": preset.description, **preset.numbers()},
         "corpus": {
             "train": train_pairs.digest(),
@@ -92,11 +80,18 @@ def read_preset(description: dict) -> Preset:
     return Preset(numbers.pop("description")).replace(**numbers)
 
 
-def find(run_dir: pathlib.Path, description: dict) -> dict | None:
+def find(
+    run_dir: pathlib.Path, description: dict, not_compared: Collection[str]
+) -> dict | None:
     """Returns the description of the run in a folder, or `None` without one.
 
     No update hangs on the number of those that follow: with another `--steps`
     the run goes on for longer, or ends earlier, if it is not beyond that.
+
+    Args:
+        run_dir: The folder.
+        description: That of the run which is asked for.
+        not_compared: Names of arguments that may be others.
 
     Raises:
         UserError: If it holds a run of other arguments, or of text that has
@@ -105,42 +100,45 @@ def find(run_dir: pathlib.Path, description: dict) -> dict | None:
     path = run_dir / "arguments.json"
     if not path.exists():
         return None
-    there = json.loads(path.read_text(encoding="utf-8"))
+    known = json.loads(path.read_text(encoding="utf-8"))
     reached = max(saved_steps(run_dir / "checkpoints"), default=0)
     steps = description["arguments"]["steps"]
     if steps is not None and steps >= reached:
-        there["preset"]["steps"] = steps
+        known["preset"]["steps"] = steps
     parts = ("arguments", "preset", "corpus", "init")
-    found = differences(there, description, parts)
-    round_steps = description["arguments"]["round_steps"]
-    if round_steps not in (None, there["round_steps"]):
-        found.append(
-            f"round_steps: {there['round_steps']} there, {round_steps} here"
-        )
+    found = differences(known, description, parts, not_compared)
+    asked = description["arguments"]["round_steps"]
+    if asked not in (None, known["round_steps"]):
+        found.append(f"round_steps: {known['round_steps']} there, {asked} here")
     if found:
         raise UserError(
             f"{run_dir} holds a run of other arguments; take them, or "
             f"another --run-dir. {'; '.join(found)}"
         )
-    return there
+    return known
 
 
-def differences(there: dict, here: dict, parts: tuple[str, ...]) -> list[str]:
+def differences(
+    known: dict,
+    asked: dict,
+    parts: tuple[str, ...],
+    not_compared: Collection[str],
+) -> list[str]:
     """Tells in which entries of some parts two descriptions differ.
 
     An option that is used nowhere may be missing in one: it may be newer.
     """
     found = []
     for part in parts:
-        known, asked = there.get(part, {}), here[part]
+        before, after = known.get(part, {}), asked[part]
         if part == "preset":
             # A number that is newer than the run has its default there.
-            known = {**PRESETS["base"].numbers(), **known}
-            known["description"] = asked["description"]
-        for name in [*asked, *(known.keys() - asked.keys())]:
-            old, new = known.get(name), asked.get(name)
+            before = {**PRESETS["base"].numbers(), **before}
+            before["description"] = after["description"]
+        for name in [*after, *(before.keys() - after.keys())]:
+            old, new = before.get(name), after.get(name)
             used = any(x is not None and x is not False for x in (old, new))
-            compared = part != "arguments" or name not in NOT_COMPARED
+            compared = part != "arguments" or name not in not_compared
             if old != new and used and compared:
                 found.append(f"{name}: {old} there, {new} here")
     return found
@@ -168,11 +166,47 @@ def claim(run_dir: pathlib.Path, description: dict) -> None:
     write_atomically(run_dir / "arguments.json", text.encode())
 
 
-def write_atomically(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file beside `path` and renames it: whole, or not at all."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes(content)
-    beside.replace(path)
+def agree(
+    strategy: tf.distribute.Strategy,
+    description: dict,
+    proto: bytes,
+    not_compared: Collection[str],
+) -> None:
+    """Refuses another run than the chief's, and takes its length of rounds.
+
+    Args:
+        strategy: The strategy of all workers.
+        description: That of this worker's run; it gets the chief's
+            `"round_steps"`.
+        proto: Serialized SentencePiece model.
+        not_compared: Names of arguments that may be others.
+    """
+    arguments = description["arguments"]
+    what = {
+        **{n: v for n, v in arguments.items() if n not in not_compared},
+        **description["corpus"],
+        "tokenizer": proto,
+    }
+    cluster.check_equal(strategy, what)
+    # The others know no run that goes on, and would choose anew.
+    (round_steps,) = cluster.broadcast(
+        strategy, [np.array(description["round_steps"])]
+    )
+    description["round_steps"] = int(round_steps)
+
+
+@contextlib.contextmanager
+def locked_or_temporary(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yields the folder to write to: of several workers the chief has it.
+
+    The others write nothing that anyone looks for.
+    """
+    if cluster.is_chief():
+        with locked(run_dir):
+            yield run_dir
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            yield pathlib.Path(folder)
 
 
 @contextlib.contextmanager

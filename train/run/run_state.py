@@ -12,10 +12,10 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.errors import first_line
+from train.data.files import write_atomically
 from train.loop import cluster
 from train.run.run_folder import read_history
 from train.run.run_folder import saved_steps
-from train.run.run_folder import write_atomically
 
 MOST_SKIPPED = 10
 # What TensorFlow raises on a file that is cut short, changed or missing.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import keras
 import matplotlib
 import numpy as np
+import sentencepiece
 import tensorflow as tf
 from keras import ops
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -15,6 +16,8 @@ from matplotlib.figure import Figure
 from keras_transformer import Transformer
 from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import padding_mask
+from train.data.vocabulary import EncodedPairs
+from train.loop import cluster
 
 MAX_PIECES = 40
 INCHES_A_PIECE = 0.15
@@ -63,6 +66,27 @@ class AttentionPictures(keras.callbacks.Callback):
         self._writer.close()
 
 
+def picture_first_pair(
+    pairs: EncodedPairs, proto: bytes, run_dir: pathlib.Path
+) -> AttentionPictures | None:
+    """Makes what draws the first pair; of several workers the chief does.
+
+    Args:
+        pairs: The validation set.
+        proto: Serialized SentencePiece model.
+        run_dir: Folder of the run.
+    """
+    if not cluster.is_chief():
+        return None
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    source, target = (
+        ids.flat[: ids.offsets[1]].tolist()
+        for ids in (pairs.sources, pairs.targets)
+    )
+    folder = run_dir / "logs" / "attention"
+    return AttentionPictures(source, target, processor.id_to_piece, folder)
+
+
 def draw_attention(
     transformer: Transformer,
     source: list[int],
@@ -97,11 +121,11 @@ def draw_attention(
         return_attention_scores=True,
         training=False,
     )
-    own, to_memory = zip(*decoder_scores, strict=True)
+    to_target, to_memory = zip(*decoder_scores, strict=True)
     source, target, given = pieces(source), pieces(target), pieces(given)
     return {
         "encoder": draw_maps(encoder_scores, source, source),
-        "decoder": draw_maps(own, target, given),
+        "decoder": draw_maps(to_target, target, given),
         "encoder_decoder": draw_maps(to_memory, target, source),
     }
 

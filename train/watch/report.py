@@ -10,39 +10,41 @@ from matplotlib.figure import Figure
 from keras_transformer import Preset
 from train.data.batches import BatchPlan
 from train.data.encoded_corpus import Encoded
+from train.data.encoding import SIDES
+from train.data.files import write_atomically
 from train.data.text_figures import count_overlap
-from train.run.run_folder import write_atomically
+from train.loop.settings import FitSettings
 from train.watch.costs import count_flops
 from train.watch.costs import count_parameters
 from train.watch.costs import estimate_memory
 
-SIDES = ("source", "target")
 BINS = 12
 BAR = 24
 
 
-def make_report(
+def describe_training(
     training: Encoded,
     validation: Encoded,
-    plan: BatchPlan,
     preset: Preset,
     vocabulary_size: int,
     max_length: int,
-    precision: str = "float32",
-    num_parts: int = 1,
+    settings: FitSettings,
+    num_replicas: int = 1,
 ) -> dict:
     """Returns all that is known before the first update, as JSON.
 
     Args:
         training: The training corpus.
         validation: The validation set.
-        plan: The batches of training.
         preset: Sizes of the model, and number of updates.
         vocabulary_size: Int, pieces of the tokenizer.
         max_length: Int, longest side of a pair.
-        precision: `"float32"`, `"bfloat16"` or `"float16"`.
-        num_parts: Int, devices times micro-batches, which share a batch.
+        settings: How the model is fitted.
+        num_replicas: Int, devices.
     """
+    plan = BatchPlan(training.pairs, settings.batch_tokens, settings.seed)
+    # Devices and micro-batches share a batch.
+    num_parts = num_replicas * settings.micro_batches(plan, num_replicas)
     flops = count_flops(preset.architecture, vocabulary_size, plan)
     return {
         "training": training.figures,
@@ -70,7 +72,7 @@ def make_report(
                 vocabulary_size,
                 max_length,
                 plan,
-                precision,
+                settings.precision,
                 num_parts,
             ),
         },

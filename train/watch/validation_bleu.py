@@ -14,8 +14,11 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
+from train.data.corpus import Corpus
 from train.data.corpus import Pairs
+from train.data.corpus import read_all
 from train.data.vocabulary import Ids
+from train.run.best import Quality
 
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
@@ -114,6 +117,28 @@ class ValidationBleu(keras.callbacks.Callback):
             search=graph_beam_search,
         )
         return self._tokenizer.detokenize(best.ids[:, 0])
+
+
+def make_validation_bleu(
+    quality: Quality, corpus: Corpus, proto: bytes, run_dir: pathlib.Path
+) -> ValidationBleu | None:
+    """Makes what `--validate-bleu` asks for.
+
+    Args:
+        quality: The options.
+        corpus: The validation set.
+        proto: Serialized SentencePiece model.
+        run_dir: Folder of the run.
+    """
+    if quality.validate_bleu is None:
+        return None
+    return ValidationBleu(
+        read_all(corpus),
+        proto,
+        run_dir / "logs" / "translations",
+        quality.validate_bleu,
+        quality.validation_beam_size,
+    )
 
 
 def sample_table(pairs: Pairs, translations: list[str]) -> str:

@@ -9,7 +9,7 @@ import sacrebleu
 from keras_transformer import PRESETS
 from paper.table3 import findings
 from paper.table3.report import format_table
-from paper.table3.report import make_report
+from paper.table3.report import make_table
 from paper.table3.results import PAPER
 
 LINES = [
@@ -177,7 +177,7 @@ def by_text(report):
 
 
 def test_the_papers_own_perplexities_give_its_findings():
-    told = by_text(make_report(make_rows()))
+    told = by_text(make_table(make_rows()))
 
     expected = {
         "one head is worse": "holds",
@@ -200,18 +200,18 @@ def test_the_papers_own_perplexities_give_its_findings():
 def test_bleu_needs_the_bootstrap_too():
     rows = make_rows()
     # By BLEU alone one head is 0.9 worse; the sentences do not differ.
-    assert by_text(make_report(rows))["one head is worse", "bleu"]["signs"] == [
+    assert by_text(make_table(rows))["one head is worse", "bleu"]["signs"] == [
         0
     ]
 
     rows["a-h1"]["counts"] = findings.sentence_counts(shorten(2) * 4, LINES * 4)
-    assert by_text(make_report(rows))["one head is worse", "bleu"]["signs"] == [
+    assert by_text(make_table(rows))["one head is worse", "bleu"]["signs"] == [
         1
     ]
 
 
 def test_the_margin_comes_from_the_runs_of_base():
-    report = make_report(make_rows())
+    report = make_table(make_rows())
     deviation = np.std([0.0, *OTHERS.values()], ddof=1)
 
     assert report["runs_of_base"] == 5
@@ -225,7 +225,7 @@ def test_rows_are_compared_with_the_mean_of_the_runs_of_base():
     rows = make_rows()
     rows["base-run2"]["bleu"] += 5
 
-    found = make_report(rows)["rows"]
+    found = make_table(rows)["rows"]
 
     assert found["base"]["ours_to_base"]["bleu"] == pytest.approx(-1)
     assert found["c-n8"]["ours_to_base"]["bleu"] == pytest.approx(-1.3)
@@ -236,7 +236,7 @@ def test_a_wide_margin_leaves_all_too_close_to_tell():
     rows["base-run2"]["bleu"] += 50
     rows["base-run2"]["perplexity"] *= 50
 
-    told = {each["in_ours"] for each in make_report(rows)["findings"]}
+    told = {each["in_ours"] for each in make_table(rows)["findings"]}
 
     assert told == {"too close to tell"}
 
@@ -244,7 +244,7 @@ def test_a_wide_margin_leaves_all_too_close_to_tell():
 def test_a_finding_without_its_row_is_not_told():
     rows = make_rows()
     del rows["e-learned"], rows["c-n8"]
-    report = make_report(rows)
+    report = make_table(rows)
     told = by_text(report)
 
     learned = told["learned positions change nothing", "perplexity"]

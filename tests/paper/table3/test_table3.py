@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from keras_transformer import PRESETS
 from paper.table3 import __main__ as table3
-from paper.table3.__main__ import broken_ratios
-from paper.table3.__main__ import scale_row
 from paper.table3.results import PAPER
 from paper.table3.results import minutes_of
 from paper.table3.results import read_row
+from paper.table3.rows import ROWS
+from paper.table3.rows import SIZES
+from paper.table3.rows import broken_ratios
+from paper.table3.rows import scale_row
 from tests.helpers.refusal import refusal
-from train import reproduce
 from train.watch.costs import count_parameters
 
 TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
@@ -43,12 +44,12 @@ def copy(finished, tmp_path):
 
 
 def train_rows(run_dir, corpus, *options):
-    reproduce.main(arguments_of(run_dir, corpus, *options))
+    table3.main(arguments_of(run_dir, corpus, *options))
 
 
 def arguments_of(run_dir, corpus, *options):
     options = ["--rows", "d-drop0.0", *options]
-    where = ["table3", "--run-dir", str(run_dir)]
+    where = ["--run-dir", str(run_dir)]
     return [*where, *TOY.split(), *corpus, *options]
 
 
@@ -57,7 +58,7 @@ def read_table(run_dir):
 
 
 def test_there_is_a_preset_for_each_row_that_was_printed():
-    assert set(PAPER) == set(table3.ROWS)
+    assert set(PAPER) == set(ROWS)
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -69,14 +70,14 @@ def test_printed_parameters_follow_from_the_sizes(name):
     assert printed in (None, round(count / 1e6))
 
 
-@pytest.mark.parametrize("name", table3.ROWS)
+@pytest.mark.parametrize("name", ROWS)
 def test_the_scale_of_the_documents_keeps_every_ratio(name):
     scaled, base = (scale_row(row, 4, 2, 1300) for row in (name, "base"))
 
     assert broken_ratios(name, scaled, base) == []
     scaled, base = scaled.numbers(), base.numbers()
     paper, paper_base = PRESETS[name].numbers(), PRESETS["base"].numbers()
-    for field in (*table3.SIZES, "num_heads", "steps"):
+    for field in (*SIZES, "num_heads", "steps"):
         ratio = scaled[field] / base[field]
         assert ratio == paper[field] / paper_base[field]
     kept = ("num_heads", "dropout", "label_smoothing", "positions")
@@ -84,7 +85,7 @@ def test_the_scale_of_the_documents_keeps_every_ratio(name):
 
 
 @given(
-    st.sampled_from(table3.ROWS),
+    st.sampled_from(ROWS),
     st.floats(0.5, 1000),
     st.floats(0.5, 10),
 )
@@ -248,7 +249,7 @@ def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
     assert exit_.value.code == 143
 
     codes.pop(0)
-    message = refusal(capsys, reproduce.main, arguments_of(copy, corpus))
+    message = refusal(capsys, table3.main, arguments_of(copy, corpus))
 
     assert "could not be trained" in message
     assert message.endswith("d-drop0.0")
@@ -257,14 +258,14 @@ def test_a_signal_ends_all_rows_and_a_row_that_fails_only_itself(
 
 @pytest.mark.slow
 def test_a_table_of_some_rows_says_which_are_missing(finished, capsys):
-    reproduce.main(["table3", "--run-dir", str(finished), "--report"])
+    table3.main(["--run-dir", str(finished), "--report"])
 
     table = (finished / "table3.md").read_text()
     assert table in capsys.readouterr().out
     assert "Not there yet: a-h1, a-h4," in table
     assert "\nBase here: N=1, d_model=8, d_ff=32, h=8, d_k=1, d_v=1, " in table
     assert "post-norm; 2 updates of 64 positions a side, 4,000 of w" in table
-    assert "; 340 pieces; 60 pairs to train on and 6 to validate." in table
+    assert "; 340 pieces; 60 pairs to train on and 10 to validate." in table
     assert "cannot be told from one run of base" in table
     row = next(line for line in table.splitlines() if "| d-drop0.0 " in line)
     assert " 5.77 " in row
@@ -287,7 +288,7 @@ def test_rows_that_were_trained_for_less_than_base_are_missing(copy):
     path = copy / "d-drop0.0" / "arguments.json"
     path.write_text(path.read_text().replace('"steps": 2', '"steps": 1'))
 
-    reproduce.main(["table3", "--run-dir", str(copy), "--report"])
+    table3.main(["--run-dir", str(copy), "--report"])
 
     assert list(read_table(copy)["rows"]) == ["base"]
 
@@ -307,12 +308,12 @@ def test_refuses_what_makes_rows_unlike(
     finished, corpus, capsys, options, message
 ):
     arguments = arguments_of(finished, corpus, *options)
-    assert message in refusal(capsys, reproduce.main, arguments)
+    assert message in refusal(capsys, table3.main, arguments)
 
 
 def test_refuses_a_report_without_base(tmp_path, capsys):
     with pytest.raises(SystemExit):
-        reproduce.main(["table3", "--run-dir", str(tmp_path), "--report"])
+        table3.main(["--run-dir", str(tmp_path), "--report"])
 
     assert "must hold the row base" in capsys.readouterr().err
 
@@ -325,6 +326,6 @@ def test_refuses_rows_of_two_validation_sets(copy, capsys):
     path.write_text(json.dumps(text))
 
     with pytest.raises(SystemExit):
-        reproduce.main(["table3", "--run-dir", str(copy), "--report"])
+        table3.main(["--run-dir", str(copy), "--report"])
 
     assert "one validation set" in capsys.readouterr().err

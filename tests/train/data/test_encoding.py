@@ -71,7 +71,7 @@ def test_order_does_not_hang_on_blocks_and_threads(
 
 
 def test_a_large_vocabulary_takes_four_bytes_an_id(model_proto):
-    encoder = encoding.Encoder(model_proto, 90, 1)
+    encoder = encoding.PairEncoder(model_proto, 90, 1)
 
     assert encoder.dtype == np.uint16
     assert encoding.smallest_dtype(65_537) == np.uint32
@@ -167,7 +167,7 @@ def test_a_damaged_file_is_written_again(model_proto, tmp_path, capsys, name):
 
 def encode_slowly(proto, folder, at):
     """Encodes in a process of its own that kills itself at block `at`."""
-    encode = encoding.Encoder.__call__
+    encode = encoding.PairEncoder.__call__
 
     def die(encoder, block):
         if block[0][0] >= at:
@@ -176,7 +176,7 @@ def encode_slowly(proto, folder, at):
         return encode(encoder, block)
 
     encoding.BLOCK = 1
-    encoding.Encoder.__call__ = die
+    encoding.PairEncoder.__call__ = die
     encode_corpus(PAIRS, proto, 90, folder)
 
 

@@ -1,25 +1,18 @@
 """Tests of `train.data.sources`."""
 
 import json
-import pathlib
 from fractions import Fraction
 
 import numpy as np
 import pytest
-import tensorflow_datasets as tfds
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-import train.__main__ as train_command
 from command_line.errors import UserError
-from train.data.corpus import FILES
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs
 from train.data.encoded_corpus import encode_corpus
-from train.data.sources import check_arguments
-from train.data.sources import load_corpus
-from train.data.sources import option
 from train.data.sources import read_mixture
 from train.data.vocabulary import learn_vocabulary
 
@@ -148,74 +141,3 @@ def test_refuses_what_is_no_mixture(files, content, message):
 def test_refuses_a_mixture_that_is_not_there(tmp_path):
     with pytest.raises(UserError, match="no such file: .*mixture"):
         read_mixture(tmp_path / "mixture", tmp_path)
-
-
-def parse(folder, *options):
-    return train_command.parse_arguments(
-        [f"--run-dir={folder / 'run'}", *map(str, options)]
-    )
-
-
-def test_a_mixture_takes_its_validation_set_from_the_other_options(files):
-    path = write(files, [{"source": "a.en", "target": "a.es"}])
-    validation = [
-        f"--validation-{side}={files / name}"
-        for side, name in (("source", "a.es"), ("target", "a.en"))
-    ]
-    for options, count in ((["--dataset=demo"], 500), (validation, 2)):
-        args = parse(files, "--mixture", path, *options)
-        check_arguments(args)
-        training, other = load_corpus(args)
-
-        assert list(training) == [("one", "uno"), ("two", "dos")]
-        assert len(other) == count
-
-
-def test_a_set_is_read_as_the_options_say(tmp_path):
-    options = ["--dataset=tfds:wmt14_translate/de-en", "--data-dir", tmp_path]
-    with tfds.testing.mock_data(num_examples=3):
-        training, _ = load_corpus(parse(tmp_path, *options))
-        back, _ = load_corpus(parse(tmp_path, *options, "--source-language=en"))
-        part, other = load_corpus(
-            parse(
-                tmp_path,
-                *options,
-                "--train-split=test",
-                "--validation-split=train",
-            )
-        )
-
-        assert [pair[::-1] for pair in training] == list(back)
-        assert part.digest() != other.digest() == training.digest()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--mixture=m"], "all of --validation-source.*with --mixture"),
-        (
-            ["--mixture=m", *[f"{option(name)}=f" for name in FILES]],
-            "Received: --train-source",
-        ),
-        (["--dataset=demo", "--train-source=f"], "not both"),
-        (
-            ["--source-language=de", *[f"{option(name)}=f" for name in FILES]],
-            "are of --dataset. Received: --source-language and files",
-        ),
-        (
-            ["--mixture=m", "--dataset=demo", "--train-split=train[:9%]"],
-            r'own "split". Received: --train-split train\[:9%\]',
-        ),
-        (
-            [
-                "--mixture=m",
-                *[f"{option(name)}=f" for name in FILES[2:]],
-                "--validation-split=test",
-            ],
-            "must come with --dataset. Received: --validation-split test",
-        ),
-    ],
-)
-def test_refuses_options_that_do_not_go_together(options, message):
-    with pytest.raises(UserError, match=message):
-        check_arguments(parse(pathlib.Path("x"), *options))

@@ -1,21 +1,16 @@
-"""Tests of `train.data.tree_pairs`, and of the options that come with it."""
+"""Tests of `train.data.tree_pairs`."""
 
-import argparse
 import pathlib
 import re
 
 import pytest
 import sentencepiece
 
-import train.__main__ as train_command
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
 from keras_transformer.parsing.mending import restore
 from keras_transformer.parsing.trees import Tree
-from train.arguments import resolve
-from train.data.encoded_corpus import Remembered
 from train.data.encoded_corpus import encode_corpus
-from train.data.sources import load_corpus
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import learn_vocabulary
 
@@ -121,61 +116,6 @@ def test_what_is_dropped_is_counted(path, model_proto, tmp_path):
     counts = encoded.figures
     assert (counts["pairs"], counts["kept"]) == (4, 1)
     assert (counts["empty"], counts["too_long"]) == (1, 2)
-
-
-def parse(*options) -> argparse.Namespace:
-    return train_command.parse_arguments(["--run-dir=run", *map(str, options)])
-
-
-def test_the_options_name_the_corpus_and_the_papers_model(path, tmp_path):
-    args = parse(
-        "--task=parsing",
-        f"--train-trees={path}",
-        f"--validation-trees={path}",
-        f"--cache-dir={tmp_path / 'cache'}",
-    )
-
-    preset = resolve(args, None)
-    training, validation = load_corpus(args)
-
-    assert (preset.num_layers, preset.hidden_dim) == (4, 1024)
-    assert args.vocabulary_size == 16_000
-    assert args.max_length == 512
-    assert list(training) == list(validation) == list(TreePairs(path))
-    assert isinstance(training, Remembered)
-    assert training.symbols() == SYMBOLS
-
-
-def test_a_translation_is_the_task_that_needs_no_name():
-    args = parse("--task=translation", "--dataset=demo")
-
-    preset = resolve(args, None)
-
-    # As in the runs of versions that knew no other.
-    assert args.task is None
-    assert preset.description == "Table 3, row base"
-    assert args.max_length == 256
-
-
-FILES = ["--train-trees=a", "--validation-trees=b"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--task=parsing"], "come with --train-trees.*none of them"),
-        (["--task=parsing", FILES[1]], "Received: --validation-trees$"),
-        (["--task=parsing", "--dataset=demo"], "Received: --dataset$"),
-        (["--task=parsing", *FILES, "--train-source=x"], "--train-source$"),
-        (["--task=parsing", *FILES, "--mixture=x"], "--mixture$"),
-        (["--task=parsing", *FILES, "--validate-bleu=2"], "--validate-bleu$"),
-        (["--dataset=demo", FILES[0]], "--train-trees needs --task parsing"),
-        (FILES, "--train-trees needs --task parsing"),
-    ],
-)
-def test_refuses_options_that_do_not_go_together(options, message):
-    with pytest.raises(UserError, match=message):
-        resolve(parse(*options), None)
 
 
 def test_refuses_a_treebank_that_is_none(tmp_path):

@@ -17,8 +17,8 @@ from tests.helpers.refusal import refusal as refused
 from tests.helpers.small_tasks import SETTINGS
 from tests.helpers.small_tasks import VOCABULARY_SIZE
 from tests.helpers.small_tasks import preset
+from train import average
 from train.fit import make_task
-from train.run import checkpoints
 from train.run.best import BestCheckpoints
 from train.run.best import best_steps
 from train.run.run_folder import saved_steps
@@ -91,9 +91,9 @@ def test_the_command_writes_the_mean_in_float64(
     finished, tmp_path, capsys, which, paths
 ):
     output = tmp_path / "mean.keras"
-    command = ["average", "--run-dir", str(finished), "--output", str(output)]
+    command = ["--run-dir", str(finished), "--output", str(output)]
 
-    checkpoints.main([*command, *which])
+    average.main([*command, *which])
 
     assert [path.name for path in tmp_path.iterdir()] == ["mean.keras"]
     model = keras.saving.load_model(output)
@@ -145,8 +145,8 @@ def test_mistakes_end_in_one_line(
 
 def refusal(capsys, run_dir, *arguments):
     """Returns the one line with which the command ends in exit code 2."""
-    command = ["average", "--run-dir", str(run_dir), "--output", "mean.keras"]
-    return refused(capsys, checkpoints.main, [*command, *arguments])
+    command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
+    return refused(capsys, average.main, [*command, *arguments])
 
 
 def test_what_cannot_be_read_is_named(finished, tmp_path, monkeypatch, capsys):
@@ -174,6 +174,20 @@ def test_what_cannot_be_read_is_named(finished, tmp_path, monkeypatch, capsys):
     )
 
 
+def test_a_run_that_kept_no_best_says_what_would(
+    finished, tmp_path, monkeypatch, capsys
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished, run_dir)
+    shutil.rmtree(run_dir / "best")
+    monkeypatch.chdir(tmp_path)
+
+    line = refusal(capsys, run_dir, "--best", "2")
+
+    assert "a run that was trained with --keep-best N" in line
+    assert "which --last N takes" in line
+
+
 def test_the_last_are_those_of_whole_rounds(finished, tmp_path, capsys):
     run_dir = tmp_path / "run"
     shutil.copytree(finished, run_dir)
@@ -182,8 +196,8 @@ def test_the_last_are_those_of_whole_rounds(finished, tmp_path, capsys):
         shutil.copy(path, folder / path.name.replace("15", "16"))
 
     output = str(tmp_path / "mean.keras")
-    command = ["average", "--run-dir", str(run_dir), "--output", output]
-    checkpoints.main([*command, "--last", "1"])
+    command = ["--run-dir", str(run_dir), "--output", output]
+    average.main([*command, "--last", "1"])
 
     assert capsys.readouterr().out.endswith("ckpt-15\n")
 
@@ -211,11 +225,11 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
     settings = dataclasses.replace(SETTINGS, average_decay=0.9)
     task = make_task(preset(), VOCABULARY_SIZE, 16, settings, strategy)
     averages = task.optimizer.averages
-    for weight, average in zip(
+    for weight, mean in zip(
         task.transformer.trainable_weights, averages, strict=True
     ):
         weight.assign(tf.ones(weight.shape))
-        average.assign(tf.fill(average.shape, 3.0))
+        mean.assign(tf.fill(mean.shape, 3.0))
     state = RunState(task, tmp_path, steps=3, keep=1)
     state.set_params({"steps": 1})
     state.on_train_batch_end(0)
@@ -230,9 +244,8 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
     (tmp_path / "arguments.json").write_text(json.dumps(description))
     output = tmp_path / "mean.keras"
 
-    checkpoints.main(
-        ["average", "--run-dir", str(tmp_path), "--output", str(output)]
-        + ["--steps", "0"]
+    average.main(
+        ["--run-dir", str(tmp_path), "--output", str(output)] + ["--steps", "0"]
     )
 
     assert "the mean of the moving averages in" in capsys.readouterr().out

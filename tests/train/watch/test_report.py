@@ -5,12 +5,12 @@ import json
 import pytest
 
 from keras_transformer import PRESETS
-from train.data.batches import BatchPlan
 from train.data.corpus import Pairs
 from train.data.encoded_corpus import encode_corpus
 from train.data.vocabulary import learn_vocabulary
+from train.loop.settings import FitSettings
+from train.watch.report import describe_training
 from train.watch.report import format_report
-from train.watch.report import make_report
 from train.watch.report import write_report
 
 TRAINING = Pairs(
@@ -31,8 +31,9 @@ def report(tmp_path_factory):
         encode_corpus(corpus, proto, 60, folder)
         for corpus in (TRAINING, VALIDATION)
     )
-    plan = BatchPlan(training.pairs, 64, seed=0)
-    return make_report(training, validation, plan, PRESETS["tiny"], 310, 60)
+    return describe_training(
+        training, validation, PRESETS["tiny"], 310, 60, FitSettings(64)
+    )
 
 
 def test_says_what_the_text_is_like(report):

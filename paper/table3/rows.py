@@ -1,0 +1,73 @@
+"""The rows of Table 3 and their numbers, scaled to a budget."""
+
+import fractions
+
+from keras_transformer import PRESETS
+from keras_transformer import Preset
+from paper.table3 import results
+
+WIDTHS = ("hidden_dim", "intermediate_dim", "key_dim", "value_dim")
+SIZES = ("num_layers", *WIDTHS)
+ROWS = tuple(
+    name
+    for name, preset in PRESETS.items()
+    if preset.description.startswith("Table 3")
+)
+
+
+def order(rows: list[str], base_runs: int) -> dict[str, tuple[str, int]]:
+    """Returns the preset and the seed's offset of each run, base first.
+
+    The longest, big, is the last.
+    """
+    runs = {
+        name: ("base", offset)
+        for offset, name in enumerate(results.base_names(base_runs))
+    }
+    others = [name for name in rows if name not in ("base", "big")]
+    runs.update((name, (name, 0)) for name in others)
+    if "big" in rows:
+        runs["big"] = ("big", 0)
+    return runs
+
+
+def scale_row(row: str, scale: float, layer_scale: float, steps: int) -> Preset:
+    """Returns a row of the table with smaller numbers.
+
+    Args:
+        row: Its name among the presets.
+        scale: Float that divides the widths; none falls below 1.
+        layer_scale: Float that divides the layers; one is left at least.
+        steps: Int, updates of the base model.
+    """
+    preset = PRESETS[row]
+    changes = {
+        name: shrink(getattr(preset.architecture, name), scale)
+        for name in WIDTHS
+    }
+    return preset.replace(
+        **changes,
+        num_layers=shrink(preset.architecture.num_layers, layer_scale),
+        steps=results.steps_of(row, steps),
+    )
+
+
+def shrink(size: int, scale: float) -> int:
+    return max(1, int(size / scale + 0.5))
+
+
+def broken_ratios(name: str, scaled: Preset, scaled_base: Preset) -> list[str]:
+    """Tells which changed cells of a row have lost their ratio to base."""
+    scaled, scaled_base = scaled.numbers(), scaled_base.numbers()
+    row, base = PRESETS[name].numbers(), PRESETS["base"].numbers()
+    lines = []
+    for field in SIZES:
+        ours = fractions.Fraction(scaled[field], scaled_base[field])
+        paper = fractions.Fraction(row[field], base[field])
+        if ours != paper:
+            lines.append(
+                f"row {name}: {results.SYMBOLS[field]} is {scaled[field]} "
+                f"where base has {scaled_base[field]}, {ours} of it and not "
+                f"{paper} as in the paper"
+            )
+    return lines

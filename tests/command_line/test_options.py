@@ -1,0 +1,89 @@
+"""Tests of `command_line.options`."""
+
+import argparse
+import dataclasses
+
+import pytest
+
+from command_line.options import add_options
+from command_line.options import names_with
+from command_line.options import one_of
+from command_line.options import option
+from command_line.options import part
+from command_line.options import positive
+from command_line.options import read_options
+from command_line.options import values_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    beam_size: int = option(
+        4, "beams", kind=positive(int), properties=("place",)
+    )
+    speed: float = option(2.5e9, "FLOP/s (default: %(default)g)", kind=float)
+
+
+@dataclasses.dataclass(frozen=True)
+class Which:
+    last: int | None = option(None, "the latest", kind=int)
+    best: int | None = option(None, "the best", kind=int)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    text: str = option(help="what to read", properties=("place",))
+    quiet: bool = option(False, "say nothing")
+    size: Size = part("size", "how large")
+    which: Which = one_of()
+
+
+def parse(*argv):
+    parser = argparse.ArgumentParser()
+    add_options(parser, Options)
+    return read_options(parser.parse_args(argv), Options)
+
+
+def test_parts_become_the_dataclasses_that_they_are():
+    options = parse("--text=x", "--beam-size=7", "--last=1")
+
+    assert options == Options(text="x", size=Size(7), which=Which(last=1))
+    assert parse("--text=x", "--quiet", "--best=1").quiet
+    assert values_of(options) == {
+        "text": "x",
+        "quiet": False,
+        "beam_size": 7,
+        "speed": 2.5e9,
+        "last": 1,
+        "best": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--last=1"], "required: --text"),
+        (["--text=x"], "one of the arguments --last --best is required"),
+        (["--text=x", "--last=1", "--best=1"], "not allowed with"),
+        (["--text=x", "--beam-size=0"], "invalid positive int value: '0'"),
+    ],
+)
+def test_refuses_what_was_not_declared(argv, message, capsys):
+    with pytest.raises(SystemExit):
+        parse(*argv)
+
+    assert message in capsys.readouterr().err
+
+
+def test_help_has_titles_and_says_a_default_once(capsys):
+    with pytest.raises(SystemExit):
+        parse("--help")
+
+    text = " ".join(capsys.readouterr().out.split())
+    assert "size: how large" in text
+    assert "beams (default: 4)" in text
+    assert text.endswith("FLOP/s (default: 2.5e+09)")
+    assert "what to read --quiet" in text
+
+
+def test_finds_options_by_their_properties_in_all_parts():
+    assert names_with(Options, "place") == ("text", "beam_size")

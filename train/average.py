@@ -1,0 +1,123 @@
+"""Writes the mean of some checkpoints of a run (Section 6.1).
+
+They are the last ones, the best ones, or those of given updates.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import one_of
+from command_line.options import option
+from command_line.options import positive
+from command_line.options import read_options
+from train.run.best import best_steps
+from train.run.checkpoints import average_checkpoints
+from train.run.checkpoints import model_of
+from train.run.checkpoints import save_model
+from train.run.run_folder import read_history
+from train.run.run_folder import saved_steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Which:
+    """The checkpoints."""
+
+    last: int | None = option(
+        None, "the N latest", kind=positive(int), metavar="N"
+    )
+    best: int | None = option(
+        None,
+        "the N best that were kept (train with --keep-best)",
+        kind=positive(int),
+        metavar="N",
+    )
+    steps: list[int] | None = option(
+        None, "those after these updates", kind=int, nargs="+", metavar="STEP"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class AverageOptions:
+    """What the command can be asked."""
+
+    run_dir: pathlib.Path = option(help="folder of a run", kind=pathlib.Path)
+    which: Which = one_of()
+    output: pathlib.Path = option(
+        help="the file to write", kind=pathlib.Path, metavar="FILE.keras"
+    )
+
+
+def choose(run_dir: pathlib.Path, which: Which) -> list[pathlib.Path]:
+    """Returns the prefixes of the checkpoints that are asked for.
+
+    Raises:
+        UserError: If they are not all there; the message lists those that are.
+    """
+    last = saved_steps(run_dir / "checkpoints")
+    best = saved_steps(run_dir / "best")
+    if which.last:
+        # An interrupted round has one too, nearly the next one's.
+        ends = [int(row["step"]) for row in read_history(run_dir)]
+        last = {step: path for step, path in last.items() if step in ends}
+        return pick(sorted(last)[-which.last :], last, "--last", which.last)
+    if which.best and not best:
+        raise UserError(
+            "--best must be of a run that was trained with --keep-best N, from "
+            "its start; this one keeps its latest, which --last N takes. "
+            f"Received: {run_dir}"
+        )
+    if which.best:
+        steps = best_steps(run_dir)[: which.best]
+        return pick(steps, best, "--best", which.best)
+    kept, steps = {**best, **last}, which.steps
+    if len(set(steps)) < len(steps) or set(steps) - set(kept):
+        raise UserError(
+            "--steps must be different ones of "
+            f"{', '.join(map(str, sorted(kept))) or 'none, as none is there'}"
+            f". Received: {', '.join(map(str, steps))}"
+        )
+    return [kept[step] for step in steps]
+
+
+def pick(
+    steps: list[int], kept: dict[int, pathlib.Path], option: str, wanted: int
+) -> list[pathlib.Path]:
+    """Returns the prefixes of `steps`, if they are as many as wanted."""
+    if len(steps) < wanted:
+        raise UserError(
+            f"{option} must be at most {len(kept)}, the checkpoints there: "
+            f"{', '.join(map(str, sorted(kept))) or 'none'}. "
+            f"Received: {wanted}"
+        )
+    return [kept[step] for step in steps]
+
+
+def run(options: AverageOptions) -> None:
+    output = options.output
+    if output.suffix != ".keras":
+        raise UserError(f"--output must end in .keras. Received: {output}")
+    model, moving = model_of(options.run_dir)
+    paths = choose(options.run_dir, options.which)
+    averaged = average_checkpoints(model, paths, moving)
+    save_model(output, averaged, paths, moving)
+    what = "the moving averages in " if moving else ""
+    names = ", ".join(str(path) for path in paths)
+    print(f"{output} is the mean of {what}{names}")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m train.average", description=__doc__
+    )
+    add_options(parser, AverageOptions)
+    args = parser.parse_args(argv)
+    with exit_on_user_error():
+        run(read_options(args, AverageOptions))
+
+
+if __name__ == "__main__":
+    main()
