@@ -302,6 +302,7 @@ def test_nan_ends_the_search(num_hypotheses):
 def test_no_limit_is_above_the_length():
     shape = (2, 4, VOCABULARY_SIZE, VOCABULARY_SIZE)
     tables = random_tables(4, 1.0, shape)
+    tables[..., END] = -9  # So the search goes on to its limit.
 
     found = run_fixed(tables, 3, 0.6, [9, 2], num_hypotheses=None)
 
