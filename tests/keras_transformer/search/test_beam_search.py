@@ -286,17 +286,28 @@ def test_special_ids_are_arguments():
         np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)
 
 
-def test_nan_ends_the_search():
+@pytest.mark.parametrize("num_hypotheses", [1, 2])
+def test_nan_ends_the_search(num_hypotheses):
     """As of a model whose training went astray."""
     tables = np.full((2, 5, 7, 7), np.nan, "float32")
     limits = np.array([5, 4], "int32")
+    options = SearchOptions(2, num_hypotheses=num_hypotheses)
 
     for search in (beam_search, graph_beam_search):
-        found = search(
-            *table_step(tf.constant(tables), 2), SearchOptions(2), limits
-        )
+        found = search(*table_step(tf.constant(tables), 2), options, limits)
 
-        assert found.lengths.shape == (2, 2)
+        assert found.lengths.shape == (2, num_hypotheses)
+
+
+def test_no_limit_is_above_the_length():
+    shape = (2, 4, VOCABULARY_SIZE, VOCABULARY_SIZE)
+    tables = random_tables(4, 1.0, shape)
+    tables[..., END] = -9  # So the search goes on to its limit.
+
+    found = run_fixed(tables, 3, 0.6, [9, 2], num_hypotheses=None)
+
+    expected, _ = run_search(tables, 3, 0.6, [4, 2])
+    check_equal(found, expected)
 
 
 def test_a_batch_of_none_gives_none():
