@@ -18,6 +18,7 @@ from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
 from command_line.text_files import read_lines
+from command_line.treebanks import read_trees
 from export.bundle import layout
 from export.bundle.recorded_scores import read_scores
 from export.bundle.recorded_scores import record_scores
@@ -34,7 +35,6 @@ from export.translate import load
 from export.translate import tell_truncated
 from export.translate import translate_lines
 from keras_transformer.parsing.trees import Tree
-from keras_transformer.parsing.trees import read_trees
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 

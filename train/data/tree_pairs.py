@@ -6,8 +6,8 @@ import hashlib
 import pathlib
 from collections.abc import Iterator
 
+from command_line.treebanks import read_trees
 from keras_transformer.parsing.trees import LEAF
-from keras_transformer.parsing.trees import read_trees
 from train.data.corpus import Corpus
 
 

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
+from command_line.treebanks import read_trees
 from export.scoring.brackets import count_brackets
 from export.scoring.brackets import score
 from keras_transformer.parsing.trees import Tree
-from keras_transformer.parsing.trees import read_trees
 from tests.helpers import treebank
 
 # Bracketed trees, one a line. Such data may not be copied into this repository.

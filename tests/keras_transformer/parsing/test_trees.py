@@ -6,9 +6,9 @@ import random
 import pytest
 
 from command_line.errors import UserError
+from command_line.treebanks import read_trees
 from keras_transformer.parsing.mending import restore
 from keras_transformer.parsing.trees import Tree
-from keras_transformer.parsing.trees import read_trees
 from tests.helpers import treebank
 
 CAT = "(S (NP (DT A) (NN cat)) (VP (VBZ sleeps)))"

@@ -21,6 +21,8 @@ import keras_transformer
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
+from tests.helpers.graph_searches import run_search
+from tests.helpers.graph_searches import table_step
 from tests.helpers.searches import END
 from tests.helpers.searches import NEVER
 from tests.helpers.searches import alphas
@@ -31,8 +33,6 @@ from tests.helpers.searches import seeds
 from tests.helpers.searches import settings
 from tests.helpers.searches import spreads
 from tests.helpers.searches import thinning_table
-from tests.keras_transformer.search.test_graph_search import run_search
-from tests.keras_transformer.search.test_graph_search import table_step
 
 ROOT = pathlib.Path(__file__).parents[3]
 VOCABULARY_SIZE = 7
