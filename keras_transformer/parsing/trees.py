@@ -10,6 +10,7 @@ count of what looks alike, and skips words.
 import dataclasses
 import re
 import unicodedata
+from collections.abc import Iterator
 
 LEAF = "XX"
 ROOT = "TOP"
