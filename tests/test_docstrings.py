@@ -17,8 +17,10 @@ import tensorflow as tf
 import keras_transformer
 
 MODULES = [
-    importlib.import_module(f"keras_transformer.{module.name}")
-    for module in pkgutil.iter_modules(keras_transformer.__path__)
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(
+        keras_transformer.__path__, "keras_transformer."
+    )
 ]
 
 

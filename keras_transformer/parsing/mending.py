@@ -48,7 +48,7 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
             faults.add("symbols")
             continue
         symbols.append(LEAF if leaf else token)
-    tags, (*counts, behind) = align(leaves, words, faults)
+    tags, (*counts, after) = align(leaves, words, faults)
     counts = iter(counts)
     placed = []
     for symbol in symbols:
@@ -56,7 +56,7 @@ def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
     balanced = balance(placed, faults)
     closed = bool(balanced) and balanced[-1] != LEAF
     place = len(balanced) - 1 if closed else len(balanced)
-    balanced[place:place] = [LEAF] * behind
+    balanced[place:place] = [LEAF] * after
     return Tree(words, tuple(tags), tuple(balanced)), frozenset(faults)
 
 
@@ -73,16 +73,16 @@ def align(
     Returns:
         The tag of each word of the sentence; and for each leaf the number of
         words in its place: itself, unless it is one too many, and those before
-        it that are not written. The last number is that of words behind all.
+        it that are not written. The last number is that of words after all.
     """
     words = [spell(word) for word in words]
     table = [range(len(words) + 1)]
     for row, (written, _) in enumerate(leaves, 1):
-        above, here = table[-1], [row]
+        above, edits = table[-1], [row]
         for column, word in enumerate(words):
             paired = above[column] + (written != word)
-            here.append(min(paired, above[column + 1] + 1, here[-1] + 1))
-        table.append(here)
+            edits.append(min(paired, above[column + 1] + 1, edits[-1] + 1))
+        table.append(edits)
     tags = [LEAF] * len(words)
     counts = [0] * (len(leaves) + 1)
     row, column = len(leaves), len(words)

@@ -3,6 +3,7 @@
 `python -m tests.helpers.citizen` runs every check with `KERAS_BACKEND`.
 """
 
+import tempfile
 import warnings
 
 import keras
@@ -67,6 +68,54 @@ def check_compiles_as_published():
     expected = kt.TransformerSchedule(32, warmup_steps=500)(0)
     np.testing.assert_allclose(as_array(expected), rate, rtol=1e-5)
     assert model.loss.label_smoothing == 0.1
+
+
+def decode_greedily(model, source, limit, begin_id, end_id):
+    """Returns the tokens of one translation, each from the whole prefix."""
+    ids = []
+    while len(ids) < limit - 1 and end_id not in ids:
+        logits = model([source[None], np.array([[begin_id, *ids]])])
+        logits = as_array(logits)[0, -1]
+        logits[[0, begin_id]] = -np.inf
+        ids.append(int(logits.argmax()))
+    return ids if end_id in ids else [*ids, end_id]
+
+
+def check_generates():
+    """A fresh model, a trained and a loaded one; any begin and end."""
+    fresh, trained = make_model(), make_model()
+    trained.compile_as_published("tiny")
+    train(trained, epochs=2)
+    for model, begin_id, end_id in ((fresh, 3, 1), (trained, 9, 7)):
+        # Logits far enough apart that no rounding decides.
+        model.embedding.embeddings.assign(3 * model.embedding.embeddings)
+        generated = model.generate(
+            SOURCE,
+            beam_size=1,
+            max_extra_length=3,
+            begin_id=begin_id,
+            end_id=end_id,
+        )
+
+        generated = as_array(generated).astype(int)
+        assert generated.shape == (4, 7 + 3)
+        for row, source in zip(generated, SOURCE, strict=True):
+            source = source[source > 0]
+            expected = decode_greedily(
+                model, source, len(source) + 3, begin_id, end_id
+            )
+            np.testing.assert_array_equal(row[: len(expected)], expected)
+            assert not row[len(expected) :].any()
+
+    with tempfile.TemporaryDirectory() as folder:
+        trained.save(f"{folder}/model.keras")
+        loaded = keras.saving.load_model(f"{folder}/model.keras")
+    beams = [
+        as_array(m.generate(SOURCE, max_extra_length=5))
+        for m in (trained, loaded)
+    ]
+    np.testing.assert_array_equal(*beams)
+    assert beams[0].shape == (4, 7 + 5)
 
 
 def check_takes_a_list():
