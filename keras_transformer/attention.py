@@ -62,9 +62,9 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
 
 
 def fused_attention(query, key, value, mask=None):
-    """Computes equation 1 without showing its weights.
+    """Computes equation 1 by the kernel of the backend, where it has one.
 
-    JAX and torch need not hold them all at once, where they can do without.
+    Such a kernel shows no attention weights and need not hold them all.
 
     Args:
         query: Float tensor of shape `(B, H, T, key_dim)`.
@@ -75,7 +75,7 @@ def fused_attention(query, key, value, mask=None):
     Returns:
         The outputs, of shape `(B, H, T, value_dim)`.
     """
-    # Keras fuses nothing on TensorFlow, and elsewhere wants d_k = d_v.
+    # TensorFlow has none, and that of JAX wants d_k = d_v.
     if (
         keras.backend.backend() == "tensorflow"
         or query.shape[-1] != value.shape[-1]
@@ -109,7 +109,7 @@ class MultiHeadAttention(keras.layers.Layer):
         value_dim: Positive int, features of a head's values, `d_v` (64).
             `None` means `key_dim`.
         dropout: Float in [0, 1), the share of attention weights dropped in
-            training. The paper drops none.
+            training. Section 5.4 drops none.
         use_bias: Bool, whether the four projections add a bias. The paper's
             do not.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
@@ -127,7 +127,7 @@ class MultiHeadAttention(keras.layers.Layer):
         use_causal_mask: Bool, whether query `i` sees only keys up to `i`,
             counted from the end of `cache` where there is one.
         cache: `GrowingCache` or `FixedCache`, to which the keys and values of
-            `value` are appended; the queries look at all that it holds then.
+            `value` are appended; the queries look at all that it then holds.
             What masks of keys Keras fills tell of the new ones alone, so they
             are not looked at.
         return_attention_scores: Bool, whether to return the weights too.
@@ -233,10 +233,12 @@ class MultiHeadAttention(keras.layers.Layer):
             start_index, padding = cache.length, ()
             cache = cache.append(keys, values)
             keys, values = cache.keys, cache.values
-        causal = None
+        causal, key_length = None, ops.shape(keys)[2]
         if use_causal_mask:
-            length, key_length = ops.shape(query)[1], ops.shape(keys)[2]
+            length = ops.shape(query)[1]
             causal = causal_mask(length, key_length, start_index)
+        elif isinstance(cache, FixedCache):  # Not at room that is empty yet.
+            causal = ops.less(ops.arange(key_length)[None], cache.length)
         mask = combine_masks(padding, attention_mask, causal)
         outputs, weights = self.attend(
             query, keys, values, mask, return_attention_scores, training
@@ -285,6 +287,7 @@ class MultiHeadAttention(keras.layers.Layer):
             shape `(B, H, T, S)`, or `None` where nobody asked for them.
         """
         queries = self._split_heads(self.query_projection(query))
+        # The plain form alone can show its weights, or drop some.
         if return_attention_scores or self.dropout:
             dropout = functools.partial(
                 self.attention_dropout, training=training
@@ -308,7 +311,7 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             `FixedCache`, or `GrowingCache`.
         """
-        # One that grows has a length that is unknown where `rows` is traced.
+        # 0, but unknown to TensorFlow where `rows` is: a loop may lengthen it.
         length = 0 * rows if max_length is None else max_length
         keys, values = (
             ops.zeros(

@@ -12,7 +12,9 @@ from keras_transformer.residual import Residual
 
 
 class Block(keras.layers.Layer):
-    """The numbers of an encoder or a decoder layer, and of a stack of them.
+    """Base of encoder and decoder layers, and of stacks of them.
+
+    Holds their numbers, and makes their parts.
 
     Args:
         num_heads: Positive int, `h` in the paper (8 in the base model).

@@ -16,8 +16,8 @@ from keras_transformer.residual import make_normalization
 class DecoderLayer(Block):
     """Masked self-attention, attention to the memory, feed-forward network.
 
-    Each of the three sub-layers stands in "Add & Norm". Without a memory the
-    second one is left out: the layer of a causal language model.
+    Each of the three sub-layers stands in "Add & Norm". Built without a memory
+    it has no second one: the layer of a causal language model.
 
     Args:
         num_heads: Positive int, `h` in the paper (8 in the base model).
@@ -59,8 +59,8 @@ class DecoderLayer(Block):
 
     Raises:
         ValueError: If an argument is out of its range, if a last dimension is
-            unknown when the layer is built, or if it was built without a
-            memory and gets one.
+            unknown when the layer is built, or if there is a memory only when
+            it is built, or only later.
 
     Example:
         >>> layer = keras_transformer.DecoderLayer(
@@ -108,12 +108,14 @@ class DecoderLayer(Block):
         return_attention_scores=False,
         training=None,
     ):
-        if memory is not None and self.memory_attention is None:
-            raise ValueError(
-                "`memory` must be there when the layer is built. "
-                f"Received: memory of shape {tuple(memory.shape)}"
-            )
         self_cache, memory_cache = (None, None) if cache is None else cache
+        given = memory if cache is None else memory_cache
+        if (given is None) != (self.memory_attention is None):
+            built = "with" if given is None else "without"
+            raise ValueError(
+                "`memory` must be there if it was when the layer was built. "
+                f"Received: memory={given!r} in a layer built {built} one"
+            )
         x = target
         # The newest position sees all that a growing cache holds.
         newest = isinstance(self_cache, GrowingCache) and x.shape[1] == 1
@@ -210,8 +212,8 @@ class Decoder(Block):
 
     Raises:
         ValueError: If an argument is out of its range, if a last dimension is
-            unknown when the layer is built, or if it was built without a
-            memory and gets one.
+            unknown when the layer is built, or if there is a memory only when
+            it is built, or only later.
 
     Example:
         >>> decoder = keras_transformer.Decoder(
@@ -255,7 +257,7 @@ class Decoder(Block):
         x = target
         caches = [None] * self.num_layers
         if cache is not None:
-            caches = list(zip(*cache, strict=True))
+            caches = zip(cache.self_caches, cache.memory_caches, strict=True)
         scores, self_caches = [], []
         for layer, layer_cache in zip(self.layers, caches, strict=True):
             x = layer(
@@ -277,7 +279,9 @@ class Decoder(Block):
         if return_attention_scores:
             returned.append(tuple(scores))
         if cache is not None:
-            returned.append(DecoderCache(tuple(self_caches), cache[1]))
+            returned.append(
+                DecoderCache(tuple(self_caches), cache.memory_caches)
+            )
         return tuple(returned) if len(returned) > 1 else x
 
     def make_cache(self, memory=None, max_length=None, num_beams=1, rows=None):

@@ -243,9 +243,8 @@ class PositionEmbedding(keras.layers.Layer):
         table = ops.convert_to_tensor(self.embeddings)
         size = (ops.shape(inputs)[1], inputs.shape[-1])
         vectors = ops.slice(table, (start_index, 0), size)
-        if (
-            known is None
-        ):  # JAX would take the last ones where there are no more.
+        if known is None:
+            # Where there are no more, JAX would take the last ones.
             past_the_end = start_index + size[0] > self.sequence_length
             vectors = ops.where(past_the_end, float("nan"), vectors)
         return ops.broadcast_to(vectors[None], ops.shape(inputs))

@@ -34,5 +34,6 @@ class Linear(keras.layers.Dense):
 def batch_and_length(x):
     """Returns the first two sizes of `x`, -1 for the batch where it may be."""
     if not x.shape[1]:
-        return ops.shape(x)[:2]  # Nothing can be inferred from no elements.
+        # Unknown, or 0: nothing can be inferred from no elements.
+        return ops.shape(x)[:2]
     return -1, x.shape[1]

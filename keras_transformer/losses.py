@@ -93,5 +93,6 @@ def smooth(label_loss, mean_loss, label_smoothing, vocabulary_size):
         vocabulary_size: Int `V`.
     """
     others = label_smoothing / (vocabulary_size - 1)
+    # The mean counts the label too, so that share is taken off here.
     label = 1 - label_smoothing - others
     return label * label_loss + others * vocabulary_size * mean_loss

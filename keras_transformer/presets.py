@@ -65,7 +65,9 @@ class Preset:
 
     def replace(self, **numbers) -> "Preset":
         """Returns this preset with other numbers, of either kind, by name."""
-        recipe = {name: numbers.pop(name) for name in RECIPE if name in numbers}
+        recipe = {
+            name: numbers.pop(name) for name in RECIPE_NAMES if name in numbers
+        }
         return Preset(
             self.description,
             dataclasses.replace(self.architecture, **numbers),
@@ -80,7 +82,7 @@ class Preset:
         }
 
 
-RECIPE = tuple(f.name for f in dataclasses.fields(Recipe))
+RECIPE_NAMES = tuple(f.name for f in dataclasses.fields(Recipe))
 
 
 def table_3(row: str, **changes) -> Preset:
@@ -119,10 +121,10 @@ PRESETS = {
     "d-ls0.0": table_3("D", label_smoothing=0.0),
     "d-ls0.2": table_3("D", label_smoothing=0.2),
     "e-learned": table_3("E", positions="learned"),
-    # The paper says 4 layers, d_model 1024, and everything but dropout and
-    # learning rate as in base: 8 heads (so d_k = 128, as in row C), d_ff 2048,
-    # 100,000 updates. It does not print those two. 0.2 is the residual dropout
-    # of tensor2tensor, which drops attention weights too, and ours does not.
+    # The paper says 4 layers, d_model 1024, and everything but dropout, rate
+    # and beam as in base: 8 heads (so d_k = 128, as in row C), d_ff 2048,
+    # 100,000 updates. It prints neither dropout nor rate. 0.2 is the residual
+    # dropout of tensor2tensor, which drops attention weights too.
     "parsing": Preset("Section 6.3").replace(
         num_layers=4,
         hidden_dim=1024,

@@ -20,8 +20,9 @@ class RestrictedSelfAttention(MultiHeadAttention):
     it are the linear maps of any attention, `O(n d²)`.
 
     The sequence is cut into blocks of `radius` positions. Whatever a block may
-    see lies in itself, the one before and the one after it, so `3 radius`
-    keys are compared with each query, and what is too far is masked.
+    see lies in itself, the one before and the one after it, so `3 radius` keys
+    (`2 radius` with a causal mask) are compared with each query, and what is
+    too far is masked.
 
     Args:
         num_heads: Positive int, `h`.

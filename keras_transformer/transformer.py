@@ -253,7 +253,9 @@ class Transformer(keras.Model):
         begin_id=BEGIN_ID,
         end_id=END_ID,
     ):
-        """Translates by beam search (Section 6.1), with its numbers.
+        """Translates by beam search, as Section 6.1 does by default.
+
+        `search_translations` takes the steps, one target position each.
 
         Args:
             source_ids: Int tensor or array `(B, S)`, padded with 0.
@@ -289,7 +291,7 @@ class Transformer(keras.Model):
                 begin_id=begin_id,
                 end_id=end_id,
             ),
-            max_length=source_ids.shape[1] + max_extra_length,
+            max_length=ops.shape(source_ids)[1] + max_extra_length,
         )
         return hypotheses.ids[:, 0]
 
@@ -302,7 +304,7 @@ class Transformer(keras.Model):
         """Compiles with the optimizer, schedule and loss of Section 5.
 
         Args:
-            recipe: A `Recipe`, or the name of a preset, such as `"tiny"`.
+            recipe: A `Recipe`, or a preset or its name, such as `"tiny"`.
             **kwargs: Arguments of `compile`, which replace those.
 
         Example:
@@ -310,7 +312,9 @@ class Transformer(keras.Model):
             >>> model.compile_as_published("tiny")
         """
         if isinstance(recipe, str):
-            recipe = find_preset(recipe).recipe
+            recipe = find_preset(recipe)
+        if isinstance(recipe, Preset):
+            recipe = recipe.recipe
         schedule = TransformerSchedule(
             self.architecture.hidden_dim, recipe.warmup_steps
         )
@@ -363,7 +367,7 @@ class Transformer(keras.Model):
     def from_config(cls, config, **kwargs):
         config = dict(config)
         numbers = config.pop("architecture", None)
-        if numbers is None:  # A file of version 0.1 has no such dict.
+        if numbers is None:  # A file older than `Architecture` is flat.
             names = [field.name for field in dataclasses.fields(Architecture)]
             numbers = {name: config.pop(name) for name in names}
         config["architecture"] = Architecture(**numbers)

@@ -1,7 +1,7 @@
 """Beam search (Vaswani et al., 2017, Section 6.1), on every backend of Keras.
 
 Axes: `B` sentences, `K` beams, `C` candidates, `N` hypotheses returned, `V`
-vocabulary, `L` the longest limit.
+vocabulary, `L` room for tokens, the longest limit or more.
 """
 
 from typing import Any
@@ -185,7 +185,7 @@ def start(initial_state, batch, max_length, options):
 
 
 def offer_tokens(logits, forced, options):
-    """Finds the best next tokens of each beam, as many as it can be asked for.
+    """Finds the best `C` next tokens of each beam: all may come from one.
 
     `K + 1` would hold the `K` that go on. But which of those that end are
     among the best `2 K` is known only when all others are there too.
@@ -309,7 +309,7 @@ def clear_empty(hypotheses, options):
 def find_best(scores, count):
     """Returns the places of the highest, `(B, count)`; of equals, the first.
 
-    `ops.top_k` does not promise which of equals it takes.
+    With torch, `ops.top_k` takes any of equals.
     """
     return ops.argsort(ops.negative(scores), axis=1)[:, :count]
 

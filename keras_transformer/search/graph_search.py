@@ -4,7 +4,7 @@ It finds what `beam_search` finds, and faster: sentences that are done leave
 the batch, shapes may grow from step to step, and the beam size may be a
 tensor. XLA cannot compile it.
 
-Axes: `B` sentences still searched, `K` beams, `C = 2 K` candidates, `V`
+Axes: `B` sentences still searched, `K` beams, `C` candidates, 2 K or 1, `V`
 vocabulary, `L` the longest limit.
 """
 
@@ -163,7 +163,9 @@ def describe_sentences(options, max_lengths, prefix_ids):
     batch, longest = tf.shape(limits)[0], longest_of(limits)
     forced_ids = tf.fill([batch, longest], options.padding_id)
     if prefix_ids is not None:
-        forced_ids = tf.concat([prefix_ids, forced_ids], 1)[:, :longest]
+        forced_ids = tf.concat([tf.cast(prefix_ids, tf.int32), forced_ids], 1)[
+            :, :longest
+        ]
     # At the limit nothing but the end symbol may come.
     is_last = tf.range(longest) == limits[:, None] - 1
     alpha = tf.cast(options.length_penalty, tf.float32)
@@ -213,7 +215,7 @@ def rank_candidates(logits, live, index, sentences, options, count):
     forbidden = tf.reduce_any(tf.range(width)[:, None] == never, axis=1)
     logits += tf.where(forbidden, IMPOSSIBLE, 0.0)
     offered = tf.minimum(count, width)
-    values, ids = tf.math.top_k(logits, offered)  # (B, K, count)
+    values, ids = tf.math.top_k(logits, offered)  # (B, K, offered)
     wants_end = ids[:, :, 0] == options.end_id
     # What is forced is offered once, and nothing else.
     forced = forced[:, None, None]

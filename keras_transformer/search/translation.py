@@ -28,9 +28,9 @@ def search_translations(
             translation, in tokens with the end symbol. Learned positions
             limit it further.
         options: `SearchOptions`.
-        max_length: Int or int32 scalar tensor, not below any limit, for
-            `beam_search`, whose caches have a fixed length. `None` means the
-            largest limit; other searches have caches that grow.
+        max_length: Int, or int32 scalar tensor of TensorFlow, not below any
+            limit: the length of the caches for `beam_search`; `None` means
+            the largest limit. Leave it out for a search whose caches grow.
         output_kernel: Float tensor `(D, V)`, the embedding matrix transposed.
             `None` means to transpose it here, once a call.
         search: Function that searches: `beam_search`, `graph_beam_search`, or
@@ -44,7 +44,7 @@ def search_translations(
         max_lengths = ops.minimum(max_lengths, transformer.sequence_length)
     if search is beam_search:
         if max_length is None:
-            max_length = int(ops.max(max_lengths))
+            max_length = int(ops.max(max_lengths, initial=1))
         kwargs["max_length"] = max_length
     memory = transformer.encode(source_ids, training=False)
     self_caches, memory_caches = transformer.decoder.make_cache(

@@ -81,7 +81,7 @@ class SubwordTokenizer(tf.Module):
 
         Args:
             ids: Int tensor `(B, T)`, ragged or padded. What follows the first
-                end symbol of a row is left out, and so is padding.
+                end symbol of a row is left out, and so are padding and begin.
 
         Returns:
             String tensor `(B,)`, UTF-8.
