@@ -12,6 +12,7 @@ and with them.
 
 import argparse
 import ctypes
+import dataclasses
 import importlib.util
 import json
 import os
@@ -26,6 +27,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from command_line.options import add_options
+from command_line.options import option
+from command_line.options import positive
+from command_line.options import read_options
 from keras_transformer import MultiHeadAttention
 from keras_transformer import RestrictedSelfAttention
 
@@ -41,31 +46,44 @@ FITTED_POINTS = 3  # The largest: what is of lower order fades.
 M_MMAP_THRESHOLD = -3  # Of the C library's mallopt.
 
 
-def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m paper.table1",
-        description=__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+@dataclasses.dataclass(frozen=True)
+class CostOptions:
+    """What the command can be asked."""
+
+    lengths: tuple[int, ...] = option(
+        (512, 1024, 2048, 4096), "n", kind=positive(int), nargs="+"
     )
-    add = parser.add_argument
-    many = {"type": int, "nargs": "+"}
-    add("--lengths", **many, default=[512, 1024, 2048, 4096])
-    add("--width", type=int, default=64, help="while the length grows")
-    add("--widths", **many, default=[64, 128, 256, 512])
-    add("--length", type=int, default=4096, help="while the width grows")
-    add("--radius", type=int, default=16, help="restricted: r = 2 radius + 1")
-    add("--kernel-size", type=int, default=3, help="convolution: k")
-    add("--repetitions", type=int, default=5, help="the median is taken")
-    add("--output", type=pathlib.Path, help="JSON with everything measured")
-    add("--picture", type=pathlib.Path, help="PNG, SVG or PDF")
-    add("--peaks", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
-    if args.picture and not importlib.util.find_spec("matplotlib"):
+    width: int = option(64, "d while the length grows", kind=positive(int))
+    widths: tuple[int, ...] = option(
+        (64, 128, 256, 512), "d", kind=positive(int), nargs="+"
+    )
+    length: int = option(4096, "n while the width grows", kind=positive(int))
+    radius: int = option(
+        16, "restricted attention: r = 2 radius + 1", kind=positive(int)
+    )
+    kernel_size: int = option(3, "convolution: k", kind=positive(int))
+    repetitions: int = option(5, "the median is taken", kind=positive(int))
+    output: pathlib.Path | None = option(
+        None, "JSON with everything measured", kind=pathlib.Path
+    )
+    picture: pathlib.Path | None = option(
+        None, "PNG, SVG or PDF", kind=pathlib.Path
+    )
+    peaks: bool = option(False, argparse.SUPPRESS)
+
+
+def parse_options(argv: list[str]) -> CostOptions:
+    parser = argparse.ArgumentParser(
+        prog="python -m paper.table1", description=__doc__
+    )
+    add_options(parser, CostOptions)
+    options = read_options(parser.parse_args(argv), CostOptions)
+    if options.picture and not importlib.util.find_spec("matplotlib"):
         parser.error("--picture needs matplotlib (pip install matplotlib)")
-    return args
+    return options
 
 
-def make_layer(kind: str, width: int, args: argparse.Namespace) -> Callable:
+def make_layer(kind: str, width: int, options: CostOptions) -> Callable:
     """Returns a layer that maps `(B, n, width)` to the same shape."""
     if kind.startswith("self-attention"):
         layer = MultiHeadAttention(1, width)
@@ -73,17 +91,17 @@ def make_layer(kind: str, width: int, args: argparse.Namespace) -> Callable:
         weights = kind.endswith("weights returned")
         return lambda x: layer(x, x, return_attention_scores=weights)
     layer = {
-        "restricted": lambda: RestrictedSelfAttention(1, width, args.radius),
+        "restricted": lambda: RestrictedSelfAttention(1, width, options.radius),
         "recurrent": lambda: keras.layers.LSTM(width, return_sequences=True),
         "convolution": lambda: keras.layers.Conv1D(
-            width, args.kernel_size, padding="same"
+            width, options.kernel_size, padding="same"
         ),
     }[kind]()
     layer.build((None, None, width))
     return layer
 
 
-def count_products(row: dict, args: argparse.Namespace) -> int:
+def count_products(row: dict, options: CostOptions) -> int:
     """Returns the multiplications in the matrix products of a forward pass."""
     n, d = row["n"], row["d"]
     # Four linear maps, the logits and the means of values.
@@ -92,16 +110,16 @@ def count_products(row: dict, args: argparse.Namespace) -> int:
         "self-attention": attention,
         "self-attention, weights returned": attention,
         # The same, with three blocks of keys for each query.
-        "restricted": 4 * n * d**2 + 2 * n * 3 * args.radius * d,
+        "restricted": 4 * n * d**2 + 2 * n * 3 * options.radius * d,
         # Four gates, each of the input and of the state before.
         "recurrent": 8 * n * d**2,
-        "convolution": args.kernel_size * n * d**2,
+        "convolution": options.kernel_size * n * d**2,
     }[row["kind"]]
 
 
-def make_call(row: dict, args: argparse.Namespace) -> Callable:
+def make_call(row: dict, options: CostOptions) -> Callable:
     """Returns a function that runs a layer forward, or with its gradient."""
-    layer = make_layer(row["kind"], row["d"], args)
+    layer = make_layer(row["kind"], row["d"], options)
     shape = (1, row["n"], row["d"])
     random = np.random.default_rng(0).normal(size=shape)
     inputs = tf.Variable(random, dtype=tf.float32)
@@ -149,9 +167,9 @@ def read_status(name: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def list_rows(args: argparse.Namespace) -> list[dict]:
-    points = [("n", length, args.width) for length in args.lengths]
-    points += [("d", args.length, width) for width in args.widths]
+def list_rows(options: CostOptions) -> list[dict]:
+    points = [("n", length, options.width) for length in options.lengths]
+    points += [("d", options.length, width) for width in options.widths]
     return [
         {"axis": axis, "n": length, "d": width, "kind": kind, "direction": name}
         for axis, length, width in points
@@ -160,39 +178,39 @@ def list_rows(args: argparse.Namespace) -> list[dict]:
     ]
 
 
-def print_peaks(args: argparse.Namespace) -> None:
+def print_peaks(options: CostOptions) -> None:
     """Prints the peak of each row, measured in a fork of this process.
 
     TensorFlow keeps what a call took, for the next one. Its runtime is not
     started here, so that a fork can start it.
     """
-    for row in list_rows(args):
+    for row in list_rows(options):
         child = os.fork()
         if child:
             os.waitpid(child, 0)
             continue
         # Every tensor is given back as soon as it is not needed.
         set_mmap_threshold(1 << 16)
-        make_call({**row, "n": 8}, args)()  # The libraries' own memory.
-        call = make_call(row, args)
+        make_call({**row, "n": 8}, options)()  # The libraries' own memory.
+        call = make_call(row, options)
         call.get_concrete_function()
         print(measure_peak(call) or 0, flush=True)
         os._exit(0)
 
 
-def measure(args: argparse.Namespace, argv: list[str]) -> list[dict]:
+def measure(options: CostOptions, argv: list[str]) -> list[dict]:
     """Measures all layers along both axes, all memory before all times."""
     command = [sys.executable, "-m", "paper.table1", *argv, "--peaks"]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True
     )
-    rows = list_rows(args)
+    rows = list_rows(options)
     for row, line in zip(rows, done.stdout.splitlines(), strict=True):
-        row["products"] = count_products(row, args)
+        row["products"] = count_products(row, options)
         row["peak_bytes"] = int(line) or None
     set_mmap_threshold(1 << 30)  # No memory is asked for twice.
     for row in rows:
-        row["seconds"] = time_call(make_call(row, args), args.repetitions)
+        row["seconds"] = time_call(make_call(row, options), options.repetitions)
     return rows
 
 
@@ -320,20 +338,20 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
-    args = parse_arguments(argv)
-    if args.peaks:
-        print_peaks(args)
+    options = parse_options(argv)
+    if options.peaks:
+        print_peaks(options)
         return
-    rows = measure(args, argv)
+    rows = measure(options, argv)
     found = summarize(rows)
     print_rows(rows)
     print_memory(rows)
     print_exponents(found)
-    if args.output:
+    if options.output:
         text = json.dumps({"rows": rows, "exponents": found}, indent=2)
-        args.output.write_text(text + "\n", encoding="utf-8")
-    if args.picture:
-        draw(rows, args.picture)
+        options.output.write_text(text + "\n", encoding="utf-8")
+    if options.picture:
+        draw(rows, options.picture)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -28,8 +27,6 @@ from benchmarks.training.keras_systems import make_package_update
 from benchmarks.training.keras_systems import prepare_package
 from benchmarks.training.keras_systems import prepare_tuples
 from command_line.errors import UserError
-from paper import table1
-from paper import table2
 from tests.helpers.sentences import SENTENCES
 
 
@@ -154,71 +151,6 @@ def test_every_matrix_is_counted_once(endless):
     assert sum(matrices.values()) - of_source == count_step_weights(
         SIZES["check"]
     )
-
-
-@pytest.mark.slow
-def test_growth_is_measured_along_both_axes(tmp_path, capsys):
-    output, picture = tmp_path / "table1.json", tmp_path / "table1.png"
-
-    table1.main(
-        [
-            *("--lengths", "8", "16", "--width=4", "--widths=4"),
-            *("--length=8", "--radius=2", "--repetitions=1"),
-            *("--output", str(output), "--picture", str(picture)),
-        ]
-    )
-
-    results = json.loads(output.read_text())
-    # Three sizes, five layers, forward and with the gradient.
-    assert len(results["rows"]) == 3 * 5 * 2
-    assert all(row["seconds"] > 0 for row in results["rows"])
-    printed = capsys.readouterr().out
-    assert "| restricted | gradient | O(r n d) | 1 | 1.00 |" in printed
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("kind", ["self-attention", "restricted"])
-def test_the_products_of_attention_are_those_of_its_graph(kind):
-    args = table1.parse_arguments(["--radius", "4"])
-    row = {"kind": kind, "n": 40, "d": 8, "direction": "forward"}
-    call = table1.make_call(row, args)
-
-    graph = call.get_concrete_function().graph
-    found = table2.count_products(graph, num_tokens=40)
-
-    assert found == 2 * table1.count_products(row, args)
-
-
-def test_memory_stands_against_the_length(capsys):
-    args = table1.parse_arguments(["--lengths", "8", "16", "--widths", "4"])
-    rows = table1.list_rows(args)
-    for row in rows:
-        returned = row["kind"].endswith("weights returned")
-        row["peak_bytes"] = 2**20 * row["n"] * (3 if returned else 1)
-    rows[0]["peak_bytes"] = None  # Where nothing tells the peak.
-
-    table1.print_memory(rows)
-
-    assert capsys.readouterr().out.splitlines()[-2:] == [
-        "| 8 |  | 24.0 |",
-        "| 16 | 16.0 | 48.0 |",
-    ]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the peak")
-def test_the_peak_holds_what_a_call_allocates():
-    table1.set_mmap_threshold(1 << 16)
-
-    peak = table1.measure_peak(lambda: np.ones(50 << 20, np.uint8).sum())
-
-    assert peak is None or 45 << 20 < peak < 60 << 20
-
-
-def test_the_exponent_of_a_growth_is_found():
-    rows = [{"n": n, "seconds": 3e-6 * n**1.5} for n in (1, 64, 128, 256)]
-    rows[0]["seconds"] = 1.0  # A call's own cost hides that of so little.
-
-    assert table1.fit(rows, "n", "seconds") == pytest.approx(1.5)
 
 
 @pytest.mark.slow
