@@ -64,6 +64,8 @@ class Transformer(keras.Model):
     Masking:
         Padding is found from the ids; no mask needs to be given. The logits
         carry none: `SmoothedCrossentropy` finds padding from the labels.
+        Keras's own cross-entropy counts it, unless it is
+        `SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)`.
 
     Raises:
         ValueError: If an argument is out of its range.
