@@ -17,6 +17,7 @@ from keras_transformer.checks import check_sequences
 from keras_transformer.linear import Linear
 from keras_transformer.linear import batch_and_length
 from keras_transformer.masks import causal_mask
+from keras_transformer.masks import combine_masks
 
 # The logit of what may not be seen. Finite, so that a query that may see
 # nothing gets equal weights and no NaN.
@@ -356,28 +357,3 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "use_bias": self.use_bias,
         }
-
-
-def combine_masks(padding, attention_mask=None, causal=None):
-    """Returns one mask that broadcasts to `(B, H, T, S)`, or `None`.
-
-    Args:
-        padding: Bool tensors `(B, S)`, or `None` among them.
-        attention_mask: Tensor `(T, S)`, `(B, T, S)` or `(B, H, T, S)`, or
-            `None`.
-        causal: Bool tensor `(T, S)`, or `None`.
-    """
-    masks = [mask[:, None, None, :] for mask in padding if mask is not None]
-    if attention_mask is not None:
-        rank = len(attention_mask.shape)
-        if rank not in (2, 3, 4):
-            raise ValueError(
-                "`attention_mask` must be of shape (T, S), (B, T, S) or "
-                "(B, H, T, S). "
-                f"Received: shape {tuple(attention_mask.shape)}"
-            )
-        masks.append(attention_mask[:, None] if rank == 3 else attention_mask)
-    masks = [ops.cast(mask, "bool") for mask in masks]
-    if causal is not None:
-        masks.append(causal)
-    return functools.reduce(ops.logical_and, masks) if masks else None

@@ -3,12 +3,12 @@
 import keras
 from keras import ops
 
-from keras_transformer.attention import combine_masks
 from keras_transformer.block import Block
 from keras_transformer.cache import DecoderCache
 from keras_transformer.cache import GrowingCache
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
+from keras_transformer.masks import combine_masks
 from keras_transformer.residual import make_normalization
 
 

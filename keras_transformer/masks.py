@@ -3,6 +3,8 @@
 A mask is a boolean tensor in which True marks what may be used.
 """
 
+import functools
+from collections.abc import Iterable
 from typing import Any
 
 from keras import ops
@@ -78,3 +80,30 @@ def causal_mask(length: Any, key_length: Any = None, start_index: Any = 0):
     key_length = length if key_length is None else key_length
     queries = ops.add(ops.arange(length)[:, None], start_index)
     return ops.less_equal(ops.arange(key_length)[None, :], queries)
+
+
+def combine_masks(
+    padding: Iterable, attention_mask: Any = None, causal: Any = None
+) -> Any:
+    """Returns one mask that broadcasts to `(B, H, T, S)`, or `None`.
+
+    Args:
+        padding: Bool tensors `(B, S)`, or `None` among them.
+        attention_mask: Tensor `(T, S)`, `(B, T, S)` or `(B, H, T, S)`, or
+            `None`.
+        causal: Bool tensor `(T, S)`, or `None`.
+    """
+    masks = [mask[:, None, None, :] for mask in padding if mask is not None]
+    if attention_mask is not None:
+        rank = len(attention_mask.shape)
+        if rank not in (2, 3, 4):
+            raise ValueError(
+                "`attention_mask` must be of shape (T, S), (B, T, S) or "
+                "(B, H, T, S). "
+                f"Received: shape {tuple(attention_mask.shape)}"
+            )
+        masks.append(attention_mask[:, None] if rank == 3 else attention_mask)
+    masks = [ops.cast(mask, "bool") for mask in masks]
+    if causal is not None:
+        masks.append(causal)
+    return functools.reduce(ops.logical_and, masks) if masks else None

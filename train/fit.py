@@ -1,6 +1,7 @@
 """Training with `model.fit` (Sections 5.2 to 5.4)."""
 
 import contextlib
+import functools
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -145,12 +146,9 @@ def fit(
     validation = BatchPlan(
         validation_pairs, settings.batch_tokens // micro_batches, settings.seed
     )
-
-    def validation_data():
-        return make_dataset(
-            validation, strategy, last=validation.steps_per_epoch
-        )
-
+    validation_data = functools.partial(
+        make_dataset, validation, strategy, last=validation.steps_per_epoch
+    )
     with signals.collected() as received, strategy.scope():
         state = RunState(
             task,
@@ -161,16 +159,12 @@ def fit(
         )
         start = resume(state, strategy)
         best = follow_best(state, run_dir, quality or Quality())
-        callbacks = [
-            # Before `state`, which makes of the logs a row of the history.
-            Progress(steps),
-            *[callback for callback in (bleu, pictures) if callback],
-            keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False),
-            state,
-            best,
-        ]
         if bleu:
             bleu.before_batch = state.exit_if_interrupted
+        watchers = [watcher for watcher in (bleu, pictures) if watcher]
+        # `state` makes of the logs of those before it a row of the history.
+        board = keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False)
+        callbacks = [Progress(steps), *watchers, board, state, best]
         if state.in_round and (
             start % settings.round_steps == 0 or start == steps
         ):
