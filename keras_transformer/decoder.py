@@ -111,10 +111,10 @@ class DecoderLayer(Block):
         self_cache, memory_cache = (None, None) if cache is None else cache
         given = memory if cache is None else memory_cache
         if (given is None) != (self.memory_attention is None):
-            built = "with" if given is None else "without"
+            words = ("none", "with") if given is None else ("one", "without")
             raise ValueError(
                 "`memory` must be there if it was when the layer was built. "
-                f"Received: memory={given!r} in a layer built {built} one"
+                f"Received: {words[0]}, in a layer built {words[1]} one"
             )
         x = target
         # The newest position sees all that a growing cache holds.
