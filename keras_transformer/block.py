@@ -16,18 +16,7 @@ class Block(keras.layers.Layer):
 
     Holds their numbers, and makes their parts.
 
-    Args:
-        num_heads: Positive int, `h` in the paper (8 in the base model).
-        intermediate_dim: Positive int, inner features of the feed-forward
-            network, `d_ff` (2048).
-        key_dim: Positive int, features of a head's queries and keys, `d_k`
-            (64). `None` means the width divided by `num_heads`.
-        value_dim: Positive int, features of a head's values, `d_v` (64).
-            `None` means `key_dim`.
-        dropout: Float in [0, 1), `P_drop` (0.1), applied to the output of
-            each sub-layer (Section 5.4).
-        norm: `"post"`, as published, or `"pre"`; see `Residual`.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+    Its arguments are those of `EncoderLayer`.
     """
 
     def __init__(
