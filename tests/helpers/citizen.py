@@ -70,6 +70,10 @@ def check_compiles_as_published():
     expected = kt.TransformerSchedule(32, warmup_steps=500)(0)
     np.testing.assert_allclose(as_array(expected), rate, rtol=1e-5)
     assert model.loss.label_smoothing == 0.1
+    recipe = kt.Recipe(label_smoothing=0.3)
+    for given in (recipe, kt.Preset("of this test", recipe=recipe)):
+        model.compile_as_published(given)
+        assert model.loss.label_smoothing == 0.3
 
 
 def decode_greedily(model, source, limit, begin_id, end_id):
@@ -236,6 +240,13 @@ def check_knows_where_learned_positions_end():
     for start_index in (3, ops.convert_to_tensor(3)):
         with pytest.raises(ValueError, match="may have 5 positions"):
             layer(x, start_index=start_index)
+    if keras.backend.backend() == "jax":  # Traced, nothing can be raised.
+        import jax
+
+        vectors = jax.jit(lambda index: layer(x, start_index=index))(3)
+        assert np.isnan(as_array(vectors)).all()
+        vectors = jax.jit(lambda index: layer(x, start_index=index))(2)
+        assert np.isfinite(as_array(vectors)).all()
 
 
 def check_is_fused_as_it_is_not():

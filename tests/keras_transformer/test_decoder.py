@@ -572,6 +572,19 @@ def test_refuses_a_step_past_the_end_of_its_cache(decoder):
         decoder(TARGET, cache=cache)
 
 
+def test_heads_share_the_width_where_nobody_says_theirs():
+    given = {"num_heads": 2, "intermediate_dim": 16}
+    shapes = (None, None, D), (None, None, D)
+    layer, other = DecoderLayer(**given), DecoderLayer(**given, key_dim=D // 2)
+    layer.build(*shapes)
+    other.build(*shapes)
+
+    assert layer.self_attention.key_dim == D // 2
+    assert [w.shape for w in layer.weights] == [w.shape for w in other.weights]
+    # What was not given stays so: the width belongs to the inputs.
+    assert layer.get_config()["key_dim"] is None
+
+
 def test_refuses_to_guess_a_width_that_is_no_whole_number():
     with pytest.raises(ValueError, match="`key_dim` must .*3, width 8"):
         DecoderLayer(3, 16).build((None, None, D), (None, None, D))

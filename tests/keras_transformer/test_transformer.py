@@ -82,6 +82,18 @@ def test_the_config_holds_every_argument_and_survives_json():
     assert (twin.name, twin.dtype_policy.name) == ("mine", "mixed_bfloat16")
 
 
+def test_a_config_from_before_architectures_is_read():
+    model = Transformer.from_preset(
+        "base", **{**SIZES, "norm": "pre"}, sequence_length=17, name="mine"
+    )
+    config = model.get_config()
+    flat = {**config.pop("architecture"), **config}
+
+    twin = Transformer.from_config(flat)
+
+    assert twin.get_config() == model.get_config()
+
+
 def test_the_one_matrix_is_counted_once(model):
     attention = 2 * D * 2 * (7 + 4)
     feed_forward = 2 * D * 16 + 16 + D
