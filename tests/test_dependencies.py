@@ -24,7 +24,7 @@ PACKAGES = {
 # And the layers of other projects: they run on any backend of Keras.
 LAYERS = {"keras", "numpy", *sys.stdlib_module_names}
 # Rooms that have TensorFlow, too; nothing imports them with the layers.
-TENSORFLOW = ("text", "search.graph_search")
+TENSORFLOW = ("text", "search.graph_search", "search.graph_transformer")
 
 # The rooms of a package: a line imports from its own room, or further right.
 ROOMS = {

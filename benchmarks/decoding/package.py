@@ -9,9 +9,8 @@ import tensorflow as tf
 from benchmarks.shared.sizes import BEAM_SIZE
 from benchmarks.shared.sizes import MAX_EXTRA_LENGTH
 from export.bundle.saved_model import with_dtype
-from keras_transformer import beam_search
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 
@@ -34,16 +33,24 @@ def make(
         input_signature=[IDS, LENGTHS], autograph=False, jit_compile=xla
     )
     def search(source_ids, max_lengths):
+        options = SearchOptions(beam_size, num_hypotheses=1)
+        if not xla:
+            found = graph_search_translations(
+                transformer,
+                source_ids,
+                max_lengths,
+                options,
+                output_kernel=kernel,
+            )
+            return found.ids[:, 0]
         # As `Search` does for XLA.
-        longest = tf.shape(source_ids)[1] + MAX_EXTRA_LENGTH
         found = search_translations(
             transformer,
             source_ids,
             max_lengths,
-            SearchOptions(beam_size, num_hypotheses=1),
-            max_length=longest if xla else None,
+            options,
+            max_length=tf.shape(source_ids)[1] + MAX_EXTRA_LENGTH,
             output_kernel=kernel,
-            search=beam_search if xla else graph_beam_search,
         )
         return found.ids[:, 0]
 

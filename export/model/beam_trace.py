@@ -79,16 +79,21 @@ def trace_beam_search(
         tf.fill(shape, False),
     )
 
+    schedule = graph_search.plan_steps(sentences, options)
+    model = graph_search.StepModel(
+        next_step, initial_state, constants, options.beam_size
+    )
+
     def is_running(index, live, *_):
         return tf.reduce_any(live.log_probabilities > graph_search.IMPOSSIBLE)
 
     def take_step(index, live, finished, places, model_state, trace):
         """`places`, `(B, K)`, are the candidates that the live ones were."""
-        logits, model_state = next_step(
-            tf.reshape(live.last_ids, [-1]), index, model_state, *constants
+        logits, model_state = model.step(
+            tf.reshape(live.last_ids, [-1]), index, model_state, constants
         )
         candidates = graph_search.rank_candidates(
-            logits, live, index, sentences, options, shape[2]
+            logits, live, index, schedule, options, shape[2]
         )
         trace = tf.nest.map_structure(
             lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]),
@@ -98,12 +103,10 @@ def trace_beam_search(
         count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
         live, finished, places, _ = graph_search.split_candidates(
-            candidates, live, finished, index, sentences, options
+            candidates, live, finished, index, schedule, options
         )
         parents = tf.gather(candidates.parents, places, batch_dims=1)
-        model_state = graph_search.reorder(
-            model_state, parents, tf.range(batch)
-        )
+        model_state = model.follow(model_state, parents, constants)
         return index + 1, live, finished, places, model_state, trace
 
     variables = (
@@ -121,7 +124,7 @@ def trace_beam_search(
         shape_invariants=graph_search.shapes_of(variables),
     )
     trace = [tf.transpose(x, [1, 0, 2]) for x in trace]
-    return graph_search.clear_empty(finished, options), BeamTrace(*trace)
+    return graph_search.tell_hypotheses(finished, options), BeamTrace(*trace)
 
 
 def describe_step(candidates, places, options) -> BeamTrace:

@@ -11,7 +11,7 @@ from keras_transformer import Transformer
 from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.beam_search import Hypotheses
-from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 
@@ -149,30 +149,23 @@ class Search(tf.Module):
             length_penalty=length_penalty,
             num_hypotheses=num_hypotheses,
         )
-        return self._find(
-            source_ids,
-            max_lengths,
-            options,
-            search=graph_beam_search,
-            prefix_ids=prefix_ids,
-        )
-
-    def _find(self, source_ids, max_lengths, options, **kwargs):
-        return search_translations(
+        return graph_search_translations(
             self._transformer(),
             source_ids,
             max_lengths,
             options,
-            output_kernel=self._output_kernel,
-            **kwargs,
+            prefix_ids,
+            self._output_kernel,
         )
 
     def trace(self, source_ids, lengths) -> BeamTrace:
         """Searches for the n best, and returns what was looked at."""
-        _, trace = self._find(
+        _, trace = search_translations(
+            self._transformer(),
             source_ids,
             limits_of(lengths, self._settings.max_extra_length),
             dataclasses.replace(self.options, num_hypotheses=None),
+            output_kernel=self._output_kernel,
             search=trace_beam_search,
         )
         return trace
@@ -202,11 +195,13 @@ class Search(tf.Module):
             input_signature=INPUTS[:2], autograph=False, jit_compile=True
         )
         def search(source_ids, lengths):
-            return self._find(
+            return search_translations(
+                self._transformer(),
                 source_ids,
                 limits_of(lengths, extra),
                 options,
                 max_length=tf.shape(source_ids)[1] + extra,
+                output_kernel=self._output_kernel,
             )
 
         return search

@@ -1,11 +1,17 @@
 """Beam search (Vaswani et al., 2017, Section 6.1) as a TensorFlow graph.
 
 It finds what `beam_search` finds, and faster: sentences that are done leave
-the batch, shapes may grow from step to step, and the beam size may be a
-tensor. XLA cannot compile it.
+the batch, shapes may grow, and the beam size may be a tensor. XLA cannot
+compile it.
 
-Axes: `B` sentences still searched, `K` beams, `C` candidates, 2 K or 1, `V`
-vocabulary, `L` the longest limit.
+Two loops: the inner one takes steps with tensors of the same shapes; the outer
+one, every `ROOM` steps or when a quarter of the sentences is done, lets these
+leave and makes room. So a step has few operations, which for small models is
+what it costs.
+
+Axes: `B` sentences still searched, `K` beams, `C` candidates, 2 K or 1, `M`
+offers of a beam, `N` hypotheses returned, `V` vocabulary, `L` the longest
+limit.
 """
 
 from typing import Any
@@ -17,6 +23,8 @@ from keras_transformer.search.beam_search import Hypotheses
 from keras_transformer.search.options import length_penalty_of
 
 IMPOSSIBLE = -float("inf")
+ROOM = 16  # Steps of an inner loop.
+BLOCK = 32  # Logits of which only the largest is looked at first.
 
 
 class Live(NamedTuple):
@@ -27,13 +35,21 @@ class Live(NamedTuple):
     log_probabilities: tf.Tensor  # (B, K) float32
 
 
+class Finished(NamedTuple):
+    """Hypotheses that have ended, best first."""
+
+    ids: tf.Tensor  # (B, N, L) int32, without the end symbol
+    scores: tf.Tensor  # (B, N) float32, -inf where there is none
+    endings: tf.Tensor  # (B, N) int32, twice the length, and 1 if truncated
+
+
 class Candidates(NamedTuple):
     """The best continuations of all beams of a sentence, best first."""
 
     parents: tf.Tensor  # (B, C) int32, the beam that each continues
     ids: tf.Tensor  # (B, C) int32, its last token
     log_probabilities: tf.Tensor  # (B, C) float32, of the whole of it
-    truncated: tf.Tensor  # (B, C) bool, ended though it had a better choice
+    endings: tf.Tensor  # (B, C) int32, as of `Finished`, if it has ended
 
 
 class Sentences(NamedTuple):
@@ -45,16 +61,157 @@ class Sentences(NamedTuple):
     forced_ids: tf.Tensor  # (B, L) int32, padding where any may come
 
 
-class _State(NamedTuple):
-    """What a step changes."""
+class Schedule(NamedTuple):
+    """What the sentences' steps ask for: a row a step."""
+
+    forced_ids: tf.Tensor  # (L, B * K) int32
+    at_limit: tf.Tensor  # (L, B, 1) bool, whether the next token is the last
+    penalties: tf.Tensor  # (L, B, 1) float32, of what ends in the step
+    best_penalties: tf.Tensor  # (L, B) float32, the largest after the step
+
+
+class _Round(NamedTuple):
+    """What the outer loop changes."""
 
     index: tf.Tensor  # () int32, the position of the tokens to come
     live: Live
-    finished: Hypotheses  # (B, N, ...), best first
-    results: Hypotheses  # those of all sentences that have left
+    finished: Finished
+    done: tf.Tensor  # (B,) bool
     sentences: Sentences
-    model_state: Any  # (B * K, ...) or ()
-    constants: Any  # (B, ...)
+    kept: Any  # the model's
+    results: Finished  # of the whole batch
+
+
+class _Step(NamedTuple):
+    """What the inner loop changes."""
+
+    index: tf.Tensor  # () int32
+    active: tf.Tensor  # () int32, sentences that are not done
+    done: tf.Tensor  # (B,) bool
+    live: Live
+    finished: Finished
+    written: Any  # the model's
+
+
+def search_graph(model, options, max_lengths, prefix_ids=None):
+    """Does what `beam_search` does, in a TensorFlow graph, and faster.
+
+    Args:
+        model: An object with five functions, as of `GraphTransformer` and
+            `StepModel`: `start() -> kept`, what belongs to all sentences;
+            `enter(kept, rows, room) -> (written, shared)`, which keeps those
+            of `rows` and makes room for positions below `room`;
+            `step(ids, index, written, shared) -> (logits, written)`;
+            `follow(written, parents, shared) -> written`, which gives each
+            hypothesis what is its parent's; and
+            `leave(written, shared) -> kept`.
+        options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
+            scalar tensors.
+        max_lengths: Int32 tensor `(B,)`, at least 1.
+        prefix_ids: Int32 tensor `(B, P)`, padded.
+
+    Returns:
+        `Hypotheses(ids, scores, lengths, truncated)`, best first; `L` is the
+        largest limit.
+    """
+    sentences = describe_sentences(options, max_lengths, prefix_ids)
+    live, finished = first_hypotheses(options, sentences)
+    state = _Round(
+        index=tf.constant(0),
+        live=live,
+        finished=finished,
+        done=tf.zeros_like(sentences.rows, tf.bool),
+        sentences=sentences,
+        kept=model.start(),
+        results=finished,
+    )
+
+    def is_running(state):
+        return tf.reduce_any(~state.done)
+
+    def take_steps(state):
+        rows = tf.cast(tf.where(~state.done)[:, 0], tf.int32)
+        live, finished, sentences = tf.nest.map_structure(
+            lambda x: tf.gather(x, rows),
+            (state.live, state.finished, state.sentences),
+        )
+        room = (state.index // ROOM + 1) * ROOM
+        written, shared = model.enter(state.kept, rows, room)
+        schedule = plan_steps(sentences, options)
+        size = tf.size(rows)
+
+        def is_worth_it(step):
+            return (4 * step.active > 3 * size) & (step.index < room)
+
+        def take_step(step):
+            logits, written = model.step(
+                tf.reshape(step.live.last_ids, [-1]),
+                step.index,
+                step.written,
+                shared,
+            )
+            candidates = rank_candidates(
+                logits,
+                step.live,
+                step.index,
+                schedule,
+                options,
+                options.num_candidates,
+            )
+            live, finished, chosen, done = split_candidates(
+                candidates,
+                step.live,
+                step.finished,
+                step.index,
+                schedule,
+                options,
+            )
+            if not is_greedy(options):
+                parents = tf.gather(candidates.parents, chosen, batch_dims=1)
+                written = model.follow(written, parents, shared)
+            active = tf.reduce_sum(tf.cast(~done, tf.int32))
+            index = step.index + 1
+            return (_Step(index, active, done, live, finished, written),)
+
+        step = _Step(
+            state.index,
+            size,
+            tf.gather(state.done, rows),
+            live,
+            finished,
+            written,
+        )
+        (step,) = tf.while_loop(
+            is_worth_it, take_step, (step,), parallel_iterations=1
+        )
+        results = tf.nest.map_structure(
+            lambda x, new: tf.tensor_scatter_nd_update(
+                x, sentences.rows[:, None], new
+            ),
+            state.results,
+            step.finished,
+        )
+        return (
+            _Round(
+                step.index,
+                step.live,
+                step.finished,
+                step.done,
+                sentences,
+                model.leave(step.written, shared),
+                results,
+            ),
+        )
+
+    results = shapes_of(state.results, keep_first=True)
+    (state,) = tf.while_loop(
+        is_running,
+        take_steps,
+        (state,),
+        shape_invariants=(shapes_of(state)._replace(results=results),),
+        parallel_iterations=1,
+    )
+    return tell_hypotheses(state.results, options)
 
 
 def graph_beam_search(
@@ -66,8 +223,6 @@ def graph_beam_search(
     constants=(),
 ):
     """Does what `beam_search` does, in a TensorFlow graph, and faster.
-
-    Sentences that are done leave the batch once they are a quarter of it.
 
     Args:
         next_step: As of `beam_search`, for the sentences still searched.
@@ -97,64 +252,52 @@ def graph_beam_search(
         >>> hypotheses.ids[0, 0]
         [1, 0, 0]
     """
-    sentences = describe_sentences(options, max_lengths, prefix_ids)
-    live, finished = first_hypotheses(options, sentences)
-    state = _State(
-        index=tf.constant(0),
-        live=live,
-        finished=finished,
-        results=finished,
-        sentences=sentences,
-        model_state=initial_state,
-        constants=constants,
-    )
-    state = tf.nest.map_structure(tf.convert_to_tensor, state)
+    model = StepModel(next_step, initial_state, constants, options.beam_size)
+    return search_graph(model, options, max_lengths, prefix_ids)
 
-    results = tf.nest.map_structure(lambda x: x.shape, state.results)
-    shapes = shapes_of(state)._replace(results=results)
 
-    def is_running(state):
-        return tf.size(state.sentences.rows) > 0
+class StepModel(NamedTuple):
+    """What `beam_search` is told of a model, for `search_graph`."""
 
-    def take_step(state):
-        logits, model_state = next_step(
-            tf.reshape(state.live.last_ids, [-1]),
-            state.index,
-            state.model_state,
-            *state.constants,
-        )
-        candidates = rank_candidates(
-            logits,
-            state.live,
-            state.index,
-            state.sentences,
-            options,
-            options.num_candidates,
-        )
-        live, finished, chosen, done = split_candidates(
-            candidates,
-            state.live,
-            state.finished,
-            state.index,
-            state.sentences,
-            options,
-        )
-        parents = tf.gather(candidates.parents, chosen, batch_dims=1)
-        state = state._replace(
-            index=state.index + 1, live=live, finished=finished
-        )
-        state, active_rows = _drop_sentences(state, done)
-        model_state = reorder(model_state, parents, active_rows)
-        return (state._replace(model_state=model_state),)
+    next_step: Any
+    initial_state: Any
+    constants: Any
+    beam_size: Any
 
-    (state,) = tf.while_loop(
-        is_running,
-        take_step,
-        (state,),
-        shape_invariants=(shapes,),
-        parallel_iterations=1,
-    )
-    return clear_empty(state.results, options)
+    def start(self):
+        state = (self.initial_state, self.constants)
+        return tf.nest.map_structure(tf.convert_to_tensor, state)
+
+    def enter(self, kept, rows, room):
+        state, constants = kept
+        beams = tf.range(self.beam_size)[None]
+        state = self._take(state, rows, tf.repeat(beams, tf.size(rows), axis=0))
+        return state, tf.nest.map_structure(
+            lambda x: tf.gather(x, rows), constants
+        )
+
+    def step(self, ids, index, state, constants):
+        return self.next_step(ids, index, state, *constants)
+
+    def follow(self, state, parents, constants):
+        return self._take(state, tf.range(tf.shape(parents)[0]), parents)
+
+    def leave(self, state, constants):
+        return state, constants
+
+    def _take(self, state, rows, beams):
+        """Takes beams, `(B, K)`, of each sentence of `rows`, `(B,)`.
+
+        State of rank 0 is shared by all.
+        """
+        places = tf.reshape(beams + self.beam_size * rows[:, None], [-1])
+        return tf.nest.map_structure(
+            lambda x: tf.gather(x, places) if x.shape.rank else x, state
+        )
+
+
+def is_greedy(options):
+    return isinstance(options.beam_size, int) and options.beam_size == 1
 
 
 def describe_sentences(options, max_lengths, prefix_ids):
@@ -178,7 +321,7 @@ def describe_sentences(options, max_lengths, prefix_ids):
 
 
 def first_hypotheses(options, sentences):
-    """Returns what is `Live` before the first step, and what has ended."""
+    """Returns what is `Live` before the first step, and what is `Finished`."""
     beam_size, num_returned = options.beam_size, options.num_returned
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     # Only one beam starts alive, else all would walk the same path.
@@ -188,128 +331,129 @@ def first_hypotheses(options, sentences):
         tf.fill([batch, beam_size], options.begin_id),
         tf.tile(alive[None], [batch, 1]),
     )
-    finished = Hypotheses(
+    finished = Finished(
         tf.fill([batch, num_returned, longest], options.padding_id),
         tf.fill([batch, num_returned], IMPOSSIBLE),
         tf.zeros([batch, num_returned], tf.int32),
-        tf.zeros([batch, num_returned], tf.bool),
     )
     return live, finished
 
 
-def rank_candidates(logits, live, index, sentences, options, count):
+def plan_steps(sentences, options):
+    """Returns the `Schedule` of sentences."""
+    _, limits, alpha, forced_ids = sentences
+    lengths = tf.range(1, tf.shape(forced_ids)[1] + 1)[:, None]  # (L, 1)
+    return Schedule(
+        tf.transpose(tf.repeat(forced_ids, options.beam_size, axis=0)),
+        (lengths == limits)[:, :, None],
+        length_penalty_of(lengths, alpha)[:, :, None],
+        tf.maximum(
+            length_penalty_of(lengths + 1, alpha),
+            length_penalty_of(limits, alpha),
+        ),
+    )
+
+
+def rank_candidates(logits, live, index, schedule, options, count):
     """Finds the `count` best continuations of the live hypotheses.
 
-    Each beam offers its `count` best. Fewer would do for those that go on, of
-    which `K + 1` hold `K`; but which ends are among the best is known only
-    when all others are there too.
+    Each beam offers its `count` best, and as many more as are forbidden. Fewer
+    would do for those that go on, of which `K + 1` hold `K`; but which ends
+    are among the best is known only when all others are there too.
     """
     logits = tf.cast(logits, tf.float32)
-    width = tf.shape(logits)[1]
-    logits = tf.reshape(logits, [-1, options.beam_size, width])
-    normalizer = tf.reduce_logsumexp(logits, axis=2, keepdims=True)
-    forced = tf.gather(sentences.forced_ids, index, axis=1)  # (B,)
-    # Taken before the mask: a prefix may hold what is forbidden after it.
-    forced_logits = tf.gather(logits, forced, axis=2, batch_dims=1)[:, :, None]
-    never = tf.constant(options.never_chosen, tf.int32)
-    forbidden = tf.reduce_any(tf.range(width)[:, None] == never, axis=1)
-    logits += tf.where(forbidden, IMPOSSIBLE, 0.0)
-    offered = tf.minimum(count, width)
-    values, ids = tf.math.top_k(logits, offered)  # (B, K, offered)
-    wants_end = ids[:, :, 0] == options.end_id
+    num_forbidden = len(options.never_chosen)
+    values, ids = find_best(logits, count + num_forbidden)  # (B * K, M)
+    best = values[:, :1]
+    normalizer = best + tf.math.log(
+        tf.reduce_sum(tf.exp(logits - best), axis=1, keepdims=True)
+    )
+    forced = tf.gather(schedule.forced_ids, index)  # (B * K,)
+    forced_logits = tf.gather(logits, forced, batch_dims=1)[:, None]
+    if num_forbidden:
+        never = tf.constant(options.never_chosen, tf.int32)
+        forbidden = tf.reduce_any(ids[:, :, None] == never, axis=2)
+        values = tf.where(forbidden, IMPOSSIBLE, values)
+    # At the limit, where the end is forced: is there a better choice?
+    truncated = forced_logits < tf.reduce_max(values, axis=1, keepdims=True)
     # What is forced is offered once, and nothing else.
-    forced = forced[:, None, None]
-    is_free, is_first = forced == options.padding_id, tf.range(offered) == 0
+    forced = forced[:, None]
+    is_free = forced == options.padding_id
+    is_first = tf.range(tf.shape(ids)[1]) == 0
     values = tf.where(
         is_free, values, tf.where(is_first, forced_logits, IMPOSSIBLE)
     )
     ids = tf.where(is_free, ids, forced)
-    totals = live.log_probabilities[:, :, None] + values - normalizer
+    values += tf.reshape(live.log_probabilities, [-1, 1]) - normalizer
+    offered = tf.shape(ids)[1]
     shape = [-1, options.beam_size * offered]
-    totals, best = tf.math.top_k(tf.reshape(totals, shape), count)
+    totals, best = tf.math.top_k(tf.reshape(values, shape), count)
     parents = best // offered
-    at_limit = index + 1 == sentences.limits[:, None]
+    truncated = tf.reshape(truncated, [-1, options.beam_size])
+    truncated &= tf.gather(schedule.at_limit, index)  # (B, K)
+    truncated = tf.gather(truncated, parents, batch_dims=1)
     return Candidates(
         parents,
         tf.gather(tf.reshape(ids, shape), best, batch_dims=1),
         totals,
-        at_limit & ~tf.gather(wants_end, parents, batch_dims=1),
+        2 * (index + 1) + tf.cast(truncated, tf.int32),
     )
 
 
-def split_candidates(candidates, live, finished, index, sentences, options):
+def find_best(logits, count):
+    """Finds the `count` largest of each row, or all; of equals, the first.
+
+    They are in the blocks with the largest maxima. `tf.math.top_k` of whole
+    rows takes three times as long.
+
+    Returns:
+        Their values and their places, both `(rows, count)`.
+    """
+    width = logits.shape[1] or tf.shape(logits)[1]
+    missing = -width % BLOCK
+    if not isinstance(missing, int) or missing:
+        ends = [[0, 0], [0, missing]]
+        logits = tf.pad(logits, ends, constant_values=IMPOSSIBLE)
+    num_blocks = (width + missing) // BLOCK
+    blocks = tf.reshape(logits, [-1, num_blocks, BLOCK])
+    few = tf.minimum(count, num_blocks)
+    _, places = tf.math.top_k(tf.reduce_max(blocks, axis=2), few)
+    places = -tf.math.top_k(-places, few)[0]  # In order, so ties keep theirs.
+    logits = tf.gather(blocks, places, batch_dims=1)
+    logits = tf.reshape(logits, [-1, few * BLOCK])
+    values, best = tf.math.top_k(logits, tf.minimum(count, few * BLOCK))
+    ids = tf.gather(places, best // BLOCK, batch_dims=1) * BLOCK + best % BLOCK
+    # What was missing is impossible, but no model has an embedding for it.
+    return values, tf.minimum(ids, width - 1)
+
+
+def split_candidates(candidates, live, finished, index, schedule, options):
     """Moves what ended to the finished, and keeps the `K` best of the others.
 
     Returns:
-        What is `Live` now; the finished hypotheses; int32 `(B, K)`, the
+        What is `Live` and what is `Finished` now; int32 `(B, K)`, the
         candidate that each live one was; and bool `(B,)`, which sentences are
         done, for none of their hypotheses goes on.
     """
-    is_new = tf.range(tf.shape(live.ids)[2]) == index
-    ids = tf.gather(live.ids, candidates.parents, batch_dims=1)
-    ids = tf.where(is_new, candidates.ids[:, :, None], ids)  # (B, C, L)
+    before = tf.gather(live.ids, candidates.parents, batch_dims=1)  # (B, C, L)
     ended = candidates.ids == options.end_id
-    alpha = sentences.length_penalties
-    scores = (
-        candidates.log_probabilities
-        / length_penalty_of(index + 1, alpha)[:, None]
-    )
-    finished = _merge(
-        finished,
-        Hypotheses(
-            ids,
-            tf.where(ended, scores, IMPOSSIBLE),
-            tf.fill(tf.shape(ended), index + 1),
-            candidates.truncated,
-        ),
-    )
+    scores = candidates.log_probabilities / tf.gather(schedule.penalties, index)
+    scores = tf.where(ended, scores, IMPOSSIBLE)
+    finished = _merge(finished, Finished(before, scores, candidates.endings))
     alive = tf.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     alive, chosen = tf.math.top_k(alive, options.beam_size)
-    hope = alive[:, 0] / tf.maximum(
-        length_penalty_of(index + 2, alpha),
-        length_penalty_of(sentences.limits, alpha),
-    )
+    hope = alive[:, 0] / tf.gather(schedule.best_penalties, index)
     # A tie changes nothing: of equals, the earlier is kept. Nor does a NaN.
     done = ~(hope > finished.scores[:, -1])
+    ids = tf.gather(before, chosen, batch_dims=1)  # (B, K, L)
+    last_ids = tf.gather(candidates.ids, chosen, batch_dims=1)
+    is_new = tf.range(tf.shape(ids)[2]) == index
     live = Live(
-        tf.gather(ids, chosen, batch_dims=1),
-        tf.gather(candidates.ids, chosen, batch_dims=1),
+        tf.where(is_new, last_ids[:, :, None], ids),
+        last_ids,
         tf.where(done[:, None], IMPOSSIBLE, alive),
     )
     return live, finished, chosen, done
-
-
-def reorder(model_state, parents, active_rows):
-    """Gives each hypothesis the state of the one that it continues.
-
-    Args:
-        model_state: Nested structure of tensors with `B * K` rows, or of rank
-            0, which all share.
-        parents: Int32 `(B, K)`, beams of the same sentence.
-        active_rows: Int32 `(B',)`, the sentences that go on.
-    """
-    beam_size = tf.shape(parents)[1]
-    rows = tf.gather(parents, active_rows) + beam_size * active_rows[:, None]
-    rows = tf.reshape(rows, [-1])
-    return tf.nest.map_structure(
-        lambda x: tf.gather(x, rows) if x.shape.rank else x, model_state
-    )
-
-
-def clear_empty(hypotheses, options):
-    """Writes padding, and nothing else, where there is no hypothesis."""
-    is_filled = hypotheses.scores > IMPOSSIBLE
-    return Hypotheses(
-        tf.where(is_filled[:, :, None], hypotheses.ids, options.padding_id),
-        hypotheses.scores,
-        tf.where(is_filled, hypotheses.lengths, 0),
-        is_filled & hypotheses.truncated,
-    )
-
-
-def longest_of(max_lengths):
-    """Returns the largest limit; 1 of none."""
-    return tf.reduce_max(tf.pad(max_lengths, [[0, 1]], constant_values=1))
 
 
 def _merge(finished, ended):
@@ -318,53 +462,34 @@ def _merge(finished, ended):
         tf.concat(pair, axis=1) for pair in zip(finished, ended, strict=True)
     ]
     _, best = tf.math.top_k(both[1], tf.shape(finished.scores)[1])
-    return Hypotheses(*[tf.gather(x, best, batch_dims=1) for x in both])
+    return Finished(*[tf.gather(x, best, batch_dims=1) for x in both])
 
 
-def _drop_sentences(state, done):
-    """Lets done sentences leave with all that is theirs but the model's state.
-
-    Every one is kept until a quarter is done: to take rows costs time.
-
-    Returns:
-        The state, and int32 `(B',)`, the rows that are kept.
-    """
-    active = tf.reduce_sum(tf.cast(~done, tf.int32))
-    size = tf.size(done)
-    theirs = (state.live, state.finished, state.sentences, state.constants)
-
-    def keep():
-        return state.results, theirs, tf.range(size)
-
-    def drop():
-        rows = state.sentences.rows[:, None]
-        results = tf.nest.map_structure(
-            lambda x, new: tf.tensor_scatter_nd_update(x, rows, new),
-            state.results,
-            state.finished,
-        )
-        active_rows = tf.cast(tf.where(~done)[:, 0], tf.int32)
-        kept = tf.nest.map_structure(
-            lambda x: tf.gather(x, active_rows), theirs
-        )
-        return results, kept, active_rows
-
-    results, theirs, active_rows = tf.cond(4 * active <= 3 * size, drop, keep)
-    live, finished, sentences, constants = theirs
-    state = state._replace(
-        live=live,
-        finished=finished,
-        results=results,
-        sentences=sentences,
-        constants=constants,
+def tell_hypotheses(finished, options):
+    """Returns `Hypotheses`: nothing but padding where there is none."""
+    is_filled = finished.scores > IMPOSSIBLE
+    lengths = tf.where(is_filled, finished.endings // 2, 0)
+    left = lengths[:, :, None] - tf.range(tf.shape(finished.ids)[2])
+    ids = tf.where(left == 1, options.end_id, finished.ids)
+    return Hypotheses(
+        tf.where(left > 0, ids, options.padding_id),
+        finished.scores,
+        lengths,
+        is_filled & (finished.endings % 2 == 1),
     )
-    return state, active_rows
 
 
-def shapes_of(variables):
-    """Returns the shapes of a loop's variables, their first axis unknown."""
+def longest_of(max_lengths):
+    """Returns the largest limit; 1 of none."""
+    return tf.reduce_max(tf.pad(max_lengths, [[0, 1]], constant_values=1))
 
-    def with_any_rows(x):
-        return tf.TensorShape([None, *x.shape[1:]]) if x.shape.rank else x.shape
 
-    return tf.nest.map_structure(with_any_rows, variables)
+def shapes_of(variables, keep_first=False):
+    """Returns the shapes of a loop's variables, but for the first axis."""
+
+    def shape_of(x):
+        if keep_first or not x.shape.rank:
+            return x.shape
+        return tf.TensorShape([None, *x.shape[1:]])
+
+    return tf.nest.map_structure(shape_of, variables)

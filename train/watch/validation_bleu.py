@@ -11,9 +11,8 @@ import tensorflow as tf
 from keras_transformer import SubwordTokenizer
 from keras_transformer.masks import END_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.translation import search_translations
 from train.data.corpus import Corpus
 from train.data.corpus import Pairs
 from train.data.corpus import read_all
@@ -109,12 +108,8 @@ class ValidationBleu(keras.callbacks.Callback):
         # The end symbol alone is no text: its translation ends at once.
         limits = tf.where(lengths == 1, 1, lengths + MAX_EXTRA_LENGTH)
         options = SearchOptions(self._beam_size, num_hypotheses=1)
-        best = search_translations(
-            self.model.transformer,
-            source_ids,
-            limits,
-            options,
-            search=graph_beam_search,
+        best = graph_search_translations(
+            self.model.transformer, source_ids, limits, options
         )
         return self._tokenizer.detokenize(best.ids[:, 0])
 

@@ -19,9 +19,8 @@ from export.ctranslate2.directory import load_translate
 from export.ctranslate2.directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
-from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.translation import search_translations
 from tests.helpers.refusal import refusal
 from tests.helpers.sentences import NASTY
 from tests.helpers.sentences import SENTENCES
@@ -249,12 +248,11 @@ def search_both(model, folder, settings, text):
     sources, _ = translator._tokenize([line.encode() for line in text])
     to_id = translator._tokenizer.piece_to_id
     ids = [to_id(source) for source in sources]
-    found = search_translations(
+    found = graph_search_translations(
         model,
         keras.utils.pad_sequences(ids, padding="post"),
         tf.constant([len(row) + settings.max_extra_length for row in ids]),
         SearchOptions(settings.beam_size, settings.length_penalty, 1),
-        search=graph_beam_search,
     )
     expected = [
         (translator._tokenizer.id_to_piece(row[:length].tolist()), score)
