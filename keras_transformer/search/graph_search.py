@@ -64,10 +64,10 @@ class Sentences(NamedTuple):
 class Schedule(NamedTuple):
     """What the sentences' steps ask for: a row a step."""
 
-    forced_ids: tf.Tensor  # (L, B * K) int32
+    forced_ids: tf.Tensor  # (L, B * K, 1) int32
     at_limit: tf.Tensor  # (L, B, 1) bool, whether the next token is the last
     penalties: tf.Tensor  # (L, B, 1) float32, of what ends in the step
-    best_penalties: tf.Tensor  # (L, B) float32, the largest after the step
+    best_penalties: tf.Tensor  # (L, B, 1) float32, the largest after it
 
 
 class _Round(NamedTuple):
@@ -76,7 +76,7 @@ class _Round(NamedTuple):
     index: tf.Tensor  # () int32, the position of the tokens to come
     live: Live
     finished: Finished
-    done: tf.Tensor  # (B,) bool
+    done: tf.Tensor  # (B, 1) bool
     sentences: Sentences
     kept: Any  # the model's
     results: Finished  # of the whole batch
@@ -87,7 +87,7 @@ class _Step(NamedTuple):
 
     index: tf.Tensor  # () int32
     active: tf.Tensor  # () int32, sentences that are not done
-    done: tf.Tensor  # (B,) bool
+    done: tf.Tensor  # (B, 1) bool
     live: Live
     finished: Finished
     written: Any  # the model's
@@ -120,7 +120,7 @@ def search_graph(model, options, max_lengths, prefix_ids=None):
         index=tf.constant(0),
         live=live,
         finished=finished,
-        done=tf.zeros_like(sentences.rows, tf.bool),
+        done=tf.zeros_like(live.last_ids[:, :1], tf.bool),
         sentences=sentences,
         kept=model.start(),
         results=finished,
@@ -344,13 +344,15 @@ def plan_steps(sentences, options):
     _, limits, alpha, forced_ids = sentences
     lengths = tf.range(1, tf.shape(forced_ids)[1] + 1)[:, None]  # (L, 1)
     return Schedule(
-        tf.transpose(tf.repeat(forced_ids, options.beam_size, axis=0)),
-        (lengths == limits)[:, :, None],
-        length_penalty_of(lengths, alpha)[:, :, None],
+        tf.transpose(tf.repeat(forced_ids, options.beam_size, axis=0))[
+            ..., None
+        ],
+        (lengths == limits)[..., None],
+        length_penalty_of(lengths, alpha)[..., None],
         tf.maximum(
             length_penalty_of(lengths + 1, alpha),
             length_penalty_of(limits, alpha),
-        ),
+        )[..., None],
     )
 
 
@@ -364,20 +366,19 @@ def rank_candidates(logits, live, index, schedule, options, count):
     logits = tf.cast(logits, tf.float32)
     num_forbidden = len(options.never_chosen)
     values, ids = find_best(logits, count + num_forbidden)  # (B * K, M)
-    best = values[:, :1]
+    best = tf.reduce_max(values, axis=1, keepdims=True)
     normalizer = best + tf.math.log(
         tf.reduce_sum(tf.exp(logits - best), axis=1, keepdims=True)
     )
-    forced = tf.gather(schedule.forced_ids, index)  # (B * K,)
-    forced_logits = tf.gather(logits, forced, batch_dims=1)[:, None]
+    forced = tf.gather(schedule.forced_ids, index)  # (B * K, 1)
+    forced_logits = tf.gather(logits, forced, batch_dims=1)
     if num_forbidden:
         never = tf.constant(options.never_chosen, tf.int32)
-        forbidden = tf.reduce_any(ids[:, :, None] == never, axis=2)
+        forbidden = tf.reduce_any(tf.expand_dims(ids, 2) == never, axis=2)
         values = tf.where(forbidden, IMPOSSIBLE, values)
     # At the limit, where the end is forced: is there a better choice?
     truncated = forced_logits < tf.reduce_max(values, axis=1, keepdims=True)
     # What is forced is offered once, and nothing else.
-    forced = forced[:, None]
     is_free = forced == options.padding_id
     is_first = tf.range(tf.shape(ids)[1]) == 0
     values = tf.where(
@@ -432,7 +433,7 @@ def split_candidates(candidates, live, finished, index, schedule, options):
 
     Returns:
         What is `Live` and what is `Finished` now; int32 `(B, K)`, the
-        candidate that each live one was; and bool `(B,)`, which sentences are
+        candidate that each live one was; and bool `(B, 1)`, which sentences are
         done, for none of their hypotheses goes on.
     """
     before = tf.gather(live.ids, candidates.parents, batch_dims=1)  # (B, C, L)
@@ -442,16 +443,18 @@ def split_candidates(candidates, live, finished, index, schedule, options):
     finished = _merge(finished, Finished(before, scores, candidates.endings))
     alive = tf.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     alive, chosen = tf.math.top_k(alive, options.beam_size)
-    hope = alive[:, 0] / tf.gather(schedule.best_penalties, index)
+    hope = tf.reduce_max(alive, axis=1, keepdims=True)
+    hope /= tf.gather(schedule.best_penalties, index)
+    worst = tf.reduce_min(finished.scores, axis=1, keepdims=True)
     # A tie changes nothing: of equals, the earlier is kept. Nor does a NaN.
-    done = ~(hope > finished.scores[:, -1])
+    done = ~(hope > worst)
     ids = tf.gather(before, chosen, batch_dims=1)  # (B, K, L)
     last_ids = tf.gather(candidates.ids, chosen, batch_dims=1)
     is_new = tf.range(tf.shape(ids)[2]) == index
     live = Live(
-        tf.where(is_new, last_ids[:, :, None], ids),
+        tf.where(is_new, tf.expand_dims(last_ids, 2), ids),
         last_ids,
-        tf.where(done[:, None], IMPOSSIBLE, alive),
+        tf.where(done, IMPOSSIBLE, alive),
     )
     return live, finished, chosen, done
 

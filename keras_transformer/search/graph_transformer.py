@@ -304,7 +304,7 @@ def additive(mask):
 
 
 def project(layer, x, length):
-    """Returns the keys and values of an attention, both `(B, H, T, d)`.
+    """Returns the keys, over `sqrt(d_k)`, and values: both `(B, H, T, d)`.
 
     Args:
         layer: `MultiHeadAttention`.
@@ -319,7 +319,8 @@ def project(layer, x, length):
         # As `tf.transpose`, which oneDNN would do.
         y = tf.raw_ops.Einsum(inputs=[y], equation="bthd->bhtd")
         pair.append(y)
-    return pair
+    keys, values = pair
+    return keys * keys.shape[-1] ** -0.5, values
 
 
 def attend(layer, x, length, keys, values, mask):
@@ -337,7 +338,7 @@ def attend(layer, x, length, keys, values, mask):
         Float32 tensor `(B * T, D)`.
     """
     heads, features = keys.shape[2], keys.shape[-1]
-    queries = apply(layer.query_projection, x) * features**-0.5
+    queries = apply(layer.query_projection, x)
     queries = tf.reshape(queries, [-1, length, heads, 1, features])
     logits = multiply(queries, keys, adj_y=True) + mask  # (B, T, H, 1, S)
     weights = tf.exp(tf.nn.log_softmax(logits))
