@@ -263,7 +263,7 @@ def write_saved_models(
     for name in dict.fromkeys(o["export"] for o in options if "export" in o):
         translator = load_run(
             args.run_dir,
-            dataclasses.replace(settings, xla="xla" in name),
+            settings,
             "bfloat16" if "bfloat16" in name else "float32",
         )
         tf.saved_model.save(

@@ -20,7 +20,6 @@ OWN_WEIGHTS = "hugging-face"  # All others have the package's.
 GOALS = (
     ("package", "ctranslate2", 32, 1.0),
     ("package", "ctranslate2", 1, 0.67),
-    ("package-xla", "ctranslate2", 1, 1.0),
     ("package-bfloat16", "ctranslate2-int8", 32, 0.7),
     ("package", "hugging-face", 32, 1.5),
     ("package", "hugging-face", 1, 1.5),

@@ -23,7 +23,6 @@ CTRANSLATE2 = "ctranslate2"
 # function made takes a batch and returns the ids of each of its translations.
 SYSTEMS = {
     "package": (PACKAGE, "make", {}),
-    "package-xla": (PACKAGE, "make", {"xla": True}),
     "package-bfloat16": (PACKAGE, "make", {"precision": "bfloat16"}),
     "package-greedy": (PACKAGE, "make", {"beam_size": 1}),
     "ctranslate2": (CTRANSLATE2, "make", {}),
@@ -35,7 +34,6 @@ SYSTEMS = {
 # The same with a trained model and text; here it returns texts.
 TRAINED_SYSTEMS = {
     "package": (PACKAGE, "make_served", {"export": "package"}),
-    "package-xla": (PACKAGE, "make_served", {"export": "package-xla"}),
     "package-bfloat16": (
         PACKAGE,
         "make_served",

@@ -98,11 +98,10 @@ def endless(tmp_path_factory):
     return transformer, folder
 
 
-@pytest.mark.parametrize("xla", [False, True])
-def test_a_random_model_decodes_as_long_as_it_is_told(endless, xla):
+def test_a_random_model_decodes_as_long_as_it_is_told(endless):
     transformer, folder = endless
     batch = make_random_batch(SIZES["check"].vocabulary_size, 3, 6)
-    translate = package.make(folder, beam_size=1, xla=xla)
+    translate = package.make(folder, beam_size=1)
 
     found = warm_up(translate, [batch])
 
