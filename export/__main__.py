@@ -92,12 +92,6 @@ class ExportOptions:
     model_name: str | None = option(
         None, "what clients call the model (default: the name of --export-dir)"
     )
-    xla: bool = option(
-        False,
-        "compile the default and the greedy signature by XLA: for servers "
-        "that are started with --xla_cpu_compilation_enabled or "
-        "--xla_gpu_compilation_enabled",
-    )
 
 
 def parse_options(argv: list[str] | None = None) -> ExportOptions:
@@ -160,9 +154,9 @@ def check(options: ExportOptions) -> None:
             )
     if options.format == "saved_model":
         return
-    for name in ("xla", "align_layer", "model_name"):
+    for name in ("align_layer", "model_name"):
         given = getattr(options, name)
-        if given is not None and given is not False:  # 0 is a layer.
+        if given is not None:  # 0 is a layer.
             raise UserError(
                 f"{flag(name)} must be left out with --format "
                 f"{options.format}. Received: {given}"
@@ -178,7 +172,6 @@ def run(options: ExportOptions) -> None:
         options.length_penalty,
         options.max_extra_length,
         align_layer=options.align_layer,
-        xla=options.xla,
     )
     if options.format == "ctranslate2":
         folder = write_ctranslate2(

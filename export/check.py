@@ -100,12 +100,11 @@ def check_version(folder: pathlib.Path) -> Iterator[Check]:
     Args:
         folder: Folder of the version, in the folder of the export.
     """
-    check, bundle = attempt("bundle", lambda: read_bundle(folder))
+    check, files = attempt("bundle", lambda: read_bundle(folder))
     yield check
     yield check_server_files(folder.parent)
-    if bundle is None:
+    if files is None:
         return
-    files, is_compiled = bundle
     check, done = attempt("files", lambda: check_files(folder, files))
     yield done or check
     check, meta_graph = attempt("graph", lambda: read_meta_graph(folder))
@@ -113,7 +112,7 @@ def check_version(folder: pathlib.Path) -> Iterator[Check]:
         yield check
         return
     yield check_ops(meta_graph)
-    yield check_xla(meta_graph, is_compiled)
+    yield check_xla(meta_graph)
     check, model = attempt("session", lambda: SessionModel(folder))
     if model is None:
         yield check
@@ -138,18 +137,17 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0]}"
 
 
-def read_bundle(folder: pathlib.Path) -> tuple[dict[str, dict], bool]:
-    """Returns the files in `bundle.json`, and whether XLA compiles the model.
+def read_bundle(folder: pathlib.Path) -> dict[str, dict]:
+    """Returns the files in `bundle.json`.
 
     Raises:
         Exception: Of many kinds, if it is not there, or not whole.
     """
     bundle = json.loads((folder / layout.BUNDLE).read_text(encoding="utf-8"))
-    files = {
+    return {
         name: {"bytes": file["bytes"], "sha256": file["sha256"]}
         for name, file in bundle["files"].items()
     }
-    return files, bool(bundle["settings"].get("xla"))
 
 
 def check_server_files(export_dir: pathlib.Path) -> Check:
@@ -191,13 +189,16 @@ def check_ops(meta_graph) -> Check:
     return Check("ops", [f"{len(used_ops(meta_graph))} kinds"], problems)
 
 
-def check_xla(meta_graph, is_wanted: bool) -> Check:
-    """Looks for compiled functions, which the stock server refuses."""
-    names = sorted(compiled_functions(meta_graph))
-    problems = [f"{name}: compiled by XLA" for name in names]
-    if is_wanted:
-        return Check("xla", [f"{len(names)} compiled, as exported"], [])
-    return Check("xla", ["no compiled function"][: not names], problems)
+def check_xla(meta_graph) -> Check:
+    """Looks for compiled functions, which the stock server refuses.
+
+    Exports that were written with `--xla`, which is gone, have some.
+    """
+    names = ", ".join(sorted(compiled_functions(meta_graph)))
+    if names:
+        problem = f"compiled by XLA, which the stock server refuses: {names}"
+        return Check("xla", [], [problem])
+    return Check("xla", ["no compiled function"], [])
 
 
 def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:

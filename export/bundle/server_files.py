@@ -99,9 +99,6 @@ same to read, `grpc.answer.txt` its `PredictResponse`.
   `/monitoring/prometheus/metrics`.
 * `1/assets.extra/bundle.json`: versions of packages, settings of the search,
   arguments of the training, and the SHA-256 of each file of the version.
-  Where `settings` have `xla`, start the server with
-  `--xla_cpu_compilation_enabled` or `--xla_gpu_compilation_enabled`. It then
-  compiles while it loads the version, which takes minutes.
 * `1/assets.extra/tf_serving_warmup_requests`: what the server plays while it
   loads a version.
 * `1/assets.extra/scores.json`: scores on test sets, if there are any.

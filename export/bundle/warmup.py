@@ -20,8 +20,6 @@ from export.bundle.server_files import BATCH_SIZES
 
 # In tokens, with the end symbol; none is beyond what the model takes.
 LENGTHS = {"short": 8, "medium": 32, "long": 128}
-# XLA compiles anew for each power of two.
-COMPILED_LENGTHS = tuple(2**i for i in range(2, 11))
 # Of all rows of a request: a version should not take minutes to load on a CPU.
 MAX_TOKENS = 1024
 MAX_RECORDS = 1000  # The server refuses more.
@@ -112,10 +110,9 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
     """Yields the requests.
 
     The default signature gets every length in every batch size that is within
-    `MAX_TOKENS`, and the greedy one where XLA compiles them; the others get
-    one short request. Signatures with an input that
-    has no batch axis get none: with --enable_batching the server would refuse
-    it, and then not load the version at all.
+    `MAX_TOKENS`; the others get one short request. Signatures with an input
+    that has no batch axis get none: with --enable_batching the server would
+    refuse it, and then not load the version at all.
 
     Args:
         signatures: `SignatureDef`s by name, of the SavedModel.
@@ -124,18 +121,14 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
     """
     words = choose_words(translator.tokenizer)
     limit = translator.sequence_length
-    lengths, thorough = LENGTHS.values(), ["serving_default"]
-    if translator.settings.xla:
-        lengths = COMPILED_LENGTHS
-        thorough += ["translate_greedy"]
-    lengths = sorted({min(length, limit) for length in lengths})
+    lengths = sorted({min(length, limit) for length in LENGTHS.values()})
     for name, signature in signatures.items():
         if not all(
             tensor.tensor_shape.dim for tensor in signature.inputs.values()
         ):
             continue
         shapes = [(lengths[0], 1)]
-        if name in thorough:
+        if name == "serving_default":
             shapes = itertools.product(lengths, BATCH_SIZES)
         for length, batch_size in shapes:
             if length * batch_size > MAX_TOKENS:

@@ -1,7 +1,6 @@
 """The searches of an export: ids to hypotheses, one graph for many uses."""
 
 import dataclasses
-import functools
 
 import tensorflow as tf
 
@@ -39,17 +38,12 @@ class SearchSettings:
         align_layer: Int, the decoder layer whose attention to the source
             aligns the two, from 0, or from the last if negative. `None` means
             the last but one, which aligns best (Garg et al., 2019).
-        xla: Bool, whether XLA compiles `translate` and `translate_greedy`.
-            TF Serving runs them only if it is started with
-            `--xla_cpu_compilation_enabled` or, on GPUs,
-            `--xla_gpu_compilation_enabled`.
     """
 
     beam_size: int = 4
     length_penalty: float = 0.6
     max_extra_length: int = 50
     align_layer: int | None = None
-    xla: bool = False
 
 
 class Search(tf.Module):
@@ -86,7 +80,6 @@ class Search(tf.Module):
         self._output_kernel = tf.Variable(
             tf.transpose(transformer.embedding.embeddings), trainable=False
         )
-        self._compiled = functools.cache(self._compile)
 
     def __call__(
         self,
@@ -169,48 +162,6 @@ class Search(tf.Module):
             search=trace_beam_search,
         )
         return trace
-
-    def padded(self, source_ids, lengths, options):
-        """Searches by XLA, which compiles anew for each shape.
-
-        Rows and lengths are padded to powers of two, so there are few, and
-        lengths never beyond `sequence_length`: there may be no position.
-        """
-        rows, length = tf.unstack(tf.shape(source_ids))
-        longest = tf.minimum(
-            next_power(length), self._transformer().sequence_length
-        )
-        padding = tf.stack([next_power(rows) - rows, longest - length])
-        source_ids = tf.pad(
-            source_ids, tf.stack([tf.zeros_like(padding), padding], axis=1)
-        )
-        lengths = tf.pad(lengths, [[0, padding[0]]])
-        found = self._compiled(options)(source_ids, lengths)
-        return Hypotheses(*[x[:rows] for x in found])
-
-    def _compile(self, options):
-        extra = self._settings.max_extra_length
-
-        @tf.function(
-            input_signature=INPUTS[:2], autograph=False, jit_compile=True
-        )
-        def search(source_ids, lengths):
-            return search_translations(
-                self._transformer(),
-                source_ids,
-                limits_of(lengths, extra),
-                options,
-                max_length=tf.shape(source_ids)[1] + extra,
-                output_kernel=self._output_kernel,
-            )
-
-        return search
-
-
-def next_power(number):
-    """Returns the least power of two that is not below `number`."""
-    powers = tf.constant([2**i for i in range(31)])
-    return tf.reduce_min(tf.where(powers >= number, powers, powers[-1]))
 
 
 def limits_of(lengths, max_extra_length, least=0):

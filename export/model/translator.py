@@ -108,8 +108,7 @@ class Translator(tf.Module):
 
     def _translate(self, text, options):
         source_ids, lengths, cut = self._model.tokenize(text)
-        search = self._search.padded if self.settings.xla else self._search
-        found = search(source_ids, lengths, options)
+        found = self._search(source_ids, lengths, options)
         return self._describe(blank_out(found, lengths, cut))
 
     def _describe(self, found):

@@ -32,7 +32,7 @@ def version(export_dir, tmp_path):
 
 
 def files_problems(version):
-    wanted, _ = check.read_bundle(version)
+    wanted = check.read_bundle(version)
     return check.check_files(version, wanted).problems
 
 
@@ -99,6 +99,15 @@ def test_it_imports_nothing_of_the_model():
 def test_a_whole_export_has_no_problems(version):
     assert files_problems(version) == []
     assert check.check_server_files(version.parent).problems == []
+
+
+def test_settings_that_are_gone_are_no_problem(version):
+    path = version / layout.BUNDLE
+    bundle = json.loads(path.read_text())
+    bundle["settings"]["xla"] = True
+    path.write_text(json.dumps(bundle))
+
+    assert files_problems(version) == []
 
 
 def test_a_flipped_bit_is_found(version):
@@ -208,15 +217,17 @@ def test_a_warmup_of_other_size_than_the_server_takes_is_found(tmp_path, count):
 def test_ops_and_compiled_functions_are_named():
     meta_graph = tf.compat.v1.MetaGraphDef()
     meta_graph.graph_def.node.add(name="n", op="Unheard")
-    function = meta_graph.graph_def.library.function.add()
-    function.signature.name = "squares"
-    function.attr["_XlaMustCompile"].b = True
+    for name in ("squares", "cubes"):
+        function = meta_graph.graph_def.library.function.add()
+        function.signature.name = name
+        function.attr["_XlaMustCompile"].b = True
 
     (problem,) = check.check_ops(meta_graph).problems
     assert problem.startswith("Unheard: not in TensorFlow")
-    (problem,) = check.check_xla(meta_graph, is_wanted=False).problems
-    assert problem == "squares: compiled by XLA"
-    assert check.check_xla(meta_graph, is_wanted=True).problems == []
+    (problem,) = check.check_xla(meta_graph).problems
+    assert problem == (
+        "compiled by XLA, which the stock server refuses: cubes, squares"
+    )
 
 
 @pytest.mark.parametrize(
@@ -281,7 +292,7 @@ def test_a_file_that_cannot_be_read_is_found(tmp_path, monkeypatch):
     def refuse(folder):
         raise PermissionError(13, "Permission denied", "variables.index")
 
-    monkeypatch.setattr(check, "read_bundle", lambda folder: ({}, False))
+    monkeypatch.setattr(check, "read_bundle", lambda folder: {})
     monkeypatch.setattr(layout, "list_files", refuse)
 
     found = {c.name: c.problems for c in check.check_version(tmp_path / "1")}

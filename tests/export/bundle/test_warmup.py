@@ -1,6 +1,5 @@
 """Tests of `export.bundle.warmup`."""
 
-import collections
 import types
 
 import numpy as np
@@ -12,8 +11,6 @@ from export.bundle import layout
 from export.bundle import warmup
 from export.bundle.graph import read_meta_graph
 from export.bundle.graph import served_signatures
-from export.bundle.predict_messages import read_tensors
-from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer
 
 
@@ -94,28 +91,6 @@ def test_every_signature_is_warm_that_the_server_can_batch(
             dtype = tf.as_dtype(inputs[name].dtype)
             assert array.dtype == dtype.as_numpy_dtype
             assert array.ndim == len(inputs[name].tensor_shape.dim)
-
-
-def test_a_compiled_export_is_warm_for_each_power_of_two(export_dir, proto):
-    translator = types.SimpleNamespace(
-        tokenizer=SubwordTokenizer(proto),
-        sequence_length=40,
-        settings=SearchSettings(xla=True),
-    )
-    signatures = served_signatures(read_meta_graph(export_dir / "1"))
-    library = sentencepiece.SentencePieceProcessor(model_proto=proto)
-
-    shapes = collections.defaultdict(set)
-    for request in warmup.make_requests(signatures, translator, "mine"):
-        text = read_tensors(request.inputs).get("text", [])
-        lengths = {len(library.encode(t.decode())) + 1 for t in text}
-        shapes[request.model_spec.signature_name].add((len(text), *lengths))
-
-    # 40 is the longest that the model takes.
-    expected = {(n, t) for n in (1, 8, 32) for t in (4, 8, 16, 32, 40)}
-    expected -= {(32, 40)}  # More than 1,024 tokens.
-    assert shapes["serving_default"] == expected
-    assert shapes["translate_greedy"] == expected
 
 
 def test_options_are_those_of_the_export(requests):

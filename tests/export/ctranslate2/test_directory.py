@@ -371,7 +371,7 @@ def test_refuses_in_one_line(
     )
     assert "--precision must be float32 or bfloat16 with --format" in line
     assert "Received: int8" in line
-    for option in ("--xla", "--align-layer=0", "--model-name=a"):
+    for option in ("--align-layer=0", "--model-name=a"):
         line = refusal(
             capsys, export_command.main, [*arguments, tmp_path, *ours, option]
         )

@@ -15,12 +15,9 @@ import tensorflow as tf
 from command_line.errors import UserError
 from export.bundle.saved_model import load_run
 from export.bundle.saved_model import load_translate
-from export.model.search import Search
 from export.model.search import SearchSettings
-from export.model.search import next_power
 from export.model.translator import Translator
 from keras_transformer import Architecture
-from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
 from tests.helpers.sentences import NASTY
@@ -273,56 +270,6 @@ def test_bfloat16_halves_the_weights_and_changes_scores_little(run_dir):
     outputs = outputs_of(half.translate, text[0])
     assert outputs["score"].dtype == np.float32
     assert np.isfinite(outputs["score"]).all()
-
-
-@pytest.mark.slow
-def test_xla_translates_as_the_plain_graph_does(run_dir):
-    settings = SearchSettings(beam_size=3, max_extra_length=8)
-    compiled = dataclasses.replace(settings, xla=True)
-    plain, by_xla = (load_run(run_dir, s) for s in (settings, compiled))
-    text = tf.constant([*SENTENCES[:3], "", "a"])
-
-    for signature in ("translate", "translate_greedy"):
-        expected, outputs = (
-            outputs_of(getattr(translator, signature), text)
-            for translator in (plain, by_xla)
-        )
-        assert_same(outputs, expected)
-
-
-@pytest.mark.slow
-def test_xla_pads_no_source_beyond_learned_positions():
-    transformer = Transformer.from_preset(
-        "base",
-        vocabulary_size=20,
-        num_layers=1,
-        hidden_dim=8,
-        intermediate_dim=8,
-        num_heads=2,
-        key_dim=4,
-        positions="learned",
-        sequence_length=10,
-    )
-    transformer.build()
-    search = Search(transformer, 20, SearchSettings(max_extra_length=3))
-    source = tf.constant([[5, 6, 7, 8, 9, 4, 5, 6, 1]])
-    lengths = tf.constant([9])
-
-    greedy = SearchOptions(beam_size=1)
-    expected = search(source, lengths, greedy)
-    found = search.padded(source, lengths, greedy)
-
-    width = expected.ids.shape[2]
-    np.testing.assert_array_equal(found.ids[:, :, :width], expected.ids)
-    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
-
-
-def test_xla_meets_few_shapes():
-    numbers = [0, 1, 2, 3, 4, 5, 63, 64, 65]
-
-    powers = [int(next_power(tf.constant(n))) for n in numbers]
-
-    assert powers == [1, 1, 2, 4, 4, 8, 64, 64, 128]
 
 
 def test_refuses_folders_without_a_run_or_an_export(tmp_path):
