@@ -2,11 +2,11 @@
 
     python -m benchmarks.decoding --output decoding.json --picture decoding.png
     python -m benchmarks.decoding --sizes check --sentences 8 --repetitions 1
-    python -m benchmarks.decoding --run-dir runs/base --source F --reference F
+    python -m benchmarks.decoding --run-dir runs/tiny --source F --reference F
 
 Each system runs in a process of its own, and they take turns, so that what
-else the machine does meets all of them. Models have random weights and decode
-as many tokens as they are told; with --run-dir, a trained one ends by itself.
+else the machine does meets all of them. Models of --sizes have random weights
+and decode as many tokens as they are told; that of --run-dir ends by itself.
 README.md says what is measured.
 """
 
@@ -30,7 +30,9 @@ from benchmarks.decoding.report import print_goals
 from benchmarks.decoding.report import print_table
 from benchmarks.decoding.worker import SYSTEMS
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
+from benchmarks.decoding.worker import WARM_UP
 from benchmarks.shared.sizes import SIZES
+from benchmarks.shared.sizes import TRAINED
 from benchmarks.shared.turns import ROOT
 from benchmarks.shared.turns import environment
 from benchmarks.shared.turns import list_left_out
@@ -44,22 +46,26 @@ PACKAGES = (
 
 
 def prepare(
-    size: str, systems: list[str], args, folder: pathlib.Path
+    model: str, systems: list[str], args, folder: pathlib.Path
 ) -> dict[str, list[dict]]:
     """Writes models and batches to a folder; returns the batches by case."""
     command = [
-        *("--folder", folder, "--size", size, "--systems", *systems),
+        *("--folder", folder, "--systems", *systems),
+        *(
+            ("--run-dir", args.run_dir.absolute())
+            if model == TRAINED
+            else ("--size", model)
+        ),
         *("--vocabulary-size", args.vocabulary_size),
         *("--sentences", args.sentences),
         *("--batch-sizes", *args.batch_sizes),
         *("--curve-lengths", *args.curve_lengths),
         *("--curve-batch-sizes", *args.curve_batch_sizes),
     ]
-    for name in ("run_dir", "source", "reference"):
-        if getattr(args, name):
-            option = f"--{name.replace('_', '-')}"
-            command += [option, getattr(args, name).absolute()]
-    print(f"{title(size, args)}: makes models and batches", file=sys.stderr)
+    if args.source:
+        command += ["--source", args.source.absolute()]
+        command += ["--reference", args.reference.absolute()]
+    print(f"{title(model, args)}: makes models and batches", file=sys.stderr)
     done = subprocess.run(
         [
             *(sys.executable, "-m", "benchmarks.decoding.inputs"),
@@ -70,11 +76,13 @@ def prepare(
     )
     if done.returncode:
         raise SystemExit(done.returncode)  # It has said why.
-    return json.loads((folder / "cases.json").read_text())
+    cases = json.loads((folder / "cases.json").read_text())
+    del cases[WARM_UP]
+    return cases
 
 
 def compare(
-    size: str,
+    model: str,
     systems: list[str],
     batches: dict[str, list[dict]],
     args,
@@ -89,48 +97,53 @@ def compare(
     commands = {
         system: [
             *("benchmarks.decoding.worker", "--system", system),
-            *("--folder", str(folder), "--cases", *batches),
-            *(["--trained"] if args.run_dir else []),
+            *("--folder", str(folder)),
+            *(["--trained"] if model == TRAINED else []),
         ]
         for system in systems
     }
+    # The first turn shows each batch for the first time.
     workers = take_turns(
-        title(size, args), commands, batches, args.repetitions, args.threads
+        title(model, args),
+        commands,
+        batches,
+        1 + args.repetitions,
+        args.threads,
     )
     rows = []
     for case, of_case in batches.items():
         same = count_same(workers, case)
         rows += [
             {
-                "size": title(size, args),
+                "model": title(model, args),
                 **make_row(worker, case, of_case),
                 "same_as_package": same.get(worker.system),
             }
             for worker in workers
             if not worker.left_out
         ]
-    return rows, list_left_out(workers, {"size": title(size, args)})
+    return rows, list_left_out(workers, {"model": title(model, args)})
 
 
-def title(size: str, args) -> str:
-    return "trained" if args.run_dir else f"{size}, {args.vocabulary_size:,}"
+def title(model: str, args) -> str:
+    return model if model == TRAINED else f"{model}, {args.vocabulary_size:,}"
 
 
-def measure(size: str, args) -> tuple[list[dict], list[dict], list[dict]]:
+def measure(model: str, args) -> tuple[list[dict], list[dict], list[dict]]:
     """Returns the rows of the table, of the curves, and what is left out."""
-    known = TRAINED_SYSTEMS if args.run_dir else SYSTEMS
+    known = TRAINED_SYSTEMS if model == TRAINED else SYSTEMS
     systems = [system for system in args.systems if system in known]
     of_curves = [system for system in args.curve_systems if system in systems]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        cases = prepare(size, systems, args, folder)
+        cases = prepare(model, systems, args, folder)
         table, points = {}, {}
         for case, batches in cases.items():
             (table if case.startswith("batch") else points)[case] = batches
-        rows, left_out = compare(size, systems, table, args, folder)
+        rows, left_out = compare(model, systems, table, args, folder)
         curves = []
         if points and of_curves:
-            curves, _ = compare(size, of_curves, points, args, folder)
+            curves, _ = compare(model, of_curves, points, args, folder)
     return rows, curves, left_out
 
 
@@ -143,16 +156,17 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add(
         "--sizes",
-        nargs="+",
+        nargs="*",
         choices=SIZES,
         default=["base"],
         help="models; check, a toy, is for trying the benchmark itself",
     )
+    add("--run-dir", type=pathlib.Path, help="of a trained model, beside them")
     add("--vocabulary-size", type=int, default=8_000, help="of these models")
     add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     add("--batch-sizes", type=int, nargs="+", default=[1, 32])
     add("--sentences", type=int, default=64, help="of each batch size, about")
-    add("--repetitions", type=int, default=5, help="turns of each system")
+    add("--repetitions", type=int, default=5, help="turns after the first")
     add("--threads", type=int, default=os.cpu_count(), help="of each library")
     add(
         "--curve-systems",
@@ -168,7 +182,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     path = {"type": pathlib.Path, "metavar": "FILE"}
     add("--source", **path, help="sentences; by default the demo corpus")
     add("--reference", **path, help="their translations")
-    add("--run-dir", type=pathlib.Path, help="of a trained model, to use it")
     add("--output", **path, help="JSON with all that was measured")
     add("--picture", **path, help="PNG, SVG or PDF; needs matplotlib")
     args = parser.parse_args(argv)
@@ -186,24 +199,27 @@ def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
     if bool(args.source) != bool(args.reference):
         parser.error("--source and --reference must come together")
+    if not args.sizes and not args.run_dir:
+        parser.error("--sizes must name a model where there is no --run-dir")
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
     rows, curves, fits, left_out = [], [], [], []
-    for size in args.sizes[:1] if args.run_dir else args.sizes:
-        more, points, missing = measure(size, args)
+    for model in [*([TRAINED] if args.run_dir else []), *args.sizes]:
+        more, points, missing = measure(model, args)
         print_table(more, missing)
-        print_goals(more)
-        model = dataclasses.replace(
-            SIZES[size], vocabulary_size=args.vocabulary_size
-        )
-        slopes = fit_curves(points, model)
-        print_curves(title(size, args), slopes)
+        print_goals(model, more)
         rows += more
         curves += points
-        fits += [{"size": title(size, args), **fit} for fit in slopes]
         left_out += missing
+        if points:
+            size = dataclasses.replace(
+                SIZES[model], vocabulary_size=args.vocabulary_size
+            )
+            slopes = fit_curves(points, size)
+            print_curves(title(model, args), slopes)
+            fits += [{"model": title(model, args), **fit} for fit in slopes]
     if args.output:
         write_json(
             args.output,

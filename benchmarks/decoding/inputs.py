@@ -6,12 +6,12 @@ counts as the other's peak, and TensorFlow is not to count as CTranslate2's.
 
 import argparse
 import dataclasses
-import functools
 import importlib.util
 import io
 import itertools
 import json
 import pathlib
+import random
 
 import keras
 import numpy as np
@@ -20,6 +20,7 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
+from benchmarks.decoding.worker import WARM_UP
 from benchmarks.shared.sizes import BEAM_SIZE
 from benchmarks.shared.sizes import BEGIN_ID
 from benchmarks.shared.sizes import CURVE_BATCH_SIZE
@@ -44,6 +45,7 @@ from train.data.corpus import demo_pairs
 from train.data.vocabulary import explain
 
 RESERVED_IDS = [PADDING_ID, END_ID, BEGIN_ID]
+WARM_UP_SENTENCES = 3
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -139,19 +141,18 @@ def encode(
 
 
 def choose_batches(
-    lengths: list[tuple[int, int]], batch_size: int, sentences: int
+    order: list[int], batch_size: int, sentences: int
 ) -> list[list[int]]:
-    """Chooses batches of sentences of like length, evenly over all lengths.
+    """Chooses batches of neighbours, evenly over all sentences.
 
     Args:
-        lengths: Tokens of each target and of its source.
+        order: Sentences by their length.
         batch_size: Int, sentences of a batch.
         sentences: Int, about how many in all.
 
     Returns:
-        Lists of places in `lengths`, short sentences first.
+        Parts of `order`, in an order of chance, as requests come.
     """
-    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
     batches = [
         order[start : start + batch_size]
         for start in range(0, len(order) - batch_size + 1, batch_size)
@@ -162,53 +163,36 @@ def choose_batches(
             f"Received: {batch_size}, and {len(order)} sentences"
         )
     count = min(len(batches), max(1, sentences // batch_size))
-    return [
+    chosen = [
         batches[int((place + 0.5) / count * len(batches))]
         for place in range(count)
     ]
+    return random.Random(0).sample(chosen, count)
 
 
-def make_forced_batches(
-    pairs: list[tuple[list[int], list[int]]], batch_size: int, sentences: int
-) -> list[dict]:
-    """Makes batches that are decoded for as long as their longest target."""
-    lengths = [(len(target), len(source)) for source, target in pairs]
-    batches = []
-    for places in choose_batches(lengths, batch_size, sentences):
-        length = max(lengths[i][0] for i in places)
-        batches.append(
-            {
-                "source_ids": [pairs[i][0] for i in places],
-                "length": length,
-                "tokens": length * batch_size,
-            }
-        )
-    return batches
+def make_forced_batch(pairs: list[tuple[list[int], list[int]]]) -> dict:
+    """Makes a batch that is decoded for as long as its longest target."""
+    length = max(len(target) for _, target in pairs)
+    return {
+        "source_ids": [source for source, _ in pairs],
+        "length": length,
+        "tokens": length * len(pairs),
+    }
 
 
-def make_natural_batches(
-    texts: list[str],
-    pairs: list[tuple[list[int], list[int]]],
-    batch_size: int,
-    sentences: int,
-) -> list[dict]:
-    """Makes batches of text; their tokens are those of the references."""
-    lengths = [(len(target), len(source)) for source, target in pairs]
-    return [
-        {
-            "texts": [texts[i] for i in places],
-            "tokens": sum(lengths[i][0] for i in places),
-        }
-        for places in choose_batches(lengths, batch_size, sentences)
-    ]
+def make_natural_batch(
+    texts: list[str], pairs: list[tuple[list[int], list[int]]]
+) -> dict:
+    """Makes a batch of text; its tokens are those of the references."""
+    return {"texts": texts, "tokens": sum(len(target) for _, target in pairs)}
 
 
 def make_random_batch(
     vocabulary_size: int, batch_size: int, length: int
 ) -> dict:
     """Makes one batch of `length` random tokens, to be decoded for as many."""
-    random = np.random.default_rng(0)
-    ids = random.integers(4, vocabulary_size, (batch_size, length))
+    generator = np.random.default_rng(0)
+    ids = generator.integers(4, vocabulary_size, (batch_size, length))
     ids[:, -1] = END_ID
     return {
         "source_ids": ids.tolist(),
@@ -280,15 +264,21 @@ def make_cases(
     tokenizer = sentencepiece.SentencePieceProcessor(
         model_file=str(run_dir / "tokenizer.model")
     )
+    texts = [source for source, _ in corpus]
     pairs = encode(tokenizer, corpus)
-    make = make_forced_batches
-    if args.run_dir:
-        texts = [source for source, _ in corpus]
-        make = functools.partial(make_natural_batches, texts)
-    cases = {
-        f"batch {batch_size}": make(pairs, batch_size, args.sentences)
-        for batch_size in args.batch_sizes
-    }
+    lengths = [(len(target), len(source)) for source, target in pairs]
+    order = sorted(range(len(pairs)), key=lambda i: lengths[i])
+
+    def make_batch(places):
+        chosen = [pairs[i] for i in places]
+        if args.run_dir:
+            return make_natural_batch([texts[i] for i in places], chosen)
+        return make_forced_batch(chosen)
+
+    cases = {WARM_UP: [make_batch(order[:WARM_UP_SENTENCES])]}
+    for batch_size in args.batch_sizes:
+        chosen = choose_batches(order, batch_size, args.sentences)
+        cases[f"batch {batch_size}"] = [make_batch(part) for part in chosen]
     return cases if args.run_dir else {**cases, **make_curves(args)}
 
 

@@ -13,6 +13,7 @@ from benchmarks.decoding.package import strip
 from benchmarks.shared.sizes import BEAM_SIZE
 from benchmarks.shared.sizes import BEGIN_ID
 from keras_transformer.cache import DecoderCache
+from keras_transformer.cache import FixedCache
 from keras_transformer.masks import padding_mask
 
 
@@ -20,7 +21,8 @@ def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
     """Returns a function from a batch of ids to those of its translations.
 
     As keras-hub's own encoder-decoder models do it: the cache has a place for
-    every position, and the memory's keys and values stay outside of it. A
+    every position, and the memory's keys and values stay outside of it. So
+    does its length: the sampler repeats what it is given for each beam. A
     CPU gets no XLA: `jit_compile="auto"`, Keras's default.
     """
     transformer = load_transformer(folder)
@@ -30,20 +32,22 @@ def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
     def search(source_ids, length):
         memory_mask = padding_mask(source_ids)
         memory = transformer.encode(source_ids, training=False)
-        cache, memory_caches = transformer.decoder.make_cache(memory, length)
+        caches, memory_caches = transformer.decoder.make_cache(memory, length)
 
-        def next_step(prompt, cache, index):
-            logits, (cache, _) = transformer.decode(
+        def next_step(prompt, pairs, index):
+            caches = tuple(FixedCache(*pair, index - 1) for pair in pairs)
+            logits, (caches, _) = transformer.decode(
                 prompt[:, index - 1 : index],
                 memory_mask=memory_mask,
-                cache=DecoderCache(cache, memory_caches),
+                cache=DecoderCache(caches, memory_caches),
                 training=False,
             )
-            return logits[:, 0], None, cache
+            return logits[:, 0], None, [cache[:2] for cache in caches]
 
         begin = tf.fill([tf.shape(source_ids)[0], 1], BEGIN_ID)
         prompt = tf.pad(begin, [[0, 0], [0, length]])
-        return sampler(next_step, prompt, cache, index=1)[:, 1:]
+        pairs = [cache[:2] for cache in caches]
+        return sampler(next_step, prompt, pairs, index=1)[:, 1:]
 
     def translate(batch):
         source_ids = pad(batch["source_ids"])

@@ -9,49 +9,70 @@ from benchmarks.shared.pictures import open_pyplot
 from benchmarks.shared.sizes import BEAM_SIZE
 from benchmarks.shared.sizes import CURVE_BATCH_SIZE
 from benchmarks.shared.sizes import CURVE_LENGTH
+from benchmarks.shared.sizes import TRAINED
 from benchmarks.shared.sizes import Size
 from benchmarks.shared.sizes import count_source_weights
 from benchmarks.shared.sizes import count_step_weights
 
 PACKAGE = "package"
 OWN_WEIGHTS = "hugging-face"  # All others have the package's.
-# This package in one form, another system, a batch size, and how many times
-# as fast the first is to be.
-GOALS = (
-    ("package", "ctranslate2", 32, 1.0),
-    ("package", "ctranslate2", 1, 0.67),
-    ("package-bfloat16", "ctranslate2-int8", 32, 0.7),
-    ("package", "hugging-face", 32, 1.5),
-    ("package", "hugging-face", 1, 1.5),
-    ("package", "keras-hub", 32, 3.0),
-    ("package", "keras-hub", 1, 3.0),
-)
+PERCENTILES = (50, 90, 99)
+# By model: this package in one form, another system, a batch size, and how many
+# times as fast the first is to be. The trained one is meant to be `tiny`.
+GOALS = {
+    TRAINED: (
+        ("package", "ctranslate2", 1, 0.5),
+        ("package", "ctranslate2", 32, 1.0),
+        ("package-greedy", "ctranslate2-greedy", 1, 0.4),
+        ("package-greedy", "ctranslate2-greedy", 32, 0.9),
+    ),
+    "base": (
+        ("package", "ctranslate2", 1, 0.65),
+        ("package", "ctranslate2", 32, 1.5),
+        ("package-greedy", "ctranslate2-greedy", 1, 0.75),
+        ("package-greedy", "ctranslate2-greedy", 32, 1.9),
+        ("package-bfloat16", "ctranslate2-int8", 32, 0.9),
+        ("package", "hugging-face", 1, 1.8),
+        ("package", "hugging-face", 32, 1.8),
+        ("package", "keras-hub", 1, 2.0),
+        ("package", "keras-hub", 32, 3.0),
+    ),
+}
 
 
 def make_row(worker, case: str, batches: list[dict]) -> dict:
     """Sums up what a system did with the batches of a case."""
-    first = worker.first[case]
-    rounds = [r["seconds"] for r in worker.rounds if r["case"] == case]
-    seconds = [sum(times) for times in rounds]
-    middle = statistics.median(seconds)
+    turns = turns_of(worker, case)
+    first, *again = [turn["seconds"] for turn in turns]
     tokens = sum(batch["tokens"] for batch in batches)
-    sentences = len(first["outputs"])
-    one_by_one = [time for times in rounds for time in times]
+    sentences = len(turns[0]["outputs"])
     return {
         "system": worker.system,
         "batch_size": sentences // len(batches),
         "length": max(batch.get("length", 0) for batch in batches),
         "sentences": sentences,
         "tokens": tokens,
+        "first_time": sum_up([first], tokens),
+        "again": sum_up(again, tokens),
+        "peak_bytes": turns[0]["peak_bytes"],
+    }
+
+
+def turns_of(worker, case: str) -> list[dict]:
+    return [turn for turn in worker.rounds if turn["case"] == case]
+
+
+def sum_up(turns: list[list[float]], tokens: int) -> dict:
+    """Sums up the seconds of all batches in each of some turns."""
+    seconds = [sum(times) for times in turns]
+    middle = statistics.median(seconds)
+    return {
+        "all_seconds": turns,
         "seconds": middle,
-        "all_seconds": rounds,
         "tokens_per_second": tokens / middle,
         "most_tokens_per_second": tokens / min(seconds),
         "least_tokens_per_second": tokens / max(seconds),
-        "sentences_per_second": sentences / middle,
-        "latency_p50": float(np.percentile(one_by_one, 50)),
-        "latency_p99": float(np.percentile(one_by_one, 99)),
-        "peak_bytes": first["peak_bytes"],
+        "latencies": np.percentile(turns, PERCENTILES).tolist(),
     }
 
 
@@ -65,7 +86,7 @@ def count_same(workers: list, case: str) -> dict[str, float]:
     outputs = {
         worker.system: [
             output if isinstance(output, str) else output[:-1]
-            for output in worker.first[case]["outputs"]
+            for output in turns_of(worker, case)[0]["outputs"]
         ]
         for worker in workers
         if not worker.left_out and worker.system != OWN_WEIGHTS
@@ -89,43 +110,47 @@ def find_rival(system: str) -> str:
 def print_table(rows: list[dict], left_out: list[dict]) -> None:
     """Prints a row for each batch size and system, as Markdown."""
     print(
-        "\n| size | batch | system | target tokens/s | sentences/s | latency "
-        "p50 ms | p99 ms | package is | the same | peak GiB |\n"
-        "|---|---|---|---|---|---|---|---|---|---|"
+        "\n| model | batch | system | target tokens/s, first time | again "
+        "| ms at p50, p90, p99, first time | again | package is | the same "
+        "| peak GiB |\n|---|---|---|---|---|---|---|---|---|---|"
     )
     for row in rows:
-        one = row["batch_size"] == 1
-        same = row.get("same_as_package")
+        first, again = row["first_time"], row["again"]
+        same = row["same_as_package"]
+        rival = find_rival(row["system"])
         cells = (
-            row["size"],
+            row["model"],
             row["batch_size"],
             row["system"],
-            f"{row['tokens_per_second']:,.0f} "
-            f"({row['least_tokens_per_second']:,.0f} to "
-            f"{row['most_tokens_per_second']:,.0f})",
-            f"{row['sentences_per_second']:,.1f}",
-            f"{1e3 * row['latency_p50']:,.0f}" if one else "",
-            f"{1e3 * row['latency_p99']:,.0f}" if one else "",
-            say_ratio(
-                rows,
-                find_rival(row["system"]),
-                row["system"],
-                row["batch_size"],
+            f"{first['tokens_per_second']:,.0f}",
+            f"{again['tokens_per_second']:,.0f} "
+            f"({again['least_tokens_per_second']:,.0f} to "
+            f"{again['most_tokens_per_second']:,.0f})",
+            *(
+                ", ".join(f"{1e3 * time:,.0f}" for time in part["latencies"])
+                if row["batch_size"] == 1
+                else ""
+                for part in (first, again)
             ),
+            say_ratio(rows, rival, row["system"], row["batch_size"]),
             "" if same is None else f"{same:.0%}",
             f"{row['peak_bytes'] / 2**30:.2f}",
         )
         print("|", " | ".join(map(str, cells)), "|")
     for row in left_out:
-        print(f"| {row['size']} | | {row['system']} | {row['reason']} |")
+        print(f"| {row['model']} | | {row['system']} | {row['reason']} |")
 
 
 def find_ratio(
-    rows: list[dict], first: str, second: str, batch_size: int
+    rows: list[dict],
+    first: str,
+    second: str,
+    batch_size: int,
+    part: str = "again",
 ) -> float | None:
     """Returns how many times as fast the first system is as the second."""
     speeds = {
-        row["system"]: row["tokens_per_second"]
+        row["system"]: row[part]["tokens_per_second"]
         for row in rows
         if row["batch_size"] == batch_size
     }
@@ -139,15 +164,20 @@ def say_ratio(*arguments) -> str:
     return "" if ratio is None else f"{ratio:.2f} ×"
 
 
-def print_goals(rows: list[dict]) -> None:
-    """Prints what is to be reached beside what is."""
+def print_goals(model: str, rows: list[dict]) -> None:
+    """Prints what is to be reached beside what is, for models with goals."""
+    if model not in GOALS:
+        return
     print(
-        "\n| package | other | batch | goal | package is |\n"
-        "|---|---|---|---|---|"
+        f"\n| {model} | other | batch | goal | package is, first time | again "
+        "|\n|---|---|---|---|---|---|"
     )
-    for first, second, batch_size, goal in GOALS:
-        ratio = say_ratio(rows, first, second, batch_size) or "not measured"
-        print(f"| {first} | {second} | {batch_size} | {goal} × | {ratio} |")
+    for *case, goal in GOALS[model]:
+        ratios = [
+            say_ratio(rows, *case, part) or "not measured"
+            for part in ("first_time", "again")
+        ]
+        print("|", " | ".join(map(str, [*case, f"{goal} ×", *ratios])), "|")
 
 
 def fit_length(points: list[tuple[int, float]]) -> tuple[float, float]:
@@ -218,7 +248,7 @@ def beam_size(system: str) -> int:
 def length_curve(points: list[dict]) -> list[tuple[int, float]]:
     """Returns lengths, and seconds of a batch."""
     return sorted(
-        (row["length"], row["seconds"])
+        (row["length"], row["again"]["seconds"])
         for row in points
         if row["batch_size"] == CURVE_BATCH_SIZE
     )
@@ -227,7 +257,7 @@ def length_curve(points: list[dict]) -> list[tuple[int, float]]:
 def batch_size_curve(points: list[dict]) -> list[tuple[int, float]]:
     """Returns batch sizes, and seconds of a step."""
     return sorted(
-        (row["batch_size"], row["seconds"] / row["length"])
+        (row["batch_size"], row["again"]["seconds"] / row["length"])
         for row in points
         if row["length"] == CURVE_LENGTH
     )
@@ -260,22 +290,22 @@ def draw(rows: list[dict], curves: list[dict], path: pathlib.Path) -> None:
     pyplot = open_pyplot()
     if pyplot is None:
         return
-    cases = list(dict.fromkeys((r["size"], r["batch_size"]) for r in rows))
-    sizes = list(dict.fromkeys(row["size"] for row in curves))
+    cases = list(dict.fromkeys((r["model"], r["batch_size"]) for r in rows))
+    models = list(dict.fromkeys(row["model"] for row in curves))
     figure, axes = pyplot.subplots(
-        -(-len(cases) // 2) + len(sizes),
+        -(-len(cases) // 2) + len(models),
         2,
-        figsize=(11, 3.2 * (-(-len(cases) // 2) + len(sizes))),
+        figsize=(11, 3.2 * (-(-len(cases) // 2) + len(models))),
         squeeze=False,
     )
     places = list(axes.flat)
     for place, case in zip(places, cases, strict=False):
-        chosen = [r for r in rows if (r["size"], r["batch_size"]) == case]
+        chosen = [r for r in rows if (r["model"], r["batch_size"]) == case]
         draw_speeds(place, f"{case[0]}, batch {case[1]}", chosen)
     if len(cases) % 2:
         places[len(cases)].axis("off")
-    for size, pair in zip(sizes, axes[-len(sizes) :], strict=False):
-        draw_curves(size, pair, [r for r in curves if r["size"] == size])
+    for model, pair in zip(models, axes[-len(models) :], strict=False):
+        draw_curves(model, pair, [r for r in curves if r["model"] == model])
     figure.tight_layout()
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
@@ -283,8 +313,8 @@ def draw(rows: list[dict], curves: list[dict], path: pathlib.Path) -> None:
 
 def draw_speeds(axis, title: str, rows: list[dict]) -> None:
     names = [row["system"] for row in rows]
-    bars = axis.barh(names, [row["tokens_per_second"] for row in rows])
-    axis.bar_label(bars, fmt="{:,.0f}", padding=2)
+    speeds = [row["again"]["tokens_per_second"] for row in rows]
+    axis.bar_label(axis.barh(names, speeds), fmt="{:,.0f}", padding=2)
     axis.margins(x=0.2)
     axis.invert_yaxis()
     axis.set_title(f"{title}: target tokens/s", size=9)

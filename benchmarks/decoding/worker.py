@@ -1,9 +1,9 @@
 """Runs one system of `benchmarks.decoding` in a process of its own, on demand.
 
-Reads the names of cases from standard input. At first it decodes every batch
-once and writes a line of JSON with the peak of its memory after each case, or
-why there will be no more lines. Then it writes the seconds of each batch of
-the case that it is told.
+At first it decodes a few short sentences, so that libraries have started and
+functions are traced, and writes an empty line of JSON. Then it reads the names
+of cases from standard input, decodes their batches, and writes what it found
+and how long each took. A line may also say why there will be no more.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import time
 from benchmarks.shared.child import peak_memory
 from benchmarks.shared.child import tell
 
+WARM_UP = "warm-up"  # The case that is not timed.
 PACKAGE = "package"
 CTRANSLATE2 = "ctranslate2"
 # System: module, function that makes it, and what is special about it. The
@@ -54,28 +55,20 @@ class WrongWorkError(Exception):
     """A system has decoded another number of tokens than it was told."""
 
 
-def warm_up(translate, batches: list[dict]) -> list:
-    """Decodes every batch once; returns the translations in order."""
-    outputs = []
+def decode(translate, batches: list[dict]) -> dict[str, list]:
+    """Returns the seconds of each batch, and all translations in order."""
+    seconds, outputs = [], []
     for batch in batches:
+        started = time.perf_counter()
         found = translate(batch)
+        seconds.append(time.perf_counter() - started)
         for ids in found:
             if "length" in batch and len(ids) != batch["length"]:
                 raise WrongWorkError(
                     f"decoded {len(ids)} tokens instead of {batch['length']}"
                 )
         outputs += found
-    return outputs
-
-
-def time_batches(translate, batches: list[dict]) -> list[float]:
-    """Returns the seconds of each batch."""
-    seconds = []
-    for batch in batches:
-        started = time.perf_counter()
-        translate(batch)
-        seconds.append(time.perf_counter() - started)
-    return seconds
+    return {"seconds": seconds, "outputs": outputs}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -84,15 +77,12 @@ def run(args: argparse.Namespace) -> None:
     module = importlib.import_module(f"benchmarks.decoding.{module_name}")
     translate = getattr(module, make)(args.folder, **options)
     cases = json.loads((args.folder / "cases.json").read_text())
-    first = {}
-    for name in args.cases:
-        outputs = warm_up(translate, cases[name])
-        first[name] = {"outputs": outputs, "peak_bytes": peak_memory()}
-    tell(first)
+    decode(translate, cases.pop(WARM_UP))
+    tell({})
     for line in sys.stdin:
         name = line.rstrip("\n")
-        seconds = time_batches(translate, cases[name])
-        tell({"case": name, "seconds": seconds})
+        found = decode(translate, cases[name])
+        tell({"case": name, "peak_bytes": peak_memory(), **found})
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -102,7 +92,6 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--system", choices=SYSTEMS)
     parser.add_argument("--trained", action="store_true")
     parser.add_argument("--folder", type=pathlib.Path)
-    parser.add_argument("--cases", nargs="+")
     return parser.parse_args(argv)
 
 

@@ -21,6 +21,9 @@ CURVE_BATCH_SIZE = 8
 CURVE_LENGTH = 32
 
 
+TRAINED = "trained"  # A model that has no size of `SIZES`.
+
+
 @dataclasses.dataclass(frozen=True)
 class Size:
     """A model and the batch of one update.

@@ -1,0 +1,150 @@
+"""Measures the first requests that a server gets.
+
+    TF_ENABLE_ONEDNN_OPTS=1 python -m benchmarks.decoding.first_requests \\
+        --export-dir exports/mine --source test.en
+
+A SavedModel is loaded in a Session and plays its warm-up requests, as in TF
+Serving. Then it translates sentences, one a request and none twice.
+"""
+
+import argparse
+import pathlib
+import random
+import time
+
+import numpy as np
+
+from benchmarks.decoding.report import PERCENTILES
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from export.bundle.layout import SAVED_MODEL
+from export.bundle.layout import WARMUP
+from export.bundle.predict_messages import read_tensors
+from export.bundle.saved_model import SIGNATURE
+from export.bundle.versions import find_version
+from export.bundle.warmup import read_warmup
+from export.check import SessionModel
+
+GROUPS = ("first", "next", "later")
+NEIGHBOURS = 15  # Requests of like length, whose median is the usual time.
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decoding.first_requests",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--export-dir", type=pathlib.Path, required=True)
+    add("--source", type=pathlib.Path, required=True, help="sentences")
+    add("--sentences", type=int, default=40, help="of each of three groups")
+    add("--cold", action="store_true", help="play no warm-up requests")
+    return parser.parse_args(argv)
+
+
+def deal(lines: list[bytes], count: int) -> list[list[bytes]]:
+    """Deals different lines out to groups, alike in their lengths.
+
+    Args:
+        lines: Sentences.
+        count: Int, lines of a group.
+    """
+    lines = sorted({line for line in lines if line.strip()})
+    wanted = len(GROUPS) * count
+    if not 0 < wanted <= len(lines):
+        raise UserError(
+            f"--sentences must be at least 1, and --source have {len(GROUPS)} "
+            "times as many different lines. "
+            f"Received: {count}, and {len(lines)} lines"
+        )
+    generator = random.Random(0)
+    chosen = sorted(generator.sample(lines, wanted), key=len)
+    of_like_length = [
+        generator.sample(chosen[start : start + len(GROUPS)], len(GROUPS))
+        for start in range(0, wanted, len(GROUPS))
+    ]
+    return [
+        generator.sample(group, count)
+        for group in zip(*of_like_length, strict=True)
+    ]
+
+
+def translate_all(
+    model: SessionModel, texts: list[bytes]
+) -> tuple[np.ndarray, list[bytes]]:
+    """Returns the seconds of each request, and the translations."""
+    seconds, translations = [], []
+    for text in texts:
+        started = time.perf_counter()
+        outputs = model.run(SIGNATURE, {"text": [text]})
+        seconds.append(time.perf_counter() - started)
+        translations.append(outputs["translation"][0])
+    return np.array(seconds), translations
+
+
+def count_tokens(model: SessionModel, text: bytes) -> int:
+    scored = model.run("score", {"source": [text], "target": [text]})
+    return int(np.sum(scored["tokens"] != b""))
+
+
+def times_the_median(lengths: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Returns how many times as long as others of its length each one took.
+
+    The others are the `NEIGHBOURS` nearest in length, itself among them.
+    """
+    ratios = []
+    for length, taken in zip(lengths, seconds, strict=True):
+        distances = np.abs(lengths - length)
+        nearest = np.argsort(distances, kind="stable")[:NEIGHBOURS]
+        ratios.append(taken / np.median(seconds[nearest]))
+    return np.array(ratios)
+
+
+def print_groups(seconds: np.ndarray) -> None:
+    """Prints a row for each group, and compares the first with the last."""
+    names = " | ".join(f"p{percentile}" for percentile in PERCENTILES)
+    print(f"\n| sentences | mean ms | {names} |\n|---|---|---|---|---|")
+    for name, group in zip(GROUPS, seconds, strict=True):
+        numbers = [group.mean(), *np.percentile(group, PERCENTILES)]
+        cells = " | ".join(f"{1e3 * number:,.1f}" for number in numbers)
+        print(f"| {name} {len(group)} | {cells} |")
+    ratio = seconds[0].mean() / seconds[-1].mean()
+    print(f"\nThe first take {ratio:.2f} × the time of later ones.")
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    groups = deal(args.source.read_bytes().splitlines(), args.sentences)
+    folder = find_version(args.export_dir, SAVED_MODEL)
+    texts = [text for group in groups for text in group]
+
+    started = time.perf_counter()
+    model = SessionModel(folder)
+    loaded = time.perf_counter()
+    requests = [] if args.cold else list(read_warmup(folder / WARMUP))
+    for request in requests:
+        name = request.model_spec.signature_name
+        model.run(name, read_tensors(request.inputs))
+    warm = time.perf_counter()
+    seconds, translations = translate_all(model, texts)
+
+    first_answer = warm - started + seconds[0]
+    print(
+        f"First answer after {first_answer:.1f} s: {loaded - started:.1f} to "
+        f"load, {warm - loaded:.1f} for {len(requests)} warm-up requests, "
+        f"{seconds[0]:.3f} to answer."
+    )
+    print_groups(seconds.reshape(len(GROUPS), -1))
+    lengths = np.array([count_tokens(model, text) for text in translations])
+    ratios = times_the_median(lengths, seconds)
+    print(
+        f"{np.sum(ratios > 2)} of {len(ratios)} requests take more than twice "
+        f"the median of the {NEIGHBOURS} whose translations are nearest in "
+        f"tokens; the most that one takes is {ratios.max():.1f} ×."
+    )
+
+
+if __name__ == "__main__":
+    with exit_on_user_error():
+        main()
