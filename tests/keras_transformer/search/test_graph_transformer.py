@@ -72,6 +72,11 @@ def fast_search(name):
 
 
 @functools.cache
+def greedy_search(name):
+    return trace_greedy(model_of(name), FORBIDDEN.get(name))
+
+
+@functools.cache
 def plain_search(name, beam_size):
     return trace_plain(model_of(name), beam_size, FORBIDDEN.get(name))
 
@@ -113,7 +118,6 @@ def test_beams_find_what_the_layers_find(name):
 @pytest.mark.parametrize("name", ["post, sine", "pre, learned"])
 def test_greedy_search_finds_what_the_layers_find(name):
     model, expected_of = model_of(name), plain_search(name, 1)
-    greedy = trace_greedy(model)
 
     @settings(max_examples=8)
     @hypothesis.given(seed=seeds, end_scale=end_scales)
@@ -123,7 +127,7 @@ def test_greedy_search_finds_what_the_layers_find(name):
 
         expected = expected_of(*batch)
 
-        check_same(greedy(*batch), expected)
+        check_same(greedy_search(name)(*batch), expected)
         # The beam size as a tensor.
         check_same(fast(name, batch, 1, 1), expected)
 
@@ -258,14 +262,19 @@ def test_a_batch_of_known_size_may_shrink():
 # Caches are written in place, and belong to one call.
 
 
-def test_no_call_leaves_anything_to_another():
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_no_call_leaves_anything_to_another(beam_size):
     name = "post, sine"
     randomize(model_of(name), seed=4)
     batches = [random_batch(model_of(name), seed) for seed in range(6)]
-    alone = [to_arrays(fast(name, batch, 4, 4)) for batch in batches]
 
     def translate(index):
-        return to_arrays(fast(name, batches[index % 6], 4, 4))
+        batch = batches[index % 6]
+        if beam_size == 1:
+            return to_arrays(greedy_search(name)(*batch))
+        return to_arrays(fast(name, batch, beam_size, beam_size))
+
+    alone = [translate(index) for index in range(6)]
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         together = list(pool.map(translate, range(48)))
