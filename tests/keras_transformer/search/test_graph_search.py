@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
+from keras_transformer.search.graph_search import find_best
 from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import run_search
@@ -249,6 +250,69 @@ def test_narrow_beams_prune_and_stop_as_described(num_hypotheses):
     assert {(True, True), (False, True)} <= set(stops)
 
 
+@settings(max_examples=30)
+@hypothesis.given(
+    seed=seeds,
+    alpha=alphas,
+    beam_size=st.integers(1, 3),
+    limits=st.lists(st.integers(1, 40), min_size=1, max_size=6),
+)
+def test_steps_of_all_rounds_are_alike(seed, alpha, beam_size, limits):
+    """Rounds end after 16 steps, and when a quarter of them is done."""
+    tables = random_tables(seed, 1.0, (len(limits), 40, 6, 6))
+    # The end comes late, but may come at any time.
+    tables[..., END] -= 4
+    expected, needed, gaps = zip(
+        *[
+            plain_beam_search(table, beam_size, limit, alpha, beam_size)
+            for table, limit in zip(tables, limits, strict=True)
+        ],
+        strict=True,
+    )
+    hypothesis.assume(min(gaps) > 1e-4)
+
+    found, steps = run_search(tables, beam_size, alpha, limits)
+
+    assert steps == max(needed)
+    for index, limit in enumerate(limits):
+        check_sentence(
+            sentence(found, index),
+            tables[index],
+            limit,
+            alpha,
+            [score for score, _ in expected[index]],
+        )
+
+
+@settings(max_examples=20)
+@hypothesis.given(
+    seed=seeds,
+    size=st.sampled_from([31, 32, 33, 63, 64, 65, 200]),
+    beam_size=st.sampled_from([1, 4, 40]),
+)
+def test_vocabularies_of_one_block_and_of_more(seed, size, beam_size):
+    tables = random_tables(seed, 1.0, (2, 3, size, size))
+    expected, _, gaps = zip(
+        *[
+            plain_beam_search(table, beam_size, 3, 0.6, beam_size)
+            for table in tables
+        ],
+        strict=True,
+    )
+    hypothesis.assume(min(gaps) > 1e-5)
+
+    found, _ = run_search(tables, beam_size, 0.6, [3, 3])
+
+    for index in range(2):
+        check_sentence(
+            sentence(found, index),
+            tables[index],
+            3,
+            0.6,
+            [score for score, _ in expected[index]],
+        )
+
+
 def test_what_ends_takes_no_place_in_the_beam():
     found, _ = run_search(thinning_table()[None], 2, 0.6, [10])
 
@@ -361,6 +425,80 @@ def test_a_batch_of_none_gives_none():
     assert found.scores.shape == (0, 3)
     assert found.lengths.shape == (0, 3)
     assert found.truncated.shape == (0, 3)
+
+
+# The best of a row, and of equals the first.
+
+
+def rows_with_ties(width):
+    """Small integers, now and then -inf, now and then nothing else."""
+    rng = np.random.default_rng(width)
+    rows = rng.integers(-3, 4, (7, width)).astype("float32")
+    rows[rng.random(rows.shape) < 0.2] = -np.inf
+    rows[0] = 0
+    rows[1] = -np.inf
+    rows[2, : width // 2] = -np.inf
+    return rows
+
+
+@tf.function(
+    input_signature=[
+        tf.TensorSpec([None, None], tf.float32),
+        tf.TensorSpec([], tf.int32),
+    ],
+    autograph=False,
+)
+def find_best_of_any_width(rows, count):
+    return find_best(rows, count)
+
+
+@pytest.mark.parametrize("find", [find_best, find_best_of_any_width])
+def test_the_best_are_those_of_a_stable_sort(find):
+    for width in range(1, 201):
+        rows = rows_with_ties(width)
+        order = np.argsort(-rows, axis=1, kind="stable")
+        for count in (1, 2, 5, 8, 33, 90, 300):
+            values, ids = (x.numpy() for x in find(tf.constant(rows), count))
+            wanted = order[:, :count]
+            given = values.shape[1]
+
+            # All, if there are no more; what is behind them is impossible.
+            assert wanted.shape[1] <= given <= max(count, wanted.shape[1])
+            np.testing.assert_array_equal(ids[:, : wanted.shape[1]], wanted)
+            np.testing.assert_array_equal(
+                values[:, : wanted.shape[1]],
+                np.take_along_axis(rows, wanted, axis=1),
+            )
+            assert np.all(values[:, wanted.shape[1] :] == -np.inf)
+            assert np.all((ids >= 0) & (ids < width))
+
+
+# What the limit cuts off.
+
+
+@pytest.mark.parametrize(
+    ("logits", "expected"),
+    [
+        ({END: 1.0}, False),
+        ({END: 1.0, 4: 1.5}, True),
+        ({END: 1.0, 4: 1.0}, False),  # Of equals, the first.
+        ({END: 1.0, BEGIN: 9.0}, False),  # Which is forbidden.
+        ({END: 1.0, BEGIN: 9.0, 4: 1.5}, True),
+    ],
+)
+def test_is_truncated_where_the_end_was_not_the_first_choice(logits, expected):
+    tables = np.full((1, 3, 6, 6), -5, "float32")
+    tables[0, 0, :, 2] = 5.0
+    for token, logit in logits.items():
+        tables[0, 1, :, token] = logit
+
+    found, _ = run_search(tables, 1, 0.6, [2])
+
+    assert found.lengths == 2
+    assert found.truncated == expected
+    # Who ends before the limit is cut off by nothing.
+    longer, _ = run_search(tables, 3, 0.6, [3])
+    assert not longer.truncated[longer.lengths < 3].any()
 
 
 # The state follows its hypothesis.

@@ -1,0 +1,193 @@
+"""Tiny Transformers, and the two searches that translate with them.
+
+The fast one is `graph_search_translations`; its specification is
+`search_translations`, which calls the layers. Each is traced once a model: the
+weights are read at each call.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer import Transformer
+from keras_transformer.masks import END_ID
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.presets import Architecture
+from keras_transformer.search.graph_transformer import graph_search_translations
+from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.translation import search_translations
+
+FIRST_WORD = 4  # Ids below it have a meaning of their own.
+INPUTS = [
+    tf.TensorSpec([None, None], tf.int32),
+    tf.TensorSpec([None], tf.int32),
+    tf.TensorSpec([None], tf.float32),
+    tf.TensorSpec([None, None], tf.int32),
+]
+COUNTS = [tf.TensorSpec([], tf.int32)] * 2
+
+
+class Batch(NamedTuple):
+    """What both searches are asked: arrays, a row a sentence."""
+
+    source_ids: np.ndarray  # (B, S) int32
+    max_lengths: np.ndarray  # (B,) int32
+    length_penalty: np.ndarray  # (B,) float32
+    prefix_ids: np.ndarray  # (B, P) int32
+
+    def take(self, rows):
+        return Batch(*[x[rows] for x in self])
+
+
+def make_model(vocabulary_size, sequence_length=512, dtype=None, **numbers):
+    """Returns a built `Transformer` with a few features of all kinds."""
+    sizes = {
+        "num_layers": 1,
+        "hidden_dim": 8,
+        "intermediate_dim": 12,
+        "num_heads": 2,
+        "key_dim": 3,
+        "value_dim": 5,
+    }
+    model = Transformer(
+        vocabulary_size,
+        Architecture(**{**sizes, **numbers}),
+        sequence_length,
+        dtype=dtype,
+    )
+    model.build()
+    randomize(model, seed=2017)
+    return model
+
+
+def randomize(model, seed, end_scale=2.0):
+    """Gives a model other weights, gains and offsets among them.
+
+    Args:
+        model: A built `Transformer`.
+        seed: Int.
+        end_scale: Float: with a larger one, more translations end by
+            themselves, and some begin with the end.
+    """
+    rng = np.random.default_rng(seed)
+    for weight in model.weights:
+        value = rng.normal(size=weight.shape)
+        if weight.path.endswith("gamma"):
+            value = 1 + 0.3 * value
+        elif len(weight.shape) == 1:
+            value *= 0.3
+        elif weight is model.embedding.embeddings:
+            value *= 2 * weight.shape[1] ** -0.5
+            value[END_ID] *= end_scale
+        else:
+            value *= weight.shape[0] ** -0.5
+        weight.assign(value)
+
+
+def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
+    """Returns a `Batch` of sentences of all kinds."""
+    rng = np.random.default_rng(seed)
+    count = rng.integers(*sentences, endpoint=True)
+    limits = rng.integers(1, limit, count, endpoint=True)
+    lengths = rng.integers(1, longest, count, endpoint=True)
+    size = (count, lengths.max() + rng.integers(0, 3))
+    source_ids = rng.integers(FIRST_WORD, model.vocabulary_size, size)
+    source_ids[np.arange(size[1]) >= lengths[:, None]] = PADDING_ID
+    source_ids[np.arange(count), lengths - 1] = END_ID
+    prefix_ids = rng.integers(FIRST_WORD, model.vocabulary_size, (count, 3))
+    num_forced = np.minimum(rng.integers(0, 4, count), limits - 1)
+    prefix_ids[np.arange(3) >= num_forced[:, None]] = PADDING_ID
+    return Batch(
+        source_ids.astype("int32"),
+        limits.astype("int32"),
+        rng.uniform(-0.5, 1.5, count).astype("float32"),
+        prefix_ids.astype("int32"),
+    )
+
+
+def trace_fast(model, forbidden_ids=None):
+    """Traces the fast search, for any beam size and number of hypotheses."""
+
+    @tf.function(input_signature=[*INPUTS, *COUNTS], autograph=False)
+    def search(*arguments):
+        *batch, beam_size, num_hypotheses = arguments
+        return run_fast(model, batch, beam_size, num_hypotheses, forbidden_ids)
+
+    return search
+
+
+def trace_greedy(model, forbidden_ids=None):
+    """Traces the fast search for a beam of one."""
+
+    @tf.function(input_signature=INPUTS, autograph=False)
+    def search(*batch):
+        return run_fast(model, batch, 1, None, forbidden_ids)
+
+    return search
+
+
+def run_fast(model, batch, beam_size, num_hypotheses=None, forbidden_ids=None):
+    source_ids, max_lengths, length_penalty, prefix_ids = batch
+    options = SearchOptions(
+        beam_size, length_penalty, num_hypotheses, forbidden_ids
+    )
+    return graph_search_translations(
+        model, source_ids, max_lengths, options, prefix_ids
+    )
+
+
+def trace_plain(model, beam_size, forbidden_ids=None):
+    """Traces the specification."""
+
+    @tf.function(input_signature=INPUTS, autograph=False)
+    def search(*batch):
+        return run_plain(model, batch, beam_size, forbidden_ids)
+
+    return search
+
+
+def run_plain(model, batch, beam_size, forbidden_ids=None):
+    source_ids, max_lengths, length_penalty, prefix_ids = batch
+    return search_translations(
+        model,
+        source_ids,
+        max_lengths,
+        SearchOptions(beam_size, length_penalty, None, forbidden_ids),
+        max_length=tf.reduce_max(max_lengths),
+        prefix_ids=prefix_ids,
+    )
+
+
+def to_arrays(hypotheses):
+    return tf.nest.map_structure(np.asarray, hypotheses)
+
+
+def check_same(found, expected, atol=1e-4):
+    """Checks that hypotheses are the same, but for what is nearly a tie.
+
+    Args:
+        found: `Hypotheses`, of which there may be fewer a sentence.
+        expected: `Hypotheses`.
+        atol: Float, by how much scores may differ.
+    """
+    found, expected = to_arrays(found), to_arrays(expected)
+    count = found.scores.shape[1]
+    np.testing.assert_allclose(
+        found.scores, expected.scores[:, :count], rtol=1e-5, atol=atol
+    )
+    with np.errstate(invalid="ignore"):
+        gaps = -np.diff(expected.scores, prepend=np.inf, append=-np.inf)
+    is_clear = ~(gaps <= 2 * atol)  # Between two empty slots: NaN.
+    rows = (is_clear[:, :-1] & is_clear[:, 1:])[:, :count]
+    width = min(found.ids.shape[2], expected.ids.shape[2])
+    for one, other in ((found, expected), (expected, found)):
+        assert not one.ids[:, :count, width:].any()
+        np.testing.assert_array_equal(
+            one.ids[:, :count, :width][rows], other.ids[:, :count, :width][rows]
+        )
+    for name in ("lengths", "truncated"):
+        np.testing.assert_array_equal(
+            getattr(found, name)[rows],
+            getattr(expected, name)[:, :count][rows],
+        )

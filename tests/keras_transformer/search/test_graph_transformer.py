@@ -1,0 +1,346 @@
+"""Tests of `keras_transformer.search.graph_transformer`.
+
+The layers are its specification: `search_translations` calls them.
+"""
+
+import concurrent.futures
+import functools
+
+import hypothesis
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import strategies as st
+
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.search.graph_transformer import graph_search_translations
+from keras_transformer.search.options import SearchOptions
+from tests.helpers.executed_nodes import NodeCounter
+from tests.helpers.graph_translations import FIRST_WORD
+from tests.helpers.graph_translations import INPUTS
+from tests.helpers.graph_translations import Batch
+from tests.helpers.graph_translations import check_same
+from tests.helpers.graph_translations import make_model
+from tests.helpers.graph_translations import random_batch
+from tests.helpers.graph_translations import randomize
+from tests.helpers.graph_translations import run_fast
+from tests.helpers.graph_translations import run_plain
+from tests.helpers.graph_translations import to_arrays
+from tests.helpers.graph_translations import trace_fast
+from tests.helpers.graph_translations import trace_greedy
+from tests.helpers.graph_translations import trace_plain
+from tests.helpers.searches import seeds
+from tests.helpers.searches import settings
+
+PADDED = (PADDING_ID, BEGIN_ID, *range(40, 70))
+# Each has another width, and a vocabulary at or beside a multiple of 32. There
+# is room for 16 positions more at a time, so 20 and 35 are no limit of it.
+MODELS = {
+    "post, sine": {"vocabulary_size": 33, "num_layers": 2},
+    "pre, learned": {
+        "vocabulary_size": 32,
+        "num_layers": 2,
+        "hidden_dim": 9,
+        "num_heads": 3,
+        "key_dim": 4,
+        "value_dim": 2,
+        "positions": "learned",
+        "norm": "pre",
+        "sequence_length": 20,
+    },
+    "post, learned": {
+        "vocabulary_size": 70,
+        "positions": "learned",
+        "sequence_length": 35,
+    },
+    "pre, sine": {"vocabulary_size": 31, "hidden_dim": 11, "norm": "pre"},
+}
+FORBIDDEN = {"post, learned": PADDED}
+end_scales = st.sampled_from([1.0, 2.0, 4.0])
+
+
+@functools.cache
+def model_of(name):
+    return make_model(**MODELS[name])
+
+
+@functools.cache
+def fast_search(name):
+    return trace_fast(model_of(name), FORBIDDEN.get(name))
+
+
+@functools.cache
+def greedy_search(name):
+    return trace_greedy(model_of(name), FORBIDDEN.get(name))
+
+
+@functools.cache
+def plain_search(name, beam_size):
+    return trace_plain(model_of(name), beam_size, FORBIDDEN.get(name))
+
+
+def fast(name, batch, beam_size, num_hypotheses):
+    return fast_search(name)(
+        *batch, np.int32(beam_size), np.int32(num_hypotheses)
+    )
+
+
+# It finds what the layers find.
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_beams_find_what_the_layers_find(name):
+    model, lengths = model_of(name), []
+
+    @settings(max_examples=12)
+    @hypothesis.given(
+        seed=seeds, end_scale=end_scales, num_hypotheses=st.integers(1, 4)
+    )
+    def check(seed, end_scale, num_hypotheses):
+        randomize(model, seed, end_scale)
+        batch = random_batch(model, seed)
+
+        found = fast(name, batch, 4, num_hypotheses)
+
+        check_same(found, plain_search(name, 4)(*batch))
+        assert found.ids.shape[:2] == (len(batch.max_lengths), num_hypotheses)
+        lengths.append(found.lengths[:, 0].numpy())
+
+    check()
+    # Rounds have changed, because room ran out and because sentences left.
+    longest = {"pre, learned": 20, "post, learned": 35}.get(name, 40)
+    assert max(x.max() for x in lengths) >= longest
+    assert any(x.min() < 9 and x.max() > 16 for x in lengths)
+
+
+@pytest.mark.parametrize("name", ["post, sine", "pre, learned"])
+def test_greedy_search_finds_what_the_layers_find(name):
+    model, expected_of = model_of(name), plain_search(name, 1)
+
+    @settings(max_examples=8)
+    @hypothesis.given(seed=seeds, end_scale=end_scales)
+    def check(seed, end_scale):
+        randomize(model, seed, end_scale)
+        batch = random_batch(model, seed)
+
+        expected = expected_of(*batch)
+
+        check_same(greedy_search(name)(*batch), expected)
+        # The beam size as a tensor.
+        check_same(fast(name, batch, 1, 1), expected)
+
+    check()
+
+
+def test_forbidden_ids_are_not_chosen_and_keep_their_probability():
+    name = "post, learned"
+    model = model_of(name)
+    randomize(model, seed=3)
+    batch = random_batch(model, seed=3, sentences=(6, 6))
+    batch.prefix_ids[:] = 0
+    # What is forbidden is what the model likes best.
+    table = model.embedding.embeddings.numpy()
+    table[40:] *= 3
+    model.embedding.embeddings.assign(table)
+
+    found = to_arrays(fast(name, batch, 4, 4))
+
+    check_same(found, plain_search(name, 4)(*batch))
+    real = found.ids[found.ids != PADDING_ID]
+    assert not np.isin(real, PADDED).any()
+    assert len(np.unique(real)) > 5
+    free = to_arrays(run_fast(model, batch.take(slice(0, 2)), 2))
+    assert (free.ids >= 40).any()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rtol"),
+    [("float64", 1e-5), ("bfloat16", 0.03), ("mixed_bfloat16", 0.03)],
+)
+def test_what_is_forced_scores_the_same_in_all_dtypes(dtype, rtol):
+    """Rounding may change what is chosen, but not what a choice is worth."""
+    model = make_model(33, dtype=dtype)
+    batch = random_batch(model, seed=1, limit=5, sentences=(5, 5))
+    words = np.random.default_rng(0).integers(FIRST_WORD, 33, (5, 4))
+    batch = batch._replace(
+        max_lengths=np.full(5, 5, "int32"), prefix_ids=words.astype("int32")
+    )
+
+    found = run_fast(model, batch, 1)  # Without a graph.
+
+    expected = run_plain(model, batch, 1)
+    np.testing.assert_array_equal(found.ids[:, 0, :-1], words)
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=rtol)
+    assert found.scores.dtype == "float32"
+
+
+def test_the_output_kernel_is_the_matrix_transposed():
+    model = make_model(33)
+    batch = random_batch(model, seed=5, limit=4)
+    source_ids, max_lengths, *_ = batch
+    kernel = tf.transpose(tf.convert_to_tensor(model.embedding.embeddings))
+
+    found = graph_search_translations(
+        model, source_ids, max_lengths, SearchOptions(2), output_kernel=kernel
+    )
+
+    expected = graph_search_translations(
+        model, source_ids, max_lengths, SearchOptions(2)
+    )
+    check_same(found, expected, atol=0)
+
+
+# No sentence looks at another, or at padding.
+
+
+def test_neither_batch_mates_nor_order_nor_padding_change_a_translation():
+    name = "post, sine"
+    model = model_of(name)
+
+    @settings(max_examples=12)
+    @hypothesis.given(
+        seed=seeds,
+        more=st.integers(0, 5),
+        random=st.randoms(note_method_calls=False),
+    )
+    def check(seed, more, random):
+        randomize(model, seed % 7)
+        batch = random_batch(model, seed, sentences=(2, 7))
+        together = to_arrays(fast(name, batch, 4, 2))
+        rows = list(range(len(batch.max_lengths)))
+        random.shuffle(rows)
+        some = batch.take(rows[: random.randint(1, len(rows))])
+        padding = ((0, 0), (0, more))
+        some = some._replace(source_ids=np.pad(some.source_ids, padding))
+
+        found = fast(name, some, 4, 2)
+
+        rows = rows[: len(some.max_lengths)]
+        expected = type(together)(*[x[rows] for x in together])
+        check_same(found, expected, atol=1e-5)
+
+    check()
+
+
+@pytest.mark.parametrize("length", [0, 5])
+def test_a_batch_of_none_gives_none(length):
+    batch = Batch(
+        np.zeros((0, length), "int32"),
+        np.zeros([0], "int32"),
+        np.zeros([0], "float32"),
+        np.zeros((0, 0), "int32"),
+    )
+
+    found = fast("post, sine", batch, 4, 3)
+
+    assert [x.shape for x in found] == [(0, 3, 1), (0, 3), (0, 3), (0, 3)]
+
+
+def test_a_batch_of_known_size_may_shrink():
+    """Shapes, the beam size and the sources are known when it is traced."""
+    name = "pre, sine"
+    model = model_of(name)
+    randomize(model, seed=4, end_scale=0)
+    batch = random_batch(model, seed=8, sentences=(6, 6))
+    batch = batch._replace(
+        max_lengths=np.int32([1, 20, 2, 40, 3, 3]),
+        length_penalty=np.full(6, 2, "float32"),
+        prefix_ids=np.zeros((6, 0), "int32"),
+    )
+    search = tf.function(lambda: run_fast(model, batch, 4, 2))
+
+    found = search()
+
+    assert found.ids.shape == (6, 2, 40)
+    assert found.lengths.numpy().max() == 40
+    check_same(found, fast(name, batch, 4, 2), atol=1e-5)
+
+
+# Caches are written in place, and belong to one call.
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_no_call_leaves_anything_to_another(beam_size):
+    name = "post, sine"
+    randomize(model_of(name), seed=4)
+    batches = [random_batch(model_of(name), seed) for seed in range(6)]
+
+    def translate(index):
+        batch = batches[index % 6]
+        if beam_size == 1:
+            return to_arrays(greedy_search(name)(*batch))
+        return to_arrays(fast(name, batch, beam_size, beam_size))
+
+    alone = [translate(index) for index in range(6)]
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(translate, range(48)))
+
+    for index, found in enumerate(together):
+        check_same(found, alone[index % 6], atol=1e-5)
+
+
+def test_each_weight_is_read_in_each_call():
+    name = "pre, learned"
+    model = model_of(name)
+    randomize(model, seed=4)
+    # As many tokens as there are positions, none of them chosen.
+    batch = random_batch(model, seed=2, limit=4, longest=20, sentences=(4, 4))
+    words = np.random.default_rng(0).integers(FIRST_WORD, 32, (4, 19))
+    batch = batch._replace(
+        max_lengths=np.full(4, 20, "int32"), prefix_ids=words.astype("int32")
+    )
+    before = fast(name, batch, 1, 1).scores.numpy()
+
+    for weight in model.weights:
+        old = weight.numpy()
+        shift = np.random.default_rng(1).normal(size=old.shape)
+        weight.assign(old + 0.1 * shift)
+        changed = fast(name, batch, 1, 1).scores.numpy()
+        assert np.all(np.abs(changed - before) > 1e-4), weight.path
+        weight.assign(old)
+
+    np.testing.assert_array_equal(fast(name, batch, 1, 1).scores, before)
+
+
+# What a step costs, as a number that no machine changes.
+
+NODES = {(2, 4): 455, (2, 1): 438, (4, 4): 617, (4, 1): 604}
+
+
+@pytest.mark.parametrize("num_layers", [2, 4])
+@pytest.mark.parametrize("beam_size", [4, 1])
+def test_a_step_executes_few_nodes(num_layers, beam_size):
+    model = make_model(33, num_layers=num_layers)
+    kernel = tf.Variable(tf.transpose(model.embedding.embeddings))
+    counts = [tf.TensorSpec([], tf.int32)] if beam_size > 1 else []
+
+    @tf.function(input_signature=[*INPUTS, *counts], autograph=False)
+    def search(source_ids, max_lengths, alpha, prefix_ids, beam_size=1):
+        # No end but at the limit.
+        options = SearchOptions(
+            beam_size, alpha, 1, (PADDING_ID, END_ID, BEGIN_ID)
+        )
+        return graph_search_translations(
+            model, source_ids, max_lengths, options, prefix_ids, kernel
+        )
+
+    counter = NodeCounter(
+        search.get_concrete_function(),
+        [*[w.value for w in model.weights], kernel],
+    )
+    counts = [np.int32(beam_size)] if beam_size > 1 else []
+    numbers = {}
+    for limit in (20, 20, 28):  # The first run of all prepares the graph.
+        batch = random_batch(model, seed=0, sentences=(1, 1))
+        batch = batch._replace(
+            max_lengths=np.int32([limit]), prefix_ids=np.zeros((1, 0), "int32")
+        )
+        numbers[limit], (_, _, lengths, _) = counter.run(*batch, *counts)
+        assert lengths == limit
+
+    per_step = (numbers[28] - numbers[20]) / 8
+    assert per_step <= 1.05 * NODES[num_layers, beam_size]
