@@ -27,48 +27,39 @@ class BeamTrace(NamedTuple):
     """Bool `(B, L, C)`: it ended, or went on; the others were pruned."""
 
 
-def trace_beam_search(
-    next_step,
-    initial_state,
-    options,
-    max_lengths,
-    prefix_ids=None,
-    constants=(),
-):
-    """Takes the steps of `graph_beam_search`, and keeps what they look at.
+def trace_beam_search(model, options, max_lengths):
+    """Takes the steps of `search_graph`, and keeps what they look at.
 
     Every sentence stays in the batch to the end.
 
     Args:
-        next_step: As of `graph_beam_search`, as all that follows.
-        initial_state: The state of the first step.
+        model: As of `search_graph`.
         options: `SearchOptions`.
         max_lengths: Int32 tensor `(B,)`.
-        prefix_ids: Int32 tensor `(B, P)`, padded.
-        constants: Tuple of nested structures of tensors with `B` rows.
 
     Returns:
-        `Hypotheses`, those of `graph_beam_search`, and the `BeamTrace`.
+        `Hypotheses`, those of `search_graph`, and the `BeamTrace`.
 
     Example:
         >>> table = tf.math.log([[0.1, 0.6, 0.1, 0.1, 0.1]])
-        >>> hypotheses, trace = trace_beam_search(
+        >>> model = StepModel(
         ...     next_step=lambda ids, index, state: (
         ...         tf.repeat(table, len(ids), axis=0),
         ...         state,
         ...     ),
         ...     initial_state=(),
-        ...     options=keras_transformer.SearchOptions(
-        ...         beam_size=2, num_hypotheses=1
-        ...     ),
+        ...     constants=(),
+        ...     beam_size=2,
+        ... )
+        >>> hypotheses, trace = trace_beam_search(
+        ...     model,
+        ...     keras_transformer.SearchOptions(beam_size=2, num_hypotheses=1),
         ...     max_lengths=tf.constant([3]),
         ... )
         >>> trace.ids[0, 0]  # One ends, two go on: nothing to prune.
         [1, 2, 4, 0]
     """
-    sentences = graph_search.describe_sentences(
-        options, max_lengths, prefix_ids
-    )
+    sentences = graph_search.describe_sentences(options, max_lengths)
     live, finished = graph_search.first_hypotheses(options, sentences)
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     shape = [longest, batch, 2 * options.beam_size]
@@ -80,17 +71,15 @@ def trace_beam_search(
     )
 
     schedule = graph_search.plan_steps(sentences, options)
-    model = graph_search.StepModel(
-        next_step, initial_state, constants, options.beam_size
-    )
+    written, shared = model.enter(model.start(), sentences.rows, longest)
 
     def is_running(index, live, *_):
         return tf.reduce_any(live.log_probabilities > graph_search.IMPOSSIBLE)
 
-    def take_step(index, live, finished, places, model_state, trace):
+    def take_step(index, live, finished, places, written, trace):
         """`places`, `(B, K)`, are the candidates that the live ones were."""
-        logits, model_state = model.step(
-            tf.reshape(live.last_ids, [-1]), index, model_state, constants
+        logits, written = model.step(
+            tf.reshape(live.last_ids, [-1]), index, written, shared
         )
         candidates = graph_search.rank_candidates(
             logits, live, index, schedule, options, shape[2]
@@ -106,15 +95,15 @@ def trace_beam_search(
             candidates, live, finished, index, schedule, options
         )
         parents = tf.gather(candidates.parents, places, batch_dims=1)
-        model_state = model.follow(model_state, parents, constants)
-        return index + 1, live, finished, places, model_state, trace
+        written = model.follow(written, parents, shared)
+        return index + 1, live, finished, places, written, trace
 
     variables = (
         tf.constant(0),
         live,
         finished,
         tf.zeros_like(live.last_ids),
-        initial_state,
+        written,
         trace,
     )
     _, _, finished, _, _, trace = tf.while_loop(

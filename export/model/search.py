@@ -12,7 +12,6 @@ from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.beam_search import Hypotheses
 from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.translation import search_translations
 
 INPUTS = (
     tf.TensorSpec([None, None], tf.int32, name="source_ids"),
@@ -153,14 +152,15 @@ class Search(tf.Module):
 
     def trace(self, source_ids, lengths) -> BeamTrace:
         """Searches for the n best, and returns what was looked at."""
-        _, trace = search_translations(
+        options = dataclasses.replace(self.options, num_hypotheses=None)
+        model = GraphTransformer(
             self._transformer(),
             source_ids,
-            limits_of(lengths, self._settings.max_extra_length),
-            dataclasses.replace(self.options, num_hypotheses=None),
-            output_kernel=self._output_kernel,
-            search=trace_beam_search,
+            options.beam_size,
+            self._output_kernel,
         )
+        limits = limits_of(lengths, self._settings.max_extra_length)
+        _, trace = trace_beam_search(model, options, model.limit(limits))
         return trace
 
 

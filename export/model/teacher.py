@@ -164,7 +164,11 @@ class Teacher(tf.Module):
         )
         return tf.where(padding_mask(taught.labels), found, 0.0)
 
-    def _teach(self, source, target):
+    # One graph for all that is asked of pairs: a server prepares each apart.
+    @tf.function(
+        input_signature=[strings("source"), strings("target")], autograph=False
+    )
+    def _teach(self, source, target) -> Taught:
         """Runs the model on pairs."""
         source, target = with_equal_rows(source=source, target=target)
         transformer = self._model.transformer

@@ -300,7 +300,7 @@ def is_greedy(options):
     return isinstance(options.beam_size, int) and options.beam_size == 1
 
 
-def describe_sentences(options, max_lengths, prefix_ids):
+def describe_sentences(options, max_lengths, prefix_ids=None):
     """Returns the `Sentences` of a batch."""
     limits = tf.cast(max_lengths, tf.int32)
     batch, longest = tf.shape(limits)[0], longest_of(limits)

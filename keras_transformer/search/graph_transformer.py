@@ -84,8 +84,6 @@ def graph_search_translations(
     Returns:
         `Hypotheses`.
     """
-    if transformer.architecture.positions == "learned":
-        max_lengths = tf.minimum(max_lengths, transformer.sequence_length)
     if output_kernel is None:
         output_kernel = tf.transpose(
             tf.convert_to_tensor(transformer.embedding.embeddings)
@@ -93,7 +91,8 @@ def graph_search_translations(
     model = GraphTransformer(
         transformer, source_ids, options.beam_size, output_kernel
     )
-    return search_graph(model, options, max_lengths, prefix_ids)
+    limits = model.limit(max_lengths)
+    return search_graph(model, options, limits, prefix_ids)
 
 
 class GraphTransformer:
@@ -116,6 +115,12 @@ class GraphTransformer:
         )
         self._num_beams = num_beams
         self._output_kernel = output_kernel
+
+    def limit(self, max_lengths):
+        """Returns limits that learned positions do not exceed."""
+        if self._transformer.architecture.positions == "learned":
+            return tf.minimum(max_lengths, self._transformer.sequence_length)
+        return max_lengths
 
     def start(self):
         """Runs the encoder, and makes the caches: `Kept`."""

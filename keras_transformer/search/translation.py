@@ -12,10 +12,9 @@ def search_translations(
     source_ids,
     max_lengths,
     options,
+    prefix_ids=None,
     max_length=None,
     output_kernel=None,
-    search=beam_search,
-    **kwargs,
 ):
     """Finds the best translations of each sentence by beam search.
 
@@ -28,24 +27,19 @@ def search_translations(
             translation, in tokens with the end symbol. Learned positions
             limit it further.
         options: `SearchOptions`.
+        prefix_ids: Int32 tensor `(B, P)`, padded: how each begins.
         max_length: Int, or int32 scalar tensor of TensorFlow, not below any
-            limit: the length of the caches for `beam_search`; `None` means
-            the largest limit. Leave it out for a search whose caches grow.
+            limit: the length of the caches; `None` means the largest limit.
         output_kernel: Float tensor `(D, V)`, the embedding matrix transposed.
             `None` means to transpose it here, once a call.
-        search: Function that searches: `beam_search`, `graph_beam_search`, or
-            what takes and gives the same.
-        **kwargs: Its further arguments, such as `prefix_ids`.
 
     Returns:
-        What `search` returns: `Hypotheses`.
+        `Hypotheses`.
     """
     if transformer.architecture.positions == "learned":
         max_lengths = ops.minimum(max_lengths, transformer.sequence_length)
-    if search is beam_search:
-        if max_length is None:
-            max_length = int(ops.max(max_lengths, initial=1))
-        kwargs["max_length"] = max_length
+    if max_length is None:
+        max_length = int(ops.max(max_lengths, initial=1))
     memory = transformer.encode(source_ids, training=False)
     self_caches, memory_caches = transformer.decoder.make_cache(
         memory, max_length, options.beam_size
@@ -66,11 +60,12 @@ def search_translations(
         )
         return ops.matmul(states[:, 0], output_kernel), self_caches
 
-    return search(
+    return beam_search(
         next_step,
         self_caches,
         options,
         max_lengths,
+        prefix_ids,
         constants=(memory_caches, padding_mask(source_ids)),
-        **kwargs,
+        max_length=max_length,
     )

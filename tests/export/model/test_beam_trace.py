@@ -8,6 +8,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from export.model.beam_trace import trace_beam_search
+from keras_transformer.search.graph_search import StepModel
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
@@ -40,7 +41,8 @@ def compiled_trace():
     def search(tables, beam_size, length_penalty, max_lengths):
         next_step, state = table_step(tables, beam_size)
         options = SearchOptions(beam_size, length_penalty)
-        return trace_beam_search(next_step, state, options, max_lengths)
+        model = StepModel(next_step, state, (), beam_size)
+        return trace_beam_search(model, options, max_lengths)
 
     return search
 
