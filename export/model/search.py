@@ -10,6 +10,7 @@ from keras_transformer import Transformer
 from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.beam_search import Hypotheses
+from keras_transformer.search.graph_transformer import GraphTransformer
 from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
 

@@ -116,11 +116,11 @@ class GraphTransformer:
         self._num_beams = num_beams
         self._output_kernel = output_kernel
 
-    def limit(self, max_lengths):
-        """Returns limits that learned positions do not exceed."""
+    def limit(self, lengths):
+        """Returns lengths of which none has more positions than there are."""
         if self._transformer.architecture.positions == "learned":
-            return tf.minimum(max_lengths, self._transformer.sequence_length)
-        return max_lengths
+            return tf.minimum(lengths, self._transformer.sequence_length)
+        return lengths
 
     def start(self):
         """Runs the encoder, and makes the caches: `Kept`."""
@@ -165,12 +165,10 @@ class GraphTransformer:
         return tf.cast(tf.gather(table, ids), tf.float32) * scale
 
     def _encodings(self, count):
-        """Returns those of the first `count` positions, or of all there are."""
-        layer = self._transformer.position_encoding
-        if self._transformer.architecture.positions == "learned":
-            count = tf.minimum(count, layer.sequence_length)
-        inputs = tf.zeros([1, count, self._transformer.architecture.hidden_dim])
-        return tf.cast(layer(inputs)[0], tf.float32)
+        """Returns those of the first `count` positions."""
+        width = self._transformer.architecture.hidden_dim
+        x = self._transformer.position_encoding(tf.zeros([1, count, width]))
+        return tf.cast(x[0], tf.float32)
 
     def enter(self, kept, rows, room):
         """Keeps some sentences, and makes room for the steps to come.
@@ -199,7 +197,7 @@ class GraphTransformer:
             tf.gather(kept.memory_mask, rows),
             tf.gather(kept.memory_keys, rows, axis=1),
             tf.gather(kept.memory_values, rows, axis=1),
-            self._encodings(room),
+            self._encodings(self.limit(room)),
             tf.range(batch * beams) * room,
             tf.reshape(first, [len(self._layers), -1]),
             tf.tile(additive(tf.eye(beams) > 0), [batch, 1]),
