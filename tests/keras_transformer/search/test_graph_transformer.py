@@ -94,7 +94,7 @@ def fast(name, batch, beam_size, num_hypotheses):
 def test_beams_find_what_the_layers_find(name):
     model, lengths = model_of(name), []
 
-    @settings(max_examples=12)
+    @settings(max_examples=8)
     @hypothesis.given(
         seed=seeds, end_scale=end_scales, num_hypotheses=st.integers(1, 4)
     )
@@ -115,8 +115,8 @@ def test_beams_find_what_the_layers_find(name):
     assert any(x.min() < 9 and x.max() > 16 for x in lengths)
 
 
-@pytest.mark.parametrize("name", ["post, sine", "pre, learned"])
-def test_greedy_search_finds_what_the_layers_find(name):
+def test_greedy_search_finds_what_the_layers_find():
+    name = "post, sine"
     model, expected_of = model_of(name), plain_search(name, 1)
 
     @settings(max_examples=8)
@@ -200,7 +200,7 @@ def test_neither_batch_mates_nor_order_nor_padding_change_a_translation():
     name = "post, sine"
     model = model_of(name)
 
-    @settings(max_examples=12)
+    @settings(max_examples=8)
     @hypothesis.given(
         seed=seeds,
         more=st.integers(0, 5),
