@@ -18,10 +18,9 @@ from export.bundle.predict_messages import make_request
 from export.bundle.predict_messages import serialize
 from export.bundle.server_files import BATCH_SIZES
 
-# In tokens, with the end symbol; none is beyond what the model takes.
-LENGTHS = {"short": 8, "medium": 32, "long": 128}
-# Of all rows of a request: a version should not take minutes to load on a CPU.
-MAX_TOKENS = 1024
+LENGTH = 8  # In tokens, with the end symbol, or what the model takes if less.
+# They answer people, who can wait a second; a server that starts should not.
+LEFT_COLD = ("align", "explain", "explain_beam")
 MAX_RECORDS = 1000  # The server refuses more.
 NUM_WORDS = 50
 FIRST_PIECE = 4  # Padding, end, unknown and begin come before.
@@ -109,10 +108,11 @@ def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:
 def make_requests(signatures, translator, model_name: str) -> Iterator:
     """Yields the requests.
 
-    The default signature gets every length in every batch size that is within
-    `MAX_TOKENS`; the others get one short request. Signatures with an input
-    that has no batch axis get none: with --enable_batching the server would
-    refuse it, and then not load the version at all.
+    What costs time is the first request of a signature: TensorFlow optimizes
+    the graph. Another batch size or length costs little, so the default
+    signature gets each batch size, and the others one request. Signatures with
+    an input that has no batch axis get none: with --enable_batching the server
+    would refuse it, and then not load the version at all.
 
     Args:
         signatures: `SignatureDef`s by name, of the SavedModel.
@@ -120,22 +120,17 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
         model_name: The name that the server gives the model.
     """
     words = choose_words(translator.tokenizer)
-    limit = translator.sequence_length
-    lengths = sorted({min(length, limit) for length in LENGTHS.values()})
+    length = min(LENGTH, translator.sequence_length)
     for name, signature in signatures.items():
-        if not all(
+        can_batch = all(
             tensor.tensor_shape.dim for tensor in signature.inputs.values()
-        ):
+        )
+        if name in LEFT_COLD or not can_batch:
             continue
-        shapes = [(lengths[0], 1)]
-        if name == "serving_default":
-            shapes = itertools.product(lengths, BATCH_SIZES)
-        for length, batch_size in shapes:
-            if length * batch_size > MAX_TOKENS:
-                continue
+        for size in BATCH_SIZES if name == "serving_default" else (1,):
             inputs = make_inputs(
                 signature,
-                make_sentences(words, length, batch_size),
+                make_sentences(words, length, size),
                 translator.tokenizer,
                 translator.settings,
             )

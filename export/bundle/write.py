@@ -16,7 +16,7 @@ from export.bundle.samples import write_samples
 from export.bundle.saved_model import read_arguments
 from export.bundle.server_files import write_server_files
 from export.bundle.versions import new_version
-from export.bundle.warmup import LENGTHS
+from export.bundle.warmup import LENGTH
 from export.bundle.warmup import choose_words
 from export.bundle.warmup import make_inputs
 from export.bundle.warmup import make_requests
@@ -72,7 +72,7 @@ def write_extras(
     requests = make_requests(signatures, translator, model_name)
     write_warmup(folder / layout.WARMUP, requests)
     sentences = make_sentences(
-        choose_words(translator.tokenizer), LENGTHS["short"], SAMPLE_SIZE
+        choose_words(translator.tokenizer), LENGTH, SAMPLE_SIZE
     )
     inputs = {
         name: make_inputs(

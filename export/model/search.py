@@ -19,8 +19,6 @@ INPUTS = (
     tf.TensorSpec([None], tf.int32, name="max_lengths"),
     tf.TensorSpec([None], tf.float32, name="length_penalty"),
     tf.TensorSpec([None, None], tf.int32, name="prefix_ids"),
-)
-COUNTS = (
     tf.TensorSpec([], tf.int32, name="beam_size"),
     tf.TensorSpec([], tf.int32, name="num_hypotheses"),
 )
@@ -106,28 +104,19 @@ class Search(tf.Module):
             max_extra_length = self._settings.max_extra_length
         if prefix_ids is None:
             prefix_ids = tf.zeros([tf.shape(lengths)[0], 0], tf.int32)
-        arguments = (
+        alpha = tf.cast(options.length_penalty, tf.float32)
+        return self._find(
             source_ids,
             limits_of(lengths, max_extra_length, least),
-            tf.broadcast_to(
-                tf.cast(options.length_penalty, tf.float32), tf.shape(lengths)
-            ),
+            tf.broadcast_to(alpha, tf.shape(lengths)),
             prefix_ids,
+            options.beam_size,
+            options.num_returned,
         )
-        if isinstance(options.beam_size, int) and options.beam_size == 1:
-            return self._greedy(*arguments)
-        return self._beams(*arguments, options.beam_size, options.num_returned)
 
+    # One graph for all signatures and beam sizes: it is by far the largest.
     @tf.function(input_signature=INPUTS, autograph=False)
-    def _greedy(self, *arguments):
-        return self._run(*arguments, 1, 1)
-
-    # One graph for all signatures: it is by far the largest.
-    @tf.function(input_signature=[*INPUTS, *COUNTS], autograph=False)
-    def _beams(self, *arguments):
-        return self._run(*arguments)
-
-    def _run(
+    def _find(
         self,
         source_ids,
         max_lengths,

@@ -166,9 +166,8 @@ def search_graph(model, options, max_lengths, prefix_ids=None):
                 schedule,
                 options,
             )
-            if not is_greedy(options):
-                parents = tf.gather(candidates.parents, chosen, batch_dims=1)
-                written = model.follow(written, parents, shared)
+            parents = tf.gather(candidates.parents, chosen, batch_dims=1)
+            written = model.follow(written, parents, shared)
             active = tf.reduce_sum(tf.cast(~done, tf.int32))
             index = step.index + 1
             return (_Step(index, active, done, live, finished, written),)
@@ -294,10 +293,6 @@ class StepModel(NamedTuple):
         return tf.nest.map_structure(
             lambda x: tf.gather(x, places) if x.shape.rank else x, state
         )
-
-
-def is_greedy(options):
-    return isinstance(options.beam_size, int) and options.beam_size == 1
 
 
 def describe_sentences(options, max_lengths, prefix_ids=None):
