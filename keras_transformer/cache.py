@@ -16,7 +16,7 @@ from keras_transformer.checks import known_int
 class GrowingCache(NamedTuple):
     """Keys and values of the positions up to now: each step makes it longer.
 
-    The fastest in a TensorFlow graph; XLA and JAX cannot compile its loop.
+    XLA and JAX cannot compile its loop.
     """
 
     keys: Any  # (B, H, L, d_k)

@@ -292,7 +292,7 @@ class Decoder(Block):
                 `None`.
             max_length: Int or int scalar tensor `L`, the number of target
                 positions there will be at most. `None` makes a cache that
-                grows, which TensorFlow runs faster and XLA cannot compile.
+                grows, whose loop XLA and JAX cannot compile.
             num_beams: Positive int `K`, hypotheses a sentence.
             rows: Int or int scalar tensor, `B` where there is no memory.
 
