@@ -202,7 +202,7 @@ def search_graph(model, options, max_lengths, prefix_ids=None):
             ),
         )
 
-    results = shapes_of(state.results, keep_first=True)
+    results = tf.nest.map_structure(lambda x: x.shape, state.results)
     (state,) = tf.while_loop(
         is_running,
         take_steps,
@@ -482,12 +482,10 @@ def longest_of(max_lengths):
     return tf.reduce_max(tf.pad(max_lengths, [[0, 1]], constant_values=1))
 
 
-def shapes_of(variables, keep_first=False):
+def shapes_of(variables):
     """Returns the shapes of a loop's variables, but for the first axis."""
 
     def shape_of(x):
-        if keep_first or not x.shape.rank:
-            return x.shape
-        return tf.TensorShape([None, *x.shape[1:]])
+        return tf.TensorShape([None, *x.shape[1:]]) if x.shape.rank else x.shape
 
     return tf.nest.map_structure(shape_of, variables)
