@@ -399,8 +399,8 @@ def rank_candidates(logits, live, index, schedule, options, count):
 def find_best(logits, count):
     """Finds the `count` largest of each row, or all; of equals, the first.
 
-    They are in the blocks with the largest maxima. `tf.math.top_k` of whole
-    rows takes three times as long.
+    They are in the blocks with the largest maxima: there are fewer of these
+    to rank than logits.
 
     Returns:
         Their values and their places, both `(rows, count)`.

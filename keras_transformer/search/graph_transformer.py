@@ -1,4 +1,4 @@
-"""The Transformer that `graph_beam_search` runs: few operations of TensorFlow.
+"""The Transformer that `search_graph` runs: few operations of TensorFlow.
 
 A step of a small model costs what its operations cost to start. So this says
 with few what the layers say readably: they are its specification, and the
@@ -8,7 +8,7 @@ weights and linear maps are theirs. Three choices make the difference:
   transposed but what is new in the caches, and TensorFlow computes each on one
   core, many at once.
 - Products, softmax and transposition are ops that oneDNN leaves alone. On so
-  few numbers its own take some four times as long, most of it to start.
+  few numbers its own take longer to start than to compute.
 - Caches have room for some positions to come, and stay in the order in which
   they were written. A hypothesis sees those that led to it through a mask; when
   beams change places, the mask alone is reordered.
