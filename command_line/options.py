@@ -15,6 +15,8 @@ all; each is a part of `--help`, under its title:
 
 import argparse
 import dataclasses
+import math
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +37,8 @@ def option(
         default: Its value where it is not given. Without one it is required;
             `False` makes a switch of it.
         help: What it does, with its unit.
-        kind: Function that parses its text, such as `positive(int)`.
+        kind: Function that parses its text, such as `positive(int)`. A
+            `pathlib.Path` is one of this machine.
         properties: Words for what others want to know of it, which
             `names_with` finds.
         **kwargs: Of `argparse`: `choices`, `metavar`, `nargs`.
@@ -44,7 +47,7 @@ def option(
     if default is False:
         arguments["action"] = "store_true"
     else:
-        arguments["type"] = kind
+        arguments["type"] = local_path if kind is pathlib.Path else kind
         if default is dataclasses.MISSING:
             arguments["required"] = True
         elif default is not None and "(default)" not in help:
@@ -64,7 +67,11 @@ def one_of() -> Any:
 
 
 def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
-    """Gives a parser, or a group of one, the options of a dataclass."""
+    """Gives a parser, or a group of one, the options of a dataclass.
+
+    They must be written out: half a name may be another option's tomorrow.
+    """
+    parser.allow_abbrev = False
     for field in dataclasses.fields(cls):
         if PART in field.metadata:
             titles = field.metadata[PART]
@@ -120,17 +127,39 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def local_path(text: str) -> pathlib.Path:
+    """Parses a path, for argparse; `gs://…` would become a folder `gs:`."""
+    if "://" in text:
+        raise argparse.ArgumentTypeError(
+            "must be a path on this machine: mount what is elsewhere, or copy "
+            f"it. Received: {text}"
+        )
+    return pathlib.Path(text)
+
+
 def positive(kind: type) -> Callable[[str], Any]:
-    """Returns a parser of numbers above zero, for argparse."""
+    """Returns a parser of numbers above zero, for argparse.
+
+    Whole ones fit in 32 bits: more is a slip of the hand.
+    """
+    most = math.inf if kind is float else 2**31
 
     def parse(text: str) -> Any:
         value = kind(text)
-        if not value > 0:
+        if not 0 < value < most:
             raise ValueError
         return value
 
     parse.__name__ = f"positive {kind.__name__}"  # argparse shows it.
     return parse
+
+
+def natural(text: str) -> int:
+    """Parses a whole number from zero on, for argparse."""
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
 
 
 def fraction(text: str) -> float:

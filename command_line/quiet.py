@@ -2,7 +2,8 @@
 
 Its first lines come before it reads any log level, so they are kept away from
 standard error while it is imported and finds its devices. They show if that
-fails, or if the command line has `--debug`, which every command takes.
+fails, or if the command line has `--debug`, which every command takes; then
+the error with which a command ends shows its traceback, too.
 """
 
 import contextlib
@@ -10,6 +11,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+
+from command_line import errors
 
 DEBUG = "--debug"
 SUCCESS = b"\0"  # No log has one.
@@ -32,6 +35,7 @@ def start_tensorflow() -> None:
         return
     if DEBUG in sys.argv:
         sys.argv.remove(DEBUG)
+        errors.shows_tracebacks = True
         return
     # From then on it reads this: no notes, and no complaint about the
     # processor, which it calls an error. What goes wrong is raised.

@@ -1,10 +1,16 @@
 """Text files of the command lines: UTF-8, plain or gzip, of any size."""
 
 import codecs
+import contextlib
 import gzip
+import io
+import itertools
 import pathlib
+import shutil
 import zlib
+from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from command_line.errors import UserError
 
@@ -44,23 +50,80 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 def read_chunks(path: pathlib.Path) -> Iterator[bytes]:
     """Yields the bytes of a file, unpacked, without a byte order mark; some."""
     mark = codecs.BOM_UTF8
+    with open_text(path) as file:
+        chunk = file.read(len(mark)).removeprefix(mark) + file.read(CHUNK)
+        if not chunk:
+            raise UserError(f"a text file may not be empty. Received: {path}")
+        while chunk:
+            yield chunk
+            chunk = file.read(CHUNK)
+
+
+def without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields lines, the first without a byte order mark."""
+    lines = iter(lines)
+    for first in itertools.islice(lines, 1):
+        yield first.removeprefix(codecs.BOM_UTF8)
+    yield from lines
+
+
+@contextlib.contextmanager
+def open_text(path: pathlib.Path) -> Iterator[BinaryIO]:
+    """Opens a plain or gzip text file, to read its bytes.
+
+    Raises:
+        UserError: If it is not there, or, where it is read, not whole.
+    """
     try:
         # Opened once, since a pipe can be read but once.
-        with path.open("rb") as raw:
-            packed = raw.peek().startswith(GZIP_MAGIC)
-            file = gzip.GzipFile(fileobj=raw) if packed else raw
-            chunk = file.read(len(mark)).removeprefix(mark) + file.read(CHUNK)
-            if not chunk:
-                raise UserError(
-                    f"a text file may not be empty. Received: {path}"
-                )
-            while chunk:
-                yield chunk
-                chunk = file.read(CHUNK)
+        raw = path.open("rb")
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
+    with raw, unpack(raw, path) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def unpack(raw: io.BufferedReader, path: object) -> Iterator[BinaryIO]:
+    """Gives what a plain or gzip file holds.
+
+    Args:
+        raw: The file.
+        path: Its path, for the message.
+
+    Raises:
+        UserError: If it is not whole, where it is read.
+    """
+    packed = raw.peek().startswith(GZIP_MAGIC)
+    try:
+        yield gzip.GzipFile(fileobj=raw) if packed else raw
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"not a whole gzip file: {path} ({error})") from None
+
+
+@contextlib.contextmanager
+def write_beside(path: pathlib.Path) -> Iterator[BinaryIO]:
+    """Opens `FILE.part`, which becomes the file when all is written.
+
+    An error or a kill leaves the file as it was, and what was written in the
+    part. What is no file, such as a pipe or /dev/stdout, is written at once.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()  # A link stays one.
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+    except BaseException:
+        if part.exists() and not part.stat().st_size:
+            part.unlink()
+        raise
+    if path.exists():
+        shutil.copymode(path, part)
+    part.replace(path)
 
 
 def decode(line: bytes, path: pathlib.Path, number: int) -> str:

@@ -5,24 +5,29 @@ As a SavedModel, for TF Serving, or as a CTranslate2 directory.
 
 import argparse
 import dataclasses
+import json
 import pathlib
 
+from command_line.decoding import read_decoding
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
+from export.bundle.layout import BUNDLE
+from export.bundle.run_notes import describe_scores
 from export.bundle.saved_model import load_run
 from export.bundle.saved_model import read_arguments
 from export.bundle.saved_model import read_run
 from export.bundle.server_files import choose_name
+from export.bundle.write import MOST_ROWS
 from export.bundle.write import write_version
 from export.ctranslate2.directory import write_ctranslate2
-from export.model.request_checks import MAX_BEAM_SIZE
-from export.model.request_checks import MAX_EXTRA_LENGTH
-from export.model.request_checks import MAX_LENGTH_PENALTY
+from export.model.request_checks import CHECKS
 from export.model.search import SearchSettings
+from export.model.translator import INPUTS
+from export.model.translator import SERVING
 
 PRECISIONS = {
     "saved_model": ("float32", "bfloat16"),
@@ -30,19 +35,29 @@ PRECISIONS = {
 }
 # Sections 6.1 and 6.3.
 DEFAULTS = {
-    None: {"beam_size": 4, "length_penalty": 0.6, "max_extra_length": 50},
+    None: {
+        "beam_size": 4,
+        "length_penalty": 0.6,
+        "max_extra_length": 50,
+        "penalty_offset": 5.0,
+    },
     "parsing": {
         "beam_size": 21,
         "length_penalty": 0.3,
         "max_extra_length": 300,
+        "penalty_offset": 5.0,
     },
 }
+MAX_PENALTY_OFFSET = 1_000
+# What no search of CTranslate2 is told.
+RULES = ("no_repeat_ngram", "min_length", "max_length_ratio")
 
 
 def searching(name: str, help: str, kind: type):
-    """Declares an option whose default depends on the run's task."""
-    defaults = [DEFAULTS[task][name] for task in (None, "parsing")]
-    help += " (default: {}; {} for parsing)".format(*defaults)
+    """Declares an option whose default depends on the run."""
+    first, other = (DEFAULTS[task][name] for task in (None, "parsing"))
+    of_task = "" if first == other else f"; {other} for parsing"
+    help += f" (default: {first}{of_task}; or what a converted run says)"
     return option(None, help, kind=kind)
 
 
@@ -79,18 +94,61 @@ class ExportOptions:
         "tokens by which a translation may exceed its source",
         int,
     )
+    penalty_offset: float | None = searching(
+        "penalty_offset",
+        "k of the penalty ((k + n) / (k + 1)) ** length_penalty of n tokens; "
+        "0 makes it n ** length_penalty",
+        float,
+    )
+    no_repeat_ngram: int = option(
+        0,
+        "tokens that may not come twice in a row in a translation; 0 allows it",
+        int,
+    )
+    min_length: int = option(
+        0, "tokens that a translation has at least, its limit allowing", int
+    )
+    max_length_ratio: float = option(
+        0.0,
+        "above which the longer of text and translation makes the other "
+        "suspicious, in tokens, 5 aside; signatures then tell it. 0: they "
+        "do not",
+        float,
+    )
     align_layer: int | None = option(
         None,
         "decoder layer whose attention aligns source and translation, from 0, "
-        "or from the last if negative (default: the last but one)",
+        "or from the last if negative (default: the last but one; of two, the "
+        "last)",
         kind=int,
         metavar="LAYER",
+    )
+    source_language: str | None = option(
+        None,
+        "code of ISO 639-1, whose abbreviations end no sentence of a document "
+        "(default: what the run says of its training text)",
+        metavar="CODE",
+    )
+    signatures: list[str] | None = option(
+        None,
+        "what can be asked: all, or some of "
+        f"{', '.join(INPUTS)} (default: those that translate)",
+        nargs="+",
+        metavar="NAME",
     )
     version: int | None = option(
         None, "folder in --export-dir (default: the next number)", kind=int
     )
     model_name: str | None = option(
         None, "what clients call the model (default: the name of --export-dir)"
+    )
+
+    samples: pathlib.Path | None = option(
+        None,
+        "text, one sentence a line, whose first five are kept with the "
+        "model's answers (default: some of the validation set)",
+        kind=pathlib.Path,
+        metavar="FILE",
     )
 
 
@@ -103,10 +161,39 @@ def parse_options(argv: list[str] | None = None) -> ExportOptions:
     return read_options(parser.parse_args(argv), ExportOptions)
 
 
+def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
+    """Returns the signatures that an export has, the default among them.
+
+    Args:
+        names: What `--signatures` was given; `None` means those that translate.
+
+    Raises:
+        UserError: If there is no such signature.
+    """
+    if names is None:
+        return SERVING
+    if names == ["all"]:
+        return tuple(INPUTS)
+    for name in names:
+        if name not in INPUTS:
+            raise UserError(
+                f"--signatures must be all, or of {', '.join(INPUTS)}. "
+                f"Received: {name}"
+            )
+    return tuple(n for n in INPUTS if n in names or n == SERVING[0])
+
+
 def fill_in(options: ExportOptions) -> ExportOptions:
-    """Sets what the command line leaves open to the paper's numbers."""
+    """Sets what the command line leaves open.
+
+    To what the run says of its decoding, as a converted one does, or else to
+    the paper's numbers.
+    """
     run = read_arguments(options.run_dir) or {}
     defaults = DEFAULTS[run.get("arguments", {}).get("task")]
+    said = read_decoding(run, options.run_dir / "arguments.json")
+    defaults = {name: said.get(name, defaults[name]) for name in defaults}
+    defaults["source_language"] = run.get("source_language", "")
     return dataclasses.replace(
         options,
         **{
@@ -120,20 +207,15 @@ def fill_in(options: ExportOptions) -> ExportOptions:
 def check(options: ExportOptions) -> None:
     """Refuses options with which nothing could be found, or written."""
     for name, wanted, good in (
-        (
-            "beam_size",
-            f"between 1 and {MAX_BEAM_SIZE}",
-            1 <= options.beam_size <= MAX_BEAM_SIZE,
+        *(
+            (name, wanted, is_good(getattr(options, name)))
+            for name, (wanted, is_good) in CHECKS.items()
+            if hasattr(options, name)
         ),
         (
-            "length_penalty",
-            f"between -{MAX_LENGTH_PENALTY} and {MAX_LENGTH_PENALTY}",
-            abs(options.length_penalty) <= MAX_LENGTH_PENALTY,
-        ),
-        (
-            "max_extra_length",
-            f"between 0 and {MAX_EXTRA_LENGTH:,}",
-            0 <= options.max_extra_length <= MAX_EXTRA_LENGTH,
+            "penalty_offset",
+            f"between 0 and {MAX_PENALTY_OFFSET:,}",
+            0 <= options.penalty_offset <= MAX_PENALTY_OFFSET,
         ),
         (
             "version",
@@ -146,6 +228,11 @@ def check(options: ExportOptions) -> None:
             f"{options.format}",
             options.precision in PRECISIONS[options.format],
         ),
+        (
+            "samples",
+            f"left out with --format {options.format}",
+            options.samples is None or options.format == "saved_model",
+        ),
     ):
         if not good:
             raise UserError(
@@ -154,12 +241,14 @@ def check(options: ExportOptions) -> None:
             )
     if options.format == "saved_model":
         return
-    for name in ("align_layer", "model_name"):
+    for name in ("align_layer", "model_name", "signatures", *RULES):
         given = getattr(options, name)
-        if given is not None:  # 0 is a layer.
+        # 0 is a layer, and no rule.
+        if given is not None and (given or name not in RULES):
             raise UserError(
                 f"{flag(name)} must be left out with --format "
-                f"{options.format}. Received: {given}"
+                f"{options.format}. Received: "
+                + (" ".join(given) if name == "signatures" else f"{given}")
             )
 
 
@@ -172,6 +261,9 @@ def run(options: ExportOptions) -> None:
         options.length_penalty,
         options.max_extra_length,
         align_layer=options.align_layer,
+        penalty_offset=options.penalty_offset,
+        source_language=options.source_language.lower().split("-")[0],
+        **{name: getattr(options, name) for name in RULES},
     )
     if options.format == "ctranslate2":
         folder = write_ctranslate2(
@@ -182,10 +274,24 @@ def run(options: ExportOptions) -> None:
             options.version,
         )
     else:
+        signatures = choose_signatures(options.signatures)
         name = choose_name(export_dir, options.model_name)
-        translator = load_run(run_dir, settings, options.precision)
+        translator = load_run(run_dir, settings, options.precision, signatures)
         folder = write_version(
-            translator, run_dir, export_dir, name, options.version
+            translator,
+            run_dir,
+            export_dir,
+            name,
+            options.version,
+            options.samples,
+        )
+        bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
+        if bundle["validation"]:
+            print(describe_scores(bundle["validation"]))
+        bound = translator.memory_bound(MOST_ROWS) / 2**20
+        print(
+            f"a request of {MOST_ROWS:,} rows takes at most {bound:,.0f} MiB "
+            "beside the weights"
         )
         print(f"{folder} serves; {export_dir / 'README.md'} says how")
     print(

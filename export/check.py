@@ -1,11 +1,16 @@
 """Checks that a version of an export is whole, and does what it did.
 
+What is not whole is neither loaded nor run. The digests are not signed: they
+show accidents, and not what someone does who writes new ones. With --server,
+that is asked the samples, and nothing is run here.
+
 It needs what the SavedModel needs, `tensorflow` and `tensorflow_text`, the
 messages of TF Serving, and nothing of the model's code.
 """
 
 import argparse
 import dataclasses
+import functools
 import json
 import pathlib
 from collections.abc import Callable
@@ -15,9 +20,11 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
+from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import option
+from command_line.options import part
 from command_line.options import read_options
 from export.bundle import layout
 from export.bundle.graph import compiled_functions
@@ -34,6 +41,13 @@ from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
 from export.bundle.warmup import MAX_RECORDS
 from export.bundle.warmup import read_warmup
+from export.client import Client
+from export.client import ClientOptions
+from export.client import connect
+
+# The checks that run the model.
+RUN = ("session", "warm-up", "samples")
+LEFT_OUT = "left out: nothing is run that is not as it was written"
 
 
 @dataclasses.dataclass
@@ -44,11 +58,13 @@ class Check:
         name: String.
         notes: Strings, what there was to check.
         problems: Strings, one for each thing that is wrong.
+        left_out: String, why it was not checked, or `""`.
     """
 
     name: str
     notes: list[str]
     problems: list[str]
+    left_out: str = ""
 
 
 class SessionModel:
@@ -83,6 +99,13 @@ class CheckOptions:
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     version: int | None = option(None, "which one (default: the newest)", int)
+    server: str | None = option(
+        None,
+        "a running TF Serving, or https://HOST[:PORT][/PREFIX], to ask the "
+        "samples",
+        metavar="HOST:PORT",
+    )
+    client: ClientOptions = part("with --server")
     json: bool = option(False, "print JSON instead of text")
 
 
@@ -94,25 +117,59 @@ def parse_options(argv: list[str] | None = None) -> CheckOptions:
     return read_options(parser.parse_args(argv), CheckOptions)
 
 
-def check_version(folder: pathlib.Path) -> Iterator[Check]:
+class ServerModel:
+    """A version that a server has loaded.
+
+    Args:
+        client: The `Client` of the server.
+        signatures: The `SignatureDef`s of the version, by name.
+    """
+
+    def __init__(self, client: Client, signatures: dict):
+        self.signatures = signatures
+        self._client = client
+
+    def run(
+        self, signature: str, inputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Returns all outputs of a signature."""
+        outputs = self._client.ask(signature, inputs)
+        return {name: value.numpy() for name, value in outputs.items()}
+
+
+def check_version(
+    folder: pathlib.Path, ask: Callable | None = None
+) -> Iterator[Check]:
     """Yields the checks of a version, as they are done.
 
     Args:
         folder: Folder of the version, in the folder of the export.
+        ask: Function from the signatures of the version to a `ServerModel`,
+            which is asked in place of loading the version.
     """
     check, files = attempt("bundle", lambda: read_bundle(folder))
-    yield check
-    yield check_server_files(folder.parent)
-    if files is None:
-        return
-    check, done = attempt("files", lambda: check_files(folder, files))
-    yield done or check
+    checks = [check]
+    if files is not None:
+        check, done = attempt("files", lambda: check_files(folder, files))
+        checks.append(done or check)
     check, meta_graph = attempt("graph", lambda: read_meta_graph(folder))
-    if meta_graph is None:
-        yield check
-        return
-    yield check_ops(meta_graph)
-    yield check_xla(meta_graph)
+    checks.append(check_ops(meta_graph) if meta_graph else check)
+    yield from checks
+    yield check_server_files(folder.parent)
+    if meta_graph:
+        yield check_xla(meta_graph)
+    if any(check.problems for check in checks):
+        for name in ("samples",) if ask else RUN:
+            yield Check(name, [], [], left_out=LEFT_OUT)
+    elif ask:
+        model = ask(served_signatures(meta_graph))
+        yield check_samples(model, folder / layout.SAMPLES)
+    else:
+        yield from check_runs(folder)
+
+
+def check_runs(folder: pathlib.Path) -> Iterator[Check]:
+    """Yields the checks that load a version and run it."""
     check, model = attempt("session", lambda: SessionModel(folder))
     if model is None:
         yield check
@@ -176,7 +233,7 @@ def check_files(folder: pathlib.Path, wanted: dict[str, dict]) -> Check:
             )
             problems.append(f"{name}: wanted {one}, received {other}")
     size = sum(file["bytes"] for file in found.values())
-    notes = [f"{len(found)} files of {size:,} bytes"]
+    notes = [f"{len(found)} files of {size:,} bytes, by unsigned digests"]
     return Check("files", notes, problems)
 
 
@@ -233,6 +290,8 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
                 for difference in differences(sample.outputs, outputs)
             ]
             check.notes += describe_sample(sample, outputs)
+    except UserError:  # A server that is not there is no damage.
+        raise
     except Exception as error:  # Whatever damage makes a parser say.
         check.problems.append(describe_error(error))
     return check
@@ -248,12 +307,23 @@ def describe_sample(sample: Sample, outputs: dict) -> list[str]:
     ]
 
 
+def ask_server(
+    options: CheckOptions, folder: pathlib.Path, signatures: dict
+) -> ServerModel:
+    """Connects with the server, by the model's name in `bundle.json`."""
+    bundle = json.loads((folder / layout.BUNDLE).read_text(encoding="utf-8"))
+    name = options.client.model_name or bundle["model_name"]
+    client = dataclasses.replace(options.client, model_name=name)
+    return ServerModel(connect(options.server, client), signatures)
+
+
 def run(options: CheckOptions) -> None:
     folder = find_version(
         options.export_dir, layout.SAVED_MODEL, version=options.version
     )
+    ask = functools.partial(ask_server, options, folder)
     checks = []
-    for check in check_version(folder):
+    for check in check_version(folder, ask if options.server else None):
         checks.append(check)
         if not options.json:
             print_check(check)
@@ -265,8 +335,8 @@ def run(options: CheckOptions) -> None:
 
 def print_check(check: Check) -> None:
     """Prints what was checked, or what is wrong, a line each."""
-    status = "WRONG" if check.problems else "ok"
-    for line in check.problems or check.notes or [""]:
+    status = "WRONG" if check.problems else "-" if check.left_out else "ok"
+    for line in check.problems or check.notes or [check.left_out]:
         print(f"{status:6}{check.name:13}{line}".rstrip(), flush=True)
 
 

@@ -7,6 +7,8 @@ import dataclasses
 import http.client
 import json
 import math
+import pathlib
+import random
 import textwrap
 import threading
 import urllib.parse
@@ -21,8 +23,14 @@ import tensorflow as tf
 from command_line.errors import UserError
 from command_line.options import flag
 from command_line.options import option
+from export.address import Address
+from export.address import connect_rest
+from export.address import open_channel
+from export.address import read_address
 
-PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before a batch is sent again.
+PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before a batch is sent again, about.
+MODEL_NAME = "translator"
+PREDICT = "/tensorflow.serving.PredictionService/Predict"
 # Those of the model's outputs that the command lines read.
 OUTPUTS = {"translation": tf.string, "truncated": tf.bool}
 
@@ -32,18 +40,21 @@ class ServerUnavailableError(Exception):
 
 
 class Client:
-    """Translates on a server; waits, tries again, and keeps order.
+    """Asks a server; waits, tries again, and keeps order.
 
-    A batch is sent again where the server is not there, is too busy or takes
-    too long; any other refusal is final. gRPC's own retry policy ends with the
-    timeout of the first try, and urllib3's waits cannot be broken off.
+    What it asks is sent again where the server is not there or is too busy.
+    Any other refusal is final, and so is an answer that is late: the server
+    may still be at it, and would have more to do with each try. gRPC's own
+    retry policy ends with the timeout of the first try, and urllib3's waits
+    cannot be broken off.
 
     Args:
-        send: Function from a list of sentences, bytes, to a dict of tensors.
-            Raises `ServerUnavailableError` or `UserError`.
+        send: Function from the name of a signature and a dict of arrays to a
+            dict of tensors. Raises `ServerUnavailableError` or `UserError`.
         in_flight: Positive int, how many batches `map` sends before the first
             is answered.
-        pauses: Seconds to wait before each further try of a batch.
+        pauses: Seconds to wait before each further try, half as long or half
+            as long again by chance: so not all clients come back at once.
     """
 
     def __init__(self, send: Callable, in_flight: int, pauses: Iterable[float]):
@@ -59,23 +70,44 @@ class Client:
             UserError: If the server refuses, or stays away, or has another
                 model.
         """
+        lines = [tf.compat.as_bytes(line) for line in text]
+        outputs = self.ask("", {"text": np.array(lines, object)})
+        return check_outputs(outputs, len(text))
+
+    def ask(
+        self, signature: str, inputs: dict[str, np.ndarray]
+    ) -> dict[str, tf.Tensor]:
+        """Returns the outputs of a signature; `""` is the default one.
+
+        Raises:
+            UserError: If the server refuses, or stays away.
+        """
         for pause in (*self._pauses, None):
             try:
-                return check_outputs(self._send(text), len(text))
+                return self._send(signature, inputs)
             except ServerUnavailableError as error:
-                if pause is None or self._stopped.wait(pause):
+                if pause is None or self._stopped.wait(
+                    pause * random.uniform(0.5, 1.5)
+                ):
                     raise UserError(
                         "--server must name a server that answers. Received: "
                         f"{one_line(error)} (tries: {len(self._pauses) + 1})"
                     ) from None
 
-    def map(self, batches: Iterable) -> Iterator[dict[str, tf.Tensor]]:
-        """Translates batches, several at once; yields in their order."""
+    def map(
+        self, batches: Iterable, answer: Callable | None = None
+    ) -> Iterator[dict[str, tf.Tensor]]:
+        """Translates batches, several at once; yields in their order.
+
+        Args:
+            batches: What `answer` takes, one each.
+            answer: Function that asks this client; `None` is the client.
+        """
         pool = concurrent.futures.ThreadPoolExecutor(self._in_flight)
         pending = collections.deque()
         try:
             for batch in batches:
-                pending.append(pool.submit(self, batch))
+                pending.append(pool.submit(answer or self, batch))
                 if len(pending) == self._in_flight:
                     yield pending.popleft().result()
             while pending:
@@ -102,7 +134,7 @@ def check_outputs(
     return outputs
 
 
-def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
+def over_grpc(address: Address, model_name: str, timeout: float) -> Callable:
     """Returns the `send` of a `Client` that calls `PredictionService`.
 
     Raises:
@@ -110,7 +142,7 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
     """
     try:
         import grpc
-        from tensorflow_serving.apis import prediction_service_pb2_grpc
+        from tensorflow_serving.apis import predict_pb2
 
         from export.bundle.predict_messages import make_request
         from export.bundle.predict_messages import read_tensors
@@ -119,24 +151,24 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
             "--protocol grpc needs `pip install tensorflow-serving-api`. "
             f"Received: {error}"
         ) from None
-    options = {
-        "grpc.max_receive_message_length": -1,
-        # Else it stays away longer and longer from a server that restarts.
-        "grpc.max_reconnect_backoff_ms": 1000,
-    }
-    channel = grpc.insecure_channel(server, options=list(options.items()))
-    stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-    passing = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    predict = open_channel(address).unary_unary(
+        f"{address.prefix}{PREDICT}",
+        predict_pb2.PredictRequest.SerializeToString,
+        predict_pb2.PredictResponse.FromString,
+    )
+    metadata = [(name.lower(), value) for name, value in address.headers()]
 
-    def send(text):
+    def send(signature, inputs):
         # All outputs: the server batches whole signatures only.
-        request = make_request(model_name, "", {"text": np.array(text, object)})
+        request = make_request(model_name, signature, inputs)
         try:
-            response = stub.Predict(request, timeout=timeout)
+            response = predict(request, timeout=timeout, metadata=metadata)
         except grpc.RpcError as error:
             code = error.code()
-            message = f"{server}, {code.name}: {error.details()}"
-            if code in passing:
+            message = address.tell(f"{code.name}: {error.details()}")
+            if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise late(message, timeout) from None
+            if code == grpc.StatusCode.UNAVAILABLE:
                 raise ServerUnavailableError(message) from None
             raise refusal(message) from None
         outputs = read_tensors(response.outputs)
@@ -145,41 +177,65 @@ def over_grpc(server: str, model_name: str, timeout: float) -> Callable:
     return send
 
 
-def over_rest(server: str, model_name: str, timeout: float) -> Callable:
+def over_rest(address: Address, model_name: str, timeout: float) -> Callable:
     """Returns the `send` of a `Client` that posts JSON."""
-    path = f"/v1/models/{urllib.parse.quote(model_name)}:predict"
+    path = (
+        f"{address.prefix}/v1/models/{urllib.parse.quote(model_name)}:predict"
+    )
 
-    def send(text):
-        # In base64, since a line need not be UTF-8 and JSON must be.
-        lines = [base64.b64encode(tf.compat.as_bytes(line)) for line in text]
-        lines = [{"b64": line.decode()} for line in lines]
-        body = json.dumps({"inputs": {"text": lines}})
-        connection = http.client.HTTPConnection(server, timeout=timeout)
+    def send(signature, inputs):
+        body = write_json(signature, inputs)
+        connection = connect_rest(address, timeout)
         try:
-            connection.request("POST", path, body)
+            connection.request("POST", path, body, dict(address.headers()))
             response = connection.getresponse()
             content = response.read().decode("utf-8", errors="replace")
-        except (ConnectionError, TimeoutError, IncompleteRead) as error:
-            raise ServerUnavailableError(f"{server}, {error!r}") from None
+        except TimeoutError as error:
+            raise late(address.tell(repr(error)), timeout) from None
+        except (ConnectionError, IncompleteRead) as error:
+            raise ServerUnavailableError(address.tell(repr(error))) from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:
-            raise refusal(f"{server}, {error!r}") from None
+            raise refusal(address.tell(repr(error))) from None
         finally:
             connection.close()
         if response.status != 200:
-            message = f"{server}, {response.status}: {content}"
-            if response.status in (503, 504):
+            message = address.tell(f"{response.status}: {content}")
+            if response.status == 504:
+                raise late(message, timeout)
+            if response.status == 503:
                 raise ServerUnavailableError(message)
             raise refusal(message)
         try:
             outputs = json.loads(content)["outputs"]
             return {name: tf.constant(value) for name, value in outputs.items()}
         except (ValueError, LookupError, TypeError, AttributeError):
-            raise refusal(f"{server}, {content}") from None
+            raise refusal(address.tell(content)) from None
 
     return send
 
 
+def write_json(signature: str, inputs: dict[str, np.ndarray]) -> str:
+    """Returns the JSON of a request, by columns."""
+    columns = {
+        # In base64, since a line need not be UTF-8 and JSON must be.
+        name: [{"b64": base64.b64encode(text).decode()} for text in value]
+        if value.dtype == object
+        else value.tolist()
+        for name, value in inputs.items()
+    }
+    named = {"signature_name": signature} if signature else {}
+    return json.dumps({**named, "inputs": columns})
+
+
 PROTOCOLS = {"grpc": over_grpc, "rest": over_rest}
+
+
+def late(message: str, timeout: float) -> UserError:
+    return UserError(
+        "--timeout must be long enough for a batch; the server may still be "
+        "at it, so it is not sent again. "
+        f"Received: {timeout:g} s, {one_line(message)}"
+    )
 
 
 def refusal(message: str) -> UserError:
@@ -206,9 +262,26 @@ class ClientOptions:
         "TF Serving's ports are 8500 for gRPC and 8501 for REST",
         choices=PROTOCOLS,
     )
-    model_name: str = option("translator", "the server's name of the model")
+    model_name: str | None = option(
+        None,
+        "the server's name of the model (default: that of --export-dir's "
+        f"model where it is given, else {MODEL_NAME})",
+    )
     timeout: float = option(120, "seconds for the answer to a batch", float)
     in_flight: int = option(4, "batches sent before the first is answered", int)
+    ca_certificate: pathlib.Path | None = option(
+        None,
+        "certificates to trust, PEM, with https:// (default: the system's)",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
+    token_file: pathlib.Path | None = option(
+        None,
+        "what it holds is sent as `Authorization: Bearer …`; over https:// "
+        "nobody else can read it",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
 
     def __post_init__(self):
         for name, wanted, good in (
@@ -226,15 +299,13 @@ def connect(server: str, options: ClientOptions) -> Client:
     """Returns the client of a server.
 
     Args:
-        server: Its address, `HOST:PORT`.
+        server: Its address, `HOST:PORT` or a URL.
         options: How to speak with it.
 
     Raises:
         UserError: If the address is none.
     """
-    host, _, port = server.rpartition(":")
-    if not host or not port.isdecimal():
-        raise UserError(f"--server must be HOST:PORT. Received: {server}")
+    address = read_address(server, options.ca_certificate, options.token_file)
     over = PROTOCOLS[options.protocol]
-    send = over(server, options.model_name, options.timeout)
+    send = over(address, options.model_name or MODEL_NAME, options.timeout)
     return Client(send, options.in_flight, PAUSES)

@@ -11,6 +11,7 @@ import json
 import pathlib
 import time
 
+from command_line import bleu
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
@@ -19,21 +20,21 @@ from command_line.options import option
 from command_line.options import read_options
 from command_line.text_files import read_lines
 from command_line.treebanks import read_trees
+from export.batches import tell_doubts
+from export.batches import translate_lines
 from export.bundle import layout
 from export.bundle.recorded_scores import read_scores
 from export.bundle.recorded_scores import record_scores
 from export.bundle.versions import find_version
+from export.loading import ModelOptions
+from export.loading import TranslatorOptions
+from export.loading import load
 from export.report.tree_pictures import PICTURES
 from export.report.tree_pictures import load_svgling
 from export.report.tree_pictures import write_pictures
 from export.scoring import brackets
 from export.scoring import parses
 from export.scoring import scores
-from export.translate import ModelOptions
-from export.translate import TranslatorOptions
-from export.translate import load
-from export.translate import tell_truncated
-from export.translate import translate_lines
 from keras_transformer.parsing.trees import Tree
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE"}
@@ -55,6 +56,7 @@ class EvaluateOptions(TranslatorOptions):
         "HTML to draw the first parses in, beside those of --trees",
         **FILE,
     )
+    bleu_tokenize: str | None = option(None, bleu.HELP, metavar="NAME")
     paper_bleu: str | None = option(
         None,
         "add the paper's BLEU: tokenized by Moses's rules for this target "
@@ -68,6 +70,12 @@ class EvaluateOptions(TranslatorOptions):
         None,
         "translations of another system, to add the paired bootstrap test",
         **FILE,
+    )
+    at_least: float = option(
+        0.0,
+        "end with code 1 if BLEU is lower (default: never)",
+        kind=float,
+        metavar="BLEU",
     )
     json: bool = option(False, "print JSON instead of text")
     record: bool = option(
@@ -110,7 +118,8 @@ def find_test_set(options: EvaluateOptions) -> dict[str, pathlib.Path]:
             )
         load_svgling()
     if options.trees:
-        for name in ("paper_bleu", "confidence", "baseline"):
+        names = ("bleu_tokenize", "paper_bleu", "confidence", "baseline")
+        for name in (*names, "at_least"):
             if getattr(options, name):
                 raise UserError(
                     f"{flag(name)} is of translations. Received: --trees"
@@ -142,6 +151,21 @@ def read_aligned(
     return lines
 
 
+def choose_tokenizer(options: EvaluateOptions) -> str:
+    """Returns the name of BLEU's tokenizer.
+
+    Raises:
+        UserError: If it is not there.
+    """
+    if options.trees:
+        return bleu.DEFAULT
+    tokenize = options.bleu_tokenize or bleu.choose_tokenizer(
+        bleu.language_of(options.reference)
+    )
+    bleu.make_bleu(tokenize)
+    return tokenize
+
+
 def scores_path(model: ModelOptions) -> pathlib.Path:
     """Returns where `--record` writes.
 
@@ -161,6 +185,7 @@ def run(options: EvaluateOptions) -> None:
     baseline = options.baseline and read_aligned(options, sources, "baseline")
     if options.paper_bleu:
         scores.load_splitter(options.paper_bleu)  # It may be refused.
+    tokenize = choose_tokenizer(options)
     path = scores_path(options.model) if options.record else None
     if path:
         read_scores(path)  # It may be refused.
@@ -172,7 +197,7 @@ def run(options: EvaluateOptions) -> None:
     outputs = translate_lines(translate, lines, options.batch_tokens, counts)
     translations = list(map(parses.decode, outputs))
     seconds = time.monotonic() - started
-    tell_truncated(counts)
+    tell_doubts(counts)
     if options.trees:
         results, trees = parses.score(references, translations)
     else:
@@ -182,6 +207,7 @@ def run(options: EvaluateOptions) -> None:
             options.paper_bleu,
             options.confidence,
             baseline,
+            tokenize,
         )
     results["truncated"] = counts["truncated"]
     # First of all: what is written later may fail.
@@ -190,6 +216,11 @@ def run(options: EvaluateOptions) -> None:
         draw_parses(options.picture, references, trees)
     if path:
         record_scores(path, files, results)
+    if options.at_least and results["bleu"]["score"] < options.at_least:
+        raise SystemExit(
+            f"BLEU must be at least {options.at_least}. "
+            f"Received: {results['bleu']['score']:.2f}"
+        )
 
 
 def print_results(

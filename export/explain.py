@@ -64,8 +64,14 @@ def load_ask(export_dir: pathlib.Path) -> Callable:
     if missing:
         raise UserError(
             "--export-dir must hold an export with the signatures "
-            f"{', '.join(SIGNATURES)}; export the run anew. Received: {folder} "
-            f"without {', '.join(missing)}"
+            f"{', '.join(SIGNATURES)}; export the run anew with `--signatures "
+            f"all`. Received: {folder} without {', '.join(missing)}"
+        )
+    if "truncated" not in loaded.signatures["explain"].structured_outputs:
+        raise UserError(
+            "--export-dir must hold an export whose signatures have the names "
+            "of today; export the run anew with `--signatures all`. "
+            f"Received: {folder}"
         )
 
     def ask(name, **texts):

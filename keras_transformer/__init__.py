@@ -20,10 +20,13 @@ from keras_transformer.presets import PRESETS
 from keras_transformer.presets import Architecture
 from keras_transformer.presets import Preset
 from keras_transformer.presets import Recipe
+from keras_transformer.recurrence import SimpleRecurrentUnit
 from keras_transformer.restricted_attention import RestrictedSelfAttention
 from keras_transformer.schedules import TransformerSchedule
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.sampling import Sampling
+from keras_transformer.search.sampling import sample
 from keras_transformer.search.translation import search_translations
 from keras_transformer.transformer import Transformer
 
@@ -43,7 +46,9 @@ __all__ = [
     "Preset",
     "Recipe",
     "RestrictedSelfAttention",
+    "Sampling",
     "SearchOptions",
+    "SimpleRecurrentUnit",
     "SinePositionEncoding",
     "SmoothedCrossentropy",
     "SubwordTokenizer",
@@ -54,6 +59,7 @@ __all__ = [
     "beam_search",
     "causal_mask",
     "padding_mask",
+    "sample",
     "search_translations",
 ]
 

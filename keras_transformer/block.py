@@ -7,6 +7,7 @@ from keras_transformer.checks import check_choice
 from keras_transformer.checks import check_fraction
 from keras_transformer.checks import check_positive_int
 from keras_transformer.feed_forward import FeedForward
+from keras_transformer.residual import EPSILON
 from keras_transformer.residual import NORM_ORDERS
 from keras_transformer.residual import Residual
 
@@ -27,6 +28,9 @@ class Block(keras.layers.Layer):
         value_dim=None,
         dropout=0.1,
         norm="post",
+        use_bias=False,
+        activation="relu",
+        norm_epsilon=EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -43,6 +47,9 @@ class Block(keras.layers.Layer):
         self.value_dim = value_dim
         self.dropout = dropout
         self.norm = norm
+        self.use_bias = use_bias
+        self.activation = activation
+        self.norm_epsilon = norm_epsilon
         self.supports_masking = True
 
     def numbers(self):
@@ -54,6 +61,9 @@ class Block(keras.layers.Layer):
             "value_dim": self.value_dim,
             "dropout": self.dropout,
             "norm": self.norm,
+            "use_bias": self.use_bias,
+            "activation": self.activation,
+            "norm_epsilon": self.norm_epsilon,
         }
 
     def make_attention(self, name, width):
@@ -64,18 +74,26 @@ class Block(keras.layers.Layer):
             self.num_heads,
             key_dim,
             self.value_dim,
+            use_bias=self.use_bias,
             dtype=self.dtype_policy,
             name=name,
         )
 
     def make_feed_forward(self, name):
         return FeedForward(
-            self.intermediate_dim, dtype=self.dtype_policy, name=name
+            self.intermediate_dim,
+            self.activation,
+            dtype=self.dtype_policy,
+            name=name,
         )
 
     def make_residual(self, name, shape):
         residual = Residual(
-            self.dropout, self.norm, dtype=self.dtype_policy, name=name
+            self.dropout,
+            self.norm,
+            self.norm_epsilon,
+            dtype=self.dtype_policy,
+            name=name,
         )
         residual.build(shape)
         return residual

@@ -62,6 +62,13 @@ class FixedCache(NamedTuple):
         )
 
 
+class RecurrentCache(NamedTuple):
+    """The state of a `SimpleRecurrentUnit` after the positions up to now."""
+
+    state: Any  # (B, D) float32
+    length: Any  # Int scalar tensor: the number of positions it holds.
+
+
 class DecoderCache(NamedTuple):
     """The caches of a decoder's layers.
 
@@ -69,7 +76,7 @@ class DecoderCache(NamedTuple):
     memory one for every sentence; without a memory they are `None`.
     """
 
-    self_caches: tuple  # Of GrowingCache or FixedCache, one a layer.
+    self_caches: tuple  # Of one of the kinds above, one a layer.
     memory_caches: tuple  # Of pairs (keys, values) or None, one a layer.
 
     @property

@@ -6,10 +6,15 @@ from keras import ops
 from keras_transformer.block import Block
 from keras_transformer.cache import DecoderCache
 from keras_transformer.cache import GrowingCache
+from keras_transformer.checks import check_choice
 from keras_transformer.checks import check_known_width
 from keras_transformer.checks import check_positive_int
 from keras_transformer.masks import combine_masks
+from keras_transformer.recurrence import SimpleRecurrentUnit
+from keras_transformer.residual import EPSILON
 from keras_transformer.residual import make_normalization
+
+MIXERS = ("attention", "ssru")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -30,6 +35,12 @@ class DecoderLayer(Block):
         dropout: Float in [0, 1), `P_drop` (0.1), applied to the output of
             each sub-layer (Section 5.4).
         norm: `"post"`, as published, or `"pre"`; see `Residual`.
+        use_bias: Bool, whether the maps of attention add a bias. The paper's
+            do not.
+        activation: String, of the feed-forward network (`"relu"`).
+        norm_epsilon: Positive float, of layer normalization (1e-6).
+        mixer: `"attention"`, or `"ssru"` for a `SimpleRecurrentUnit` in the
+            place of self-attention.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -37,8 +48,8 @@ class DecoderLayer(Block):
         memory: Float tensor `(B, S, D)`, the output of the encoder, or `None`.
         target_mask: Bool tensor `(B, T)`, False where a position is padding.
         memory_mask: Bool tensor `(B, S)`, likewise.
-        cache: Pair of a `GrowingCache` or `FixedCache` of self-attention, and
-            of `(keys, values)` of the memory, or `None` without one. The
+        cache: Pair of what `make_cache` of self-attention returns, and of
+            `(keys, values)` of the memory, or `None` without one. The
             memory's may have `B / K` rows: `K` rows of `target`, the beams of
             a sentence, share one. With a cache, `memory` and `target_mask` are
             not looked at, and `memory_mask` has the memory's rows.
@@ -48,7 +59,8 @@ class DecoderLayer(Block):
     Returns:
         Float tensor `(B, T, D)` in the compute dtype. With
         `return_attention_scores`, a tuple with the pair of attention weights
-        after it, of self-attention, `(B, H, T, L)`, and of the attention to
+        after it, of self-attention, `(B, H, T, L)`, or `None` where a
+        recurrence is in its place, and of the attention to
         the memory, `(B, H, T, S)` or, with `K` rows to one of the memory's
         cache, `(B / K, H, K * T, S)`; `None` without a memory. With a cache, a
         tuple with the longer cache of self-attention as its last item.
@@ -74,11 +86,46 @@ class DecoderLayer(Block):
         (2, 7, 512)
     """
 
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        key_dim=None,
+        value_dim=None,
+        dropout=0.1,
+        norm="post",
+        use_bias=False,
+        activation="relu",
+        norm_epsilon=EPSILON,
+        mixer="attention",
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads,
+            intermediate_dim,
+            key_dim,
+            value_dim,
+            dropout,
+            norm,
+            use_bias,
+            activation,
+            norm_epsilon,
+            **kwargs,
+        )
+        check_choice("mixer", mixer, MIXERS)
+        self.mixer = mixer
+
     def build(self, target_shape, memory_shape=None):
         check_known_width("target", target_shape)
         width = target_shape[-1]
-        self.self_attention = self.make_attention("self_attention", width)
-        self.self_attention.build(target_shape, target_shape)
+        if self.mixer == "ssru":
+            self.recurrence = SimpleRecurrentUnit(
+                dtype=self.dtype_policy, name="recurrence"
+            )
+            self.recurrence.build(target_shape)
+        else:
+            self.self_attention = self.make_attention("self_attention", width)
+            self.self_attention.build(target_shape, target_shape)
         self.self_attention_residual = self.make_residual(
             "self_attention_residual", target_shape
         )
@@ -117,19 +164,10 @@ class DecoderLayer(Block):
                 f"Received: {words[0]}, in a layer built {words[1]} one"
             )
         x = target
-        # The newest position sees all that a growing cache holds.
-        newest = isinstance(self_cache, GrowingCache) and x.shape[1] == 1
         y = self.self_attention_residual.prepare(x)
-        y = self.self_attention(
-            y,
-            y,
-            value_mask=target_mask,
-            use_causal_mask=not newest,
-            cache=self_cache,
-            return_attention_scores=return_attention_scores,
-            training=training,
+        y, self_scores, self_cache = self._look_back(
+            y, target_mask, self_cache, return_attention_scores, training
         )
-        y, *extras = y if isinstance(y, tuple) else (y,)
         x = self.self_attention_residual(x, y, training=training)
         memory_scores = None
         if self.memory_attention is not None:
@@ -147,9 +185,35 @@ class DecoderLayer(Block):
         x = self.feed_forward_residual(x, y, training=training)
         returned = [x]
         if return_attention_scores:
-            returned.append((extras.pop(0), memory_scores))
-        returned += extras  # The longer cache, where there is one.
+            returned.append((self_scores, memory_scores))
+        if cache is not None:
+            returned.append(self_cache)
         return tuple(returned) if len(returned) > 1 else x
+
+    def _look_back(self, x, mask, cache, return_attention_scores, training):
+        """Returns the output, the weights or `None`, the longer cache."""
+        if self.mixer == "ssru":
+            y = self.recurrence(x, mask=mask, cache=cache)
+            return (y, None, None) if cache is None else (y[0], None, y[1])
+        # The newest position sees all that a growing cache holds.
+        newest = isinstance(cache, GrowingCache) and x.shape[1] == 1
+        y = self.self_attention(
+            x,
+            x,
+            value_mask=mask,
+            use_causal_mask=not newest,
+            cache=cache,
+            return_attention_scores=return_attention_scores,
+            training=training,
+        )
+        y, *extras = y if isinstance(y, tuple) else (y,)
+        scores = extras.pop(0) if return_attention_scores else None
+        return y, scores, extras[0] if extras else None
+
+    def make_cache(self, rows, max_length=None):
+        """Makes the first part of the cache with which decoding starts."""
+        mixer = self.recurrence if self.mixer == "ssru" else self.self_attention
+        return mixer.make_cache(rows, max_length)
 
     def _attend_to_memory(
         self, x, memory, mask, cache, return_attention_scores, training
@@ -173,6 +237,9 @@ class DecoderLayer(Block):
 
     def compute_output_shape(self, target_shape, memory_shape=None):
         return target_shape
+
+    def get_config(self):
+        return {**super().get_config(), "mixer": self.mixer}
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -227,13 +294,24 @@ class Decoder(Block):
         (2, 7, 512)
     """
 
-    def __init__(self, num_layers, num_heads, intermediate_dim, **kwargs):
+    def __init__(
+        self,
+        num_layers,
+        num_heads,
+        intermediate_dim,
+        mixer="attention",
+        **kwargs,
+    ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         check_positive_int("num_layers", num_layers)
         self.num_layers = num_layers
+        self.mixer = mixer
         self.layers = [
             DecoderLayer(
-                **self.numbers(), dtype=self.dtype_policy, name=f"layer_{index}"
+                **self.numbers(),
+                mixer=mixer,
+                dtype=self.dtype_policy,
+                name=f"layer_{index}",
             )
             for index in range(num_layers)
         ]
@@ -298,7 +376,8 @@ class Decoder(Block):
 
         Returns:
             `DecoderCache`: of self-attention a `FixedCache` of zeros or an
-            empty `GrowingCache` a layer, of `B * K` rows, and of the memory a
+            empty `GrowingCache` a layer, or a `RecurrentCache`, of `B * K`
+            rows, and of the memory a
             pair of keys and values a layer, of shapes `(B, H, S, key_dim)` and
             `(B, H, S, value_dim)`, or `None`. Row `b * K + k` of the first
             belongs to row `b` of the second.
@@ -310,7 +389,7 @@ class Decoder(Block):
             for layer in self.layers
         )
         self_caches = tuple(
-            layer.self_attention.make_cache(rows * num_beams, max_length)
+            layer.make_cache(rows * num_beams, max_length)
             for layer in self.layers
         )
         return DecoderCache(self_caches, memory_caches)
@@ -319,4 +398,8 @@ class Decoder(Block):
         return target_shape
 
     def get_config(self):
-        return {**super().get_config(), "num_layers": self.num_layers}
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "mixer": self.mixer,
+        }

@@ -22,6 +22,9 @@ class TokenEmbedding(keras.layers.Layer):
     Args:
         vocabulary_size: Positive int, number of token ids. Id 0 is padding.
         hidden_dim: Positive int, features of an embedding, `d_model`.
+        scale: Bool, whether embeddings are multiplied by `sqrt(d_model)`.
+        logits_bias: Bool, whether the logits are `h E^T + b`. The paper's are
+            not.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -48,12 +51,21 @@ class TokenEmbedding(keras.layers.Layer):
         (1, 3, 1000)
     """
 
-    def __init__(self, vocabulary_size, hidden_dim, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size,
+        hidden_dim,
+        scale=True,
+        logits_bias=False,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         check_positive_int("vocabulary_size", vocabulary_size)
         check_positive_int("hidden_dim", hidden_dim)
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
+        self.scale = scale
+        self.logits_bias = logits_bias
         self.supports_masking = True
 
     def build(self, input_shape=None):
@@ -64,14 +76,21 @@ class TokenEmbedding(keras.layers.Layer):
             ),
             name="embeddings",
         )
+        self.bias = None
+        if self.logits_bias:
+            self.bias = self.add_weight(
+                shape=(self.vocabulary_size,), initializer="zeros", name="bias"
+            )
 
     def call(self, inputs, reverse=False, training=None):
         table = ops.convert_to_tensor(self.embeddings)
         if reverse:
-            return ops.matmul(inputs, ops.transpose(table))
+            logits = ops.matmul(inputs, ops.transpose(table))
+            return logits if self.bias is None else logits + self.bias
         check_ids(inputs)
         ids = ops.cast(inputs, "int32")
-        scale = ops.cast(self.hidden_dim**0.5, table.dtype)
+        scale = self.hidden_dim**0.5 if self.scale else 1.0
+        scale = ops.cast(scale, table.dtype)
         if training:
             # A product has a dense gradient. TensorFlow's of rows alone lists
             # them, and Keras's Adam squares those of an id that comes twice
@@ -100,6 +119,8 @@ class TokenEmbedding(keras.layers.Layer):
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
             "hidden_dim": self.hidden_dim,
+            "scale": self.scale,
+            "logits_bias": self.logits_bias,
         }
 
 

@@ -23,6 +23,10 @@ class EncoderLayer(Block):
         dropout: Float in [0, 1), `P_drop` (0.1), applied to the output of
             each sub-layer (Section 5.4).
         norm: `"post"`, as published, or `"pre"`; see `Residual`.
+        use_bias: Bool, whether the maps of attention add a bias. The paper's
+            do not.
+        activation: String, of the feed-forward network (`"relu"`).
+        norm_epsilon: Positive float, of layer normalization (1e-6).
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:

@@ -18,6 +18,8 @@ class FeedForward(keras.layers.Layer):
     Args:
         intermediate_dim: Positive int. Features between the two maps, `d_ff`
             in the paper (2048 in the base model).
+        activation: String, what stands between them: `"relu"` in the paper,
+            or another name that Keras knows.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -40,17 +42,18 @@ class FeedForward(keras.layers.Layer):
         (2, 7, 512)
     """
 
-    def __init__(self, intermediate_dim, **kwargs):
+    def __init__(self, intermediate_dim, activation="relu", **kwargs):
         super().__init__(**kwargs)
         check_positive_int("intermediate_dim", intermediate_dim)
         self.intermediate_dim = intermediate_dim
+        self.activation = activation
         self.supports_masking = True
 
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
         self.expand = Linear(
             self.intermediate_dim,
-            activation="relu",
+            activation=self.activation,
             dtype=self.dtype_policy,
             name="expand",
         )
@@ -70,4 +73,5 @@ class FeedForward(keras.layers.Layer):
         return {
             **super().get_config(),
             "intermediate_dim": self.intermediate_dim,
+            "activation": self.activation,
         }

@@ -11,6 +11,9 @@ import difflib
 class Architecture:
     """The numbers that make a model, all of them of base (Table 3).
 
+    What stands behind `norm` is the paper's, too. Weights of other systems
+    need it otherwise.
+
     Attributes:
         num_layers: Layers of each stack, `N`.
         hidden_dim: Features of a position, `d_model`.
@@ -21,6 +24,15 @@ class Architecture:
         dropout: `P_drop`, the share dropped in training.
         positions: `"sine"` or `"learned"` position vectors.
         norm: `"post"` or `"pre"`, where layer normalization stands.
+        decoder_layers: Layers of the decoder; `None` means `num_layers`.
+        use_bias: Whether the maps of attention add a bias.
+        activation: Of the feed-forward network: `"relu"`, `"gelu"`, `"swish"`.
+        scale_embedding: Whether embeddings are multiplied by `sqrt(d_model)`.
+        logits_bias: Whether a bias is added to the logits.
+        max_wavelength: Of sines, over 2π.
+        norm_epsilon: What layer normalization adds to a variance.
+        decoder_mixer: `"attention"`, or `"ssru"`: a recurrence in the place of
+            the decoder's self-attention, see `SimpleRecurrentUnit`.
     """
 
     num_layers: int = 6
@@ -32,6 +44,21 @@ class Architecture:
     dropout: float = 0.1
     positions: str = "sine"
     norm: str = "post"
+    decoder_layers: int | None = None
+    use_bias: bool = False
+    activation: str = "relu"
+    scale_embedding: bool = True
+    logits_bias: bool = False
+    max_wavelength: float = 10_000.0
+    norm_epsilon: float = 1e-6
+    decoder_mixer: str = "attention"
+
+    @property
+    def layers_of_decoder(self) -> int:
+        """`decoder_layers`, whether they were given or not."""
+        if self.decoder_layers is None:
+            return self.num_layers
+        return self.decoder_layers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ from keras_transformer.checks import check_choice
 from keras_transformer.checks import check_fraction
 
 NORM_ORDERS = ("post", "pre")
+EPSILON = 1e-6
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -27,6 +28,8 @@ class Residual(keras.layers.Layer):
         dropout: Float in [0, 1), `P_drop` in the paper (0.1 in the base
             model), applied to the output of the sub-layer.
         norm: `"post"` or `"pre"`, where the normalization stands.
+        norm_epsilon: Positive float, what it adds to a variance (1e-6, as in
+            the authors' code; Keras's default is 1e-3).
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -50,12 +53,13 @@ class Residual(keras.layers.Layer):
         >>> x = residual(x, keras.ops.tanh(residual.prepare(x)))
     """
 
-    def __init__(self, dropout, norm="post", **kwargs):
+    def __init__(self, dropout, norm="post", norm_epsilon=EPSILON, **kwargs):
         super().__init__(**kwargs)
         check_fraction("dropout", dropout)
         check_choice("norm", norm, NORM_ORDERS)
         self.dropout = dropout
         self.norm = norm
+        self.norm_epsilon = norm_epsilon
         self.supports_masking = True
 
     def build(self, inputs_shape, outputs_shape=None):
@@ -80,13 +84,14 @@ class Residual(keras.layers.Layer):
             **super().get_config(),
             "dropout": self.dropout,
             "norm": self.norm,
+            "norm_epsilon": self.norm_epsilon,
         }
 
 
 def make_normalization(layer, input_shape):
-    """Builds a layer normalization with the dtype policy of `layer`."""
+    """Builds a layer normalization as `layer` has it."""
     normalization = keras.layers.LayerNormalization(
-        epsilon=1e-6,  # As in the authors' code; Keras's default is 1e-3.
+        epsilon=layer.norm_epsilon,
         dtype=layer.dtype_policy,
         name="normalization",
     )

@@ -1,6 +1,7 @@
 """The whole model (Vaswani et al., 2017, Figure 1)."""
 
 import dataclasses
+import pathlib
 
 import keras
 from keras import ops
@@ -50,6 +51,9 @@ class Transformer(keras.Model):
             `Residual`.
         sequence_length: Positive int, positions that are learned; sines need
             no limit and ignore it.
+        source_vocabulary_size: Positive int, ids of the sources where they
+            have a vocabulary and a matrix of their own. `None` means that they
+            share those of the targets.
         **kwargs: Arguments of `keras.Model`, such as `name` or `dtype`.
 
     Call arguments:
@@ -82,6 +86,7 @@ class Transformer(keras.Model):
         vocabulary_size,
         architecture=BASE,
         sequence_length=512,
+        source_vocabulary_size=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -90,16 +95,31 @@ class Transformer(keras.Model):
         self.vocabulary_size = vocabulary_size
         self.architecture = architecture
         self.sequence_length = sequence_length
+        self.source_vocabulary_size = source_vocabulary_size
         common = {"dtype": self.dtype_policy}
-        stack = dataclasses.asdict(architecture)
-        hidden_dim, positions = stack.pop("hidden_dim"), stack.pop("positions")
         dropout = architecture.dropout
         self.embedding = TokenEmbedding(
-            vocabulary_size, hidden_dim, name="embedding", **common
+            vocabulary_size,
+            architecture.hidden_dim,
+            architecture.scale_embedding,
+            architecture.logits_bias,
+            name="embedding",
+            **common,
         )
+        self.source_embedding = None
+        if source_vocabulary_size is not None:
+            self.source_embedding = TokenEmbedding(
+                source_vocabulary_size,
+                architecture.hidden_dim,
+                architecture.scale_embedding,
+                name="source_embedding",
+                **common,
+            )
         self.position_encoding = (
-            SinePositionEncoding(name="position_encoding", **common)
-            if positions == "sine"
+            SinePositionEncoding(
+                architecture.max_wavelength, name="position_encoding", **common
+            )
+            if architecture.positions == "sine"
             else PositionEmbedding(
                 sequence_length, name="position_encoding", **common
             )
@@ -110,8 +130,30 @@ class Transformer(keras.Model):
         self.target_dropout = keras.layers.Dropout(
             dropout, name="target_dropout", **common
         )
-        self.encoder = Encoder(**stack, name="encoder", **common)
-        self.decoder = Decoder(**stack, name="decoder", **common)
+        stack = {
+            name: getattr(architecture, name)
+            for name in (
+                "num_heads",
+                "intermediate_dim",
+                "key_dim",
+                "value_dim",
+                "dropout",
+                "norm",
+                "use_bias",
+                "activation",
+                "norm_epsilon",
+            )
+        }
+        self.encoder = Encoder(
+            architecture.num_layers, **stack, name="encoder", **common
+        )
+        self.decoder = Decoder(
+            architecture.layers_of_decoder,
+            **stack,
+            mixer=architecture.decoder_mixer,
+            name="decoder",
+            **common,
+        )
 
     @classmethod
     def from_preset(cls, preset, vocabulary_size, **kwargs):
@@ -142,11 +184,33 @@ class Transformer(keras.Model):
         architecture = dataclasses.replace(preset.architecture, **numbers)
         return cls(vocabulary_size, architecture, **kwargs)
 
+    @classmethod
+    def from_pretrained(cls, run_dir):
+        """Reads the model of a run folder.
+
+        Args:
+            run_dir: Path of the folder that `train` or `convert` wrote.
+
+        Returns:
+            A built `Transformer`, not compiled.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        path = pathlib.Path(run_dir, "model.keras")
+        if not path.exists():
+            raise ValueError(
+                "`run_dir` must be the folder of a finished run. "
+                f"Received: run_dir={str(run_dir)!r}, which has no {path.name}"
+            )
+        return keras.saving.load_model(path, compile=False)
+
     def build(self, input_shape=None):
         # No weight depends on the shape of the inputs.
         states = (None, None, self.architecture.hidden_dim)
         for layer, *shapes in (
             (self.embedding, (None, None)),
+            (self.embedding_of_sources, (None, None)),
             (self.position_encoding, states),
             (self.encoder, states),
             (self.decoder, states, states),
@@ -177,7 +241,8 @@ class Transformer(keras.Model):
             in the paper; with `return_attention_scores`, a tuple of it and the
             attention weights of each layer, `(B, H, S, S)`.
         """
-        x = self._embed(source_ids, self.source_dropout, 0, training)
+        x = self.embedding_of_sources(source_ids, training=training)
+        x = self._place(x, self.source_dropout, 0, training)
         return self.encoder(
             x,
             mask=padding_mask(source_ids),
@@ -235,7 +300,8 @@ class Transformer(keras.Model):
             cache. `embedding(states, reverse=True)` are the logits.
         """
         start_index = 0 if cache is None else cache.length
-        x = self._embed(target_ids, self.target_dropout, start_index, training)
+        x = self.embedding(target_ids, training=training)
+        x = self._place(x, self.target_dropout, start_index, training)
         return self.decoder(
             x,
             memory,
@@ -299,8 +365,12 @@ class Transformer(keras.Model):
         )
         return hypotheses.ids[:, 0]
 
-    def _embed(self, ids, dropout, start_index, training):
-        x = self.embedding(ids, training=training)
+    @property
+    def embedding_of_sources(self):
+        """The `TokenEmbedding` of the sources, their own or the shared one."""
+        return self.source_embedding or self.embedding
+
+    def _place(self, x, dropout, start_index, training):
         x = x + self.position_encoding(x, start_index=start_index)
         return dropout(x, training=training)
 
@@ -365,6 +435,7 @@ class Transformer(keras.Model):
             "vocabulary_size": self.vocabulary_size,
             "architecture": dataclasses.asdict(self.architecture),
             "sequence_length": self.sequence_length,
+            "source_vocabulary_size": self.source_vocabulary_size,
         }
 
     @classmethod

@@ -1,11 +1,15 @@
 """Eight logical CPU devices, a deadline, and what many tests share."""
 
+import functools
 import os
+import re
 import signal
 
 import pytest
 
 from tests.helpers.sentences import SENTENCES
+from tests.helpers.skips import pytest_runtest_setup  # noqa: F401  A hook.
+from tests.helpers.skips import pytest_sessionfinish  # noqa: F401
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -22,14 +26,29 @@ def pytest_configure(config):
     )
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Keeps a file on one worker, and whatever uses the export on one."""
-    for item in items:
-        group = item.path.name
-        if "export_dir" in item.fixturenames:
-            group = "export"
-        item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keeps a file on one worker, and whatever uses the export on one.
+
+    With pytest 9.2 xdist's own groups do nothing (pytest-xdist#1386): modules'
+    fixtures were then made on both workers, and the export, too.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    @functools.cache
+    def group_of(name):
+        text = (config.rootpath / name).read_text("utf-8")
+        return (
+            "export"
+            if re.search(r"export_dir|servable|export\.serve", text)
+            else name
+        )
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid.partition("::")[0])
+
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -87,10 +106,12 @@ def export_dir(run_dir, tmp_path_factory):
     from export.bundle.saved_model import load_run
     from export.bundle.write import write_version
     from export.model.search import SearchSettings
+    from export.model.translator import INPUTS
 
     folder = tmp_path_factory.mktemp("export")
-    settings = SearchSettings(beam_size=3, max_extra_length=8)
-    write_version(load_run(run_dir, settings), run_dir, folder, "reverse")
+    settings = SearchSettings(3, max_extra_length=8, source_language="en")
+    translator = load_run(run_dir, settings, signatures=INPUTS)
+    write_version(translator, run_dir, folder, "reverse")
     return folder
 
 

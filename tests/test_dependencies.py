@@ -24,17 +24,28 @@ PACKAGES = {
 # And the layers of other projects: they run on any backend of Keras.
 LAYERS = {"keras", "numpy", *sys.stdlib_module_names}
 # Rooms that have TensorFlow, too; nothing imports them with the layers.
-TENSORFLOW = ("text", "search.graph_search", "search.graph_transformer")
+TENSORFLOW = (
+    "text",
+    "search.graph_search",
+    "search.graph_ranking",
+    "search.graph_transformer",
+    "search.graph_past",
+    "search.graph_layers",
+)
 
 # The rooms of a package: a line imports from its own room, or further right.
 ROOMS = {
     "keras_transformer": "__init__ transformer presets encoder decoder block "
-    "residual feed_forward restricted_attention attention linear search cache "
+    "residual feed_forward restricted_attention attention recurrence linear "
+    "search cache "
     "embedding schedules losses metrics text parsing masks checks",
     "train": "__init__ __main__ average checkpoints reproduce resolve options "
     "fit watch run loop data data.demo",
-    "export": "__init__ __main__ evaluate translate explain check client "
-    "report scoring ctranslate2 bundle model",
+    "export": "__init__ __main__ bulk serve evaluate translate documents "
+    "loading explain check batches sampling client address report scoring "
+    "markup ctranslate2 bundle model",
+    "convert": "__init__ __main__ to_marian marian opus_mt "
+    "opus_configuration run weights vocabularies tensors",
 }
 
 
@@ -146,31 +157,15 @@ def test_imports_go_one_way(package):
     ("path", "line", "is_right"),
     [
         ("train/fit.py", "import export.translate", False),
-        ("train/fit.py", "from export import translate", False),
-        ("train/fit.py", "import paper", False),
         ("train/fit.py", "from tests.helpers import arrays", False),
-        ("train/fit.py", "import keras_transformer", True),
         ("train/fit.py", "from train.watch import progress", True),
-        ("train/fit.py", "from . import watch", True),
         ("train/watch/progress.py", "from train import fit", False),
         ("train/watch/progress.py", "from ..fit import FitSettings", False),
         ("train/watch/progress.py", "def f():\n    import train.fit", False),
-        ("train/watch/progress.py", "from train.watch import costs", True),
-        ("train/data/corpus.py", "from train.data.demo import words", True),
         ("train/data/demo/words.py", "import train.data.corpus", False),
-        ("train/watch/progress.py", "import train", False),
         ("train/novelty.py", "", False),
-        ("export/model/search.py", "from export import bundle", False),
-        ("export/bundle/graph.py", "from export import model", True),
-        ("export/client.py", "import train", False),
         ("keras_transformer/cache.py", "import tensorflow as tf", False),
-        ("keras_transformer/cache.py", "import command_line", False),
         ("keras_transformer/cache.py", "import json, numpy, keras", True),
-        (
-            "keras_transformer/transformer.py",
-            "from keras_transformer.text import tokenizer",
-            False,
-        ),
         (
             "keras_transformer/transformer.py",
             "def f():\n    from keras_transformer.text import tokenizer",
@@ -178,21 +173,15 @@ def test_imports_go_one_way(package):
         ),
         ("keras_transformer/text/tokenizer.py", "import tensorflow", True),
         ("keras_transformer/text/tokenizer.py", "import sacrebleu", False),
-        ("keras_transformer/search/search.py", "import tensorflow", False),
         ("tests/train/test_fit.py", "from tests import conftest", False),
-        ("tests/test_a.py", "from tests.train.test_fit import f", False),
         ("tests/test_a.py", "from tests.helpers.arrays import f", True),
     ],
 )
 def test_a_planted_import_is_found(tmp_path, path, line, is_right):
     for module in (
-        *("train/fit.py", "train/watch/progress.py", "train/watch/costs.py"),
-        *("train/data/corpus.py", "train/data/demo/words.py"),
-        *("export/bundle/graph.py", "export/model/search.py"),
-        *("export/translate.py", "export/client.py", "paper/table1.py"),
-        *("keras_transformer/cache.py", "keras_transformer/transformer.py"),
-        *("keras_transformer/text/tokenizer.py", "tests/helpers/arrays.py"),
-        *("tests/train/test_fit.py", "tests/conftest.py"),
+        *("train/fit.py", "train/watch/progress.py", "train/data/corpus.py"),
+        *("export/translate.py", "keras_transformer/text/tokenizer.py"),
+        *("tests/helpers/arrays.py", "tests/conftest.py"),
     ):
         (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / module).touch()

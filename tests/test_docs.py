@@ -68,14 +68,6 @@ def test_a_page_is_filled_in_and_leads_somewhere(page, hooks):
         ), link
 
 
-def test_a_source_is_the_code_without_its_docstring(hooks):
-    found = hooks.find_source("masks.padding_mask")
-
-    assert found.startswith("def padding_mask(ids")
-    assert found.endswith("return ops.not_equal(ids, PADDING_ID)")
-    assert "Marks" not in found
-
-
 def test_the_api_has_every_public_name():
     text = (DOCS / "api.md").read_text("utf-8")
     documented = re.findall(

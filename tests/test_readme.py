@@ -76,14 +76,25 @@ class Parsed(Exception):  # noqa: N818  It is no error.
 
 @pytest.fixture
 def parse_alone(monkeypatch):
-    """Commands end where they have parsed their arguments."""
-    parse = argparse.ArgumentParser.parse_args
+    """Commands end where they have parsed their arguments, written out."""
+    parser = argparse.ArgumentParser
+    parse_known = parser.parse_known_args
 
-    def parse_and_end(*args, **kwargs):
-        parse(*args, **kwargs)
-        raise Parsed
+    def end(self, *args, **kwargs):
+        self.allow_abbrev = False
+        _, left = parse_known(self, *args, **kwargs)
+        raise Parsed(left)
 
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_and_end)
+    def end_with_all(self, *args, **kwargs):
+        with pytest.raises(Parsed) as parsed:
+            end(self, *args, **kwargs)
+        if parsed.value.args[0]:
+            self.error(f"unknown: {parsed.value}")
+        raise parsed.value
+
+    # Of what others are to know, nothing is.
+    monkeypatch.setattr(parser, "parse_known_args", end)
+    monkeypatch.setattr(parser, "parse_args", end_with_all)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -6,36 +6,70 @@ continues a run that was interrupted, and with more --steps one that has ended.
 """
 
 import dataclasses
+import functools
+import pathlib
 import sys
 
 import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
+from command_line.errors import first_line
 from keras_transformer import Preset
+from keras_transformer.text.tokenizer import read_protos
 from train import fit
 from train.data.corpus import Corpus
+from train.data.corpus import Pairs
+from train.data.corpus import read_all
 from train.data.corpus import write_demo_tests
+from train.data.encoded_corpus import Encoded
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
 from train.data.files import write_atomically
+from train.data.shapes import choose_row_multiple
+from train.data.vocabulary import EncodedPairs
 from train.loop import cluster
 from train.loop import signals
+from train.loop.settings import FitSettings
 from train.loop.task import TeacherForcing
 from train.options import DIGESTED
+from train.options import PARSING
 from train.options import Options
+from train.options import RunOptions
 from train.options import parse_options
 from train.resolve import describe_run
 from train.resolve import load_corpus
 from train.resolve import resolve
+from train.resolve import resolve_tokenizer
 from train.run import run_folder
+from train.run.best import BestCheckpoints
 from train.run.checkpoints import write_mean
 from train.run.fine_tuning import FinishedRun
 from train.run.fine_tuning import load_finished
+from train.run.new_pieces import extend
 from train.watch.attention_pictures import picture_first_pair
+from train.watch.final_scores import score_model
+from train.watch.final_scores import write_scores
 from train.watch.report import describe_training
+from train.watch.report import warn_of_idle_gpus
+from train.watch.report import warn_of_unread_text
 from train.watch.report import write_report
+from train.watch.validation_bleu import ValidationBleu
 from train.watch.validation_bleu import make_validation_bleu
+
+
+def load_start(run: RunOptions) -> FinishedRun | None:
+    """Reads what a run starts from, if not from chance."""
+    pieces = run.extend_vocabulary
+    if run.init_from is None:
+        if pieces is not None:
+            raise UserError(
+                "--extend-vocabulary needs --init-from. "
+                f"Received: --extend-vocabulary {pieces} alone"
+            )
+        return None
+    start = load_finished(run.init_from)
+    return start if pieces is None else extend(start, pieces)
 
 
 def find_vocabulary(
@@ -43,18 +77,22 @@ def find_vocabulary(
     training: Corpus,
     start: FinishedRun | None,
     continues: bool,
-) -> bytes:
-    """Returns the run's `tokenizer.model`; a new run gets it here."""
-    path = options.run.run_dir / "tokenizer.model"
+) -> tuple[bytes, bytes | None]:
+    """Returns what `read_protos` does of the run; a new one gets it here."""
+    run_dir = options.run.run_dir
     if not continues:
         size = options.corpus.vocabulary_size
-        write_atomically(
-            path,
-            start.model_proto
+        source, target = (
+            start.protos
             if start
-            else cached_vocabulary(training, size, options.cache),
+            else (cached_vocabulary(training, size, options.cache), None)
         )
-    return path.read_bytes()
+        write_atomically(run_dir / "tokenizer.model", source)
+        path = run_dir / "target_tokenizer.model"
+        path.unlink(missing_ok=True)  # Of a run that was refused.
+        if target is not None:
+            write_atomically(path, target)
+    return read_protos(run_dir)
 
 
 def make_task(
@@ -65,40 +103,120 @@ def make_task(
 ) -> TeacherForcing:
     """Makes the model, with the weights of `start`, and its optimizer."""
     corpus = options.corpus
-    sizes = corpus.vocabulary_size, corpus.max_length
     try:
-        task = fit.make_task(preset, *sizes, options.training, strategy)
+        task = fit.make_task(
+            preset,
+            corpus.vocabulary_size,
+            corpus.max_length,
+            options.training,
+            strategy,
+            start.transformer.source_vocabulary_size if start else None,
+        )
     except ValueError as error:  # A layer refuses a number of the preset.
         raise UserError(str(error)) from None
+    except tf.errors.ResourceExhaustedError as error:
+        raise UserError(
+            "the device has too little memory for the model; take a smaller "
+            f"one. Received: {first_line(error)}"
+        ) from None
     if start:
         with strategy.scope():
             task.transformer.set_weights(start.transformer.get_weights())
     return task
 
 
-def run(given: Options) -> None:
-    """Trains and writes the model, in a folder that is this run's alone."""
-    init_from, run_dir = given.run.init_from, given.run.run_dir
-    start = load_finished(init_from) if init_from else None
-    options, preset = resolve(given, start)
-    pairs = load_corpus(options.corpus, options.cache)
-    description, continues = describe_run(options, preset, pairs, start)
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """What a run learns from; of several workers the chief makes it.
+
+    Attributes:
+        protos: SentencePiece models of sources and of targets, `None` for no
+            second.
+        training: The encoded corpus.
+        validation: The encoded validation set.
+        validation_text: The same as text, for BLEU, or `None` without one.
+        description: What `arguments.json` says of the run.
+    """
+
+    protos: tuple[bytes, bytes | None]
+    training: Encoded
+    validation: Encoded
+    validation_text: Pairs | None
+    description: dict
+
+
+def prepare(
+    options: Options,
+    pairs: tuple[Corpus, Corpus],
+    start: FinishedRun | None,
+    description: dict,
+    continues: bool,
+) -> Prepared:
+    """Learns the vocabulary and encodes the text, or finds both."""
     if options.corpus.dataset == "demo":
-        write_demo_tests(run_dir / "demo")
-    proto = find_vocabulary(options, pairs[0], start, continues)
+        write_demo_tests(options.run.run_dir / "demo")
+    protos = find_vocabulary(options, pairs[0], start, continues)
+    source, target = protos
     validation, training = (  # Mistakes in the small one show first.
-        encode_corpus(text, proto, options.corpus.max_length, options.cache)
+        encode_corpus(
+            text, source, options.corpus.max_length, options.cache, target
+        )
         for text in reversed(pairs)
     )
+    if start:
+        warn_of_unread_text(training.pairs, protos)
+    translates = options.quality.validate_bleu != 0
+    # The text is read now: its files may be gone at the end.
+    is_text = translates and options.corpus.task != PARSING
+    text = read_all(pairs[1]) if is_text else None
+    return Prepared(protos, training, validation, text, description)
+
+
+def run(given: Options) -> None:
+    """Trains and writes the model, in a folder that is this run's alone."""
+    # The others wait for this one, however long it encodes: so join them first.
+    strategy = fit.make_strategy(given.run.devices)
+    start = load_start(given.run)
+    options, preset = resolve(given, start)
+    if cluster.is_multi_worker():
+        asked = options.arguments()
+        compared = {n: x for n, x in asked.items() if n not in DIGESTED}
+        cluster.check_equal(strategy, compared)
+    looked_at = ()
+    if cluster.is_chief():
+        pairs = load_corpus(options.corpus, options.cache)
+        options = resolve_tokenizer(options, pairs)
+        looked_at = pairs, start, *describe_run(options, preset, pairs, start)
     if options.run.deterministic:
         tf.config.experimental.enable_op_determinism()
-    strategy = fit.make_strategy(options.run.devices)
+    # All that can be refused is, before a large corpus is encoded.
+    task = make_task(options, preset, start, strategy)
+    prepared = prepare(options, *looked_at) if looked_at else None
     if cluster.is_multi_worker():
-        run_folder.agree(strategy, description, proto, DIGESTED)
+        prepared = cluster.hand_over(
+            strategy, prepared, options.run.run_dir / "received"
+        )
+    train(options, preset, prepared, task, strategy)
+
+
+def train(
+    options: Options,
+    preset: Preset,
+    prepared: Prepared,
+    task: TeacherForcing,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Fits the model, and writes the mean of its checkpoints."""
+    run_dir, description = options.run.run_dir, prepared.description
+    training, validation = prepared.training, prepared.validation
     settings = dataclasses.replace(
         options.training, round_steps=description["round_steps"]
     )
-    task = make_task(options, preset, start, strategy)
+    settings.check_limit([training.pairs, validation.pairs])
+    if description["row_multiple"] is None:
+        description["row_multiple"] = choose_row_multiple(
+            strategy.num_replicas_in_sync
+        )
     # From here on the folder is this run's; a mistake before claims nothing.
     run_folder.claim(run_dir, description)
     report = describe_training(
@@ -109,10 +227,26 @@ def run(given: Options) -> None:
         options.corpus.max_length,
         settings,
         strategy.num_replicas_in_sync,
+        description["row_multiple"],
+        task.transformer.source_vocabulary_size,
     )
     write_report(report, run_dir)
+    warn_of_idle_gpus(report, strategy)
+    # The chief has found out what the language wants.
+    arguments, text = description["arguments"], prepared.validation_text
+    quality = dataclasses.replace(
+        options.quality, bleu_tokenize=arguments["bleu_tokenize"]
+    )
+    make_bleu = functools.partial(
+        make_validation_bleu,
+        quality,
+        text,
+        prepared.protos,
+        run_dir,
+        description.get("decoding", {}),
+    )
     with fit.refuse_too_little_memory():
-        state = fit.fit(
+        best = fit.fit(
             task,
             training.pairs,
             validation.pairs,
@@ -120,17 +254,45 @@ def run(given: Options) -> None:
             settings,
             strategy,
             run_dir,
-            options.quality,
-            make_validation_bleu(options.quality, pairs[1], proto, run_dir),
-            picture_first_pair(validation.pairs, proto, run_dir),
+            quality,
+            make_bleu() if quality.validate_bleu else None,
+            picture_first_pair(validation.pairs, prepared.protos, run_dir),
+            description["row_multiple"],
+            description["best_since"],
         )
-    if cluster.is_chief():
-        moving = settings.average_decay is not None
-        write_mean(run_dir, task.transformer, state.checkpoints, moving)
+        if cluster.is_chief():
+            bleu = make_bleu() if text else None
+            finish(best, task, validation.pairs, settings, run_dir, bleu)
+
+
+def finish(
+    best: BestCheckpoints,
+    task: TeacherForcing,
+    validation_pairs: EncodedPairs,
+    settings: FitSettings,
+    run_dir: pathlib.Path,
+    bleu: ValidationBleu | None,
+) -> None:
+    """Writes the final model and its scores, and says what comes next."""
+    moving = settings.average_decay is not None
+    paths, step = best.final()
+    model = write_mean(run_dir, task.transformer, paths, moving, step)
+    scores = score_model(
+        model, validation_pairs, settings, task.label_smoothing, bleu
+    )
+    path = run_dir / "model.keras"
+    write_scores(path, paths[-1:] if moving else paths, moving, scores)
+    print(
+        f"Next:\n  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR"
+    )
 
 
 def main(argv: list[str] | None = None) -> None:
-    with exit_on_user_error(), signals.handled_by(signals.exit_now):
+    with (
+        signals.handled_by(signals.exit_now),
+        cluster.fails_with_the_others(),
+        exit_on_user_error(),
+    ):
         options = parse_options(argv, __doc__)
         with run_folder.locked_or_temporary(options.run.run_dir) as run_dir:
             place = dataclasses.replace(options.run, run_dir=run_dir)

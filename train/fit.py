@@ -16,10 +16,12 @@ from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
+from train.data.shapes import ROW_MULTIPLE
 from train.data.vocabulary import EncodedPairs
 from train.loop import cluster
 from train.loop import signals
 from train.loop.optimizer import DistributedAdam
+from train.loop.rehearsal import rehearse
 from train.loop.settings import PRECISIONS
 from train.loop.settings import FitSettings
 from train.loop.task import TeacherForcing
@@ -87,6 +89,7 @@ def make_task(
     max_length: int,
     settings: FitSettings,
     strategy: tf.distribute.Strategy,
+    source_vocabulary_size: int | None = None,
 ) -> TeacherForcing:
     """Makes the model and its optimizer, ready for `fit`."""
     keras.utils.set_random_seed(settings.seed)
@@ -95,6 +98,7 @@ def make_task(
             preset,
             vocabulary_size,
             sequence_length=max_length,
+            source_vocabulary_size=source_vocabulary_size,
             dtype=PRECISIONS[settings.precision],
             name="transformer",
         )
@@ -128,26 +132,31 @@ def fit(
     quality: Quality | None = None,
     bleu: ValidationBleu | None = None,
     pictures: AttentionPictures | None = None,
-) -> RunState:
+    row_multiple: int = ROW_MULTIPLE,
+    best_since: int = 0,
+) -> BestCheckpoints:
     """Trains until update `steps`, from the last checkpoint of the run.
 
     With `bleu`, its rounds also log the BLEU of the validation set; with
-    `pictures`, every round shows where the model looks.
+    `pictures`, every round shows where the model looks. The rows of a batch are
+    a multiple of `row_multiple`. Scores up to update `best_since` make no
+    checkpoint the best.
 
     Returns:
-        The state of the run, which knows its checkpoints.
+        What knows the state of the run and its best checkpoints.
 
     Raises:
         SystemExit: If a signal ended the run; what was reached is saved.
         UserError: If the training diverged.
     """
-    plan = BatchPlan(train_pairs, settings.batch_tokens, settings.seed)
-    micro_batches = settings.micro_batches(plan, strategy.num_replicas_in_sync)
-    validation = BatchPlan(
-        validation_pairs, settings.batch_tokens // micro_batches, settings.seed
+    plan, validation = (
+        BatchPlan(pairs, settings.batch_tokens, settings.seed, row_multiple)
+        for pairs in (train_pairs, validation_pairs)
     )
+    limit = settings.max_tokens_per_replica
     validation_data = functools.partial(
-        make_dataset, validation, strategy, last=validation.steps_per_epoch
+        make_dataset,
+        *(validation, strategy, 0, validation.steps_per_epoch, limit),
     )
     with signals.collected() as received, strategy.scope():
         state = RunState(
@@ -158,7 +167,9 @@ def fit(
             received,
         )
         start = resume(state, strategy)
-        best = follow_best(state, run_dir, quality or Quality())
+        best = follow_best(
+            state, run_dir, quality or Quality(), settings, best_since
+        )
         if bleu:
             bleu.before_batch = state.exit_if_interrupted
         watchers = [watcher for watcher in (bleu, pictures) if watcher]
@@ -176,13 +187,15 @@ def fit(
                 x=validation_data(),
                 steps=validation.steps_per_epoch,
             )
+        if start < steps:
+            rehearse(task, plan, strategy, start, limit)
         for first, epoch, epochs, length in spans(
             start, steps, settings.round_steps
         ):
             if best.out_of_patience:
                 break
             task.fit(
-                make_dataset(plan, strategy, first, None, micro_batches),
+                make_dataset(plan, strategy, first, None, limit),
                 initial_epoch=epoch,
                 epochs=epochs,
                 steps_per_epoch=length,
@@ -193,7 +206,7 @@ def fit(
                 verbose="auto" if sys.stdout.isatty() else 2,
                 callbacks=callbacks,
             )
-    return state
+    return best
 
 
 def resume(state: RunState, strategy: tf.distribute.Strategy) -> int:
@@ -207,12 +220,25 @@ def resume(state: RunState, strategy: tf.distribute.Strategy) -> int:
 
 
 def follow_best(
-    state: RunState, run_dir: pathlib.Path, quality: Quality
+    state: RunState,
+    run_dir: pathlib.Path,
+    quality: Quality,
+    settings: FitSettings,
+    since: int,
 ) -> BestCheckpoints:
     """Makes what keeps the best; of several workers the chief does."""
-    keep = quality.keep_best if cluster.is_chief() else None
-    by = quality.best_by or "loss"
-    best = BestCheckpoints(state, run_dir, by, keep or 0, quality.patience)
+    best = BestCheckpoints(
+        state,
+        run_dir,
+        quality.best_by or "loss",
+        (cluster.is_chief() and quality.keep_best) or 0,
+        quality.patience,
+        # A moving average is that of one checkpoint.
+        settings.average if settings.average_decay is None else 1,
+        since,
+    )
+    if cluster.is_chief():
+        state.pinned = best.pinned
     best.update()
     return best
 

@@ -90,7 +90,7 @@ class CorpusOptions:
         None,
         "of a tfds: set, or a part such as train[99%%:] (default: validation)",
         metavar="SPLIT",
-        properties=("of a set",),
+        properties=("of a set", "digested"),
     )
     data_dir: pathlib.Path | None = option(
         None,
@@ -110,6 +110,12 @@ class CorpusOptions:
         "longest side of a pair, in tokens; longer pairs are dropped "
         f"(default: {MAX_LENGTH}; {PARSING_MAX_LENGTH} for parsing)",
         kind=positive(int),
+    )
+    placeholders: bool = option(
+        False,
+        "what a sentence and its translation share of addresses, variables "
+        "such as {0}, and numbers with units is one of ten pieces of the "
+        "vocabulary; `export.translate --format` puts it back",
     )
     cache_dir: pathlib.Path | None = option(
         None,
@@ -163,20 +169,30 @@ class RunOptions:
         metavar="RUN_DIR",
         properties=("digested",),
     )
+    extend_vocabulary: pathlib.Path | None = option(
+        None,
+        "pieces to add to the vocabulary of --init-from, one a line; ▁ stands "
+        "for a blank",
+        **PATH,
+        properties=("digested",),
+    )
 
 
 def make_numbers() -> type:
     """Makes the options that replace numbers of a preset."""
     fields = []
     for name, value in PRESETS["base"].numbers().items():
+        if isinstance(value, bool):  # Weights of other systems bring them.
+            continue
+        kind = int if value is None else type(value)
         updates = name in ("steps", "warmup_steps")
         declared = option(
             None,
-            kind=positive(int) if updates else type(value),
-            metavar=type(value).__name__,
+            kind=positive(int) if updates else kind,
+            metavar=kind.__name__,
             properties=("free",),
         )
-        fields.append((name, type(value) | None, declared))
+        fields.append((name, kind | None, declared))
     return dataclasses.make_dataclass("Numbers", fields, frozen=True)
 
 
@@ -207,6 +223,8 @@ class Options:
         }
 
 
+# Parts of an `arguments.json` that another run is compared with.
+PARTS = ("preset", "corpus", "init", "packages")
 PLACES = names_with(Options, "place")
 DIGESTED = names_with(Options, "digested")
 NOT_COMPARED = (*DIGESTED, *names_with(Options, "free"))
@@ -216,10 +234,10 @@ OF_SETS = names_with(Options, "of a set")
 # Where one is on the command line, what a file of arguments has of the others
 # does not count.
 PUTS_ASIDE = {
-    "dataset": FILES,
+    "dataset": (*FILES, "bleu_tokenize"),
     "mixture": FILES[:2],
     **dict.fromkeys(FILES[:2], ("dataset", "mixture")),
-    **dict.fromkeys(FILES[2:], ("dataset",)),
+    **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize")),
     "train_trees": ("dataset", "mixture", *FILES),
 }
 
@@ -259,6 +277,7 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
     # Rounds without the option hang on the steps, which may have grown.
     rounds = description.get("round_steps")
     defaults = {**description["arguments"], "round_steps": rounds}
+    defaults.pop("source_vocabulary_size", None)  # That of --init-from.
     unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(
@@ -277,8 +296,10 @@ def read_description(path: pathlib.Path) -> dict:
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
         # What `json` makes of other files has no such keys.
-        return {**description, "arguments": dict(description["arguments"])}
-    except (ValueError, KeyError, TypeError):
+        parts = {name: {**description.get(name, {})} for name in PARTS}
+        arguments = {**description["arguments"]}
+        return {**description, **parts, "arguments": arguments}
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
             "--from-arguments must be the arguments.json of a run. "
             f"Received: {path}"

@@ -3,16 +3,23 @@
 import dataclasses
 import pathlib
 
+import sentencepiece
+
+from command_line.bleu import choose_tokenizer
+from command_line.bleu import make_bleu
 from command_line.errors import UserError
 from command_line.options import flag
 from command_line.options import values_of
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
+from keras_transformer.text.placeholders import PLACEHOLDERS
 from train import options
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.encoded_corpus import Remembered
 from train.data.encoding import SIDES
+from train.data.placeholders import with_placeholders
+from train.data.shapes import ROW_MULTIPLE
 from train.data.sources import open_dataset
 from train.data.sources import read_mixture
 from train.data.tree_pairs import TreePairs
@@ -22,6 +29,7 @@ from train.options import Options
 from train.run import run_folder
 from train.run.best import BEAM_SIZE
 from train.run.best import Quality
+from train.run.continued import carry_on
 from train.run.fine_tuning import FinishedRun
 
 
@@ -39,6 +47,8 @@ def resolve(
             the shape of `start`.
     """
     check_corpus(given)
+    if start and given.corpus.placeholders:
+        check_placeholders(start)
     quality = resolve_quality(given.quality)
     name = given.run.preset
     if name is None and not start:
@@ -69,7 +79,8 @@ def check_corpus(given: Options) -> None:
     trees = flags(options.TREES)
     if corpus.task == options.PARSING:
         others = ("dataset", *options.FILES, "mixture", *options.OF_SETS)
-        check_parsing(trees, flags((*others, "validate_bleu")))
+        bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
+        check_parsing(trees, flags((*others, "placeholders", *bleu)))
         return
     if trees:
         raise UserError(
@@ -95,13 +106,30 @@ def check_corpus(given: Options) -> None:
         )
 
 
+def check_placeholders(start: FinishedRun) -> None:
+    """Refuses vocabularies that were learnt without placeholders."""
+    for proto in filter(None, start.protos):
+        pieces = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        missing = [
+            piece
+            for piece in PLACEHOLDERS
+            if pieces.piece_to_id(piece) == pieces.unk_id()
+        ]
+        if missing:
+            raise UserError(
+                "--placeholders must be those of the vocabulary of "
+                "--init-from, or come with --extend-vocabulary. "
+                f"Received: {start.run_dir} without {', '.join(missing)}"
+            )
+
+
 def check_parsing(trees: list[str], others: list[str]) -> None:
     """Refuses what does not go with `--task parsing`."""
     wanted = [flag(name) for name in options.TREES]
     if others or trees != wanted:
         raise UserError(
             f"--task {options.PARSING} must come with {' and '.join(wanted)}, "
-            "and without other corpora and --validate-bleu. "
+            "and without other corpora, placeholders and the options of BLEU. "
             f"Received: {', '.join(trees + others) or 'none of them'}"
         )
 
@@ -156,28 +184,45 @@ def resolve_quality(quality: Quality) -> Quality:
     """
     watches = quality.keep_best or quality.patience
     beam_size, best_by = quality.validation_beam_size, quality.best_by
-    if beam_size and not quality.validate_bleu:
-        raise UserError(
-            "--validation-beam-size needs --validate-bleu N. "
-            f"Received: --validation-beam-size {beam_size} alone"
-        )
     if best_by and not watches:
         raise UserError(
             "--best-by needs --keep-best N or --patience N. "
             f"Received: --best-by {best_by} alone"
         )
-    if best_by == "bleu" and not quality.validate_bleu:
+    if best_by in ("bleu", "chrf") and not quality.validate_bleu:
         raise UserError(
-            "--best-by bleu needs --validate-bleu N. "
-            "Received: --best-by bleu alone"
+            f"--best-by {best_by} needs --validate-bleu N. "
+            f"Received: --best-by {best_by} alone"
         )
-    if quality.validate_bleu:
-        beam_size = beam_size or BEAM_SIZE
     if watches:
         best_by = best_by or "loss"
+    if quality.validate_bleu:
+        beam_size = beam_size or BEAM_SIZE
     return dataclasses.replace(
         quality, validation_beam_size=beam_size, best_by=best_by
     )
+
+
+def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
+    """Fills in BLEU's tokenizer, which hangs on the language of the text.
+
+    Args:
+        given: The options.
+        pairs: The training and the validation corpus.
+
+    Raises:
+        UserError: If a BLEU is wanted, and its tokenizer is not there.
+    """
+    if given.corpus.task == options.PARSING:
+        return given
+    quality = given.quality
+    tokenize = quality.bleu_tokenize or choose_tokenizer(
+        *[corpus.languages()[1] for corpus in reversed(pairs)]
+    )
+    if quality.validate_bleu != 0:
+        make_bleu(tokenize)
+    quality = dataclasses.replace(quality, bleu_tokenize=tokenize)
+    return dataclasses.replace(given, quality=quality)
 
 
 def look_up(name: str) -> Preset:
@@ -196,9 +241,15 @@ def describe_run(
     start: FinishedRun | None,
 ) -> tuple[dict, bool]:
     """Returns what `arguments.json` will say, and whether it says so now."""
+    arguments = given.arguments()
+    if start and start.transformer.source_vocabulary_size is not None:
+        size = start.transformer.source_vocabulary_size
+        arguments["source_vocabulary_size"] = size
     description = run_folder.describe(
-        given.arguments(), preset, *pairs, start.digests() if start else None
+        arguments, preset, *pairs, start.digests if start else None
     )
+    if start and start.decoding:
+        description["decoding"] = start.decoding
     if given.run.from_arguments:
         say_what_differs(given.run.from_arguments, description)
     known = run_folder.find(
@@ -207,6 +258,12 @@ def describe_run(
     description["round_steps"] = choose_round_steps(
         given.training.round_steps, preset, known
     )
+    description["row_multiple"] = find_row_multiple(given, known)
+    description["best_since"] = 0
+    sources = [corpus.languages()[0] for corpus in reversed(pairs)]
+    description["source_language"] = next(filter(None, sources), "")
+    if known:
+        carry_on(given.run.run_dir, known, description)
     return description, known is not None
 
 
@@ -220,11 +277,30 @@ def choose_round_steps(
         preset: The preset, with the numbers that were replaced.
         known: The description of the run that goes on.
     """
-    if asked is not None:
-        return asked
-    if known:
-        return known["round_steps"]
-    return max(100, preset.recipe.steps // ROUNDS)
+    default = max(100, preset.recipe.steps // ROUNDS)
+    chosen = asked or (known["round_steps"] if known else default)
+    if known and not asked and chosen != default:
+        print(
+            f"note: rounds stay at {chosen:,} updates. One run of "
+            f"{preset.recipe.steps:,} updates would take {default:,} "
+            "(--round-steps): other checkpoints, and so another mean of them; "
+            "the updates are the same"
+        )
+    return chosen
+
+
+def find_row_multiple(given: Options, known: dict | None) -> int | None:
+    """Returns that of the run that goes on or is repeated, whose batches stay.
+
+    A new run has none yet: it hangs on its devices.
+
+    Args:
+        given: The options.
+        known: The description of the run that goes on.
+    """
+    if known is None and given.run.from_arguments:
+        known = options.read_description(given.run.from_arguments)
+    return None if known is None else known.get("row_multiple", ROW_MULTIPLE)
 
 
 def load_corpus(
@@ -243,7 +319,10 @@ def load_corpus(
         if corpus.mixture
         else open_split(corpus, "train", cache)
     )
-    return training, open_split(corpus, "validation", cache)
+    pairs = training, open_split(corpus, "validation", cache)
+    return (
+        tuple(map(with_placeholders, pairs)) if corpus.placeholders else pairs
+    )
 
 
 def open_split(

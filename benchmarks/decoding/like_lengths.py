@@ -20,9 +20,9 @@ import sentencepiece
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
+from export.batches import WINDOW
+from export.batches import cut_batches
 from export.bundle.saved_model import load_translate
-from export.translate import WINDOW
-from export.translate import cut_batches
 
 BATCH_TOKENS = 1024  # The default of `export.translate`.
 

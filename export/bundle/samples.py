@@ -3,6 +3,7 @@
 `samples/` holds, for the REST interface, `NAME.json` and `NAME.answer.json`;
 for gRPC `NAME.pb`, a serialized `PredictRequest`, the same to read as
 `NAME.txt`, and `NAME.answer.txt`, a `PredictResponse` in protobuf's text form.
+`references.json` holds what people wrote for the sentences, if that is known.
 """
 
 import dataclasses
@@ -13,10 +14,12 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 import numpy as np
+import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.predict_pb2 import PredictResponse
 
+from command_line.errors import UserError
 from export.bundle.predict_messages import add_tensors
 from export.bundle.predict_messages import make_request
 from export.bundle.predict_messages import read_tensors
@@ -59,12 +62,17 @@ def write_samples(
         model_name: The name that the server gives the model.
         signatures: Functions from tensors to a dict of tensors, by name.
         inputs: Arrays by name of the signature and of the input.
+
+    Raises:
+        UserError: If the model gives what is no finite number.
     """
     for name, signature in (
         (ROW, "serving_default"),
         (COLUMNAR, "translate_options"),
         (GRPC, "serving_default"),
     ):
+        if signature not in inputs:  # Left out of the export.
+            continue
         asked = inputs[signature]
         if name == GRPC:  # Arrays of one element are the ones one can read.
             asked = {key: value[:1] for key, value in asked.items()}
@@ -72,11 +80,25 @@ def write_samples(
             key: rounded(value.numpy())
             for key, value in signatures[signature](**asked).items()
         }
+        check_finite(name, asked["text"], outputs)
         sample = Sample(name, signature, asked, outputs)
         if name == GRPC:
             write_grpc(folder, model_name, sample)
         else:
             write_rest(folder, sample)
+
+
+def check_finite(name: str, text: np.ndarray, outputs: dict) -> None:
+    """Refuses what a model says if that is no number, as of NaN weights."""
+    for key, value in outputs.items():
+        if value.dtype.kind != "f":
+            continue
+        for line, number in zip(text, value, strict=True):
+            if not math.isfinite(number):
+                raise UserError(
+                    "the model must give finite numbers to be exported. "
+                    f"Received: {key} {number} of {readable(line)} ({name})"
+                )
 
 
 def rounded(array: np.ndarray) -> np.ndarray:
@@ -138,6 +160,8 @@ def read_samples(folder: pathlib.Path, signatures) -> Iterator[Sample]:
         signatures: `SignatureDef`s by name: JSON by rows names no input.
     """
     for name in (ROW, COLUMNAR):
+        if name == COLUMNAR and "translate_options" not in signatures:
+            continue
         yield read_rest(folder, name, signatures)
     yield read_grpc(folder)
 
@@ -156,9 +180,16 @@ def read_rest(folder: pathlib.Path, name: str, signatures) -> Sample:
         outputs = {key: [row[key] for row in rows] for key in rows[0]}
     else:
         inputs, outputs = request["inputs"], answer["outputs"]
-    return Sample(
-        name, request["signature_name"], from_json(inputs), from_json(outputs)
-    )
+    # A server takes no other types.
+    inputs = {
+        key: value.astype(dtype_of(signature.inputs[key]))
+        for key, value in from_json(inputs).items()
+    }
+    return Sample(name, request["signature_name"], inputs, from_json(outputs))
+
+
+def dtype_of(tensor_info) -> type:
+    return tf.as_dtype(tensor_info.dtype).as_numpy_dtype
 
 
 def from_json(columns: dict[str, list]) -> dict[str, np.ndarray]:
@@ -190,7 +221,8 @@ def differences(
 ) -> list[str]:
     """Tells where outputs are not those that were expected.
 
-    Floats may differ by a thousandth, everything else not at all.
+    Floats may differ by a thousandth, everything else not at all. What is no
+    finite number is never right.
     """
     if set(expected) != set(outputs):
         wanted, received = sorted(expected), sorted(outputs)
@@ -216,7 +248,10 @@ def differences(
 def same(wanted, received) -> bool:
     if isinstance(wanted, bytes) or isinstance(received, bytes):
         return wanted == received
-    return math.isclose(wanted, received, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    # `isclose` takes -inf for right where -inf was wanted.
+    return math.isfinite(wanted) and math.isclose(
+        wanted, received, rel_tol=TOLERANCE, abs_tol=TOLERANCE
+    )
 
 
 def readable(value) -> str:

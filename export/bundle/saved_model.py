@@ -3,8 +3,10 @@
 import json
 import pathlib
 from collections.abc import Callable
+from collections.abc import Iterable
 
 import keras
+import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
@@ -13,8 +15,12 @@ from command_line.errors import refuse_damage
 from export.bundle.layout import SAVED_MODEL
 from export.bundle.versions import find_version
 from export.model.search import SearchSettings
+from export.model.text_model import check_sizes
+from export.model.translator import SERVING
 from export.model.translator import Translator
+from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
+from keras_transformer.text.tokenizer import read_protos
 
 SIGNATURE = "serving_default"
 
@@ -23,6 +29,7 @@ def load_run(
     run_dir: pathlib.Path,
     settings: SearchSettings,
     precision: str = "float32",
+    signatures: Iterable[str] = SERVING,
 ) -> Translator:
     """Makes the translator of a finished run.
 
@@ -31,6 +38,7 @@ def load_run(
         settings: How to search.
         precision: `"float32"`, or `"bfloat16"` for weights of half the size;
             softmax and scores are float32 in both.
+        signatures: Names of those that the translator has.
 
     Raises:
         UserError: If the folder holds no finished run, or a damaged one, or
@@ -38,18 +46,20 @@ def load_run(
     """
     run = read_run(run_dir, precision)
     try:
-        return Translator(*run, settings)
+        return Translator(*run, settings, signatures)
     except ValueError as error:
         raise UserError(str(error)) from None
 
 
 def read_run(
     run_dir: pathlib.Path, precision: str = "float32"
-) -> tuple[Transformer, bytes]:
-    """Returns the model of a finished run and its tokenizer's bytes.
+) -> tuple[Transformer, tuple[bytes, bytes | None]]:
+    """Returns the model of a finished run, and what `read_protos` does of it.
 
     Raises:
-        UserError: If the folder holds no finished run, or a damaged one.
+        UserError: If the folder holds no finished run, a damaged one, or one
+            whose model is no `Transformer`, has weights that are not finite or
+            another tokenizer.
     """
     paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]
     for path in paths:
@@ -60,7 +70,36 @@ def read_run(
             )
     with refuse_damage(paths[0]):
         transformer = keras.saving.load_model(paths[0], compile=False)
-    return with_dtype(transformer, precision), paths[1].read_bytes()
+    check_model(transformer, paths[0])
+    protos = read_protos(run_dir)
+    try:
+        check_sizes(SubwordTokenizer(*protos), transformer)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return with_dtype(transformer, precision), protos
+
+
+def check_model(model: keras.Model, path: pathlib.Path) -> None:
+    """Refuses what cannot translate.
+
+    Raises:
+        UserError: If it is no `Transformer`, or not all weights are finite.
+    """
+    if not isinstance(model, Transformer):
+        raise UserError(
+            f"{path} must hold a Transformer. Received: {type(model).__name__}"
+        )
+    broken = [
+        weight.path
+        for weight in model.weights
+        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all()
+    ]
+    if broken:
+        more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
+        raise UserError(
+            f"{path} must have finite weights. Received NaN or infinity in: "
+            f"{', '.join(broken[:3])}{more}"
+        )
 
 
 def read_arguments(run_dir: pathlib.Path) -> dict | None:
@@ -73,7 +112,8 @@ def read_arguments(run_dir: pathlib.Path) -> dict | None:
     if not path.exists():
         return None
     with refuse_damage(path):
-        return json.loads(path.read_text("utf-8"))
+        # Other JSON than an object is damage, too.
+        return {**json.loads(path.read_text("utf-8"))}
 
 
 def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
@@ -88,17 +128,28 @@ def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
     return other
 
 
-def load_translate(export_dir: pathlib.Path) -> Callable:
-    """Loads the newest version of an export.
+def load_translate(
+    export_dir: pathlib.Path,
+    signature: str = SIGNATURE,
+    version: int | None = None,
+) -> Callable:
+    """Loads a signature of a version of an export, or of the newest.
 
     Returns:
         Function from a string tensor `(B,)` to the dict of outputs.
 
     Raises:
-        UserError: If there is none, or if it is damaged.
+        UserError: If there is none, or not that one, or if it is damaged, or
+            lacks the signature.
     """
-    loaded = load_version(find_version(export_dir, SAVED_MODEL))
-    translate = loaded.signatures[SIGNATURE]
+    folder = find_version(export_dir, SAVED_MODEL, version=version)
+    loaded = load_version(folder)
+    if signature not in loaded.signatures:
+        raise UserError(
+            f"the export must have the signature {signature}; export the run "
+            f"anew. Received: {folder}"
+        )
+    translate = loaded.signatures[signature]
 
     def call(text):
         return translate(text=tf.convert_to_tensor(text, tf.string))

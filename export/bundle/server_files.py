@@ -3,14 +3,16 @@
 They belong to whoever runs the server: written once, and never over.
 """
 
+import importlib.metadata
 import pathlib
 import re
+from collections.abc import Iterable
 
 from command_line.errors import UserError
 from export.bundle.layout import SAMPLES
 from export.bundle.layout import SERVER_FILES
 
-# Of requests, in rows: what the server takes, and is warmed up for.
+# Of requests, in rows: what the server is warmed up for; it takes no more.
 BATCH_SIZES = (1, 8, 32)
 
 MODELS = """\
@@ -29,9 +31,9 @@ model_config_list {{
 BATCHING = """\
 # --enable_batching --batching_parameters_file=batching_parameters.txt
 # Requests that come together are translated together. A request may have as
-# many rows as max_batch_size. The sizes are those that were warmed up.
+# many rows as max_batch_size. There are no allowed_batch_sizes: to the next of
+# these the server would fill a batch up, with rows that are then translated.
 max_batch_size {{ value: {largest} }}
-{allowed}
 # How long the first request waits for others.
 batch_timeout_micros {{ value: 2000 }}
 max_enqueued_batches {{ value: 100 }}
@@ -47,6 +49,12 @@ prometheus_config {
 }
 """
 
+# What its sample asks is not always exported.
+COLUMNAR = """\
+curl http://localhost:8501/v1/models/{name}:predict \\
+    -d @1/{samples}/rest_columnar.json
+"""
+
 README = """\
 # {name}
 
@@ -54,12 +62,16 @@ A translator for TF Serving: strings in, strings out. Each numbered folder is a
 version, a SavedModel with its tokenizer and beam search.
 
 These commands follow TF Serving's documentation; nobody ran them when this file
-was written. Take a server of the TensorFlow version in
-`1/assets.extra/bundle.json`, or a newer one.
+was written. The server must not be older than the TensorFlow that exported,
+here {tensorflow} (`tensorflow` in `1/assets.extra/bundle.json`). Its releases
+have the numbers of the package `tensorflow-serving-api`; {release} is one that
+fits. `pip index versions tensorflow-serving-api` lists them all, and
+https://hub.docker.com/r/tensorflow/serving/tags the images.
 
 ```
 docker run -p 8500:8500 -p 8501:8501 -v "$PWD:/models/{name}" \\
-    tensorflow/serving --model_config_file=/models/{name}/models.config \\
+    tensorflow/serving:{release} \\
+    --model_config_file=/models/{name}/models.config \\
     --monitoring_config_file=/models/{name}/monitoring.config
 ```
 
@@ -75,9 +87,7 @@ Then, with the number of a version for `1`:
 ```
 curl http://localhost:8501/v1/models/{name}:predict \\
     -d @1/{samples}/rest_row.json
-curl http://localhost:8501/v1/models/{name}:predict \\
-    -d @1/{samples}/rest_columnar.json
-```
+{columnar}```
 
 A file, from a checkout of keras_transformer:
 
@@ -86,9 +96,10 @@ python -m export.translate --server localhost:8500 --model-name {name} \\
     < text > translations
 ```
 
-`rest_row.answer.json` and `rest_columnar.answer.json` are what the model said
-when it was exported. `grpc.pb` is a serialized `PredictRequest`, `grpc.txt` the
-same to read, `grpc.answer.txt` its `PredictResponse`.
+What ends in `.answer.json` is what the model said when it was exported.
+`grpc.pb` is a serialized `PredictRequest`, `grpc.txt` the
+same to read, `grpc.answer.txt` its `PredictResponse`. `references.json`, if
+there is one, holds what people wrote for the same sentences.
 
 * `models.config`: name and place of the model.
 * `batching_parameters.txt`: for `--enable_batching`, which serves many small
@@ -98,13 +109,15 @@ same to read, `grpc.answer.txt` its `PredictResponse`.
 * `monitoring.config`: metrics for Prometheus, on the REST port, under
   `/monitoring/prometheus/metrics`.
 * `1/assets.extra/bundle.json`: versions of packages, settings of the search,
-  arguments of the training, and the SHA-256 of each file of the version.
+  arguments of the training, the scores on its validation set if it noted them,
+  and the SHA-256 of each file of the version.
 * `1/assets.extra/tf_serving_warmup_requests`: what the server plays while it
   loads a version.
 * `1/assets.extra/scores.json`: scores on test sets, if there are any.
 
 `python -m export.check --export-dir .`, from a checkout of keras_transformer,
-tells whether a version is whole and does what it did when it was exported.
+tells whether a version is whole and does what it did when it was exported; with
+`--server localhost:8500`, whether that server does.
 """
 
 
@@ -135,18 +148,43 @@ def choose_name(export_dir: pathlib.Path, given: str | None) -> str:
     return name
 
 
-def write_server_files(export_dir: pathlib.Path, name: str) -> None:
-    """Writes those of the files that are not there."""
+def server_release() -> str:
+    """Returns a release of TF Serving that is as new as TensorFlow.
+
+    It is that of the package with its messages, unless someone held that
+    back; then it is the first of TensorFlow's minor version.
+    """
+    package, tensorflow = (
+        re.findall(r"\d+", importlib.metadata.version(name))
+        for name in ("tensorflow-serving-api", "tensorflow")
+    )
+    if [*map(int, package[:2])] < [*map(int, tensorflow[:2])]:
+        package = [*tensorflow[:2], "0"]
+    return ".".join(package[:3])
+
+
+def write_server_files(
+    export_dir: pathlib.Path, name: str, signatures: Iterable[str]
+) -> None:
+    """Writes those of the files that are not there.
+
+    Args:
+        export_dir: Where.
+        name: Of the model.
+        signatures: Names of those that are exported.
+    """
+    columnar = COLUMNAR if "translate_options" in signatures else ""
     texts = {
         "models.config": MODELS.format(name=name),
-        "batching_parameters.txt": BATCHING.format(
-            largest=BATCH_SIZES[-1],
-            allowed="\n".join(
-                f"allowed_batch_sizes: {size}" for size in BATCH_SIZES
-            ),
-        ),
+        "batching_parameters.txt": BATCHING.format(largest=BATCH_SIZES[-1]),
         "monitoring.config": MONITORING,
-        "README.md": README.format(name=name, samples=SAMPLES),
+        "README.md": README.format(
+            name=name,
+            samples=SAMPLES,
+            columnar=columnar.format(name=name, samples=SAMPLES),
+            tensorflow=importlib.metadata.version("tensorflow"),
+            release=server_release(),
+        ),
     }
     for file_name in SERVER_FILES:
         path = export_dir / file_name

@@ -19,15 +19,15 @@ from export.bundle.predict_messages import serialize
 from export.bundle.server_files import BATCH_SIZES
 
 LENGTH = 8  # In tokens, with the end symbol, or what the model takes if less.
-# They answer people, who can wait a second; a server that starts should not.
-LEFT_COLD = ("align", "explain", "explain_beam")
+# Whoever asks them can wait a second; a server that starts should not.
+LEFT_COLD = ("align", "explain", "explain_beam", "sample")
 MAX_RECORDS = 1000  # The server refuses more.
 NUM_WORDS = 50
 FIRST_PIECE = 4  # Padding, end, unknown and begin come before.
 
 
 def choose_words(tokenizer) -> dict[str, int]:
-    """Returns frequent words of a tokenizer with their numbers of tokens.
+    """Returns frequent words of sources with their numbers of tokens.
 
     The pieces of a SentencePiece model stand in the order in which they were
     learned, the most frequent first. Those that are one token each come first
@@ -37,8 +37,8 @@ def choose_words(tokenizer) -> dict[str, int]:
     Args:
         tokenizer: A `SubwordTokenizer`.
     """
-    ids = range(FIRST_PIECE, min(tokenizer.vocabulary_size, 2000))
-    pieces = tokenizer.id_to_piece(tf.constant([*ids])).numpy()
+    ids = range(FIRST_PIECE, min(tokenizer.source_vocabulary_size, 2000))
+    pieces = tokenizer.source_id_to_piece(tf.constant([*ids])).numpy()
     texts = [piece.decode().replace("▁", " ").strip() for piece in pieces]
     words = [*dict.fromkeys(text for text in texts if text.isalpha())]
     # No letters at all: any text will do.
@@ -100,6 +100,11 @@ def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:
         ),
         "max_extra_length": np.full(
             text.shape, settings.max_extra_length, np.int32
+        ),
+        "no_repeat_ngram": np.full(text.shape, 3, np.int32),
+        "min_length": np.full(text.shape, settings.min_length, np.int32),
+        "max_length_ratio": np.full(
+            text.shape, settings.max_length_ratio, np.float32
         ),
     }
     return {name: values[name] for name in signature.inputs}

@@ -12,6 +12,8 @@ import keras_transformer
 from export.bundle import layout
 from export.bundle.graph import read_meta_graph
 from export.bundle.graph import served_signatures
+from export.bundle.run_notes import choose_samples
+from export.bundle.run_notes import read_notes
 from export.bundle.samples import write_samples
 from export.bundle.saved_model import read_arguments
 from export.bundle.server_files import write_server_files
@@ -23,9 +25,17 @@ from export.bundle.warmup import make_requests
 from export.bundle.warmup import make_sentences
 from export.bundle.warmup import write_warmup
 from export.model.translator import Translator
+from keras_transformer import SubwordTokenizer
+from keras_transformer.text.placeholders import PLACEHOLDERS
 
-PACKAGES = ("keras", "tensorflow", "tensorflow-text")
+PACKAGES = (
+    "keras",
+    "tensorflow",
+    "tensorflow-text",
+    "tensorflow-serving-api",
+)
 SAMPLE_SIZE = 2
+MOST_ROWS = 1000  # Of a request whose memory is told.
 
 
 def write_version(
@@ -34,6 +44,7 @@ def write_version(
     export_dir: pathlib.Path,
     model_name: str,
     version: int | None = None,
+    samples: pathlib.Path | None = None,
 ) -> pathlib.Path:
     """Writes a version of an export, and the server's files if there are none.
 
@@ -43,37 +54,59 @@ def write_version(
         export_dir: Folder of the versions.
         model_name: The name that the server gives the model.
         version: Int, the folder's name; `None` takes the next number.
+        samples: Path of a text file with sentences for the samples; `None`
+            takes those that the run noted, or makes some of words.
 
     Returns:
         The folder of the version.
 
     Raises:
         UserError: If the version is there already, or if another export writes
-            into the same folder.
+            into the same folder, or if the model gives no finite scores.
     """
+    notes = read_notes(run_dir)
+    chosen = choose_samples(notes, samples)
     with new_version(export_dir, layout.SAVED_MODEL, version) as (folder, part):
         tf.saved_model.save(
             translator, str(part), signatures=translator.signatures
         )
-        write_extras(translator, part, model_name)
+        write_extras(translator, part, model_name, chosen)
         description = describe(translator, run_dir, model_name, part)
-        text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
-        (part / layout.BUNDLE).write_text(text, encoding="utf-8")
-        write_server_files(export_dir, model_name)
+        description["validation"] = notes.get("validation")
+        description["placeholders"] = knows_placeholders(translator.tokenizer)
+        write_json(part / layout.BUNDLE, description)
+        write_server_files(export_dir, model_name, translator.signatures)
     return folder
 
 
+def write_json(path: pathlib.Path, content: object) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
 def write_extras(
-    translator: Translator, folder: pathlib.Path, model_name: str
+    translator: Translator,
+    folder: pathlib.Path,
+    model_name: str,
+    samples: list[dict],
 ) -> None:
-    """Writes the warm-up requests and the samples of a SavedModel."""
+    """Writes the warm-up requests and the samples of a SavedModel.
+
+    Args:
+        translator: What was exported.
+        folder: Folder of the SavedModel.
+        model_name: The name that the server gives the model.
+        samples: What `choose_samples` returned.
+    """
     signatures = served_signatures(read_meta_graph(folder))
     (folder / layout.SAMPLES).mkdir(parents=True)
     requests = make_requests(signatures, translator, model_name)
     write_warmup(folder / layout.WARMUP, requests)
-    sentences = make_sentences(
+    sentences = [sample["source"] for sample in samples] or make_sentences(
         choose_words(translator.tokenizer), LENGTH, SAMPLE_SIZE
     )
+    if any("reference" in sample for sample in samples):
+        write_json(folder / layout.REFERENCES, samples)
     inputs = {
         name: make_inputs(
             signatures[name],
@@ -82,6 +115,7 @@ def write_extras(
             translator.settings,
         )
         for name in ("serving_default", "translate_options")
+        if name in signatures
     }
     write_samples(
         folder / layout.SAMPLES, model_name, translator.signatures, inputs
@@ -103,13 +137,36 @@ def describe(
         },
         "settings": dataclasses.asdict(translator.settings),
         "precision": translator.precision,
+        "memory_bound": {
+            "rows": MOST_ROWS,
+            "bytes": translator.memory_bound(MOST_ROWS),
+        },
         "run": read_arguments(run_dir),
         "averaged": averaged_checkpoints(run_dir / "model.keras"),
         "files": layout.list_files(folder),
     }
 
 
+def knows_placeholders(tokenizer: SubwordTokenizer) -> bool:
+    """Tells whether placeholders are pieces of both vocabularies."""
+    name = PLACEHOLDERS[0]
+    return all(
+        name.encode() in to_piece(tokenize([name]).flat_values).numpy()
+        for tokenize, to_piece in (
+            (tokenizer.tokenize, tokenizer.source_id_to_piece),
+            (tokenizer.tokenize_targets, tokenizer.id_to_piece),
+        )
+    )
+
+
 def averaged_checkpoints(path: pathlib.Path) -> dict | None:
-    """Returns what `train` noted in a `.keras` file, if it did."""
+    """Returns what `train` noted in a `.keras` file, if it did.
+
+    What others wrote there is left alone.
+    """
     with zipfile.ZipFile(path) as file:
-        return json.loads(file.comment) if file.comment else None
+        try:
+            noted = json.loads(file.comment)
+        except ValueError:
+            return None
+    return noted if isinstance(noted, dict) else None

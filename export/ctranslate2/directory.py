@@ -11,14 +11,13 @@ the search is its own. It finds what ours finds but for four rules:
 * At the limit it ends the `K` best continuations. Ours ends the `K` beams.
 * The probability of symbols that are never chosen goes to the others.
 
-Its own length penalty, `log p / n ** α`, is not that of the SavedModel. So it
-searches without one, and what it finds is ranked here by
-`log p / ((5 + n) / 6) ** α` (Wu et al., 2016): `α` and scores mean the same.
+Its own length penalty, `log p / n ** α`, need not be that of the SavedModel. So
+it searches without one, and what it finds is ranked here by
+`log p / ((k + n) / (k + 1)) ** α`: `α`, `k` and scores mean the same.
 """
 
 import collections
 import json
-import os
 import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from export.bundle.versions import find_version
 from export.bundle.versions import new_version
+from export.ctranslate2.processors import count_processors
 from export.ctranslate2.spec import make_spec
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
@@ -37,8 +37,10 @@ from keras_transformer.masks import PADDING_ID
 
 MODEL_FILE = "model.bin"
 TOKENIZER_FILE = "tokenizer.model"
+TARGET_TOKENIZER_FILE = "target_tokenizer.model"
 SETTINGS_FILE = "search.json"
 END = "</s>"
+UNUSED = "unused "  # No piece has a space in it.
 
 
 def import_libraries():
@@ -60,7 +62,7 @@ def import_libraries():
 
 def write_ctranslate2(
     transformer: Transformer,
-    model_proto: bytes,
+    protos: tuple[bytes, bytes | None],
     settings: SearchSettings,
     precision: str,
     export_dir: pathlib.Path,
@@ -70,7 +72,8 @@ def write_ctranslate2(
 
     Args:
         transformer: A built `Transformer`.
-        model_proto: Bytes, the SentencePiece model.
+        protos: Bytes of the SentencePiece model of sources, and of that of
+            targets, or `None` where they share one.
         settings: How to search.
         precision: `"float32"`, or `"int8"` for the weights of linear maps and
             embeddings, which are multiplied as integers.
@@ -81,27 +84,51 @@ def write_ctranslate2(
         The folder of the version.
 
     Raises:
-        UserError: If CTranslate2 is not installed, or the version is there
-            already, or one of another format.
+        UserError: If CTranslate2 is not installed or has no such model, or the
+            version is there already, or one of another format.
     """
     _, sentencepiece = import_libraries()
-    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
-    pieces = [tokenizer.id_to_piece(i) for i in range(len(tokenizer))]
-    # No piece has a space in it.
-    padded = range(len(pieces), transformer.vocabulary_size)
-    padded = [f"unused {i}" for i in padded]
+    mixer = transformer.architecture.decoder_mixer
+    if mixer != "attention":
+        raise UserError(
+            "--format must be saved_model for a decoder without "
+            f"self-attention, which CTranslate2 has not. Received: {mixer}"
+        )
+    source, target = protos[0], protos[1] or protos[0]
+    vocabularies = [
+        list_pieces(
+            sentencepiece.SentencePieceProcessor(model_proto=proto),
+            embedding.vocabulary_size,
+        )
+        for proto, embedding in (
+            (source, transformer.embedding_of_sources),
+            (target, transformer.embedding),
+        )
+    ]
     search = make_search(transformer, settings)
-    search["forbidden"] = [pieces[PADDING_ID], pieces[BEGIN_ID], *padded]
+    pieces = vocabularies[1]
+    search["forbidden"] = [
+        *(pieces[PADDING_ID], pieces[BEGIN_ID]),
+        *(piece for piece in pieces if piece.startswith(UNUSED)),
+    ]
     length = search["max_target_length"]
-    spec = make_spec(transformer, [*pieces, *padded], length)
+    spec = make_spec(transformer, vocabularies, length)
 
     with new_version(export_dir, MODEL_FILE, version) as (folder, part):
         spec.validate()
         spec.optimize(quantization=precision)
         spec.save(str(part))
-        (part / TOKENIZER_FILE).write_bytes(model_proto)
+        (part / TOKENIZER_FILE).write_bytes(source)
+        if target != source:
+            (part / TARGET_TOKENIZER_FILE).write_bytes(target)
         (part / SETTINGS_FILE).write_text(json.dumps(search, indent=2))
     return folder
+
+
+def list_pieces(tokenizer, size: int) -> list[str]:
+    """Returns the piece of each id, `size` in all."""
+    pieces = [tokenizer.id_to_piece(i) for i in range(len(tokenizer))]
+    return pieces + [f"{UNUSED}{i}" for i in range(len(pieces), size)]
 
 
 def make_search(transformer: Transformer, settings: SearchSettings) -> dict:
@@ -112,23 +139,33 @@ def make_search(transformer: Transformer, settings: SearchSettings) -> dict:
     return {
         "beam_size": settings.beam_size,
         "length_penalty": settings.length_penalty,
+        "penalty_offset": settings.penalty_offset,
         "max_extra_length": settings.max_extra_length,
         "max_source_length": transformer.sequence_length,
         "max_target_length": target_length,
     }
 
 
-def load_translate(export_dir: pathlib.Path) -> Callable:
-    """Loads the newest version of an export.
+def read_tokenizers(folder: pathlib.Path) -> list[bytes]:
+    """Returns the SentencePiece models of sources and of targets."""
+    source, target = folder / TOKENIZER_FILE, folder / TARGET_TOKENIZER_FILE
+    last = target if target.exists() else source
+    return [source.read_bytes(), last.read_bytes()]
+
+
+def load_translate(
+    export_dir: pathlib.Path, version: int | None = None
+) -> Callable:
+    """Loads a version of an export, or the newest.
 
     Returns:
         `CTranslate2Translator`.
 
     Raises:
-        UserError: If there is none, or it is damaged, or CTranslate2 is not
-            installed.
+        UserError: If there is none, or not that one, or it is damaged, or
+            CTranslate2 is not installed.
     """
-    folder = find_version(export_dir, MODEL_FILE)
+    folder = find_version(export_dir, MODEL_FILE, version=version)
     with refuse_damage(folder):
         return CTranslate2Translator(folder)
 
@@ -158,8 +195,9 @@ class CTranslate2Translator:
 
     def __init__(self, folder: pathlib.Path):
         ctranslate2, sentencepiece = import_libraries()
-        self._tokenizer = sentencepiece.SentencePieceProcessor(
-            model_proto=(folder / TOKENIZER_FILE).read_bytes()
+        self._tokenizer, self._target_tokenizer = (
+            sentencepiece.SentencePieceProcessor(model_proto=proto)
+            for proto in read_tokenizers(folder)
         )
         self._settings = json.loads((folder / SETTINGS_FILE).read_text())
         self._model = ctranslate2.Translator(
@@ -167,7 +205,7 @@ class CTranslate2Translator:
             device="cpu",
             # As many batches at a time. Threads that share one wait for each
             # other, and on a busy machine long.
-            inter_threads=os.cpu_count(),
+            inter_threads=count_processors(),
             intra_threads=1,
         )
 
@@ -200,7 +238,8 @@ class CTranslate2Translator:
         return sources, cut
 
     def _detokenize(self, pieces):
-        return self._tokenizer.decode(self._tokenizer.piece_to_id(pieces[:-1]))
+        tokenizer = self._target_tokenizer
+        return tokenizer.decode(tokenizer.piece_to_id(pieces[:-1]))
 
     def _translate(self, sources):
         """Returns the best `Hypothesis` of each source.
@@ -262,5 +301,7 @@ class CTranslate2Translator:
                 [source], [pieces[:-1]], max_input_length=0
             )
             log_probability = sum(scored[0].log_probs)
-        penalty = ((5 + len(pieces)) / 6) ** self._settings["length_penalty"]
+        offset = self._settings.get("penalty_offset", 5)  # Older ones say none.
+        penalty = (offset + len(pieces)) / (offset + 1)
+        penalty **= self._settings["length_penalty"]
         return Hypothesis(pieces, log_probability / penalty, truncated)

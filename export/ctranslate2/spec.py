@@ -9,13 +9,17 @@ import numpy as np
 
 from keras_transformer import Transformer
 
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
-def make_spec(transformer: Transformer, vocabulary: list[str], length: int):
+
+def make_spec(
+    transformer: Transformer, vocabularies: list[list[str]], length: int
+):
     """Lays the weights out as CTranslate2 wants them.
 
     Args:
         transformer: A built `Transformer`.
-        vocabulary: The piece of each id.
+        vocabularies: The piece of each id, of sources and of targets.
         length: Int, number of positions.
 
     Returns:
@@ -25,17 +29,24 @@ def make_spec(transformer: Transformer, vocabulary: list[str], length: int):
 
     architecture = transformer.architecture
     stack = {
-        "num_layers": architecture.num_layers,
         "num_heads": architecture.num_heads,
         "pre_norm": architecture.norm == "pre",
         "head_dim": max(architecture.key_dim, architecture.value_dim),
+        "activation": getattr(
+            ctranslate2.specs.Activation, ACTIVATIONS[architecture.activation]
+        ),
     }
     spec = ctranslate2.specs.TransformerSpec(
-        ctranslate2.specs.TransformerEncoderSpec(**stack),
-        ctranslate2.specs.TransformerDecoderSpec(**stack),
+        ctranslate2.specs.TransformerEncoderSpec(
+            architecture.num_layers, **stack
+        ),
+        ctranslate2.specs.TransformerDecoderSpec(
+            architecture.layers_of_decoder, **stack
+        ),
     )
-    spec.register_source_vocabulary(vocabulary)
-    spec.register_target_vocabulary(vocabulary)
+    sources, targets = vocabularies
+    spec.register_source_vocabulary(sources)
+    spec.register_target_vocabulary(targets)
     fill_embeddings(spec, transformer, length)
     for part, layer in zip(
         spec.encoder.layer, transformer.encoder.layers, strict=True
@@ -65,30 +76,49 @@ def fill_embeddings(spec, transformer, length):
         (spec.decoder, transformer.decoder),
     ):
         part.position_encodings.encodings = positions
+        part.scale_embeddings = transformer.architecture.scale_embedding
         if transformer.architecture.norm == "pre":
             fill_normalization(part.layer_norm, stack.normalization)
-    # Three uses of one matrix; the file holds it once.
+    # Two or three uses of one matrix; the file holds it once.
     table = to_numpy(transformer.embedding.embeddings)
-    spec.encoder.embeddings[0].weight = table
     spec.decoder.embeddings.weight = table
     spec.decoder.projection.weight = table
+    spec.encoder.embeddings[0].weight = (
+        table
+        if transformer.source_embedding is None
+        else to_numpy(transformer.source_embedding.embeddings)
+    )
+    if transformer.embedding.bias is not None:
+        spec.decoder.projection.bias = to_numpy(transformer.embedding.bias)
 
 
 def fill_self_attention(spec, attention):
-    queries, keys, values, spec.linear[1].weight = project(attention)
-    spec.linear[0].weight = np.concatenate([queries, keys, values])
+    *into, output = project(attention)
+    fill_linear(spec.linear[0], *into)
+    fill_linear(spec.linear[1], output)
     spec.queries_scale = attention.key_dim**-0.5
 
 
 def fill_memory_attention(spec, attention):
-    queries, keys, values, spec.linear[2].weight = project(attention)
-    spec.linear[0].weight = queries
-    spec.linear[1].weight = np.concatenate([keys, values])
+    queries, keys, values, output = project(attention)
+    fill_linear(spec.linear[0], queries)
+    fill_linear(spec.linear[1], keys, values)
+    fill_linear(spec.linear[2], output)
     spec.queries_scale = attention.key_dim**-0.5
 
 
+def fill_linear(spec, *maps):
+    """Fills in maps side by side, pairs of transposed kernel and bias."""
+    kernels, biases = zip(*maps, strict=True)
+    spec.weight = np.concatenate(kernels)
+    if biases[0] is not None:
+        spec.bias = np.concatenate(biases)
+
+
 def project(attention):
-    """Returns the transposed kernels of queries, keys, values and output.
+    """Returns the maps of queries, keys, values and output.
+
+    Each is a pair of its transposed kernel and its bias, or `None`.
 
     CTranslate2 knows one width of head. With `d_k ≠ d_v` the narrower ones
     are filled up with zeros, which change neither products nor sums.
@@ -102,15 +132,21 @@ def project(attention):
         zeros = [(0, 0), (0, 0), (0, width - split.shape[2])]
         return np.pad(split, zeros).reshape(len(kernel), -1)
 
-    into = [
-        widen(to_numpy(projection.kernel)).T
-        for projection in (
-            attention.query_projection,
-            attention.key_projection,
-            attention.value_projection,
-        )
-    ]
-    return *into, widen(to_numpy(attention.output_projection.kernel).T)
+    def bias_of(projection):
+        return to_numpy(projection.bias) if projection.use_bias else None
+
+    def widen_both(projection):
+        bias = bias_of(projection)
+        bias = bias if bias is None else widen(bias[None])[0]
+        return widen(to_numpy(projection.kernel)).T, bias
+
+    output = attention.output_projection
+    return (
+        widen_both(attention.query_projection),
+        widen_both(attention.key_projection),
+        widen_both(attention.value_projection),
+        (widen(to_numpy(output.kernel).T), bias_of(output)),
+    )
 
 
 def fill_feed_forward(spec, layer):
@@ -118,8 +154,7 @@ def fill_feed_forward(spec, layer):
         (spec.linear_0, layer.feed_forward.expand),
         (spec.linear_1, layer.feed_forward.contract),
     ):
-        linear.weight = to_numpy(dense.kernel).T
-        linear.bias = to_numpy(dense.bias)
+        fill_linear(linear, (to_numpy(dense.kernel).T, to_numpy(dense.bias)))
     fill_norm(spec, layer.feed_forward_residual)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.search import graph_search
+from keras_transformer.search.graph_ranking import rank_candidates
 
 
 class BeamTrace(NamedTuple):
@@ -72,6 +73,9 @@ def trace_beam_search(model, options, max_lengths):
 
     schedule = graph_search.plan_steps(sentences, options)
     written, shared = model.enter(model.start(), sentences.rows, longest)
+    # Outside of a loop TensorFlow makes one tensor of equal ones, such as the
+    # empty caches of keys and of values, and steps write into their memory.
+    written = tf.nest.map_structure(lambda x: tf.raw_ops.DeepCopy(x=x), written)
 
     def is_running(index, live, *_):
         return tf.reduce_any(live.log_probabilities > graph_search.IMPOSSIBLE)
@@ -81,7 +85,7 @@ def trace_beam_search(model, options, max_lengths):
         logits, written = model.step(
             tf.reshape(live.last_ids, [-1]), index, written, shared
         )
-        candidates = graph_search.rank_candidates(
+        candidates = rank_candidates(
             logits, live, index, schedule, options, shape[2]
         )
         trace = tf.nest.map_structure(

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from export.model.beam_trace import BeamTrace
 from keras_transformer.masks import END_ID
+from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.options import length_penalty_of
 
 
@@ -23,10 +24,23 @@ def stack_scores(scores, real) -> tf.Tensor:
     return tf.where(real[:, None, None, :, None], stacked, 0.0)
 
 
+def no_scores(to_source) -> list[tf.Tensor]:
+    """Returns zeros in the place of attention to targets, which there is not.
+
+    Args:
+        to_source: Float tensors, one a layer, `(B, H, T, S)`.
+
+    Returns:
+        Float tensors `(B, H, T, T)`.
+    """
+    rows, _, length, _ = tf.unstack(tf.shape(to_source[0]))
+    return [tf.zeros([rows, x.shape[1], length, length]) for x in to_source]
+
+
 def describe_trace(
     trace: BeamTrace,
     empty: tf.Tensor,
-    length_penalty: float,
+    options: SearchOptions,
     pieces: Callable,
 ) -> dict[str, tf.Tensor]:
     """Returns the outputs of `explain_beam`, cut after the last step.
@@ -34,7 +48,7 @@ def describe_trace(
     Args:
         trace: What the search looked at.
         empty: Bool tensor `(B,)`, of which texts to say nothing.
-        length_penalty: Float, `α`.
+        options: Of the search.
         pieces: Function from ids to pieces.
     """
     is_filled = (trace.parents >= 0) & ~empty[:, None, None]
@@ -44,7 +58,9 @@ def describe_trace(
     )  # The longest search has no gap.
     is_filled, running = is_filled[:, :steps], running[:, :steps]
     parents, ids, log_probabilities, kept = (x[:, :steps] for x in trace)
-    penalties = length_penalty_of(tf.range(steps) + 1, length_penalty)
+    penalties = length_penalty_of(
+        tf.range(steps) + 1, options.length_penalty, options.penalty_offset
+    )
     return {
         "tokens": tf.where(is_filled, pieces(ids), ""),
         "parents": tf.where(is_filled, parents, -1),

@@ -6,13 +6,20 @@ import tensorflow as tf
 
 from export.model.beam_trace import BeamTrace
 from export.model.beam_trace import trace_beam_search
+from export.model.chunks import in_chunks
+from export.model.chunks import positions_of
 from keras_transformer import Transformer
 from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import Hypotheses
+from keras_transformer.search.graph_search import longest_of
 from keras_transformer.search.graph_transformer import GraphTransformer
+from keras_transformer.search.graph_transformer import graph_sample_translations
 from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.sampling import Sampling
+from keras_transformer.search.sampling import one_beam
 
 INPUTS = (
     tf.TensorSpec([None, None], tf.int32, name="source_ids"),
@@ -35,13 +42,27 @@ class SearchSettings:
             than its source.
         align_layer: Int, the decoder layer whose attention to the source
             aligns the two, from 0, or from the last if negative. `None` means
-            the last but one, which aligns best (Garg et al., 2019).
+            the last but one, which aligns best (Garg et al., 2019); of two,
+            the last.
+        penalty_offset: Float, as of `SearchOptions`: 5 is the penalty of Wu et
+            al. (2016), 0 that of Marian and Hugging Face.
+        source_language: String, a code of ISO 639-1, whose abbreviations are
+            known where texts are cut into sentences; `""` of none.
+        no_repeat_ngram: Int, as of `SearchOptions`.
+        min_length: Int, as of `SearchOptions`.
+        max_length_ratio: Float, as of `is_suspicious`. 0 tells nobody.
     """
 
     beam_size: int = 4
     length_penalty: float = 0.6
     max_extra_length: int = 50
     align_layer: int | None = None
+    budget: int = 40_960  # 40 rows of 100 tokens, and 150 more, with 4 beams.
+    penalty_offset: float = 5.0
+    source_language: str = ""
+    no_repeat_ngram: int = 0
+    min_length: int = 0
+    max_length_ratio: float = 0.0
 
 
 class Search(tf.Module):
@@ -50,8 +71,8 @@ class Search(tf.Module):
     Args:
         transformer: A built `Transformer`, which is kept out of sight: see
             `Translator`.
-        vocabulary_size: Int, pieces of the tokenizer. Ids from there on are
-            never chosen.
+        vocabulary_size: Int, pieces of targets. Ids from there on are never
+            chosen.
         settings: How to search.
 
     Attributes:
@@ -73,6 +94,9 @@ class Search(tf.Module):
             settings.length_penalty,
             num_hypotheses=1,
             forbidden_ids=(PADDING_ID, BEGIN_ID, *padded),
+            penalty_offset=settings.penalty_offset,
+            no_repeat_ngram=settings.no_repeat_ngram,
+            min_length=settings.min_length,
         )
         # Kept beside the embeddings, else every call would transpose them.
         self._output_kernel = tf.Variable(
@@ -94,20 +118,22 @@ class Search(tf.Module):
             source_ids: Int32 tensor `(B, S)`.
             lengths: Int32 tensor `(B,)`, tokens of each source.
             options: `SearchOptions`, made of the attribute `options`.
-            max_extra_length: Int, or int32 tensor, a scalar or `(B,)`.
+            max_extra_length: Int, or int32 tensor, a scalar or `(B,)`; that
+                of the settings is the most.
             prefix_ids: Int32 tensor `(B, P)`, padded.
             least: Int32 tensor `(B,)`, a limit below which none is set.
         """
         if options is None:
             options = self.options
+        most = self._settings.max_extra_length
         if max_extra_length is None:
-            max_extra_length = self._settings.max_extra_length
+            max_extra_length = most
         if prefix_ids is None:
             prefix_ids = tf.zeros([tf.shape(lengths)[0], 0], tf.int32)
         alpha = tf.cast(options.length_penalty, tf.float32)
         return self._find(
             source_ids,
-            limits_of(lengths, max_extra_length, least),
+            limits_of(lengths, tf.minimum(max_extra_length, most), least),
             tf.broadcast_to(alpha, tf.shape(lengths)),
             prefix_ids,
             options.beam_size,
@@ -126,18 +152,104 @@ class Search(tf.Module):
         num_hypotheses,
     ):
         options = dataclasses.replace(
-            self.options,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            num_hypotheses=num_hypotheses,
+            self.options, beam_size=beam_size, num_hypotheses=num_hypotheses
         )
-        return graph_search_translations(
-            self._transformer(),
-            source_ids,
-            max_lengths,
-            options,
-            prefix_ids,
-            self._output_kernel,
+
+        def find(source_ids, max_lengths, length_penalty, prefix_ids):
+            return graph_search_translations(
+                self._transformer(),
+                source_ids,
+                max_lengths,
+                dataclasses.replace(options, length_penalty=length_penalty),
+                prefix_ids,
+                self._output_kernel,
+            )
+
+        return self._in_chunks(
+            find, options, source_ids, max_lengths, length_penalty, prefix_ids
+        )
+
+    def find_by_rules(self, source_ids, lengths, **rules) -> Hypotheses:
+        """Searches with rules of each row.
+
+        Args:
+            source_ids: Int32 tensor `(B, S)`.
+            lengths: Int32 tensor `(B,)`, tokens of each source.
+            **rules: Int32 tensors `(B,)`: `no_repeat_ngram` and `min_length`,
+                as of `SearchOptions`.
+        """
+
+        def find(source_ids, max_lengths, rules):
+            return graph_search_translations(
+                self._transformer(),
+                source_ids,
+                max_lengths,
+                dataclasses.replace(self.options, **rules),
+                output_kernel=self._output_kernel,
+            )
+
+        limits = limits_of(lengths, self._settings.max_extra_length)
+        return self._in_chunks(find, self.options, source_ids, limits, rules)
+
+    def sample(self, source_ids, lengths, **sampling) -> Hypotheses:
+        """Draws a translation of each source.
+
+        Args:
+            source_ids: Int32 tensor `(B, S)`.
+            lengths: Int32 tensor `(B,)`, tokens of each source.
+            **sampling: Tensors `(B,)`, as of `Sampling`.
+        """
+        options = one_beam(self.options)
+
+        def draw(source_ids, max_lengths, sampling):
+            return graph_sample_translations(
+                self._transformer(),
+                source_ids,
+                max_lengths,
+                Sampling(**sampling),
+                options,
+                output_kernel=self._output_kernel,
+            )
+
+        limits = limits_of(lengths, self._settings.max_extra_length)
+        return self._in_chunks(draw, options, source_ids, limits, sampling)
+
+    def _in_chunks(self, find, options, source_ids, max_lengths, *of_rows):
+        """Searches as many rows at a time as the budget holds.
+
+        Args:
+            find: Function `(source_ids, max_lengths, *of_rows) -> Hypotheses`.
+            options: `SearchOptions`, for its beams.
+            source_ids: Int32 tensor `(B, S)`.
+            max_lengths: Int32 tensor `(B,)`.
+            *of_rows: Structures of tensors with `B` rows.
+        """
+        lengths = lengths_of(source_ids)
+        longest = longest_of(max_lengths)
+
+        def find_rows(rows):
+            width = tf.reduce_max(tf.gather(lengths, rows))
+            found = find(
+                tf.gather(source_ids, rows)[:, :width],
+                *tf.nest.map_structure(
+                    lambda x: tf.gather(x, rows), (max_lengths, *of_rows)
+                ),
+            )
+            missing = longest - tf.shape(found.ids)[2]
+            ids = tf.pad(found.ids, [[0, 0], [0, 0], [0, missing]])
+            return found._replace(ids=ids)
+
+        shape = [tf.shape(source_ids)[0], options.num_returned]
+        return in_chunks(
+            options.beam_size * positions_of(lengths, max_lengths),
+            self._settings.budget,
+            find_rows,
+            blank=Hypotheses(
+                tf.fill([*shape, longest], PADDING_ID),
+                tf.zeros(shape),
+                tf.zeros(shape, tf.int32),
+                tf.fill(shape, False),
+            ),
         )
 
     def trace(self, source_ids, lengths) -> BeamTrace:
@@ -158,6 +270,11 @@ def limits_of(lengths, max_extra_length, least=0):
     """Returns how long translations may be; an empty one has its end alone."""
     limits = tf.maximum(lengths + max_extra_length, least)
     return tf.where(is_empty(lengths), 1, limits)
+
+
+def lengths_of(ids):
+    """Returns how many tokens padded ids have."""
+    return tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
 
 
 def is_empty(lengths):

@@ -2,11 +2,14 @@
 
 import tensorflow as tf
 
+from export.model.chunks import MAX_BYTES
+from export.model.chunks import in_chunks
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
 from keras_transformer.masks import END_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
+from keras_transformer.search.graph_search import longest_of
 
 
 def strings(name):
@@ -14,7 +17,7 @@ def strings(name):
 
 
 class TextModel(tf.Module):
-    """A Transformer and its tokenizer.
+    """A Transformer and the tokenizer of its two sides.
 
     It tracks the plain TensorFlow variables of the model and keeps the model
     itself out of sight. A SavedModel that tracks Keras objects holds each
@@ -24,25 +27,34 @@ class TextModel(tf.Module):
     Args:
         transformer: A built `Transformer`. Texts are cut at its
             `sequence_length`, the longest it was trained on.
-        model_proto: Bytes, the SentencePiece model.
+        protos: Bytes of the SentencePiece model of sources, and of that of
+            targets, or `None` where they share one.
 
     Attributes:
+        max_bytes: Int, at which a source is cut before the tokenizer reads it.
+            That many have more tokens than are kept: none has more bytes than
+            the longest piece, and Unicode's form NFKC has no fewer than a
+            quarter. But blanks in a row are one to the tokenizer, unknown
+            characters too where it cannot spell them in bytes, and some
+            nothing: what stands after very many is lost.
+        max_target_bytes: Int, the same of targets.
         tokenizer: The `SubwordTokenizer`.
         transformer: What was given.
 
     Raises:
-        ValueError: If the vocabulary of the tokenizer exceeds the model's.
+        ValueError: If a vocabulary of the tokenizer exceeds the model's.
     """
 
-    def __init__(self, transformer: Transformer, model_proto: bytes):
+    def __init__(
+        self, transformer: Transformer, protos: tuple[bytes, bytes | None]
+    ):
         super().__init__(name="text_model")
-        self.tokenizer = SubwordTokenizer(model_proto)
-        if self.tokenizer.vocabulary_size > transformer.vocabulary_size:
-            raise ValueError(
-                "`model_proto` may not have more pieces than the transformer. "
-                f"Received: {self.tokenizer.vocabulary_size} pieces, "
-                f"vocabulary_size={transformer.vocabulary_size}"
-            )
+        self.tokenizer = SubwordTokenizer(*protos)
+        check_sizes(self.tokenizer, transformer)
+        self.max_bytes, self.max_target_bytes = (
+            4 * longest * transformer.sequence_length
+            for longest in longest_pieces(self.tokenizer)
+        )
         self._weights = [v.value for v in transformer.weights]
         self._transformer = lambda: transformer  # Not tracked: see above.
 
@@ -52,12 +64,38 @@ class TextModel(tf.Module):
 
     def tokenize(self, text):
         """Returns padded ids `(B, S)`, their lengths, and which were cut."""
+        return self._tokenize(text, self.tokenizer.tokenize, self.max_bytes)
+
+    def tokenize_targets(self, text):
+        """Does what `tokenize` does, with targets."""
+        return self._tokenize(
+            text, self.tokenizer.tokenize_targets, self.max_target_bytes
+        )
+
+    def _tokenize(self, text, tokenize, max_bytes):
         limit = self.transformer.sequence_length
-        text = tf.strings.regex_replace(text, r"\x00", " ")  # NUL is no text.
-        ids = self.tokenizer.tokenize(text)
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
-        ids = self.cut(ids[:, : limit + 1].to_tensor(PADDING_ID))
-        return ids, tf.minimum(lengths, limit), lengths > limit
+
+        def answer(rows):
+            part, was_cut = cut_bytes(tf.gather(text, rows), max_bytes)
+            part = tf.strings.regex_replace(part, r"\x00", " ")  # Is no text.
+            ids = tokenize(part)
+            lengths = tf.cast(ids.row_lengths(), tf.int32)
+            ids = ids.to_tensor(PADDING_ID, shape=[None, limit + 1])
+            return ids, tf.minimum(lengths, limit), was_cut | (lengths > limit)
+
+        # A byte may become many tokens: NFKC makes 33 bytes of three of them.
+        count = tf.shape(text)[0]
+        ids, lengths, was_cut = in_chunks(
+            tf.minimum(tf.strings.length(text), max_bytes) + 1,
+            MAX_BYTES,
+            answer,
+            blank=(
+                tf.fill([count, limit + 1], PADDING_ID),
+                tf.zeros([count], tf.int32),
+                tf.fill([count], False),
+            ),
+        )
+        return self.cut(ids)[:, : longest_of(lengths)], lengths, was_cut
 
     def cut(self, ids):
         """Cuts padded ids at the limit, where the last is the end symbol."""
@@ -75,6 +113,68 @@ class TextModel(tf.Module):
         return tf.reshape(self.tokenizer.detokenize(rows), shape[:2])
 
     def pieces(self, ids):
-        """Returns the pieces of padded ids, `""` of padding."""
-        pieces = self.tokenizer.id_to_piece(ids)
-        return tf.where(padding_mask(ids), pieces, "")
+        """Returns the pieces of padded target ids, `""` of padding."""
+        return blank_padding(ids, self.tokenizer.id_to_piece(ids))
+
+    def source_pieces(self, ids):
+        """Does what `pieces` does, with source ids."""
+        return blank_padding(ids, self.tokenizer.source_id_to_piece(ids))
+
+
+def blank_padding(ids, pieces):
+    return tf.where(padding_mask(ids), pieces, "")
+
+
+def check_sizes(tokenizer: SubwordTokenizer, transformer: Transformer) -> None:
+    """Refuses a tokenizer that says ids of which a matrix has no row.
+
+    Raises:
+        ValueError: If it is one.
+    """
+    for side, pieces, embedding in (
+        (
+            "sources",
+            tokenizer.source_vocabulary_size,
+            transformer.embedding_of_sources,
+        ),
+        ("targets", tokenizer.vocabulary_size, transformer.embedding),
+    ):
+        if pieces > embedding.vocabulary_size:
+            raise ValueError(
+                f"the tokenizer of {side} may not have more pieces than the "
+                f"transformer. Received: {pieces} pieces, "
+                f"vocabulary_size={embedding.vocabulary_size}"
+            )
+
+
+def longest_pieces(tokenizer: SubwordTokenizer) -> list[int]:
+    """Returns the bytes of the longest piece of sources, and of targets."""
+    return [
+        int(tf.reduce_max(tf.strings.length(to_piece(tf.range(size)))))
+        for to_piece, size in (
+            (tokenizer.source_id_to_piece, tokenizer.source_vocabulary_size),
+            (tokenizer.id_to_piece, tokenizer.vocabulary_size),
+        )
+    ]
+
+
+def cut_bytes(text, most):
+    """Cuts texts before the UTF-8 character that reaches beyond a limit.
+
+    Args:
+        text: String tensor `(B,)`.
+        most: Int, bytes that may stay, at least 3.
+
+    Returns:
+        The texts, and a bool tensor `(B,)`: which were cut.
+    """
+    lengths = tf.strings.length(text)
+    # The first byte that goes, and three before it; zeros after a text's end.
+    last = tf.minimum(lengths, most - 3)
+    ends = tf.strings.substr(text, last, tf.fill(tf.shape(last), 4))
+    ends = tf.io.decode_raw(ends, tf.uint8, fixed_length=4)
+    goes_on = tf.cast(ends & 0xC0 == 0x80, tf.int32)
+    # How many bytes before it belong to its character: of UTF-8, at most three.
+    begun = tf.reduce_sum(tf.math.cumprod(goes_on, axis=1, reverse=True), 1)
+    kept = tf.where(lengths > most, most - begun % 4, lengths)
+    return tf.strings.substr(text, tf.zeros_like(kept), kept), lengths > most

@@ -1,30 +1,85 @@
 """Strings in, strings out: a trained Transformer as TensorFlow graphs."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import tensorflow as tf
 
+from export.model.answers import blank_out
+from export.model.answers import describe_best
+from export.model.answers import describe_doubts
+from export.model.chunks import MAX_PLACES
+from export.model.chunks import count_numbers
+from export.model.chunks import positions_of
+from export.model.chunks import within_budget
+from export.model.documents import translate_documents
 from export.model.explanations import describe_trace
-from export.model.request_checks import describe_errors
+from export.model.memory import Sizes
+from export.model.memory import memory_bound
 from export.model.request_checks import with_checked_options
-from export.model.request_checks import with_equal_rows
+from export.model.request_checks import with_harmless_rows
 from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.search import is_empty
+from export.model.search import lengths_of
+from export.model.search import limits_of
 from export.model.teacher import Teacher
 from export.model.text_model import TextModel
 from export.model.text_model import strings
+from export.model.variants import DRAWS
+from export.model.variants import RULES
+from export.model.variants import Variants
 from keras_transformer import Transformer
 from keras_transformer.masks import END_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.beam_search import Hypotheses
 from keras_transformer.search.graph_search import longest_of
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 
 
 def scalar(name, dtype=tf.int32):
     return tf.TensorSpec([], dtype, name=name)
+
+
+def column(name, dtype):
+    return tf.TensorSpec([None], dtype, name=name)
+
+
+TEXT = (strings("text"),)
+PAIR = (strings("source"), strings("target"))
+INPUTS = {
+    "serving_default": TEXT,
+    "translate_greedy": TEXT,
+    "translate_nbest": (
+        *TEXT,
+        scalar("beam_size"),
+        scalar("length_penalty", tf.float32),
+        scalar("max_extra_length"),
+    ),
+    "translate_options": (
+        *TEXT,
+        column("length_penalty", tf.float32),
+        column("max_extra_length", tf.int32),
+        strings("prefix"),
+    ),
+    "translate_ids": (tf.TensorSpec([None, None], tf.int32, name="ids"),),
+    "translate_document": TEXT,
+    "translate_constrained": (*TEXT, *RULES),
+    "sample": (*TEXT, *DRAWS),
+    "score": PAIR,
+    "align": PAIR,
+    "explain": PAIR,
+    "explain_beam": TEXT,
+}
+# Those that translate.
+SERVING = (
+    "serving_default",
+    "translate_greedy",
+    "translate_nbest",
+    "translate_options",
+    "translate_ids",
+    "translate_document",
+)
 
 
 class Translator(tf.Module):
@@ -36,29 +91,32 @@ class Translator(tf.Module):
     Args:
         transformer: A built `Transformer`. Sources are cut at its
             `sequence_length`, the longest it was trained on.
-        model_proto: Bytes, the SentencePiece model.
+        protos: Bytes of the SentencePiece model of sources, and of that of
+            targets, or `None` where they share one.
         settings: How to search.
+        names: Which signatures there are, of `INPUTS`.
 
     Attributes:
-        signatures: Dict from the name of a signature to its function.
+        signatures: Dict from the name of a signature to its `tf.function`.
         settings: What was given.
         tokenizer: The `SubwordTokenizer`.
         sequence_length: Int, the tokens at which a source is cut.
         precision: String, the type of weights and products.
 
     Raises:
-        ValueError: If the vocabulary of the tokenizer exceeds the model's, or
+        ValueError: If a vocabulary of the tokenizer exceeds the model's, or
             if there is no layer `settings.align_layer`.
     """
 
     def __init__(
         self,
         transformer: Transformer,
-        model_proto: bytes,
+        protos: tuple[bytes, bytes | None],
         settings: SearchSettings,
+        names: Iterable[str] = SERVING,
     ):
         super().__init__(name="translator")
-        self._model = TextModel(transformer, model_proto)
+        self._model = TextModel(transformer, protos)
         self.settings = settings
         self.tokenizer = self._model.tokenizer
         self.sequence_length = transformer.sequence_length
@@ -66,27 +124,46 @@ class Translator(tf.Module):
         self._search = Search(
             transformer, self.tokenizer.vocabulary_size, settings
         )
-        self.translate_nbest = self._make_nbest()
-        self._teacher = Teacher(self._model, settings)
-        self.score = self._teacher.score
-        self.align = self._teacher.align
-        self.explain = self._teacher.explain
+        teacher = Teacher(self._model, settings)
+        variants = Variants(self._model, self._search, settings)
+        methods = {
+            "serving_default": self.translate,
+            "translate_greedy": self.translate_greedy,
+            "translate_nbest": self._make_nbest(),
+            "translate_options": self.translate_options,
+            "translate_ids": self.translate_ids,
+            "translate_document": self.translate_document,
+            "translate_constrained": variants.translate_constrained,
+            "sample": variants.sample,
+            "score": teacher.score,
+            "align": teacher.align,
+            "explain": teacher.explain,
+            "explain_beam": self.explain_beam,
+        }
+        signatures = {
+            name: tf.function(
+                methods[name], input_signature=INPUTS[name], autograph=False
+            )
+            for name in names
+        }
+        # Not tracked: a SavedModel traces each function that it finds.
+        self._signatures = lambda: signatures
 
     @property
     def signatures(self):
-        return {
-            "serving_default": self.translate,
-            "translate_greedy": self.translate_greedy,
-            "translate_nbest": self.translate_nbest,
-            "translate_options": self.translate_options,
-            "translate_ids": self.translate_ids,
-            "score": self.score,
-            "align": self.align,
-            "explain": self.explain,
-            "explain_beam": self.explain_beam,
-        }
+        return self._signatures()
 
-    @tf.function(input_signature=[strings("text")], autograph=False)
+    def memory_bound(self, rows: int) -> int:
+        """Returns bytes that a request takes at most, beside the weights."""
+        transformer = self._model.transformer
+        sizes = Sizes(
+            transformer.architecture,
+            transformer.vocabulary_size,
+            self.sequence_length,
+            max(self._model.max_bytes, self._model.max_target_bytes),
+        )
+        return memory_bound(sizes, self.settings, self.signatures, rows)
+
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates sentences by beam search.
 
@@ -97,10 +174,11 @@ class Translator(tf.Module):
             Dict of `"translation"`, string `(B,)`; `"score"`, float32 `(B,)`,
             the log-probability over the length penalty; and `"truncated"`,
             bool `(B,)`: whether source or translation was cut at its limit.
+            With a `max_length_ratio` of the settings, `"suspicious"`, bool
+            `(B,)`, too.
         """
         return self._translate(text, self._search.options)
 
-    @tf.function(input_signature=[strings("text")], autograph=False)
     def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Does what `translate` does with one beam: less well, and faster."""
         greedy = dataclasses.replace(self._search.options, beam_size=1)
@@ -109,14 +187,13 @@ class Translator(tf.Module):
     def _translate(self, text, options):
         source_ids, lengths, cut = self._model.tokenize(text)
         found = self._search(source_ids, lengths, options)
-        return self._describe(blank_out(found, lengths, cut))
+        return self._describe(blank_out(found, lengths, cut), lengths)
 
-    def _describe(self, found):
+    def _describe(self, found, lengths):
         """Returns the outputs that tell the best translation of each text."""
         return {
-            "translation": self._model.detokenize(found.ids)[:, 0],
-            "score": found.scores[:, 0],
-            "truncated": found.truncated[:, 0],
+            **describe_best(self._model, found),
+            **describe_doubts(found, lengths, self.settings),
         }
 
     def _make_nbest(self):
@@ -125,15 +202,6 @@ class Translator(tf.Module):
         alpha = tf.constant(self.settings.length_penalty, tf.float32)
         most = tf.constant(self.settings.max_extra_length)
 
-        @tf.function(
-            input_signature=[
-                strings("text"),
-                scalar("beam_size"),
-                scalar("length_penalty", tf.float32),
-                scalar("max_extra_length"),
-            ],
-            autograph=False,
-        )
         def translate_nbest(
             text, beam_size=beams, length_penalty=alpha, max_extra_length=most
         ):
@@ -141,21 +209,28 @@ class Translator(tf.Module):
 
             Args:
                 text: String tensor `(B,)`.
-                beam_size: Int32 scalar, `K`.
+                beam_size: Int32 scalar, `K`. More than that of the settings
+                    must fit in their budget with the longest row.
                 length_penalty: Float32 scalar, `α`.
-                max_extra_length: Int32 scalar.
+                max_extra_length: Int32 scalar; that of the settings is the
+                    most.
 
             Returns:
-                Dict of `"translations"`, string, `"scores"`, float32,
-                `"lengths"`, int32, in tokens with the end symbol,
+                Dict of `"translation"`, string, `"score"`, float32,
+                `"length"`, int32, in tokens with the end symbol,
                 `"truncated"`, bool, whether source or translation was cut, and
                 `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
                 False there is no further translation.
             """
             text, beam_size, length_penalty, extra = with_checked_options(
-                text, beam_size, length_penalty, max_extra_length
+                text,
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                max_extra_length=max_extra_length,
             )
             source_ids, lengths, cut = self._model.tokenize(text)
+            extra = tf.minimum(extra, most)
+            beam_size = self._check_beams(beam_size, lengths, extra)
             options = dataclasses.replace(
                 self._search.options,
                 beam_size=beam_size,
@@ -165,31 +240,47 @@ class Translator(tf.Module):
             found = self._search(source_ids, lengths, options, extra)
             told = blank_out(found, lengths, cut)
             return {
-                "translations": self._model.detokenize(told.ids),
-                "scores": told.scores,
-                "lengths": told.lengths,
+                "translation": self._model.detokenize(told.ids),
+                "score": told.scores,
+                "length": told.lengths,
                 "truncated": told.truncated,
                 "valid": found.lengths > 0,
             }
 
         return translate_nbest
 
-    @tf.function(
-        input_signature=[
-            strings("text"),
-            tf.TensorSpec([None], tf.float32, name="length_penalty"),
-            tf.TensorSpec([None], tf.int32, name="max_extra_length"),
-            strings("prefix"),
-        ],
-        autograph=False,
-    )
+    def _check_beams(self, beam_size, lengths, extra):
+        """Returns the beam size, if the budget allows it to these texts."""
+        budget = self.settings.budget
+        longest = longest_of(positions_of(lengths, limits_of(lengths, extra)))
+        check = tf.debugging.Assert(
+            (beam_size <= self.settings.beam_size)
+            | (beam_size * longest <= budget),
+            [
+                "beam_size times the positions of a row, those of its tokens "
+                f"and of its translation, must be at most {budget}. Received:",
+                beam_size,
+                longest,
+            ],
+        )
+        with tf.control_dependencies([check]):
+            beam_size = tf.identity(beam_size)
+        return within_budget(
+            beam_size,
+            "rows times beam_size times positions",
+            tf.size(lengths),
+            count_numbers(tf.size(lengths), beam_size, longest),
+            MAX_PLACES,
+        )
+
     def translate_options(self, text, length_penalty, max_extra_length, prefix):
         """Does what `translate` does, with options for each sentence.
 
         Args:
             text: String tensor `(B,)`.
             length_penalty: Float32 tensor `(B,)`, `α`.
-            max_extra_length: Int32 tensor `(B,)`.
+            max_extra_length: Int32 tensor `(B,)`; that of the settings is the
+                most.
             prefix: String tensor `(B,)`, with which the translation begins,
                 as the tokenizer reads it: in Unicode's form NFKC and without
                 blanks at its ends.
@@ -199,18 +290,17 @@ class Translator(tf.Module):
             wrong with a row's options, or `""`. A row in error has no
             translation, and the others are as they would be without it.
         """
-        text, length_penalty, max_extra_length, prefix = with_equal_rows(
-            text=text,
+        inputs, error = with_harmless_rows(
+            text,
             length_penalty=length_penalty,
             max_extra_length=max_extra_length,
             prefix=prefix,
         )
-        error = describe_errors(length_penalty, max_extra_length)
-        wrong = error != ""
-        source_ids, lengths, cut = self._model.tokenize(
-            tf.where(wrong, "", text)
+        text, length_penalty, max_extra_length, prefix = inputs
+        source_ids, lengths, cut = self._model.tokenize(text)
+        prefix_ids, prefix_lengths, prefix_cut = self._model.tokenize_targets(
+            prefix
         )
-        prefix_ids, prefix_lengths, prefix_cut = self._model.tokenize(prefix)
         # Without its end symbol.
         prefix_ids = tf.where(prefix_ids == END_ID, PADDING_ID, prefix_ids)
         found = self._search(
@@ -218,34 +308,32 @@ class Translator(tf.Module):
             lengths,
             dataclasses.replace(
                 self._search.options,
-                length_penalty=tf.where(wrong, 0.0, length_penalty),
+                length_penalty=length_penalty,
             ),
-            tf.where(wrong, 0, max_extra_length),
+            max_extra_length,
             prefix_ids=prefix_ids,
             least=prefix_lengths,
         )
         found = blank_out(found, lengths, cut | prefix_cut)
-        return {**self._describe(found), "error": error}
+        return {**self._describe(found, lengths), "error": error}
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32, name="ids")],
-        autograph=False,
-    )
     def translate_ids(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates token ids, for clients with their own tokenizer.
 
         Args:
             ids: Int32 tensor `(B, S)`, each row ended by 1, or by 0 or the
                 row's end, where 1 is put. What follows is left out: TF Serving
-                pads with a tensor's first element. What is no id of the
-                vocabulary counts as unknown.
+                pads with a tensor's first element. What is no id of a
+                source counts as unknown.
 
         Returns:
             Dict of `"ids"`, int32 `(B, L)`, each row ended by 1 and padded
-            with 0, or of zeros where the source is empty; `"scores"`, float32
+            with 0, or of zeros where the source is empty; `"score"`, float32
             `(B,)`; and `"truncated"`, bool `(B,)`, as of `translate`.
         """
-        known = (ids >= 0) & (ids < self.tokenizer.vocabulary_size)
+        # One more than is kept tells whether there are more.
+        ids = ids[:, : self.sequence_length + 1]
+        known = (ids >= 0) & (ids < self.tokenizer.source_vocabulary_size)
         ids = tf.where(known, ids, UNKNOWN_ID)
         ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=END_ID)
         ids = tf.where(ids == PADDING_ID, END_ID, ids)
@@ -253,17 +341,37 @@ class Translator(tf.Module):
         ids = tf.where(ends > 0, PADDING_ID, ids)
         cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
         ids = self._model.cut(ids)
-        lengths = tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
+        lengths = lengths_of(ids)
         ids = ids[:, : longest_of(lengths)]
         found = self._search(ids, lengths)
         found = blank_out(found, lengths, cut)
         return {
             "ids": found.ids[:, 0],
-            "scores": found.scores[:, 0],
+            "score": found.scores[:, 0],
             "truncated": found.truncated[:, 0],
         }
 
-    @tf.function(input_signature=[strings("text")], autograph=False)
+    def translate_document(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Translates whole texts: their sentences, and nothing between them.
+
+        Args:
+            text: String tensor `(B,)`. `split_text` says what a sentence is.
+
+        Returns:
+            The dict of `translate`; `"score"` is the mean of the sentences'.
+        """
+        doubts = ["truncated"]
+        if self.settings.max_length_ratio:
+            doubts.append("suspicious")
+        return translate_documents(
+            text,
+            self.settings.source_language,
+            self.sequence_length - 1,
+            lambda sentences: self._model.tokenize(sentences)[2],
+            self.translate,
+            doubts,
+        )
+
     def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Shows what `translate_nbest` looks at on its way, in `L` steps.
 
@@ -284,31 +392,19 @@ class Translator(tf.Module):
             scores its log-probability over that.
         """
         source_ids, lengths, _ = self._model.tokenize(text)
+        limits = limits_of(lengths, self.settings.max_extra_length)
+        longest = longest_of(positions_of(lengths, limits))
+        source_ids, lengths = within_budget(
+            (source_ids, lengths),
+            "rows times beam_size times positions",
+            tf.size(lengths),
+            count_numbers(tf.size(lengths), self.settings.beam_size, longest),
+            self.settings.budget,
+        )
         trace = self._search.trace(source_ids, lengths)
         return describe_trace(
             trace,
             is_empty(lengths),
-            self.settings.length_penalty,
+            self._search.options,
             self.tokenizer.id_to_piece,
         )
-
-
-def blank_out(found: Hypotheses, lengths, cut) -> Hypotheses:
-    """Blanks what no text or no hypothesis stands behind: `""`, score 0.
-
-    Args:
-        found: What the search found, `N` a text.
-        lengths: Int32 tensor `(B,)`, tokens of each text. One without any
-            but its end symbol has no translation, whatever was found.
-        cut: Bool tensor `(B,)`, which texts were cut.
-
-    Returns:
-        `Hypotheses`, those of texts that were cut `truncated` too.
-    """
-    real = ~is_empty(lengths)[:, None] & (found.lengths > 0)
-    return Hypotheses(
-        ids=tf.where(real[:, :, None], found.ids, PADDING_ID),
-        scores=tf.where(real, found.scores, 0.0),
-        lengths=tf.where(real, found.lengths, 0),
-        truncated=(cut[:, None] | found.truncated) & real,
-    )

@@ -9,6 +9,8 @@ const KINDS = {
   decoder_attention: ["Decoder self-attention, masked",
     "A row predicts a piece of the target; columns are what stands before it."],
 };
+// A recurrence has no weights.
+if (!data.targets[0].decoder_attention) delete KINDS.decoder_attention;
 const MEAN = "mean";
 const state = { target: 0, layer: 0, head: MEAN, kind: Object.keys(KINDS)[0] };
 
@@ -59,11 +61,12 @@ function fill(select, options, value, change) {
 
 // ---- What is shown -------------------------------------------------------
 const target = () => data.targets[state.target];
-const layers = data.encoder_attention.length;
+const mapsOf = (kind) => (kind === "encoder_attention" ? data : target())[kind];
+const layersOf = (kind) => mapsOf(kind).length;
 const heads = data.encoder_attention[0].length;
 
 function weights(kind, layer, head) {
-  const maps = (kind === "encoder_attention" ? data : target())[kind][layer];
+  const maps = mapsOf(kind)[layer];
   if (head !== MEAN) return maps[head];
   return maps[0].map((row, t) => row.map((_, s) =>
     sum(maps.map((map) => map[t][s])) / heads));
@@ -105,8 +108,10 @@ function drawConfidence() {
 
 // ---- Alignment -----------------------------------------------------------
 function drawAlignment() {
-  const map = weights("encoder_decoder_attention", state.layer, state.head);
-  const [rows, columns] = axes("encoder_decoder_attention");
+  const kind = "encoder_decoder_attention";
+  const layer = Math.min(state.layer, layersOf(kind) - 1);
+  const map = weights(kind, layer, state.head);
+  const [rows, columns] = axes(kind);
   const [sources, svg, targets] = $("alignment").children;
   const height = 30, lines = [];
   let pressed = null;
@@ -176,7 +181,7 @@ function drawOverview() {
   box.style.gridTemplateColumns = `repeat(${heads + 2}, auto)`;
   box.replaceChildren(make("span"),
     ...choices.map((head) => make("span", {}, label(head))));
-  for (let layer = 0; layer < layers; layer++) {
+  for (let layer = 0; layer < layersOf(state.kind); layer++) {
     box.append(make("span", {}, `layer ${layer + 1}`));
     for (const head of choices) {
       const text = `layer ${layer + 1}, ${label(head)}`;
@@ -303,6 +308,11 @@ function drawSteps() {
 // ---- Wiring --------------------------------------------------------------
 function choose(change) {
   Object.assign(state, change);
+  const layers = layersOf(state.kind);
+  state.layer = Math.min(state.layer, layers - 1);
+  [...$("layer").options].forEach((option, i) => {
+    option.disabled = i >= layers;
+  });
   for (const name of ["target", "layer", "head", "kind"]) {
     $(name).value = state[name];
   }
@@ -316,7 +326,8 @@ const numbered = (name, count) =>
   [...Array(count).keys()].map((i) => [i, `${name} ${i + 1}`]);
 fill($("target"), data.targets.map((t, i) => [i, t.name]), 0,
   (value) => choose({ target: Number(value) }));
-fill($("layer"), numbered("Layer", layers), 0,
+const mostLayers = Math.max(...Object.keys(KINDS).map(layersOf));
+fill($("layer"), numbered("Layer", mostLayers), 0,
   (value) => choose({ layer: Number(value) }));
 fill($("head"), [[MEAN, "Mean"], ...numbered("Head", heads)], MEAN,
   (value) => choose({ head: value === MEAN ? MEAN : Number(value) }));
@@ -380,4 +391,4 @@ walk($("tree"), (element, key) => {
 drawSummary();
 drawTree();
 drawSteps();
-choose({ target: 0, layer: Math.max(0, layers - 2) });
+choose({ target: 0, layer: Math.max(0, layersOf(state.kind) - 2) });

@@ -23,6 +23,10 @@ OF_TARGETS = {
     "decoder_attention": 2,
     "encoder_decoder_attention": 2,
 }
+RECURRENT = (
+    "The decoder has a recurrence in the place of self-attention: it keeps one "
+    "vector of the pieces before, so there are no weights of these to show."
+)
 
 
 def describe_translation(
@@ -95,8 +99,17 @@ def describe_target(name: str, text: bytes, outputs: dict) -> dict:
         **describe_text(text, outputs["target_tokens"]),
         "score": plain(outputs["score"]),
         "log_probability": plain(outputs["token_log_probabilities"].sum()),
-        **{key: shown(outputs[key], axes) for key, axes in OF_TARGETS.items()},
+        **{
+            key: shown(outputs[key], axes)
+            for key, axes in OF_TARGETS.items()
+            if key != "decoder_attention" or has_self_attention(outputs)
+        },
     }
+
+
+def has_self_attention(outputs: dict) -> bool:
+    """Whether the decoder has any: else what `explain` says is zeros."""
+    return bool(outputs["decoder_attention"].any())
 
 
 def make_notes(
@@ -110,16 +123,16 @@ def make_notes(
         path: What `best_path` returned.
         told: Dict from the name of a target to what `explain` answered.
     """
-    notes = []
+    notes = [] if has_self_attention(told["Translation"]) else [RECURRENT]
     if best["truncated"]:
         notes.append(
             "The source or the translation was cut at the limit of its length."
         )
     notes.extend(
-        f"{name}: the text is longer than the model takes and was cut. Score, "
-        "confidence and attention are those of the part that is shown."
+        f"{name}: it or the source is longer than the model takes and was cut. "
+        "Score, confidence and attention are those of the part that is shown."
         for name, outputs in told.items()
-        if outputs["target_truncated"]
+        if outputs["truncated"]
     )
     pieces = [
         count
@@ -137,7 +150,7 @@ def make_notes(
     translation = told["Translation"]
     written = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
     same = written == translation["target_tokens"].tolist()
-    if not same and not translation["target_truncated"]:
+    if not same and not translation["truncated"]:
         notes.append(
             "The search wrote the translation in other pieces than those into "
             "which its text is cut. Confidence and attention are those of the "

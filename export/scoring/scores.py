@@ -8,6 +8,8 @@ from collections.abc import Callable
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
+from command_line.bleu import DEFAULT
+from command_line.bleu import make_bleu
 from command_line.errors import UserError
 
 RESAMPLES = 1_000
@@ -26,6 +28,7 @@ def score(
     paper_language: str | None = None,
     confidence: bool = False,
     baseline: list[str] | None = None,
+    tokenize: str = DEFAULT,
 ) -> dict:
     """Returns the scores of a corpus, each with its sacreBLEU signature.
 
@@ -40,14 +43,16 @@ def score(
             to each score: that system's score and interval, and the `p_value`
             of the paired bootstrap test, the probability of so large a
             difference if the systems were equal.
+        tokenize: sacreBLEU's name of BLEU's tokenizer; the paper's BLEU has
+            its own.
 
     Raises:
         UserError: If the paper's BLEU is wanted and sacremoses is missing, or
-            does not know the language.
+            does not know the language; or if the tokenizer is not there.
     """
     metrics = {
-        "bleu": sacrebleu.BLEU(),
-        "bleu_lowercase": sacrebleu.BLEU(lowercase=True),
+        "bleu": make_bleu(tokenize),
+        "bleu_lowercase": make_bleu(tokenize, lowercase=True),
         "chrf": sacrebleu.CHRF(),
     }
     systems = [translations] if baseline is None else [baseline, translations]

@@ -9,9 +9,8 @@ one, every `ROOM` steps or when a quarter of the sentences is done, lets these
 leave and makes room. So a step has few operations, which for small models is
 what it costs.
 
-Axes: `B` sentences still searched, `K` beams, `C` candidates, 2 K or 1, `M`
-offers of a beam, `N` hypotheses returned, `V` vocabulary, `L` the longest
-limit.
+Axes: `B` sentences still searched, `K` beams, `C` candidates, 2 K or 1, `N`
+hypotheses returned, `V` vocabulary, `L` the longest limit.
 """
 
 from typing import Any
@@ -20,11 +19,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.search.beam_search import Hypotheses
+from keras_transformer.search.constraints import find_rules
+from keras_transformer.search.graph_ranking import rank_candidates
+from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
 
-IMPOSSIBLE = -float("inf")
 ROOM = 16  # Steps of an inner loop.
-BLOCK = 32  # Logits of which only the largest is looked at first.
 
 
 class Live(NamedTuple):
@@ -43,15 +43,6 @@ class Finished(NamedTuple):
     endings: tf.Tensor  # (B, N) int32, twice the length, and 1 if truncated
 
 
-class Candidates(NamedTuple):
-    """The best continuations of all beams of a sentence, best first."""
-
-    parents: tf.Tensor  # (B, C) int32, the beam that each continues
-    ids: tf.Tensor  # (B, C) int32, its last token
-    log_probabilities: tf.Tensor  # (B, C) float32, of the whole of it
-    endings: tf.Tensor  # (B, C) int32, as of `Finished`, if it has ended
-
-
 class Sentences(NamedTuple):
     """What is known of each sentence before the search."""
 
@@ -59,6 +50,8 @@ class Sentences(NamedTuple):
     limits: tf.Tensor  # (B,) int32, tokens
     length_penalties: tf.Tensor  # (B,) float32, α
     forced_ids: tf.Tensor  # (B, L) int32, padding where any may come
+    rules: Any  # What `find_rules` returned
+    draws: Any  # What `find_draws` returned; nothing for beams
 
 
 class Schedule(NamedTuple):
@@ -68,6 +61,8 @@ class Schedule(NamedTuple):
     at_limit: tf.Tensor  # (L, B, 1) bool, whether the next token is the last
     penalties: tf.Tensor  # (L, B, 1) float32, of what ends in the step
     best_penalties: tf.Tensor  # (L, B, 1) float32, the largest after it
+    rules: Any  # Those of the sentences, with a row a hypothesis
+    draws: Any  # The same
 
 
 class _Round(NamedTuple):
@@ -93,7 +88,7 @@ class _Step(NamedTuple):
     written: Any  # the model's
 
 
-def search_graph(model, options, max_lengths, prefix_ids=None):
+def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
     """Does what `beam_search` does, in a TensorFlow graph, and faster.
 
     Args:
@@ -109,12 +104,14 @@ def search_graph(model, options, max_lengths, prefix_ids=None):
             scalar tensors.
         max_lengths: Int32 tensor `(B,)`, at least 1.
         prefix_ids: Int32 tensor `(B, P)`, padded.
+        draws: What `find_draws` returned, to do what `sample` does; then
+            `options` are those of `one_beam`.
 
     Returns:
         `Hypotheses(ids, scores, lengths, truncated)`, best first; `L` is the
         largest limit.
     """
-    sentences = describe_sentences(options, max_lengths, prefix_ids)
+    sentences = describe_sentences(options, max_lengths, prefix_ids, draws)
     live, finished = first_hypotheses(options, sentences)
     state = _Round(
         index=tf.constant(0),
@@ -295,7 +292,7 @@ class StepModel(NamedTuple):
         )
 
 
-def describe_sentences(options, max_lengths, prefix_ids=None):
+def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
     """Returns the `Sentences` of a batch."""
     limits = tf.cast(max_lengths, tf.int32)
     batch, longest = tf.shape(limits)[0], longest_of(limits)
@@ -312,6 +309,8 @@ def describe_sentences(options, max_lengths, prefix_ids=None):
         limits,
         tf.broadcast_to(alpha, [batch]),
         tf.where(is_last, options.end_id, forced_ids),
+        find_rules(options, limits),
+        draws or {},
     )
 
 
@@ -336,91 +335,23 @@ def first_hypotheses(options, sentences):
 
 def plan_steps(sentences, options):
     """Returns the `Schedule` of sentences."""
-    _, limits, alpha, forced_ids = sentences
+    _, limits, alpha, forced_ids, *of_choices = sentences
     lengths = tf.range(1, tf.shape(forced_ids)[1] + 1)[:, None]  # (L, 1)
+    offset = options.penalty_offset
     return Schedule(
         tf.transpose(tf.repeat(forced_ids, options.beam_size, axis=0))[
             ..., None
         ],
         (lengths == limits)[..., None],
-        length_penalty_of(lengths, alpha)[..., None],
+        length_penalty_of(lengths, alpha, offset)[..., None],
         tf.maximum(
-            length_penalty_of(lengths + 1, alpha),
-            length_penalty_of(limits, alpha),
+            length_penalty_of(lengths + 1, alpha, offset),
+            length_penalty_of(limits, alpha, offset),
         )[..., None],
+        *tf.nest.map_structure(
+            lambda x: tf.repeat(x, options.beam_size), of_choices
+        ),
     )
-
-
-def rank_candidates(logits, live, index, schedule, options, count):
-    """Finds the `count` best continuations of the live hypotheses.
-
-    Each beam offers its `count` best, and as many more as are forbidden. Fewer
-    would do for those that go on, of which `K + 1` hold `K`; but which ends
-    are among the best is known only when all others are there too.
-    """
-    logits = tf.cast(logits, tf.float32)
-    num_forbidden = len(options.never_chosen)
-    values, ids = find_best(logits, count + num_forbidden)  # (B * K, M)
-    best = tf.reduce_max(values, axis=1, keepdims=True)
-    normalizer = best + tf.math.log(
-        tf.reduce_sum(tf.exp(logits - best), axis=1, keepdims=True)
-    )
-    forced = tf.gather(schedule.forced_ids, index)  # (B * K, 1)
-    forced_logits = tf.gather(logits, forced, batch_dims=1)
-    if num_forbidden:
-        never = tf.constant(options.never_chosen, tf.int32)
-        forbidden = tf.reduce_any(tf.expand_dims(ids, 2) == never, axis=2)
-        values = tf.where(forbidden, IMPOSSIBLE, values)
-    # At the limit, where the end is forced: is there a better choice?
-    truncated = forced_logits < tf.reduce_max(values, axis=1, keepdims=True)
-    # What is forced is offered once, and nothing else.
-    is_free = forced == options.padding_id
-    is_first = tf.range(tf.shape(ids)[1]) == 0
-    values = tf.where(
-        is_free, values, tf.where(is_first, forced_logits, IMPOSSIBLE)
-    )
-    ids = tf.where(is_free, ids, forced)
-    values += tf.reshape(live.log_probabilities, [-1, 1]) - normalizer
-    offered = tf.shape(ids)[1]
-    shape = [-1, options.beam_size * offered]
-    totals, best = tf.math.top_k(tf.reshape(values, shape), count)
-    parents = best // offered
-    truncated = tf.reshape(truncated, [-1, options.beam_size])
-    truncated &= tf.gather(schedule.at_limit, index)  # (B, K)
-    truncated = tf.gather(truncated, parents, batch_dims=1)
-    return Candidates(
-        parents,
-        tf.gather(tf.reshape(ids, shape), best, batch_dims=1),
-        totals,
-        2 * (index + 1) + tf.cast(truncated, tf.int32),
-    )
-
-
-def find_best(logits, count):
-    """Finds the `count` largest of each row, or all; of equals, the first.
-
-    They are in the blocks with the largest maxima: there are fewer of these
-    to rank than logits.
-
-    Returns:
-        Their values and their places, both `(rows, count)`.
-    """
-    width = logits.shape[1] or tf.shape(logits)[1]
-    missing = -width % BLOCK
-    if not isinstance(missing, int) or missing:
-        ends = [[0, 0], [0, missing]]
-        logits = tf.pad(logits, ends, constant_values=IMPOSSIBLE)
-    num_blocks = (width + missing) // BLOCK
-    blocks = tf.reshape(logits, [-1, num_blocks, BLOCK])
-    few = tf.minimum(count, num_blocks)
-    _, places = tf.math.top_k(tf.reduce_max(blocks, axis=2), few)
-    places = -tf.math.top_k(-places, few)[0]  # In order, so ties keep theirs.
-    logits = tf.gather(blocks, places, batch_dims=1)
-    logits = tf.reshape(logits, [-1, few * BLOCK])
-    values, best = tf.math.top_k(logits, tf.minimum(count, few * BLOCK))
-    ids = tf.gather(places, best // BLOCK, batch_dims=1) * BLOCK + best % BLOCK
-    # What was missing is impossible, but no model has an embedding for it.
-    return values, tf.minimum(ids, width - 1)
 
 
 def split_candidates(candidates, live, finished, index, schedule, options):

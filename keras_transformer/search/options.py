@@ -9,6 +9,8 @@ from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import END_ID
 from keras_transformer.masks import PADDING_ID
 
+IMPOSSIBLE = -float("inf")  # The logarithm of no probability.
+
 
 @dataclasses.dataclass(frozen=True)
 class SearchOptions:
@@ -29,10 +31,18 @@ class SearchOptions:
         begin_id: Int, the first token that the model is given.
         end_id: Int, the last token of a hypothesis.
         padding_id: Int, what follows that.
+        penalty_offset: Number, `k` of the penalty `((k + n) / (k + 1)) ** α`
+            for `n` tokens: 5 in Wu et al. (2016); 0 makes it the `n ** α` of
+            Marian and Hugging Face.
+        no_repeat_ngram: Int, or int32 tensor `(B,)`: no so many tokens in a
+            row come twice in a hypothesis. 0 allows it, and costs nothing.
+        min_length: Int, or int32 tensor `(B,)`: the end symbol comes behind so
+            many tokens at least, or at the limit. 0 costs nothing.
 
     Raises:
-        ValueError: If `beam_size` is an int below 1, or `num_hypotheses` is
-            not between 1 and it.
+        ValueError: If `beam_size` is an int below 1, `num_hypotheses` is not
+            between 1 and it, or `no_repeat_ngram` or `min_length` is an int
+            below 0.
     """
 
     beam_size: Any = 4
@@ -42,6 +52,9 @@ class SearchOptions:
     begin_id: int = BEGIN_ID
     end_id: int = END_ID
     padding_id: int = PADDING_ID
+    penalty_offset: float = 5
+    no_repeat_ngram: Any = 0
+    min_length: Any = 0
 
     def __post_init__(self):
         is_known = isinstance(self.beam_size, int)
@@ -59,6 +72,12 @@ class SearchOptions:
                 f"num_hypotheses={self.num_hypotheses}, "
                 f"beam_size={self.beam_size}"
             )
+        for name in ("no_repeat_ngram", "min_length"):
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 0:
+                raise ValueError(
+                    f"`{name}` must be 0 or more. Received: {name}={value}"
+                )
 
     @property
     def num_returned(self):
@@ -87,12 +106,13 @@ class SearchOptions:
         return self.forbidden_ids
 
 
-def length_penalty_of(length, length_penalty):
+def length_penalty_of(length, length_penalty, offset=5):
     """Returns `((5 + length) / 6) ** length_penalty` (Wu et al., 2016, eq. 14).
 
     Args:
         length: Int or int tensor, tokens, the end symbol counted.
         length_penalty: Float or float32 tensor that broadcasts with it: `α`.
+        offset: Number, what stands in the place of 5, and 1 more for the 6.
 
     Returns:
         Float32 tensor, by which a log-probability is divided.
@@ -102,4 +122,4 @@ def length_penalty_of(length, length_penalty):
         2.0
     """
     length = ops.cast(length, "float32")
-    return ops.power((5.0 + length) / 6.0, length_penalty)
+    return ops.power((offset + length) / (offset + 1.0), length_penalty)

@@ -58,7 +58,10 @@ def search_translations(
             cache=DecoderCache(self_caches, memory_caches),
             training=False,
         )
-        return ops.matmul(states[:, 0], output_kernel), self_caches
+        logits = ops.matmul(states[:, 0], output_kernel)
+        if transformer.embedding.bias is not None:
+            logits = logits + transformer.embedding.bias
+        return logits, self_caches
 
     return beam_search(
         next_step,

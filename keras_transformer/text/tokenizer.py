@@ -1,5 +1,7 @@
 """Subwords (Vaswani et al., 2017, Section 5.1), inside the TensorFlow graph."""
 
+import pathlib
+
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -14,15 +16,23 @@ class SubwordTokenizer(tf.Module):
     """Turns text into ids of a SentencePiece model and back.
 
     The model travels inside the SavedModel of whatever holds the tokenizer.
-    Ids 0 to 3 are padding, end, unknown and begin.
+    Ids 0 to 3 are padding, end, unknown and begin. Models that were trained
+    elsewhere may have one SentencePiece model for sources and another for
+    targets.
 
     Args:
         model_proto: Bytes of a `.model` file of the sentencepiece library,
             trained with `pad_id=0, eos_id=1, unk_id=2, bos_id=3`.
+        target_proto: Bytes of that of the targets. `None` means that both
+            sides share one.
         name: String, the name of the module.
 
+    Attributes:
+        vocabulary_size: Int, pieces of targets.
+        source_vocabulary_size: Int, pieces of sources.
+
     Raises:
-        ValueError: If `model_proto` is no such model.
+        ValueError: If `model_proto` or `target_proto` is no such model.
 
     Example:
         >>> tokenizer = SubwordTokenizer(
@@ -33,32 +43,33 @@ class SubwordTokenizer(tf.Module):
         [b"A cat.", b""]
     """
 
-    def __init__(self, model_proto, name="subword_tokenizer"):
+    def __init__(
+        self, model_proto, target_proto=None, name="subword_tokenizer"
+    ):
         super().__init__(name=name)
-        if not isinstance(model_proto, bytes):
-            raise ValueError(
-                "`model_proto` must be bytes. "
-                f"Received: model_proto of type {type(model_proto).__name__}"
-            )
-        # FastSentencepieceTokenizer gives other ids on BPE models.
-        try:
-            self._tokenizer = tf_text.SentencepieceTokenizer(model_proto)
-            specials = [PADDING_ID, END_ID, UNKNOWN_ID, BEGIN_ID]
-            pieces = self._tokenizer.id_to_string(specials).numpy().tolist()
-        except tf.errors.OpError as error:
-            raise ValueError(
-                "`model_proto` must be a SentencePiece model. "
-                f"Received: {len(model_proto)} bytes ({error.message})"
-            ) from error
-        if pieces != [b"<pad>", b"</s>", b"<unk>", b"<s>"]:
-            raise ValueError(
-                "`model_proto` must have <pad>, </s>, <unk> and <s> as ids "
-                f"0 to 3. Received: {pieces}"
-            )
-        self.vocabulary_size = int(self._tokenizer.vocab_size())
+        self._source = self._target = open_model("model_proto", model_proto)
+        if target_proto is not None:
+            self._target = open_model("target_proto", target_proto)
+        self.vocabulary_size = int(self._target.vocab_size())
+        self.source_vocabulary_size = int(self._source.vocab_size())
+
+    @classmethod
+    def from_pretrained(cls, run_dir):
+        """Reads the tokenizer of a run folder.
+
+        Args:
+            run_dir: Path of the folder that `train` or `convert` wrote.
+
+        Returns:
+            A `SubwordTokenizer`.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        return cls(*read_protos(run_dir))
 
     def tokenize(self, strings):
-        """Turns text into ids.
+        """Turns sources into ids.
 
         Args:
             strings: String tensor `(B,)`, UTF-8. Other bytes are read as
@@ -67,17 +78,22 @@ class SubwordTokenizer(tf.Module):
         Returns:
             Int32 ragged tensor `(B, None)`; each row ends in the end symbol.
         """
-        strings = tf.convert_to_tensor(strings, tf.string)
-        ids = self._tokenizer.tokenize(strings)
-        ends = tf.fill([ids.nrows(), 1], END_ID)
-        return tf.concat([ids, ends], axis=1)
+        return tokenize(self._source, strings)
+
+    def tokenize_targets(self, strings):
+        """Does what `tokenize` does, with targets."""
+        return tokenize(self._target, strings)
 
     def id_to_piece(self, ids):
-        """Returns the piece of each id, a string tensor of the same shape."""
-        return self._tokenizer.id_to_string(ids)
+        """Returns the piece of each target id, strings of the same shape."""
+        return self._target.id_to_string(ids)
+
+    def source_id_to_piece(self, ids):
+        """Returns the piece of each source id, strings of the same shape."""
+        return self._source.id_to_string(ids)
 
     def detokenize(self, ids):
-        """Turns ids into text.
+        """Turns ids of targets into text.
 
         Args:
             ids: Int tensor `(B, T)`, ragged or padded. What follows the first
@@ -91,4 +107,51 @@ class SubwordTokenizer(tf.Module):
         ids = tf.cast(ids, tf.int32)
         ended = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) > 0
         kept = ~ended & (ids != PADDING_ID) & (ids != BEGIN_ID)
-        return self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, kept))
+        return self._target.detokenize(tf.ragged.boolean_mask(ids, kept))
+
+
+def read_protos(run_dir):
+    """Returns the SentencePiece models of a run folder, `None` for no second.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    source = pathlib.Path(run_dir, "tokenizer.model")
+    target = pathlib.Path(run_dir, "target_tokenizer.model")
+    if not source.exists():
+        raise ValueError(
+            "`run_dir` must be the folder of a run. "
+            f"Received: run_dir={str(run_dir)!r}, which has no {source.name}"
+        )
+    return source.read_bytes(), target.read_bytes() if target.exists() else None
+
+
+def open_model(argument, proto):
+    """Opens a SentencePiece model, if it has our special ids."""
+    if not isinstance(proto, bytes):
+        raise ValueError(
+            f"`{argument}` must be bytes. "
+            f"Received: {argument} of type {type(proto).__name__}"
+        )
+    # FastSentencepieceTokenizer gives other ids on BPE models.
+    try:
+        model = tf_text.SentencepieceTokenizer(proto)
+        specials = [PADDING_ID, END_ID, UNKNOWN_ID, BEGIN_ID]
+        pieces = model.id_to_string(specials).numpy().tolist()
+    except tf.errors.OpError as error:
+        raise ValueError(
+            f"`{argument}` must be a SentencePiece model. "
+            f"Received: {len(proto)} bytes ({error.message})"
+        ) from error
+    if pieces != [b"<pad>", b"</s>", b"<unk>", b"<s>"]:
+        raise ValueError(
+            f"`{argument}` must have <pad>, </s>, <unk> and <s> as ids "
+            f"0 to 3. Received: {pieces}"
+        )
+    return model
+
+
+def tokenize(model, strings):
+    ids = model.tokenize(tf.convert_to_tensor(strings, tf.string))
+    ends = tf.fill([ids.nrows(), 1], END_ID)
+    return tf.concat([ids, ends], axis=1)

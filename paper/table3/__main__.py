@@ -113,7 +113,6 @@ def parse_options(
         description=__doc__,
         epilog="All other options are those of python -m train, and the same "
         "for all rows: the corpus, --batch-tokens, --warmup-steps, ...",
-        allow_abbrev=False,
     )
     add_options(parser, TableOptions)
     args, rest = parser.parse_known_args(argv)
@@ -135,7 +134,8 @@ def make_command(
         text for key, value in of_the_row.items() for text in (flag(key), value)
     ]
     cache = ["--cache-dir", options.run_dir / "encoded"]
-    return [str(text) for text in (*cache, *rest, *given)]
+    once = ["--validate-bleu", 0]  # `translate_row` translates.
+    return [str(text) for text in (*cache, *once, *rest, *given)]
 
 
 def check_rest(run_dir: pathlib.Path, rest: list[str]) -> None:
@@ -184,7 +184,10 @@ def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
     row, preset = resolve(train_options.parse_options(command), None)
     run_dir = row.run.run_dir
     description = run_folder.describe(row.arguments(), preset, *corpora)
-    run_folder.find(run_dir, description, train_options.NOT_COMPARED)
+    known = run_folder.find(run_dir, description, train_options.NOT_COMPARED)
+    # It may go on with another validation set, which is to be translated then.
+    if known is None or known["corpus"] != description["corpus"]:
+        return False
     return results.translated_step(run_dir) == preset.recipe.steps
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from command_line import errors
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.errors import refuse_damage
@@ -46,6 +47,28 @@ def test_damage_is_one_line_whatever_a_library_raises(error, message):
     assert str(found.value) == message
 
 
+def test_an_op_that_is_not_here_is_no_damage():
+    unknown = ValueError("Op type not registered 'TextOp' in binary\n")
+
+    with pytest.raises(UserError) as found, refuse_damage("there"):
+        raise unknown
+
+    message = str(found.value)
+    assert message.startswith("there needs an op that is not here: take the ")
+    assert message.endswith("Op type not registered 'TextOp' in binary")
+
+
+@pytest.mark.parametrize("error", [UserError("ours"), OSError("theirs")])
+def test_debug_shows_the_traceback_above_the_line(capsys, monkeypatch, error):
+    monkeypatch.setattr(errors, "shows_tracebacks", True)
+
+    assert leave_with(error) == 2
+
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert last == f"error: {error}"
+
+
 def test_a_full_disk_is_told_however_it_comes(capsys):
     assert leave_with(OSError(28, "No space left on device")) == 2
     assert leave_with(RuntimeError("x; No space left on device [op]")) == 2
@@ -57,8 +80,3 @@ def test_a_full_disk_is_told_however_it_comes(capsys):
 def test_a_fault_of_ours_keeps_its_traceback():
     with pytest.raises(RuntimeError, match="ours"), exit_on_user_error():
         raise RuntimeError("ours")
-
-
-def test_nothing_happens_where_nothing_is_wrong():
-    with exit_on_user_error():
-        pass

@@ -2,11 +2,11 @@
 
 import argparse
 import dataclasses
+import pathlib
 
 import pytest
 
 from command_line.options import add_options
-from command_line.options import names_with
 from command_line.options import one_of
 from command_line.options import option
 from command_line.options import part
@@ -65,6 +65,11 @@ def test_parts_become_the_dataclasses_that_they_are():
         (["--text=x"], "one of the arguments --last --best is required"),
         (["--text=x", "--last=1", "--best=1"], "not allowed with"),
         (["--text=x", "--beam-size=0"], "invalid positive int value: '0'"),
+        (
+            ["--text=x", "--beam-size=99999999999"],
+            "invalid positive int value: '99999999999'",
+        ),
+        (["--text=x", "--last=1", "--quie"], "unrecognized arguments: --quie"),
     ],
 )
 def test_refuses_what_was_not_declared(argv, message, capsys):
@@ -85,5 +90,22 @@ def test_help_has_titles_and_says_a_default_once(capsys):
     assert "what to read --quiet" in text
 
 
-def test_finds_options_by_their_properties_in_all_parts():
-    assert names_with(Options, "place") == ("text", "beam_size")
+@dataclasses.dataclass(frozen=True)
+class Place:
+    folder: pathlib.Path = option(help="where", kind=pathlib.Path)
+
+
+@pytest.mark.parametrize("path", ["gs://bucket/run", "s3://b", "hdfs://n/x"])
+def test_a_path_is_one_of_this_machine(capsys, path):
+    parser = argparse.ArgumentParser()
+    add_options(parser, Place)
+
+    assert parser.parse_args(["--folder=a:b/c"]).folder == pathlib.Path("a:b/c")
+    with pytest.raises(SystemExit) as exit_:
+        parser.parse_args(["--folder", path])
+
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err.endswith(
+        "--folder: must be a path on this machine: mount what is elsewhere, "
+        f"or copy it. Received: {path}\n"
+    )

@@ -27,7 +27,11 @@ COMMAND = """
 import sys
 
 import tensorflow
+from command_line.errors import UserError, exit_on_user_error
 
+if sys.argv[-1] == "wrong":
+    with exit_on_user_error():
+        raise UserError("a mistake")
 print(sys.argv[1:])
 print("ours", file=sys.stderr)
 """
@@ -79,15 +83,19 @@ def test_notes_show_where_the_import_fails(start):
     assert done.stderr.endswith("ImportError: a library is missing\n")
 
 
-def test_notes_show_where_the_process_dies(start):
-    assert start(ending="os.abort()").stderr == "a note"
-
-
 def test_debug_leaves_tensorflow_alone_and_reaches_no_parser(start):
     done = start("--debug", "x")
 
     assert done.stdout == "['x']\n"
     assert done.stderr == "a noteours\n"
+
+
+def test_debug_shows_where_an_error_comes_from(start):
+    done = start("--debug", "wrong")
+
+    assert done.returncode == 2
+    assert 'raise UserError("a mistake")' in done.stderr
+    assert done.stderr.endswith("error: a mistake\n")
 
 
 def test_a_program_that_imports_the_package_decides_itself(start):
@@ -105,6 +113,7 @@ def test_a_program_that_imports_the_package_decides_itself(start):
             for name in (
                 "train.average",
                 "export",
+                "export.bulk",
                 "export.translate",
                 "export.evaluate",
                 "export.check",

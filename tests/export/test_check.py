@@ -1,22 +1,21 @@
 """Tests of `python -m export.check`: each kind of damage is named."""
 
-import ast
 import json
-import pathlib
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from export import check
+from export import client
 from export.bundle import layout
 from export.bundle.predict_messages import make_request
 from export.bundle.warmup import write_warmup
-
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.helpers.model_server import serve_grpc
+from tests.helpers.model_server import serve_rest
+from tests.helpers.processes import run_python
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +51,9 @@ finally:
     ours = {"keras_transformer", "train", "tests"}
     assert not ours & {name.split(".")[0] for name in sys.modules}
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, "--export-dir", str(export_dir)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    said = run_python("-c", code, "--export-dir", export_dir)
 
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    lines = said.splitlines()
     assert {line.split()[0] for line in lines} == {"ok"}
     for name in (
         *("bundle", "server files", "files", "ops", "xla", "session"),
@@ -71,43 +63,6 @@ finally:
     answer = export_dir / "1" / layout.SAMPLES / "rest_row.answer.json"
     for row in json.loads(answer.read_text())["predictions"]:
         assert any(repr(row["translation"]) in line for line in lines)
-
-
-def test_it_imports_nothing_of_the_model():
-    pending, seen = ["export.check"], set()
-    while pending:
-        name = pending.pop()
-        seen.add(name)
-        path = ROOT / f"{name.replace('.', '/')}.py"
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                modules = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                modules = [f"{node.module}.{node.names[0].name}", node.module]
-            else:
-                continue
-            for module in modules:
-                package = module.split(".")[0]
-                assert package not in {"keras", "keras_transformer", "train"}
-                is_module = (ROOT / f"{module.replace('.', '/')}.py").exists()
-                if is_module and module not in seen:
-                    pending.append(module)
-    wanted = {"layout", "graph", "samples", "versions", "warmup"}
-    assert {f"export.bundle.{name}" for name in wanted} <= seen
-
-
-def test_a_whole_export_has_no_problems(version):
-    assert files_problems(version) == []
-    assert check.check_server_files(version.parent).problems == []
-
-
-def test_settings_that_are_gone_are_no_problem(version):
-    path = version / layout.BUNDLE
-    bundle = json.loads(path.read_text())
-    bundle["settings"]["xla"] = True
-    path.write_text(json.dumps(bundle))
-
-    assert files_problems(version) == []
 
 
 def test_a_flipped_bit_is_found(version):
@@ -231,61 +186,127 @@ def test_ops_and_compiled_functions_are_named():
 
 
 @pytest.mark.parametrize(
-    ("damage", "name", "problem"),
+    ("file", "content", "name", "problem"),
     [
-        (
-            lambda folder: (folder / layout.BUNDLE).unlink(),
-            "bundle",
-            "FileNotFoundError: ",
-        ),
-        (
-            lambda folder: (folder / layout.BUNDLE).write_text("{}"),
-            "bundle",
-            "KeyError: 'files'",
-        ),
-        (
-            lambda folder: (folder / layout.BUNDLE).write_text("[1]"),
-            "bundle",
-            "TypeError: ",
-        ),
-        (
-            lambda folder: (folder / "saved_model.pb").write_bytes(b"\xff" * 9),
-            "graph",
-            "DecodeError: ",
-        ),
+        (layout.BUNDLE, b"{}", "bundle", "KeyError: 'files'"),
+        (layout.BUNDLE, b"[1]", "bundle", "TypeError: "),
+        ("saved_model.pb", b"\xff" * 9, "graph", "DecodeError: "),
     ],
 )
 def test_what_cannot_be_loaded_ends_the_checks(
-    version, capsys, damage, name, problem
+    version, capsys, file, content, name, problem
 ):
-    damage(version)
+    (version / file).write_bytes(content)
     arguments = ["--export-dir", str(version.parent)]
 
-    with pytest.raises(SystemExit) as exit_:
+    with pytest.raises(SystemExit, match="1"):
         check.main(arguments)
-    lines = capsys.readouterr().out.splitlines()
-    with pytest.raises(SystemExit):
+    lines = capsys.readouterr().out
+    with pytest.raises(SystemExit, match="1"):
         check.main([*arguments, "--json"])
     checks = json.loads(capsys.readouterr().out)
 
-    assert exit_.value.code == 1
-    assert any(
-        line.startswith(f"{'WRONG':6}{name:13}{problem}") for line in lines
-    )
-    assert {c["name"]: c["problems"] for c in checks}[name][0].startswith(
-        problem
-    )
-    assert not {"session", "samples"} & {c["name"] for c in checks}
+    assert f"{'WRONG':6}{name:13}{problem}" in lines
+    assert f"{'-':6}session      left out: nothing is run that" in lines
+    assert left_out(check.Check(**c) for c in checks) == [*check.RUN]
+
+
+def is_run(_):
+    pytest.fail("nothing may be run")
+
+
+def left_out(checks):
+    return [found.name for found in checks if found.left_out]
+
+
+def tamper_with_weights(version):
+    flip(version / "variables" / "variables.data-00000-of-00001", 1000)
+
+
+def leave_a_file(version):
+    (version / "variables" / "variables.index.bak").touch()
+
+
+def write_a_foreign_op(version):
+    path = version / layout.SAVED_MODEL
+    model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    model.meta_graphs[0].graph_def.node.add(name="n", op="PyFunc")
+    path.write_bytes(model.SerializeToString())
+    write_digests(version)
+
+
+def write_digests(version):
+    """Writes `bundle.json` again, as whoever meant harm would."""
+    path = version / layout.BUNDLE
+    bundle = {**json.loads(path.read_text()), "files": None}
+    bundle["files"] = layout.list_files(version)
+    path.write_text(json.dumps(bundle))
+
+
+@pytest.mark.parametrize(
+    ("tamper", "name"),
+    [
+        (tamper_with_weights, "files"),
+        (leave_a_file, "files"),
+        (write_a_foreign_op, "ops"),
+    ],
+)
+def test_nothing_is_run_that_is_not_as_it_was_written(
+    version, monkeypatch, tamper, name
+):
+    tamper(version)
+    monkeypatch.setattr(check, "SessionModel", is_run)
+
+    found = list(check.check_version(version))
+
+    assert [c.name for c in found if c.problems] == [name]
+    assert left_out(found) == [*check.RUN]
+    asked = list(check.check_version(version, is_run))
+    assert left_out(asked) == ["samples"]
 
 
 def test_weights_that_do_not_load_are_found(version):
     flip(version / "variables" / "variables.index", 30)
+    write_digests(version)
 
     found = {c.name: c.problems for c in check.check_version(version)}
 
     assert found["session"][0].startswith("DataLossError: ")
-    assert found["files"]
+    assert not found["files"]
     assert "samples" not in found
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "rest"])
+def test_a_server_is_asked_the_samples(
+    refused, version, servable, capsys, monkeypatch, protocol
+):
+    monkeypatch.setattr(check, "SessionModel", is_run)
+    monkeypatch.setattr(client, "PAUSES", ())
+    serve = {"grpc": serve_grpc, "rest": serve_rest}[protocol]
+    monkeypatch.setattr(servable, "name", "reverse")  # As in bundle.json.
+    folder = f"--export-dir={version.parent}"
+
+    with serve(servable) as address:
+        arguments = [folder, f"--server={address}", f"--protocol={protocol}"]
+        check.main(arguments)
+        whole = capsys.readouterr().out
+        path = version / layout.SAMPLES / "rest_row.answer.json"
+        answer = json.loads(path.read_text())
+        answer["predictions"][0]["score"] += 1
+        path.write_text(json.dumps(answer))
+        write_digests(version)
+        with pytest.raises(SystemExit) as exit_:
+            check.main(arguments)
+        wrong = capsys.readouterr().out
+        line = refused(check, *arguments, "--model-name=other")
+    assert "--server must name a server of this model. Received: " in line
+    line = refused(check, *arguments)
+
+    assert "--server must name a server that answers" in line
+    assert {text.split()[0] for text in whole.splitlines()} == {"ok"}
+    assert len(re.findall(r"^ok    samples", whole, re.M)) == 5
+    assert exit_.value.code == 1
+    assert "WRONG samples      rest_row: score, row 0: wanted " in wrong
 
 
 def test_a_file_that_cannot_be_read_is_found(tmp_path, monkeypatch):
@@ -299,26 +320,3 @@ def test_a_file_that_cannot_be_read_is_found(tmp_path, monkeypatch):
 
     assert "Permission denied: 'variables.index'" in found["files"][0]
     assert "graph" in found  # The others go on.
-
-
-def test_mistakes_end_in_one_line(version, tmp_path, capsys):
-    (tmp_path / "other" / "1").mkdir(parents=True)
-    (tmp_path / "other" / "1" / "model.bin").touch()
-    for arguments, message in (
-        (
-            ["--export-dir", tmp_path / "other"],
-            "must hold a SavedModel. Received: "
-            f"{tmp_path / 'other'}, of the format ctranslate2",
-        ),
-        (["--export-dir", tmp_path / "no"], "`python -m export` wrote. Rec"),
-        (
-            ["--export-dir", version.parent, "--version", "7"],
-            "--version must be one of 1. Received: 7",
-        ),
-    ):
-        with pytest.raises(SystemExit) as exit_:
-            check.main([str(argument) for argument in arguments])
-        (line,) = capsys.readouterr().err.splitlines()
-        assert exit_.value.code == 2
-        assert line.startswith("error: ")
-        assert message in line

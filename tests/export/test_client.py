@@ -1,7 +1,6 @@
 """Tests of `export.client` and `python -m export.translate --server`."""
 
 import contextlib
-import json
 import re
 import socket
 import sys
@@ -16,13 +15,14 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from command_line.errors import UserError
 from export import client
-from export import evaluate
 from export import translate
+from export.address import read_address
 from export.bundle.saved_model import load_translate
 from tests.helpers.batching_session import ServerError
+from tests.helpers.model_server import CERTIFICATE
+from tests.helpers.model_server import Gate
 from tests.helpers.model_server import serve_grpc
 from tests.helpers.model_server import serve_rest
-from tests.helpers.refusal import refusal
 from tests.helpers.sentences import SENTENCES
 from tests.helpers.translations import translated
 
@@ -88,7 +88,9 @@ def serve():
 
 
 def connect(protocol, address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
-    send = client.PROTOCOLS[protocol](address, "translator", timeout)
+    send = client.PROTOCOLS[protocol](
+        read_address(address), "translator", timeout
+    )
     return client.Client(send, in_flight, pauses)
 
 
@@ -175,39 +177,47 @@ def test_keeps_the_order_with_many_batches_in_flight(protocol, serve):
     assert capitals.most_running == 3
 
 
-@PROTOCOLS
-@pytest.mark.parametrize(
-    "status", [Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED]
-)
-def test_tries_again_where_the_server_may_come_back(protocol, status, serve):
-    capitals, address = serve(protocol, status, status)
+def test_clients_do_not_all_come_back_at_once():
+    def send(signature, inputs):
+        raise client.ServerUnavailableError("away")
 
-    assert translations(connect(protocol, address)([b"a"])) == [b"A"]
-    assert capitals.count == 3
+    waited = []
+    for _ in range(200):
+        away = client.Client(send, in_flight=1, pauses=[8])
+        away._stopped.wait = waited.append
+        with pytest.raises(UserError, match="away"):
+            away([b"a"])
 
-
-@PROTOCOLS
-def test_gives_up_in_one_line(protocol, serve):
-    capitals, address = serve(protocol, *[Status.UNAVAILABLE] * 3)
-
-    with pytest.raises(UserError, match=r"answers.*two.*lines.*\(tries: 3\)$"):
-        connect(protocol, address)([b"a"])
-
-    assert capitals.count == 3
+    assert len(set(waited)) == 200
+    assert 4 <= min(waited) < 6
+    assert 10 < max(waited) <= 12
 
 
 @PROTOCOLS
 @pytest.mark.parametrize(
-    "status",
-    [Status.INVALID_ARGUMENT, Status.INTERNAL, Status.RESOURCE_EXHAUSTED],
+    ("statuses", "tries", "message"),
+    [
+        ([Status.UNAVAILABLE] * 2, 3, None),
+        ([Status.UNAVAILABLE] * 3, 3, r"answers.*two.*lines.*\(tries: 3\)$"),
+        ([Status.INVALID_ARGUMENT], 1, "must name a server of this model"),
+        ([Status.RESOURCE_EXHAUSTED], 1, "must name a server of this model"),
+        ([Status.DEADLINE_EXCEEDED], 1, "--timeout must be .* not sent again"),
+        ([1.5], 1, "--timeout must be .* not sent again"),  # Seconds.
+    ],
 )
-def test_does_not_repeat_what_would_fail_again(protocol, status, serve):
-    capitals, address = serve(protocol, status)
+def test_tries_again_where_the_server_may_come_back(
+    protocol, serve, statuses, tries, message
+):
+    capitals, address = serve(protocol, *statuses)
+    ask = connect(protocol, address, timeout=0.4 if tries == 1 else 20.0)
 
-    with pytest.raises(UserError, match="must name a server of this model"):
-        connect(protocol, address)([b"a"])
+    if message is None:
+        assert translations(ask([b"a"])) == [b"A"]
+    else:
+        with pytest.raises(UserError, match=message):
+            ask([b"a"])
 
-    assert capitals.count == 1
+    assert capitals.count == tries
 
 
 @PROTOCOLS
@@ -220,7 +230,7 @@ def test_does_not_repeat_what_would_fail_again(protocol, status, serve):
     ],
 )
 def test_another_model_is_refused_in_one_line(
-    protocol, serve, change, tmp_path, capsys
+    protocol, serve, change, tmp_path, refused
 ):
     capitals, address = serve(protocol)
     predict = capitals.predict
@@ -228,26 +238,61 @@ def test_another_model_is_refused_in_one_line(
     (tmp_path / "in").write_text("a\nb\n")
     arguments = ["--server", address, "--protocol", protocol]
 
-    line = refusal(
-        capsys, translate.main, [*arguments, "--input", tmp_path / "in"]
-    )
+    line = refused(translate, *arguments, "--input", tmp_path / "in")
 
     (name,) = change
     assert "--server must name a server of this model. Received: " in line
     assert f"an answer without `{name}` for each text" in line
 
 
-@PROTOCOLS
-def test_waits_no_longer_than_the_timeout(protocol, serve):
-    capitals, address = serve(protocol, 1.5, 0)
-    patient = connect(protocol, address, timeout=0.4)
-    hasty = connect(protocol, address, timeout=0.4, pauses=())
+@pytest.fixture
+def behind_a_gate(tmp_path):
+    """Starts a server behind a `Gate`; returns the client's arguments."""
+    gate = Gate(prefix="/mt/en", token="s3cret~", tls=True)
+    (tmp_path / "token").write_text("s3cret~\n")
+    (tmp_path / "in").write_text("a\n")
+    with contextlib.ExitStack() as stack:
 
-    assert translations(patient([b"a"])) == [b"A"]
-    assert capitals.count > 1
-    capitals._answers = [1.5]
-    with pytest.raises(UserError, match=r"\(tries: 1\)"):
-        hasty([b"a"])
+        def start(protocol):
+            address = stack.enter_context(SERVE[protocol](Capitals(), 0, gate))
+            return {
+                "--server": f"https://{address}/mt/en/",
+                "--protocol": protocol,
+                "--ca-certificate": CERTIFICATE,
+                "--token-file": tmp_path / "token",
+                "--input": tmp_path / "in",
+                "--output": tmp_path / "out",
+            }
+
+        yield start
+
+
+def as_list(arguments):
+    return [f"{name}={value}" for name, value in arguments.items()]
+
+
+@PROTOCOLS
+def test_tls_a_token_and_a_prefix(
+    protocol, behind_a_gate, refused, tmp_path, monkeypatch
+):
+    arguments = behind_a_gate(protocol)
+    monkeypatch.setattr(client, "PAUSES", ())
+
+    translate.main(as_list(arguments))
+
+    assert (tmp_path / "out").read_text() == "A\n"
+    line = refused(
+        translate,
+        *as_list({**arguments, "--server": arguments["--server"][:-3]}),
+    )
+    assert {"grpc": "UNIMPLEMENTED", "rest": "400"}[protocol] in line
+    (tmp_path / "token").write_text("another-s3cret~")
+    line = refused(translate, *as_list(arguments))
+    assert "got Bearer ***" in line
+    assert "s3cret" not in line
+    del arguments["--ca-certificate"]
+    line = refused(translate, *as_list(arguments))
+    assert "certificate" in line.lower()
 
 
 @PROTOCOLS
@@ -267,8 +312,8 @@ def test_waits_for_a_server_that_starts_late(protocol):
 
 
 def test_an_error_ends_the_waiting_of_all_batches():
-    def send(text):
-        if text == [b"wrong"]:
+    def send(signature, inputs):
+        if inputs["text"] == [b"wrong"]:
             raise UserError("wrong")
         raise client.ServerUnavailableError("away")
 
@@ -283,48 +328,9 @@ def test_an_error_ends_the_waiting_of_all_batches():
     assert time.monotonic() - started < 30
 
 
-def test_sends_no_more_batches_than_may_be_in_flight():
-    taken = []
-
-    def batches():
-        for place in range(9):
-            taken.append(place)
-            yield [b"a"]
-
-    def send(text):
-        return {
-            "translation": tf.constant(text),
-            "truncated": tf.fill(1, False),
-        }
-
-    answers = client.Client(send, in_flight=3, pauses=()).map(batches())
-    next(answers)
-
-    assert len(taken) == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--server=nowhere"], "--server must be HOST:PORT. Received: nowhere"),
-        (["--server=:1"], "--server must be HOST:PORT"),
-        (["--server=a:b"], "--server must be HOST:PORT"),
-        (["--server=a:1", "--timeout=0"], "--timeout must be above 0"),
-        (["--server=a:1", "--timeout=nan"], "--timeout must be above 0"),
-        (["--server=a:1", "--in-flight=0"], "--in-flight must be 1 or more"),
-        (
-            ["--server=a:1", "--batch-tokens=0"],
-            "--batch-tokens must be 1 or more",
-        ),
-    ],
-)
-def test_refuses_arguments_in_one_line(capsys, arguments, message):
-    assert message in refusal(capsys, translate.main, arguments)
-
-
 @PROTOCOLS
 def test_the_command_refuses_in_one_line(
-    protocol, serve, capsys, tmp_path, monkeypatch
+    protocol, serve, refused, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(client, "PAUSES", ())
     _, address = serve(protocol)
@@ -333,38 +339,17 @@ def test_the_command_refuses_in_one_line(
     with socket.create_server(("localhost", 0)) as free:
         nobody = f"localhost:{free.getsockname()[1]}"
 
-    line = refusal(
-        capsys,
-        translate.main,
-        ["--server", address, "--model-name", "ü/x", *rest],
-    )
+    line = refused(translate, "--server", address, "--model-name", "ü/x", *rest)
     assert "server of this model" in line
-    line = refusal(capsys, translate.main, ["--server", nobody, *rest])
+    line = refused(translate, "--server", nobody, *rest)
     assert "server that answers" in line
     other = {"grpc": "rest", "rest": "grpc"}[protocol]
     _, other_address = serve(other)
-    refusal(capsys, translate.main, ["--server", other_address, *rest])
+    refused(translate, "--server", other_address, *rest)
 
 
 def test_grpc_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
 
     with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
-        client.over_grpc("localhost:1", "translator", 1)
-
-
-def test_evaluates_a_server(serve, tmp_path, capsys):
-    _, address = serve("rest")
-    (tmp_path / "source").write_text("\n".join(SENTENCES) + "\n")
-    (tmp_path / "reference").write_text("\n".join(SENTENCES).upper() + "\n")
-
-    evaluate.main(
-        [
-            *("--server", address, "--protocol", "rest", "--json"),
-            *("--source", str(tmp_path / "source")),
-            *("--reference", str(tmp_path / "reference")),
-        ]
-    )
-
-    results = json.loads(capsys.readouterr().out)
-    assert results["bleu"]["score"] == pytest.approx(100)
+        client.over_grpc(read_address("localhost:1"), "translator", 1)

@@ -4,20 +4,24 @@ import gzip
 import hashlib
 import io
 import json
-import pathlib
+import os
 import shutil
 import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import export.__main__ as export_command
+from command_line.errors import UserError
+from export import check
 from export import evaluate
 from export import explain
 from export import translate
+from export.batches import WINDOW
+from export.batches import cut_batches
 from export.bundle.saved_model import load_translate
 from export.bundle.versions import locked
-from tests.helpers.refusal import refusal
 from tests.helpers.sentences import SENTENCES
 from tests.helpers.translations import answer
 from tests.helpers.translations import translated
@@ -43,14 +47,14 @@ def test_keeps_the_order_and_sorts_by_length_within_a_window():
 
     assert result == [line.strip().upper() for line in lines]
     lengths = [len(line) for batch in spy.batches for line in batch]
-    assert lengths[: translate.WINDOW] == sorted(lengths[: translate.WINDOW])
+    assert lengths[:WINDOW] == sorted(lengths[:WINDOW])
 
 
 def test_batches_hold_as_many_tokens_as_they_may():
     random = np.random.default_rng(0)
     lines = [b"a" * n for n in random.integers(0, 200, 500)]
 
-    batches = list(translate.cut_batches(lines, 64))
+    batches = list(cut_batches(lines, 64))
 
     assert sorted(i for batch in batches for i in batch) == list(range(500))
     sizes = []
@@ -60,7 +64,13 @@ def test_batches_hold_as_many_tokens_as_they_may():
         assert sizes[-1] <= 64
     assert np.mean(sizes[:-1]) > 40
     # One line is a batch, however long it is.
-    assert list(translate.cut_batches([b"a" * 999], 64)) == [[0]]
+    assert list(cut_batches([b"a" * 999], 64)) == [[0]]
+
+
+def test_a_batch_of_the_shortest_lines_has_a_bound():
+    batches = list(cut_batches([b"a"] * 1024, 1024))
+
+    assert {len(batch) for batch in batches} == {128}
 
 
 def test_reads_no_further_than_a_window():
@@ -73,7 +83,7 @@ def test_reads_no_further_than_a_window():
 
     next(translated(Spy(), endless(), 64))
 
-    assert len(read) == translate.WINDOW
+    assert len(read) == WINDOW
 
 
 def test_a_line_stays_a_line():
@@ -83,41 +93,58 @@ def test_a_line_stays_a_line():
     assert list(translated(translator, [b"x"], 1)) == [b"a b c"]
 
 
-def test_lines_that_were_cut_are_counted(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Function that translates bytes by the command, with another function.
+
+    They come from the file `in` and go to `out`, in which something stands.
+    """
+    (tmp_path / "out").write_text("what was there")
+
+    def translate_file(function, content, *options):
+        monkeypatch.setattr(translate, "load", lambda *options: function)
+        (tmp_path / "in").write_bytes(content)
+        files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
+        translate.main(["--export-dir=x", *files, *options])
+        return (tmp_path / "out").read_bytes()
+
+    return translate_file
+
+
+def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
     def cut(text):
         return answer([line.upper() for line in text], limit=3)
 
-    for module in (evaluate, translate):
-        monkeypatch.setattr(module, "load", lambda *options: cut)
-    path = tmp_path / "in"
-    path.write_text("four\none\nseven\n")
-    (tmp_path / "short").write_text("one\n")
-    there = ["--export-dir=x", f"--output={tmp_path / 'out'}"]
-    note = "2 of 3 lines were cut at the model's limit of tokens\n"
-
-    translate.main([*there, f"--input={path}"])
-    assert capsys.readouterr().err == note
-    assert (tmp_path / "out").read_text() == "FOU\nONE\nSEV\n"
-    translate.main([*there, f"--input={tmp_path / 'short'}"])
+    run(cut, b"one\n")
     assert capsys.readouterr().err == ""
-    pair = [f"--source={path}", f"--reference={path}"]
+    assert run(cut, b"four\none\nseven\n") == b"FOU\nONE\nSEV\n"
+    note = "2 of 3 lines were cut at the model's limit of tokens\n"
+    assert capsys.readouterr().err == note
+    monkeypatch.setattr(evaluate, "load", lambda *options: cut)
+    pair = [f"--{side}={tmp_path / 'in'}" for side in ("source", "reference")]
     evaluate.main(["--export-dir=x", *pair, "--json"])
     captured = capsys.readouterr()
     assert captured.err == note
     assert json.loads(captured.out)["truncated"] == 2
 
 
-def test_a_byte_order_mark_is_not_translated(tmp_path, monkeypatch):
-    spy = Spy()
-    monkeypatch.setattr(translate, "load", lambda *options: spy)
-    (tmp_path / "in").write_text("\ufeffone\n\ufefftwo\n")
-    files = [f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+def test_suspicious_lines_are_counted(run, capsys):
+    def doubt(text):
+        return {**answer(text), "suspicious": tf.constant([True] * 2)}
 
-    translate.main(["--export-dir=x", *files])
+    run(doubt, b"one\ntwo\n")
 
-    assert (tmp_path / "out").read_text() == "ONE\n\ufeffTWO\n"
+    note = "2 of 2 lines are suspicious: too long or short for their sources\n"
+    assert capsys.readouterr().err == note
 
 
+def test_a_byte_order_mark_is_not_translated(run):
+    text = "\ufeffone\n\ufefftwo\n".encode()
+
+    assert run(Spy(), text) == "ONE\n\ufeffTWO\n".encode()
+
+
+@pytest.mark.slow
 def test_translates_a_file_and_standard_input_alike(
     export_dir, tmp_path, monkeypatch, capsysbinary
 ):
@@ -139,23 +166,61 @@ def test_translates_a_file_and_standard_input_alike(
     assert capsysbinary.readouterr().out == expected
 
 
-def test_does_not_write_over_its_input(export_dir, tmp_path, capsys):
-    path = tmp_path / "text"
-    path.write_bytes(b"Two cats.\n")
-    arguments = ["--export-dir", export_dir, "--input", path, "--output", path]
+GZIP = gzip.compress(b"one\r\ntwo\n")
 
-    line = refusal(capsys, translate.main, arguments)
 
-    assert "--output must be another file than --input" in line
-    assert path.read_bytes() == b"Two cats.\n"
+def test_gzip_is_read_as_in_training(run, tmp_path, capsys):
+    (tmp_path / "out").chmod(0o640)
+    spy = Spy()
+
+    assert run(spy, GZIP) == b"ONE\nTWO\n"
+
+    assert spy.batches == [[b"one", b"two"]]  # Without their ends.
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
+    with pytest.raises(SystemExit):
+        run(Spy(), GZIP[:-4])
+    message = f"not a whole gzip file: {tmp_path / 'in'}"
+    assert message in capsys.readouterr().err
+    assert (tmp_path / "out").read_text() == "ONE\nTWO\n"
+    assert not (tmp_path / "out.part").exists()  # Nothing was written.
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
+def test_an_error_leaves_the_output_that_was_there(
+    run, tmp_path, monkeypatch, error
+):
+    class Fails(Spy):
+        def __call__(self, text):
+            if len(self.batches) == 2:
+                raise error
+            return super().__call__(text)
+
+    monkeypatch.setattr("export.batches.WINDOW", 2)
+
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        run(Fails(), b"one\ntwo\nthree\n", "--batch-tokens=1")
+
+    assert (tmp_path / "out").read_text() == "what was there"
+    assert (tmp_path / "out.part").read_text() == "ONE\nTWO\n"
+
+
+def test_an_output_that_is_no_file_is_written_at_once(run, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    run(Spy(), GZIP, f"--output={pipe}")
+
+    assert os.read(reader, 99) == b"ONE\nTWO\n"
+    os.close(reader)
+    assert pipe.is_fifo()
+    (tmp_path / "link").symlink_to("out")
+    assert run(Spy(), GZIP, f"--output={tmp_path / 'link'}") == b"ONE\nTWO\n"
+    assert (tmp_path / "link").is_symlink()
 
 
 def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
-    def copy(text):
-        lines = [t if isinstance(t, bytes) else t.encode() for t in text]
-        return answer(lines)
-
-    monkeypatch.setattr(evaluate, "load", lambda *options: copy)
+    monkeypatch.setattr(evaluate, "load", lambda *options: answer)
     references = [SENTENCES[0].upper(), *SENTENCES[1:]]
     packed = gzip.compress("\r\n".join(SENTENCES).encode())
     (tmp_path / "source").write_bytes(packed)
@@ -185,28 +250,10 @@ def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
     low, high = (compared["confidence"][key] for key in ("low", "high"))
     assert low < compared["score"] < high
 
-
-def test_scores_stay_with_the_version(tmp_path, capsys, monkeypatch):
-    for version in ("1", "2"):
-        (tmp_path / version).mkdir()
-        (tmp_path / version / "saved_model.pb").touch()
-    monkeypatch.setattr(evaluate, "load", lambda *options: Spy())
-    monkeypatch.chdir(tmp_path)
-    for name in ("first", "second"):
-        pathlib.Path(name).write_text("A LINE OF CAPITALS\n")
-        evaluate.main(
-            [
-                *("--export-dir=.", f"--source={name}"),
-                *("--reference=first", "--record"),
-            ]
-        )
-
-    scores = json.loads((tmp_path / "2/assets.extra/scores.json").read_text())
-    assert set(scores) == {"first", "second"}
-    assert scores["second"]["bleu"]["score"] == pytest.approx(100)
-    digest = hashlib.sha256(b"A LINE OF CAPITALS\n").hexdigest()
-    assert scores["first"]["sha256"] == {"source": digest, "reference": digest}
-    assert not (tmp_path / "1/assets.extra").exists()
+    evaluate.main([*arguments, "--at-least=1"])
+    # Python prints what is no number, and exits with 1.
+    with pytest.raises(SystemExit, match=r"at least 99.0. Received: \d+\.\d\d"):
+        evaluate.main([*arguments, "--at-least=99"])
 
 
 @pytest.fixture
@@ -227,6 +274,20 @@ def record(version, source):
             *(f"--source={source}", f"--reference={source}"),
         ]
     )
+
+
+def test_scores_stay_with_the_version(version, tmp_path):
+    shutil.copytree(version, version.parent / "0")
+    for name in ("first", "second"):
+        (tmp_path / name).write_text("A LINE OF CAPITALS\n")
+        record(version, tmp_path / name)
+
+    scores = json.loads((version / "assets.extra/scores.json").read_text())
+    assert set(scores) == {"first", "second"}
+    assert scores["second"]["bleu"]["score"] == pytest.approx(100)
+    digest = hashlib.sha256(b"A LINE OF CAPITALS\n").hexdigest()
+    assert scores["first"]["sha256"] == {"source": digest, "reference": digest}
+    assert not (version.parent / "0/assets.extra").exists()
 
 
 def test_files_of_one_name_keep_their_scores(version, tmp_path):
@@ -268,20 +329,20 @@ def test_damaged_scores_are_told_before_the_work(version, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "main", "options"),
+    ("name", "command", "options"),
     [
-        ("variables/variables.data-00000-of-00001", translate.main, []),
-        ("saved_model.pb", explain.main, ["--text=a", "--output=page.html"]),
+        ("variables/variables.data-00000-of-00001", translate, []),
+        ("saved_model.pb", explain, ["--text=a", "--output=page.html"]),
     ],
 )
 def test_a_damaged_export_is_named_in_one_line(
-    export_dir, tmp_path, capsys, name, main, options
+    export_dir, tmp_path, refused, name, command, options
 ):
     shutil.copytree(export_dir, tmp_path / "export")
     version = tmp_path / "export" / "1"
     cut_in_half(version / name)
 
-    line = refusal(capsys, main, ["--export-dir", version.parent, *options])
+    line = refused(command, "--export-dir", version.parent, *options)
 
     assert (
         f"{version} must be whole; `python -m export.check` says more. "
@@ -289,15 +350,26 @@ def test_a_damaged_export_is_named_in_one_line(
     ) in line
 
 
+def test_the_reference_says_what_bleu_counts(capsys):
+    options = ["--export-dir=x", "--source=a.en", "--reference=a.zh.gz"]
+    for more, expected in (([], "zh"), (["--bleu-tokenize=char"], "char")):
+        given = evaluate.parse_options([*options, *more])
+        assert evaluate.choose_tokenizer(given) == expected
+
+    given = evaluate.parse_options([*options, "--bleu-tokenize=words"])
+    with pytest.raises(UserError, match=r"must be one of .* Received: words"):
+        evaluate.choose_tokenizer(given)
+
+
 @pytest.mark.parametrize("name", ["arguments.json", "model.keras"])
-def test_a_damaged_run_is_named_in_one_line(run_dir, tmp_path, capsys, name):
+def test_a_damaged_run_is_named_in_one_line(run_dir, tmp_path, refused, name):
     run = tmp_path / "run"
     shutil.copytree(run_dir, run)
     (run / "arguments.json").write_text('{"arguments": {}}')
     cut_in_half(run / name)
     arguments = ["--run-dir", run, "--export-dir", tmp_path / "export"]
 
-    line = refusal(capsys, export_command.main, arguments)
+    line = refused(export_command, *arguments)
 
     assert f"{run / name} must be whole. Received: " in line
 
@@ -308,81 +380,42 @@ def cut_in_half(path):
 
 
 @pytest.mark.slow
-def test_exports_from_the_command_line(run_dir, tmp_path, capsys):
+def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
     folder = tmp_path / "export"
-    arguments = [f"--run-dir={run_dir}", f"--export-dir={folder}"]
+    shutil.copytree(run_dir, tmp_path / "run")
+    digest = hashlib.sha256((run_dir / "model.keras").read_bytes()).hexdigest()
+    sample = {"source": "Two cats sleep.", "reference": "Zwei Katzen schlafen."}
+    notes = {
+        "sha256": digest,
+        "validation": {"bleu": 27.3},
+        "samples": [sample],
+    }
+    (tmp_path / "run" / "model.json").write_text(json.dumps(notes))
+    arguments = [f"--run-dir={tmp_path / 'run'}", f"--export-dir={folder}"]
     export_command.main([*arguments, "--beam-size=1", "--version=7"])
 
     assert (folder / "7" / "saved_model.pb").exists()
-    assert f"--export-dir {folder}" in capsys.readouterr().out
-    bundle = json.loads((folder / "7/assets.extra/bundle.json").read_text())
+    out = capsys.readouterr().out
+    assert f"--export-dir {folder}" in out
+    assert "on the validation set: bleu 27.3\n" in out
+    extra = folder / "7" / "assets.extra"
+    bundle = json.loads((extra / "bundle.json").read_text())
     assert bundle["model_name"] == "export"
+    assert bundle["validation"] == {"bleu": 27.3}
+    asked = json.loads((extra / "samples/rest_row.json").read_text())
+    assert asked["instances"] == ["Two cats sleep."]
+    references = json.loads((extra / "samples/references.json").read_text())
+    assert references == [sample]
+    check.main([f"--export-dir={folder}"])
     assert bundle["settings"]["beam_size"] == 1
-    line = refusal(capsys, export_command.main, [*arguments, "--version=7"])
+    line = refused(export_command, *arguments, "--version=7")
     assert "--version must be" in line
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ("--beam-size=0", "--beam-size must be between 1 and 100. Received: 0"),
-        ("--beam-size=5000", "--beam-size must be between 1 and 100"),
-        ("--length-penalty=nan", "--length-penalty must be between -10 and 10"),
-        ("--length-penalty=1e39", "--length-penalty must be between -10"),
-        ("--max-extra-length=-1", "--max-extra-length must be between 0"),
-        ("--version=-1", "--version must be 0 or more"),
-        ("--model-name=a b", "--model-name must be of letters"),
-        ("--beam-size=2", "--run-dir must be the folder of a finished"),
-    ],
-)
-def test_export_refuses_in_one_line(tmp_path, capsys, argument, message):
-    arguments = ["--run-dir", tmp_path, "--export-dir", tmp_path, argument]
-
-    assert message in refusal(capsys, export_command.main, arguments)
-
-
-def test_export_refuses_a_layer_that_is_not_there(run_dir, tmp_path, capsys):
+def test_export_refuses_a_layer_that_is_not_there(run_dir, tmp_path, refused):
     arguments = ["--run-dir", run_dir, "--export-dir", tmp_path / "export"]
 
-    line = refusal(
-        capsys, export_command.main, [*arguments, "--align-layer", "2"]
-    )
+    line = refused(export_command, *arguments, "--align-layer", "2")
 
     assert "`align_layer` must be between -2 and 1" in line
     assert not list(tmp_path.glob("export/*"))
-
-
-def test_translate_and_evaluate_refuse_in_one_line(
-    export_dir, tmp_path, capsys
-):
-    (tmp_path / "two").write_text("a\nb\n")
-    (tmp_path / "one").write_text("a\n")
-    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
-    there = ["--export-dir", export_dir]
-
-    line = refusal(capsys, translate.main, ["--export-dir", tmp_path / "no"])
-    assert "`python -m export` wrote" in line
-    line = refusal(capsys, translate.main, [*there, "--batch-tokens", "0"])
-    assert "--batch-tokens must be 1 or more. Received: 0" in line
-    line = refusal(capsys, translate.main, [*there, "--input", tmp_path / "x"])
-    assert "No such file" in line
-    pairs = ["--source", tmp_path / "two", "--reference", tmp_path / "one"]
-    line = refusal(capsys, evaluate.main, [*there, *pairs])
-    assert "2 lines in" in line
-    assert "1 lines in" in line
-    pairs = ["--source", tmp_path / "latin", "--reference", tmp_path / "one"]
-    line = refusal(capsys, evaluate.main, [*there, *pairs])
-    assert "latin, line 1, byte 0xe9 at column 4" in line
-    (tmp_path / "empty").touch()
-    pairs = ["--source", tmp_path / "empty", "--reference", tmp_path / "one"]
-    line = refusal(capsys, evaluate.main, [*there, *pairs])
-    assert "a text file may not be empty" in line
-    pairs = ["--source", tmp_path / "one", "--reference", tmp_path / "one"]
-    elsewhere = [*pairs, "--record", "--server", "localhost:1"]
-    line = refusal(capsys, evaluate.main, elsewhere)
-    assert "--record needs --export-dir. Received: --server localhost:1" in line
-    (tmp_path / "ct2" / "1").mkdir(parents=True)
-    (tmp_path / "ct2" / "1" / "model.bin").touch()
-    elsewhere = [*pairs, "--record", "--export-dir", tmp_path / "ct2"]
-    line = refusal(capsys, evaluate.main, elsewhere)
-    assert f"Received: {tmp_path / 'ct2'}, of the format ctranslate2" in line

@@ -22,16 +22,11 @@ class BatchingSession:
     """Runs simultaneous requests of one signature together.
 
     Requests that ask for other tensors than those of a whole signature run
-    alone; so does what has an `output_filter`.
-
-    Args:
-        run: Function from a dict of arrays, by tensor name, and a list of
-            tensor names to a list of arrays.
-        signatures: The SignatureDefs.
-        timeout: Float, seconds for which a batch waits for more.
-        max_batch_size: Int, rows of a request at most.
-        pad_variable_length_inputs: Bool, the server's option: pads inputs of
-            different lengths, with the first element of each.
+    alone; so does what has an `output_filter`. `run` makes a list of arrays of
+    a dict of arrays and a list, both by tensor name. With the server's option
+    `pad_variable_length_inputs`, inputs are padded with the first element of
+    each; a batch is filled up to the next of the `allowed_batch_sizes` with its
+    first row again and again.
     """
 
     def __init__(
@@ -41,6 +36,7 @@ class BatchingSession:
         timeout=0.01,
         max_batch_size=1000,
         pad_variable_length_inputs=False,
+        allowed_batch_sizes=(),
     ):
         self._run = run
         self._declared = {
@@ -53,9 +49,11 @@ class BatchingSession:
         self._timeout = timeout
         self._max_batch_size = max_batch_size
         self._pads = pad_variable_length_inputs
+        self._allowed = sorted(allowed_batch_sizes)
         self._lock = threading.Lock()
         self._open = {}  # The batch that waits for more, by queue.
         self.batch_sizes = []  # How many requests ran together.
+        self.rows = []  # How many rows were then run.
 
     def run(self, feeds, fetches):
         queue = queue_of(feeds, fetches)
@@ -82,11 +80,14 @@ class BatchingSession:
                 name: self._merge([feeds[name] for feeds in all_feeds])
                 for name in all_feeds[0]
             }
+            rows = len(next(iter(merged.values())))
+            self.rows.append(rows)
             fetches = all_fetches[0]
             outputs = dict(
                 zip(fetches, self._run(merged, fetches), strict=True)
             )
             sizes = [len(next(iter(feeds.values()))) for feeds in all_feeds]
+            sizes.append(rows - sum(sizes))  # Those filled up with.
             parts = {
                 name: split(output, sizes) for name, output in outputs.items()
             }
@@ -107,7 +108,9 @@ class BatchingSession:
                 "Tensors from different tasks have different shapes and "
                 "padding is turned off.",
             )
-        return np.concatenate(arrays)
+        rows = np.concatenate(arrays)
+        size = next((n for n in self._allowed if n >= len(rows)), len(rows))
+        return np.concatenate([rows, *[rows[:1]] * (size - len(rows))])
 
 
 def queue_of(inputs, outputs):
@@ -120,11 +123,6 @@ def check_batch_size(feeds, limit):
         raise ServerError(
             Status.INVALID_ARGUMENT,
             "Batching Run() input tensors must have at least one dimension",
-        )
-    if len({len(value) for value in feeds.values()}) > 1:
-        raise ServerError(
-            Status.INVALID_ARGUMENT,
-            "Batching Run() input tensors must have equal 0th-dimension size",
         )
     size = len(next(iter(feeds.values())))
     if size > limit:
@@ -142,19 +140,8 @@ def pad(array, shape):
     ]
     if not np.any(widths):
         return array
-    if not array.size:
-        raise ServerError(
-            Status.INVALID_ARGUMENT,
-            "Got empty tensor in batch of non-empty tensors.",
-        )
     return np.pad(array, widths, constant_values=array.flat[0])
 
 
 def split(output, sizes):
-    if np.ndim(output) == 0 or len(output) != sum(sizes):
-        raise ServerError(
-            Status.FAILED_PRECONDITION,
-            "Batched output tensor's 0th dimension does not equal the sum of "
-            "the 0th dimension sizes of the input tensors",
-        )
     return np.split(output, np.cumsum(sizes)[:-1])

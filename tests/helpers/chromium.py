@@ -4,7 +4,6 @@ Clicks and keys are real events of the browser, so what a user does is what is
 tested. It needs no driver and no package.
 """
 
-import base64
 import contextlib
 import json
 import os
@@ -12,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-COMMAND = shutil.which("chromium") or shutil.which("chromium-browser")
+COMMAND = shutil.which("chromium")
 # Chromium reads messages from descriptor 3 and writes its own to 4.
 START = """\
 import os, sys
@@ -78,9 +77,11 @@ class Page:
             self._loaded = True
         return message
 
-    def open(self, path):
+    def open(self, place):
+        """Loads a file, or what stands at an address."""
         self._loaded = False
-        self.call("Page.navigate", url=path.as_uri())
+        url = place if isinstance(place, str) else place.as_uri()
+        self.call("Page.navigate", url=url)
         while not self._loaded:
             self._read()
 
@@ -162,11 +163,6 @@ class Page:
         steps = values.index(str(value)) - selected
         for _ in range(abs(steps)):
             self.press("ArrowDown" if steps > 0 else "ArrowUp")
-
-    def screenshot(self, path):
-        """Writes what the window shows, as PNG."""
-        picture = self.call("Page.captureScreenshot")
-        path.write_bytes(base64.b64decode(picture["data"]))
 
 
 @contextlib.contextmanager

@@ -238,8 +238,9 @@ def check_knows_where_learned_positions_end():
     layer.build(x.shape)
 
     for start_index in (3, ops.convert_to_tensor(3)):
-        with pytest.raises(ValueError, match="may have 5 positions"):
+        with pytest.raises(ValueError, match="5 positions.*start_index=3"):
             layer(x, start_index=start_index)
+    assert layer(x, start_index=2).shape == (1, 3, 4)
     if keras.backend.backend() == "jax":  # Traced, nothing can be raised.
         import jax
 

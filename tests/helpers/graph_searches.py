@@ -25,31 +25,44 @@ def table_step(tables, beam_size, count=None):
 
 
 @functools.cache
-def traced_search(num_hypotheses=None, never=NEVER):
-    """One graph for all batches, beams, tables, penalties and limits."""
+def traced_search(
+    num_hypotheses=None,
+    never=NEVER,
+    search=graph_beam_search,
+    known_sizes=(None, None),
+):
+    """One graph for all batches, beams, tables, penalties and limits.
+
+    Args:
+        num_hypotheses: Int, or None for as many as the beam.
+        never: Tuple of ids.
+        search: `graph_beam_search`, or a function of the same arguments.
+        known_sizes: Ints, of the beam and of the vocabulary, where they must
+            be known beforehand.
+    """
+    known_beam_size, width = known_sizes
     count = tf.Variable(0)
 
     @tf.function(
         input_signature=[
-            tf.TensorSpec([None, None, None, None], tf.float32),
+            tf.TensorSpec([None, None, width, width], tf.float32),
             tf.TensorSpec([], tf.int32),
             tf.TensorSpec([None], tf.float32),
             tf.TensorSpec([None], tf.int32),
             tf.TensorSpec([None, None], tf.int32),
         ]
     )
-    def search(tables, beam_size, length_penalty, max_lengths, prefix_ids):
+    def run(tables, beam_size, length_penalty, max_lengths, prefix_ids):
         count.assign(0)
+        beam_size = known_beam_size or beam_size
         next_step, state = table_step(tables, beam_size, count)
         options = SearchOptions(
             beam_size, length_penalty, num_hypotheses, never
         )
-        hypotheses = graph_beam_search(
-            next_step, state, options, max_lengths, prefix_ids
-        )
+        hypotheses = search(next_step, state, options, max_lengths, prefix_ids)
         return hypotheses, count.read_value()
 
-    return search
+    return run
 
 
 def run_search(tables, beam_size, alpha, limits, prefixes=None, **kwargs):

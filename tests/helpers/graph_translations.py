@@ -40,7 +40,13 @@ class Batch(NamedTuple):
         return Batch(*[x[rows] for x in self])
 
 
-def make_model(vocabulary_size, sequence_length=512, dtype=None, **numbers):
+def make_model(
+    vocabulary_size,
+    sequence_length=512,
+    dtype=None,
+    source_vocabulary_size=None,
+    **numbers,
+):
     """Returns a built `Transformer` with a few features of all kinds."""
     sizes = {
         "num_layers": 1,
@@ -54,6 +60,7 @@ def make_model(vocabulary_size, sequence_length=512, dtype=None, **numbers):
         vocabulary_size,
         Architecture(**{**sizes, **numbers}),
         sequence_length,
+        source_vocabulary_size,
         dtype=dtype,
     )
     model.build()
@@ -92,7 +99,8 @@ def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
     limits = rng.integers(1, limit, count, endpoint=True)
     lengths = rng.integers(1, longest, count, endpoint=True)
     size = (count, lengths.max() + rng.integers(0, 3))
-    source_ids = rng.integers(FIRST_WORD, model.vocabulary_size, size)
+    sources = model.source_vocabulary_size or model.vocabulary_size
+    source_ids = rng.integers(FIRST_WORD, sources, size)
     source_ids[np.arange(size[1]) >= lengths[:, None]] = PADDING_ID
     source_ids[np.arange(count), lengths - 1] = END_ID
     prefix_ids = rng.integers(FIRST_WORD, model.vocabulary_size, (count, 3))

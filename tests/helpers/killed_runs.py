@@ -1,11 +1,17 @@
 """Runs `python -m train` again and again, and kills it.
 
-TensorFlow is imported once; each life of the run is a fork of this process,
-which has not started TensorFlow's runtime. Arguments: number of runs, how often
-each is killed, seed, a folder for the runs, then options of `python -m train`.
-The run in `whole` is not killed, that in `renames` just before files appear.
+TensorFlow is imported once; each life of a run is a fork of this process,
+which has not started TensorFlow's runtime. Arguments: a folder for the runs,
+then options of `python -m train`. There are three kinds of runs (`KINDS`), and
+two of each kind: that in `whole-KIND` is not killed, that in `killed-KIND` is,
+at random moments and
+
+    plain             six times just before a file is renamed
+    decay, patience   six times each in `PLACES`: twice within a round, after
+                      its last update, and four times after the last round
 """
 
+import contextlib
 import os
 import pathlib
 import random
@@ -17,28 +23,48 @@ import time
 import tensorflow  # noqa: F401  Imported before the forks, for speed.
 
 import train.__main__ as train_command
+from keras_transformer import Transformer
+from train.run.run_state import RunState
+from train.watch import final_scores
+from train.watch.validation_bleu import ValidationBleu
 
+KINDS = {
+    "plain": [],
+    "decay": ["--average-decay=0.9", "--validate-bleu=1"],
+    "patience": [
+        *("--patience=2", "--keep-best=1", "--best-by=bleu"),
+        *("--validate-bleu=1", "--validation-beam-size=1"),
+    ],
+}
 # Files are written beside and renamed; these lives end just before.
 RENAMES = (1, 2, 4, 6, 9, 12)
+# These end just after a call within
+PLACES = (
+    (RunState, "on_test_batch_end"),  # the validation,
+    (ValidationBleu, "_search_batch"),  # the translation of its sentences,
+    (Transformer, "get_weights"),  # the mean of the checkpoints,
+    (Transformer, "save"),  # the file that becomes `model.keras`,
+    (final_scores, "make_dataset"),  # the scores of that,
+    (ValidationBleu, "_search_batch"),  # and its translations.
+)
+IN_A_ROUND = 2  # Of these.
 
 
-def live(argv: list[str], renames: int | None) -> int:
-    """Forks a run; it kills itself instead of its rename number `renames`."""
+def live(argv: list[str], before=None, after=None) -> int:
+    """Forks a run that kills itself.
+
+    Args:
+        argv: Options of the run.
+        before: Int `n`: it does so before it renames its `n`-th file.
+        after: An owner of a function and its name: after a call of that.
+    """
     child = os.fork()
     if child:
         return child
-    if renames is not None:
-        rename = pathlib.Path.replace
-        left = renames
-
-        def counted(path, target):
-            nonlocal left
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return rename(path, target)
-
-        pathlib.Path.replace = counted
+    if before is not None:
+        wrap(pathlib.Path, "replace", before=before)
+    if after is not None:
+        wrap(*after)
     try:
         train_command.main(argv)
         code = 0
@@ -48,41 +74,75 @@ def live(argv: list[str], renames: int | None) -> int:
     os._exit(code)
 
 
-def kill_after(child: int, seconds: float) -> None:
+def wrap(owner, name: str, before: int | None = None) -> None:
+    function, left = getattr(owner, name), before
+
+    def deadly(*args, **kwargs):
+        nonlocal left
+        if left is None:
+            function(*args, **kwargs)
+        else:
+            left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*args, **kwargs)
+
+    setattr(owner, name, deadly)
+
+
+def wait(child: int) -> bool:
+    """Returns whether a life was killed; one that fails ends this process."""
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code not in (0, -signal.SIGKILL):
+        sys.exit(f"a run ended with {code}")
+    return code != 0
+
+
+def kill_at_random(start, lifetime: float, generator: random.Random) -> bool:
+    """Lives go on where the one before was killed: all of a run is hit."""
+    child = start()
+    seconds = generator.uniform(0, lifetime)
     timer = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))
     timer.start()
-    _, status = os.waitpid(child, 0)
+    # A life that ended meanwhile is not waited for: its number stays its own.
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     timer.cancel()
     timer.join()
-    if os.WIFEXITED(status):
-        assert os.WEXITSTATUS(status) == 0, status
+    return wait(child)
 
 
 def main() -> None:
-    folders, kills, seed, run_dir, *argv = sys.argv[1:]
-    generator = random.Random(int(seed))
+    run_dir, *argv = sys.argv[1:]
+    generator = random.Random(5)
+    kills = 0
+    for kind, options in KINDS.items():
 
-    def run(name, renames=None):
-        return live([*argv, "--run-dir", f"{run_dir}/{name}"], renames)
+        def start(state="killed", kind=kind, options=options, **kwargs):
+            folder = f"--run-dir={run_dir}/{state}-{kind}"
+            return live([*argv, *options, folder], **kwargs)
 
-    started = time.monotonic()
-    finish(run("whole"))
-    lifetime = time.monotonic() - started
-    for renames in RENAMES:
-        os.waitpid(run("renames", renames), 0)
-    finish(run("renames"))
-    for number in range(int(folders)):
-        for _ in range(int(kills)):
-            # Lives go on where the one before was killed: all of it is hit.
-            kill_after(run(f"kills-{number}"), generator.uniform(0, lifetime))
-        finish(run(f"kills-{number}"))
+        def kill(**kwargs):
+            assert wait(start(**kwargs)), kwargs
 
-
-def finish(child: int) -> None:
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code:
-        sys.exit(code)
+        started = time.monotonic()
+        assert not wait(start("whole"))
+        lifetime = time.monotonic() - started
+        places = () if kind == "plain" else PLACES
+        for place in places[:IN_A_ROUND]:
+            kill(after=place)
+        for renames in () if places else RENAMES:
+            kill(before=renames)
+        times = [
+            kill_at_random(start, lifetime, generator)
+            for _ in range(2 if places else 4)
+        ]
+        for place in places[IN_A_ROUND:]:
+            kill(after=place)
+        assert not wait(start())
+        kills += sum(times) + len(places or RENAMES)
+    print(f"killed {kills} times")
 
 
 if __name__ == "__main__":

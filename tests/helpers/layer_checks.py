@@ -1,8 +1,7 @@
 """The promises every layer of `keras_transformer` keeps, in one call.
 
-And what the tests of several layers share: the mask that a tensor carries,
-weights that are drawn at random, so that no bias is 0 and no scale 1, and
-their way into PyTorch's layers.
+And what the tests of several layers share: the mask that a tensor carries, and
+weights that are drawn at random, so that no bias is 0 and no scale 1.
 """
 
 import json
@@ -105,48 +104,3 @@ def randomize_weights(layer, seed=2017):
     layer.set_weights(
         [rng.normal(scale=0.5, size=w.shape) for w in layer.weights]
     )
-
-
-def copy_to_torch(layer, oracle):
-    """Copies an `EncoderLayer` or `DecoderLayer` into PyTorch's own."""
-    if hasattr(layer, "memory_attention"):
-        copy_attention(layer.self_attention, oracle.self_attn)
-        copy_attention(layer.memory_attention, oracle.multihead_attn)
-        residuals = [
-            (layer.self_attention_residual, oracle.norm1),
-            (layer.memory_attention_residual, oracle.norm2),
-            (layer.feed_forward_residual, oracle.norm3),
-        ]
-    else:
-        copy_attention(layer.attention, oracle.self_attn)
-        residuals = [
-            (layer.attention_residual, oracle.norm1),
-            (layer.feed_forward_residual, oracle.norm2),
-        ]
-    for residual, norm in residuals:
-        copy_normalization(residual.normalization, norm)
-    for ours, theirs in [
-        (layer.feed_forward.expand, oracle.linear1),
-        (layer.feed_forward.contract, oracle.linear2),
-    ]:
-        copy_tensor(ours.kernel.numpy().T, theirs.weight)
-        copy_tensor(ours.bias.numpy(), theirs.bias)
-
-
-def copy_attention(ours, theirs):
-    """Copies a `MultiHeadAttention`, whose biases are none, so zeros there."""
-    kernels = [weight.numpy().T for weight in ours.weights]
-    copy_tensor(np.concatenate(kernels[:3]), theirs.in_proj_weight)
-    copy_tensor(kernels[3], theirs.out_proj.weight)
-    for bias in (theirs.in_proj_bias, theirs.out_proj.bias):
-        copy_tensor(np.zeros(bias.shape), bias)
-
-
-def copy_normalization(ours, theirs):
-    copy_tensor(ours.gamma.numpy(), theirs.weight)
-    copy_tensor(ours.beta.numpy(), theirs.bias)
-
-
-def copy_tensor(array, parameter):
-    assert array.shape == tuple(parameter.shape)
-    parameter.data.copy_(parameter.data.new_tensor(array))

@@ -10,16 +10,18 @@ where there is no `tensorflow_model_server`.
 import argparse
 import concurrent.futures
 import contextlib
+import dataclasses
 import http.server
 import json
+import pathlib
 import re
+import ssl
 import sys
 import threading
 
 import grpc
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
-from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from tests.helpers import rest_json
 from tests.helpers.batching_session import ServerError
@@ -31,6 +33,7 @@ HTTP_CODES = {
     Status.INVALID_ARGUMENT: 400,
     Status.FAILED_PRECONDITION: 400,
     Status.OUT_OF_RANGE: 400,
+    Status.UNAUTHENTICATED: 401,
     Status.NOT_FOUND: 404,
     Status.RESOURCE_EXHAUSTED: 429,
     Status.UNIMPLEMENTED: 501,
@@ -42,18 +45,46 @@ PREDICT = re.compile(
     r"/v1/models/([^/:]+)(?:/versions/(\d+))?:predict", re.IGNORECASE
 )
 NUM_THREADS = 16
+# Of localhost, signed by itself for a hundred years, and its key.
+CERTIFICATE = pathlib.Path(__file__).with_name("localhost.pem")
+KEY = CERTIFICATE.with_suffix(".key.pem")
 
 
-class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """What a proxy asks of whoever wants through to the server.
+
+    Attributes:
+        prefix: String before the paths of the server.
+        token: String to be in the header, or `None`.
+        tls: Bool, whether it speaks TLS, with `CERTIFICATE`.
+    """
+
+    prefix: str = ""
+    token: str | None = None
+    tls: bool = False
+
+    def check(self, header):
+        """Refuses another token, and tells it to all the world."""
+        if self.token and header != f"Bearer {self.token}":
+            raise ServerError(Status.UNAUTHENTICATED, f"got {header}")
+
+
+OPEN = Gate()
+
+
+class PredictionService:
     """Answers `Predict`."""
 
-    def __init__(self, servable):
-        self._servable = servable
+    def __init__(self, servable, gate):
+        self._servable, self._gate = servable, gate
 
-    def Predict(self, request, context):  # noqa: N802  The proto's name.
+    def predict(self, request, context):
         spec, servable = request.model_spec, self._servable
+        headers = dict(context.invocation_metadata())
         version = spec.version.value if spec.HasField("version") else None
         try:
+            self._gate.check(headers.get("authorization"))
             servable.check_model(spec.name, version)
             outputs = servable.predict(
                 spec.signature_name,
@@ -98,13 +129,29 @@ def write_fields(value, proto):
 
 
 @contextlib.contextmanager
-def serve_grpc(servable, port=0):
+def serve_grpc(servable, port=0, gate=OPEN):
     """Serves on localhost while the context lasts; yields `"host:port"`."""
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(NUM_THREADS))
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        PredictionService(servable), server
+    server = grpc.server(
+        concurrent.futures.ThreadPoolExecutor(NUM_THREADS),
+        options=[("grpc.max_receive_message_length", -1)],  # As the server's.
     )
-    port = server.add_insecure_port(f"localhost:{port}")
+    handler = grpc.unary_unary_rpc_method_handler(
+        PredictionService(servable, gate).predict,
+        predict_pb2.PredictRequest.FromString,
+        predict_pb2.PredictResponse.SerializeToString,
+    )
+    service = f"{gate.prefix}/tensorflow.serving.PredictionService"
+    handlers = {"Predict": handler}
+    server.add_generic_rpc_handlers(
+        [grpc.method_handlers_generic_handler(service[1:], handlers)]
+    )
+    address = f"localhost:{port}"
+    if gate.tls:
+        pair = (KEY.read_bytes(), CERTIFICATE.read_bytes())
+        credentials = grpc.ssl_server_credentials([pair])
+        port = server.add_secure_port(address, credentials)
+    else:
+        port = server.add_insecure_port(address)
     server.start()
     try:
         yield f"localhost:{port}"
@@ -120,14 +167,15 @@ class HTTPServer(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serve_rest(servable, port=0):
+def serve_rest(servable, port=0, gate=OPEN):
     """Serves on localhost while the context lasts; yields `"host:port"`."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             length = int(self.headers.get("Content-Length", 0))
+            body = self.rfile.read(length)
             code, body = answer_rest(
-                servable, self.path, self.rfile.read(length)
+                servable, self.path, body, gate, self.headers["Authorization"]
             )
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
@@ -139,6 +187,10 @@ def serve_rest(servable, port=0):
             pass
 
     server = HTTPServer(("localhost", port), Handler)
+    if gate.tls:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(CERTIFICATE, KEY)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
@@ -149,11 +201,12 @@ def serve_rest(servable, port=0):
         thread.join()
 
 
-def answer_rest(servable, path, body):
+def answer_rest(servable, path, body, gate=OPEN, authorization=None):
     """Returns status code and body of the answer to a POST request."""
     try:
-        match = PREDICT.fullmatch(path)
-        if not match:
+        gate.check(authorization)
+        match = PREDICT.fullmatch(path.removeprefix(gate.prefix))
+        if not (match and path.startswith(gate.prefix)):
             raise ServerError(
                 Status.INVALID_ARGUMENT, f"Malformed request: POST {path}"
             )

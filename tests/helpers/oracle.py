@@ -16,6 +16,14 @@ def pad(all_ids):
     return np.array([ids + [0] * (longest - len(ids)) for ids in all_ids])
 
 
+def pieces_of(tokenizer, ids):
+    """Returns the pieces of padded ids, as bytes; padding has none."""
+    return [
+        [tokenizer.id_to_piece(int(i)).encode() if i else b"" for i in row]
+        for row in ids
+    ]
+
+
 def log_probabilities(model, source_ids, target_ids):
     """Returns the log-probability of each token, `(B, T)`, from the logits."""
     shifted = np.pad(target_ids, [[0, 0], [1, 0]], constant_values=3)[:, :-1]

@@ -53,6 +53,50 @@ def ask_options(texts):
     )
 
 
+def with_rules(texts, size=0, least=0, ratio=0.0):
+    """Returns the inputs of `translate_constrained`."""
+    return {
+        **ask(texts),
+        "no_repeat_ngram": ints(np.broadcast_to(size, len(texts))),
+        "min_length": ints(np.broadcast_to(least, len(texts))),
+        "max_length_ratio": floats(np.broadcast_to(ratio, len(texts))),
+    }
+
+
+def ask_constrained(texts):
+    """One row in ten or so has an error."""
+    numbers = [zlib.crc32(text) for text in texts]
+    return with_rules(
+        texts,
+        size=[n % 5 for n in numbers],
+        least=[n % 10 - 1 for n in numbers],
+        ratio=[n % 3 for n in numbers],
+    )
+
+
+def with_seeds(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
+    """Returns the inputs of `sample`."""
+    return {
+        **ask(texts),
+        "temperature": floats(np.broadcast_to(temperature, len(texts))),
+        "top_k": ints(np.broadcast_to(top_k, len(texts))),
+        "top_p": floats(np.broadcast_to(top_p, len(texts))),
+        "seed": ints(np.broadcast_to(seeds, len(texts))),
+    }
+
+
+def ask_sample(texts):
+    """One row in nine or so has an error."""
+    numbers = [zlib.crc32(text) for text in texts]
+    return with_seeds(
+        texts,
+        seeds=[n % 2**31 for n in numbers],
+        temperature=[n % 3 / 2 + 0.5 for n in numbers],
+        top_k=[n % 9 - 1 for n in numbers],
+        top_p=[(1 + n % 4) / 4 for n in numbers],
+    )
+
+
 def ask_ids(texts):
     rows = [[4 + byte for byte in text[:30]] + [1] for text in texts]
     ids = np.zeros([len(rows), max(map(len, rows), default=1)], np.int32)
@@ -72,6 +116,9 @@ REQUESTS = {
     "translate_nbest": ask_nbest,
     "translate_options": ask_options,
     "translate_ids": ask_ids,
+    "translate_document": ask,
+    "translate_constrained": ask_constrained,
+    "sample": ask_sample,
     "score": ask_pair,
     "align": ask_pair,
     "explain": ask_pair,
@@ -80,7 +127,7 @@ REQUESTS = {
 
 # Outputs to ask for where TF Serving would batch the whole signature, and
 # refuse its scalar inputs.
-FILTERS = {"translate_nbest": ["translations", "scores", "truncated", "valid"]}
+FILTERS = {"translate_nbest": ["translation", "score", "truncated", "valid"]}
 
 
 def strings(texts):

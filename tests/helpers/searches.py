@@ -17,6 +17,8 @@ from keras_transformer.masks import BEGIN_ID as BEGIN
 from keras_transformer.masks import END_ID as END
 from keras_transformer.masks import PADDING_ID as PADDING
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.sampling import Sampling
+from keras_transformer.search.sampling import sample
 
 NEVER = (PADDING, BEGIN)
 
@@ -77,8 +79,43 @@ def exhaustive_search(table, limit, alpha, never=NEVER):
     return sorted((f for f in found if f[0] > -np.inf), reverse=True)
 
 
-def plain_beam_search(table, beam_size, limit, alpha, num_hypotheses):
+def repeats(ids, size):
+    """Tells whether the last `size` tokens were there before."""
+    grams = [ids[i : i + size] for i in range(len(ids) - size + 1)]
+    return bool(size and grams) and grams[-1] in grams[:-1]
+
+
+def allowed_tokens(ids, row, limit, size=0, least=0):
+    """Returns the tokens that may follow, by the docstring of `SearchOptions`.
+
+    Args:
+        ids: Tuple of ints, the tokens so far.
+        row: Array `(V,)`, -inf where the model lets no token follow.
+        limit: Int, tokens.
+        size: Int, `no_repeat_ngram`.
+        least: Int, `min_length`.
+    """
+    if len(ids) + 1 == limit:
+        return [END]
+    tokens = [
+        token
+        for token in range(len(row))
+        if token not in NEVER
+        and row[token] > -np.inf
+        and not repeats((*ids, token), size)
+        and (token != END or len(ids) >= least)
+    ]
+    return tokens or [END]
+
+
+def plain_beam_search(
+    table, beam_size, limit, alpha, num_hypotheses, prefix=(), **rules
+):
     """Beam search that goes on to the limit, whatever it has found.
+
+    Args:
+        prefix: Tuple of ints, with which all begin.
+        **rules: `size` and `least` of `allowed_tokens`.
 
     Returns:
         `(score, ids)` of each finished hypothesis, best first; the number of
@@ -88,12 +125,12 @@ def plain_beam_search(table, beam_size, limit, alpha, num_hypotheses):
     log_probabilities = log_softmax(table)
     live, finished, needed, gap = [((), 0.0)], [], None, np.inf
     for index in range(limit):
-        allowed = [t for t in range(table.shape[-1]) if t not in NEVER]
         choices = [
-            ((*ids, token), total + log_probabilities[index, last, token])
+            ((*ids, token), total + row[token])
             for ids, total in live
-            for last in [ids[-1] if ids else BEGIN]
-            for token in ([END] if index + 1 == limit else allowed)
+            for row in [log_probabilities[index, ids[-1] if ids else BEGIN]]
+            for token in prefix[index : index + 1]
+            or allowed_tokens(ids, row, limit, **rules)
         ]
         choices = [c for c in choices if c[1] > -np.inf]
         choices.sort(key=lambda choice: -choice[1])
@@ -123,25 +160,7 @@ def plain_beam_search(table, beam_size, limit, alpha, num_hypotheses):
     return finished, needed, gap
 
 
-def thinning_table():
-    """A table on which a beam of two that holds what has ended is too thin.
-
-    At first the end has probability .40, A .35 and B .25; A then spreads over
-    six tokens, and B goes on surely for seven tokens, and ends.
-    """
-    a, b, spread = 2, 4, slice(5, 11)
-    table = np.full((10, 11, 11), -np.inf)
-    table[0, BEGIN, [END, a, b]] = np.log([0.40, 0.35, 0.25])
-    table[1:, a, spread] = np.log(1 / 6)
-    table[1:, spread, spread] = np.log(1 / 6)
-    table[1:8, b, b] = 0
-    table[8:, b, END] = 0
-    # No hypothesis comes to these, but a row of nothing has no softmax.
-    table[np.isneginf(table).all(axis=2), END] = 0
-    return table.astype("float32")
-
-
-def search_by_hash(search, arrays, beam_size):
+def search_by_hash(search, arrays, beam_size, **rules):
     """Searches with a model that sees all tokens so far, on any backend.
 
     Their hash takes the place of the position in the tables.
@@ -151,6 +170,7 @@ def search_by_hash(search, arrays, beam_size):
         arrays: Dict of float32 `"tables"`, `(B, L, V, V)`, and of
             `"length_penalty"`, `"max_lengths"` and `"prefix_ids"`.
         beam_size: Int.
+        **rules: Of `SearchOptions`.
     """
     batch, length, size, _ = arrays["tables"].shape
     flat_tables = ops.reshape(arrays["tables"], [-1, size])
@@ -166,11 +186,37 @@ def search_by_hash(search, arrays, beam_size):
     return search(
         next_step,
         (hashes, ops.convert_to_tensor(0, "int32")),
-        SearchOptions(beam_size, arrays["length_penalty"]),
+        SearchOptions(beam_size, arrays["length_penalty"], **rules),
         arrays["max_lengths"],
         arrays["prefix_ids"],
         constants=(ops.arange(batch, dtype="int32"),),
     )
+
+
+def every_way(search):
+    """Returns functions that search arrays of `search_by_hash`, by name.
+
+    Args:
+        search: `beam_search` with the length of the tables, or the search for
+            graphs.
+    """
+
+    def draw(next_step, state, options, limits, prefix_ids, constants):
+        rows = ops.arange(len(limits), dtype="int32")
+        how = Sampling(rows, temperature=0.7, top_k=4, top_p=0.9)
+        return sample(
+            next_step, state, options, limits, how, prefix_ids, constants, 8
+        )
+
+    find = functools.partial(search_by_hash, search)
+    return {
+        "greedy": functools.partial(find, beam_size=1),
+        "beams": functools.partial(find, beam_size=4),
+        "rules": functools.partial(
+            find, beam_size=4, no_repeat_ngram=2, min_length=3
+        ),
+        "draws": functools.partial(search_by_hash, draw, beam_size=1),
+    }
 
 
 def sentence(hypotheses, index):

@@ -1,8 +1,12 @@
 """Runs of `python -m train` that end within a second, and their corpus."""
 
+import keras
+import numpy as np
+
 import train.__main__ as train_command
 from tests.helpers.refusal import refusal
 from train.data.corpus import demo_pairs
+from train.run.run_folder import read_history
 
 SIZES = {
     "preset": "tiny",
@@ -18,8 +22,11 @@ SIZES = {
     "round-steps": 2,
     "average": 2,
     "max-length": 90,
+    "validate-bleu": 0,  # A search takes as long as all the rest.
 }
 TINY = [f"--{name}={value}" for name, value in SIZES.items()]
+# Columns of a history that no run repeats.
+VOLATILE = ("tokens_per_second", "minutes_left")
 OPTIONS = [*TINY, "--steps=24", "--round-steps=6", "--dropout=0.3"]
 
 
@@ -40,6 +47,25 @@ def write_corpus(folder):
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
         options += [f"--{name}", str(folder / name)]
     return options
+
+
+def load_weights(path):
+    """All arrays of a model's file."""
+    return keras.saving.load_model(path, compile=False).get_weights()
+
+
+def assert_same_run(run_dir, other):
+    """Checks that histories, but for speed, and models are equal to a bit."""
+    rows, others = (
+        [{k: v for k, v in row.items() if k not in VOLATILE} for row in rows]
+        for rows in map(read_history, (run_dir, other))
+    )
+    assert rows == others
+    for a, b in zip(
+        *(load_weights(run / "model.keras") for run in (run_dir, other)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
 
 
 def refused(capsys, arguments):

@@ -30,6 +30,12 @@ def preset(**changes):
     return PRESETS["tiny"].replace(**{**sizes, **changes})
 
 
+def small_task(settings=SETTINGS, strategy=None, **changes):
+    """Makes the task of a small model, by default on one device."""
+    strategy = strategy or tf.distribute.get_strategy()
+    return make_task(preset(**changes), VOCABULARY_SIZE, 16, settings, strategy)
+
+
 def make_ids(lengths, first):
     """Makes sequences whose tokens tell which sequence they are of."""
     flat = np.concatenate([[first + i] * (n - 1) + [1] for i, n in lengths])
@@ -49,20 +55,22 @@ def make_training_pairs():
     )
 
 
-def weights_after_twenty_updates(pairs, adam, strategy=None, micro_batches=1):
+def weights_after_twenty_updates(
+    pairs, adam, strategy=None, limit=None, **changes
+):
     """Trains; returns the weights and what the progress bar would show."""
     strategy = strategy or tf.distribute.get_strategy()
-    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    task = small_task(strategy=strategy, **changes)
     plan = BatchPlan(pairs, 120, seed=0)
     with strategy.scope():
         if not adam:
             task.compile(keras.optimizers.SGD(0.5), jit_compile=False)
             task.optimizer.build(task.trainable_variables)
         history = task.fit(
-            make_dataset(plan, strategy, micro_batches=micro_batches),
+            make_dataset(plan, strategy, limit=limit),
             steps_per_epoch=20,
             validation_data=make_dataset(
-                plan, strategy, last=plan.steps_per_epoch
+                plan, strategy, last=plan.steps_per_epoch, limit=limit
             ),
             validation_steps=plan.steps_per_epoch,
             shuffle=False,

@@ -2,35 +2,25 @@
 
 import collections
 
-import numpy as np
+import tensorflow as tf
 
-from export import translate
-
-
-class np_tensor(np.ndarray):  # noqa: N801
-    """An array with the `numpy()` of a tensor."""
-
-    def __new__(cls, array):
-        return array.view(cls)
-
-    def numpy(self):
-        return self.view(np.ndarray)
+from export import batches
 
 
 def answer(translations, limit=99_999):
     """Returns what a model says, of which the longest are cut at a limit."""
     return {
-        "translation": np_tensor(
-            np.array([text[:limit] for text in translations], object)
+        "translation": tf.constant(
+            [text[:limit] for text in translations], tf.string
         ),
-        "truncated": np_tensor(
-            np.array([len(text) > limit for text in translations])
+        "truncated": tf.constant(
+            [len(text) > limit for text in translations], tf.bool
         ),
     }
 
 
 def translated(translate_, lines, batch_tokens):
     """Returns an iterator over what becomes of lines."""
-    return translate.translate_lines(
+    return batches.translate_lines(
         translate_, iter(lines), batch_tokens, collections.Counter()
     )

@@ -4,7 +4,6 @@ A tree is a list of a label and its children; a leaf is a pair of tag and word.
 """
 
 import copy
-import re
 
 LABELS = ["S", "NP", "VP", "PP", "SBAR", "ADVP", "PRT", "X"]
 TAGS = ["NN", "IN", "-LRB-", "HYPH", "SYM", "NFP", ",", ".", ":", "``", "''"]
@@ -30,21 +29,6 @@ def draw_children(random, leaves):
             label = random.choice(LABELS)
             children.append([label, *draw_children(random, first)])
     return children
-
-
-def read(text):
-    """Returns the tree that is written in Penn Treebank form."""
-    open_nodes = [[]]
-    for token in re.findall(r"[()]|[^() \n]+", text):
-        if token == "(":
-            open_nodes.append([])
-        elif token == ")":
-            node = open_nodes.pop()
-            is_leaf = isinstance(node[1], str)
-            open_nodes[-1].append(tuple(node) if is_leaf else node)
-        else:
-            open_nodes[-1].append(token)
-    return open_nodes[0][0]
 
 
 def nodes(tree):

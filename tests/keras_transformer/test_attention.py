@@ -14,7 +14,6 @@ from tests.helpers.arrays import assert_close
 from tests.helpers.arrays import random_array
 from tests.helpers.arrays import softmax
 from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
 
 # A letter and a size for each axis, all distinct.
@@ -110,23 +109,6 @@ def test_a_functional_model_gets_all_that_a_call_returns():
 # The formula.
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_equals_equation_1(masked):
-    query = random_array(B, H, T, KEY_DIM, seed=1)
-    key = random_array(B, H, S, KEY_DIM, seed=2)
-    value = random_array(B, H, S, VALUE_DIM, seed=3)
-    mask = random_mask(B, 1, T, S) if masked else None
-
-    logits = query @ key.swapaxes(2, 3) / np.sqrt(KEY_DIM)
-    if masked:
-        logits = np.where(mask, logits, -np.inf)
-    expected = softmax(logits) @ value
-
-    outputs, weights = scaled_dot_product_attention(query, key, value, mask)
-    assert_close(weights, softmax(logits))
-    assert_close(outputs, expected)
-
-
 @pytest.mark.parametrize("num_heads", [1, 2, 32])
 def test_equals_the_heads_of_section_3_2_2_one_by_one(num_heads):
     query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
@@ -209,49 +191,7 @@ def test_the_softmax_runs_in_float32():
     )
 
 
-def test_mixed_precision_stays_near_float32():
-    keras.utils.set_random_seed(2017)
-    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
-    layer = MultiHeadAttention(H, KEY_DIM, VALUE_DIM)
-    half = MultiHeadAttention(H, KEY_DIM, VALUE_DIM, dtype="mixed_bfloat16")
-    for each in (layer, half):
-        each.build(query.shape, value.shape)
-    half.set_weights(layer.get_weights())
-
-    # 8 bits of mantissa: each of a few roundings is off by 2^-9 at most.
-    assert_close(
-        ops.cast(half(query, value), "float32"),
-        layer(query, value),
-        tolerance=2**-5,
-    )
-
-
 # Masks.
-
-
-def test_masks_equal_the_same_mask_written_out():
-    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
-    layer = make_layer(query.shape, value.shape)
-    value_mask = random_mask(B, S, seed=1)
-    key_mask = random_mask(B, S, seed=2)
-    causal = np.tril(np.ones((T, S), bool))
-
-    written_out = value_mask[:, None, :] & key_mask[:, None, :] & causal
-    assert written_out.any(axis=-1).all()
-    assert_close(
-        layer(
-            query,
-            value,
-            value_mask=value_mask,
-            key_mask=key_mask,
-            use_causal_mask=True,
-        ),
-        layer(query, value, attention_mask=written_out),
-    )
-    assert_close(
-        layer(query, value, use_causal_mask=True),
-        layer(query, value, attention_mask=causal),
-    )
 
 
 @pytest.mark.parametrize("floatx", ["bfloat16", "float16", "float64"])
@@ -269,22 +209,6 @@ def test_masks_do_not_hang_on_floatx(floatx):
     np.testing.assert_array_equal(outputs, expected)
 
 
-def test_what_is_masked_has_no_weight_and_no_influence():
-    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
-    layer = make_layer(query.shape, value.shape)
-    mask = random_mask(B, S)
-    changed = np.where(mask[..., None], value, value + 100)
-
-    arguments = {"value_mask": mask, "return_attention_scores": True}
-    outputs, scores = layer(query, value, **arguments)
-    other_outputs, _ = layer(query, changed, **arguments)
-
-    unseen = np.broadcast_to(~mask[:, None, None, :], scores.shape)
-    np.testing.assert_array_equal(np.array(scores)[unseen], 0)
-    np.testing.assert_array_equal(outputs, other_outputs)
-    assert np.abs(layer(query, changed) - layer(query, value)).max() > 0.1
-
-
 @pytest.mark.parametrize("argument", ["value", "key"])
 def test_keras_fills_the_mask_of_an_embedding(argument):
     ids = np.array([[3, 0, 2, 0, 0, 1], [5, 4, 3, 2, 1, 0]])
@@ -299,17 +223,6 @@ def test_keras_fills_the_mask_of_an_embedding(argument):
     expected = layer(query, **arrays, attention_mask=(ids != 0)[:, None, :])
     assert_close(filled, expected)
     assert np.abs(filled - layer(query, **arrays)).max() > 0.01
-
-
-def test_the_mask_of_the_query_is_that_of_the_output():
-    ids = np.array([[3, 1, 0], [5, 0, 0]])
-    embedding = keras.layers.Embedding(9, D, mask_zero=True)
-    attention = MultiHeadAttention(H, KEY_DIM)
-    value = random_array(B, S, D_VALUE)
-
-    mask = mask_of(attention(embedding(ids), value))
-
-    np.testing.assert_array_equal(mask, ids != 0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
@@ -335,7 +248,7 @@ def test_a_query_that_sees_nothing_gets_the_mean(dtype):
     "attend", [scaled_dot_product_attention, fused_attention]
 )
 def test_masking_is_exact_however_large_the_logits(attend):
-    key = np.array([0.0, 100.0, 1e9], "float32")[None, None, :, None]
+    key = np.array([-1e6, 100.0, 1e9], "float32")[None, None, :, None]
     query, values = np.ones((1, 1, 2, 1), "float32"), np.eye(3, dtype="float32")
     mask = np.array([[False, False, False], [True, False, False]])
 
@@ -360,14 +273,6 @@ def test_a_mask_may_differ_from_head_to_head():
     assert (np.array(scores)[mask] > 0).all()
 
 
-def test_keys_have_no_order():
-    query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
-    layer = make_layer(query.shape, value.shape)
-    order = np.random.default_rng(1).permutation(S)
-
-    assert_close(layer(query, value[:, order]), layer(query, value))
-
-
 def test_dropout_falls_on_the_weights_but_not_on_those_returned():
     keras.utils.set_random_seed(2017)
     query, value = random_array(B, T, D), random_array(B, S, D_VALUE)
@@ -382,37 +287,12 @@ def test_dropout_falls_on_the_weights_but_not_on_those_returned():
     assert_close(scores_in_training, scores)
     assert_close(np.sum(scores, axis=-1), np.ones((B, H, T)))
     assert np.abs(dropped - outputs).max() > 0.1
+    # As where nobody asks for weights.
+    assert_close(layer(query, value), outputs)
+    assert np.abs(layer(query, value, training=True) - outputs).max() > 0.1
 
 
 # Caches.
-
-
-@pytest.mark.parametrize("grows", [False, True], ids=["fixed", "grows"])
-@pytest.mark.parametrize("steps", [[1] * T, [3, 1, 1, 2]], ids=str)
-def test_step_by_step_equals_all_at_once(steps, grows):
-    x = random_array(B, T, D)
-    layer = make_layer(x.shape, x.shape)
-    length = T + 2  # More than are used: the rest must not be looked at.
-    cache = layer.make_cache(B)
-    if not grows:
-        cache = FixedCache(
-            random_array(B, H, length, KEY_DIM, seed=8),
-            random_array(B, H, length, VALUE_DIM, seed=9),
-            np.int32(0),
-        )
-
-    outputs = []
-    for new in np.split(x, np.cumsum(steps)[:-1], axis=1):
-        output, cache = layer(new, new, use_causal_mask=True, cache=cache)
-        outputs.append(output)
-
-    assert_close(
-        np.concatenate(outputs, axis=1), layer(x, x, use_causal_mask=1)
-    )
-    assert cache.length == T
-    projected = layer.project(x)
-    for cached, expected in zip(cache[:2], projected, strict=True):
-        assert_close(cached[:, :, :T], expected)
 
 
 def test_without_a_causal_mask_all_that_a_cache_holds_is_attended_to():
@@ -431,41 +311,6 @@ def test_without_a_causal_mask_all_that_a_cache_holds_is_attended_to():
     assert_close(outputs, layer(new, together))
 
 
-def test_what_was_projected_may_be_attended_to_later():
-    query, value = random_array(B, T, D, seed=1), random_array(B, S, D_VALUE)
-    key, mask = random_array(B, S, D_KEY, seed=3), random_mask(B, S)
-    layer = make_layer(query.shape, value.shape, key.shape)
-
-    outputs, scores = layer.attend(
-        query, *layer.project(value, key), mask[:, None, None], True
-    )
-
-    expected, expected_scores = layer(
-        query, value, key, value_mask=mask, return_attention_scores=True
-    )
-    np.testing.assert_array_equal(outputs, expected)
-    np.testing.assert_array_equal(scores, expected_scores)
-
-
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_the_length_of_a_cache_may_be_a_tensor(dtype):
-    x = random_array(B, 1, D)
-    layer = make_layer(x.shape, x.shape)
-    held = layer.project(random_array(B, 5, D))
-    length = ops.convert_to_tensor(3, dtype)
-
-    outputs, cache = layer(
-        x, x, cache=FixedCache(*held, length), use_causal_mask=True
-    )
-
-    expected, expected_cache = layer(
-        x, x, cache=FixedCache(*held, np.int32(3)), use_causal_mask=True
-    )
-    np.testing.assert_array_equal(outputs, expected)
-    np.testing.assert_array_equal(cache.keys, expected_cache.keys)
-    assert int(cache.length) == expected_cache.length == 4
-
-
 @pytest.mark.parametrize("kind", [FixedCache, GrowingCache])
 def test_a_cache_is_not_masked_by_the_mask_of_the_new_keys(kind):
     ids = np.array([[3, 0], [0, 5]])
@@ -480,45 +325,7 @@ def test_a_cache_is_not_masked_by_the_mask_of_the_new_keys(kind):
     np.testing.assert_array_equal(outputs, layer(plain, plain, cache=cache)[0])
 
 
-@pytest.mark.parametrize("index", range(4))
-def test_writes_at_the_index_and_nowhere_else(index):
-    cache, update = random_array(B, H, 5, D), random_array(B, H, 2, D, seed=1)
-
-    written = FixedCache(cache, cache, np.int32(index)).append(
-        update, 2 * update
-    )
-
-    for tensor, new in zip(written[:2], (update, 2 * update), strict=True):
-        expected = cache.copy()
-        expected[:, :, index : index + 2] = new
-        np.testing.assert_array_equal(tensor, expected)
-
-
 # The refusals.
-
-
-@pytest.mark.parametrize("argument", ["num_heads", "key_dim", "value_dim"])
-@pytest.mark.parametrize("value", [0, -1, 2.5, "8", True])
-def test_refuses_a_size_that_is_no_positive_int(argument, value):
-    sizes = {"num_heads": H, "key_dim": KEY_DIM, argument: value}
-    with pytest.raises(
-        ValueError, match=f"`{argument}` must be a positive int.*{value!r}"
-    ):
-        MultiHeadAttention(**sizes)
-
-
-@pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan"), "0.1", None])
-def test_refuses_a_dropout_that_is_no_fraction(dropout):
-    with pytest.raises(ValueError, match=r"`dropout` must be .* in \[0, 1\)"):
-        MultiHeadAttention(H, KEY_DIM, dropout=dropout)
-
-
-@pytest.mark.parametrize("unknown", ["query", "value", "key"])
-def test_refuses_an_unknown_width(unknown):
-    widths = {"query": D, "value": D_VALUE, "key": D_KEY, unknown: None}
-    shapes = {f"{k}_shape": (None, None, d) for k, d in widths.items()}
-    with pytest.raises(ValueError, match=f"last dimension of `{unknown}`"):
-        MultiHeadAttention(H, KEY_DIM).build(**shapes)
 
 
 @pytest.mark.parametrize("wrong", ["query", "value", "key"])

@@ -1,10 +1,5 @@
 """The model runs where TensorFlow does not: on other backends of Keras."""
 
-import os
-import pathlib
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -12,9 +7,25 @@ import pytest
 from keras_transformer import RestrictedSelfAttention
 from keras_transformer import Transformer
 from tests.helpers.layer_checks import randomize_weights
+from tests.helpers.processes import run_python
 
-ROOT = pathlib.Path(__file__).parents[2]
-POSITIONS = ["sine", "learned"]
+MODELS = {
+    "sine": {"positions": "sine"},
+    "learned": {"positions": "learned"},
+    # All that weights of other systems need otherwise.
+    "other": {
+        "num_layers": 2,
+        "decoder_layers": 1,
+        "use_bias": True,
+        "activation": "swish",
+        "scale_embedding": False,
+        "logits_bias": True,
+        "max_wavelength": 12_000.0,
+        "norm_epsilon": 1e-5,
+        "decoder_mixer": "ssru",
+        "source_vocabulary_size": 10,
+    },
+}
 INPUTS = {
     "source_ids": np.array([[5, 9, 1, 0], [4, 1, 0, 0], [8, 6, 7, 1]]),
     "target_ids": np.array([[3, 9, 5, 0, 0], [3, 4, 0, 0, 0], [3] * 5]),
@@ -47,28 +58,23 @@ for name in names:
 
     memory = jit(model.encode)(source_ids)
     mask = keras_transformer.padding_mask(source_ids)
-    cache = model.decoder.make_cache(memory, max_length=target_ids.shape[1])
 
-    @jit
     def decode(ids, cache):
         return model.decode(ids, memory_mask=mask, cache=cache)
 
-    steps = []
-    for index in range(target_ids.shape[1]):
-        step, cache = decode(target_ids[:, index : index + 1], cache)
-        steps.append(keras.ops.convert_to_numpy(step))
-    results[name + "_steps"] = np.concatenate(steps, axis=1)
+    compiled, length = jit(decode), target_ids.shape[1]
+    for way, step, room in (
+        ("_steps", compiled, length),
+        ("_grown", decode, None),
+    ):
+        cache = model.decoder.make_cache(memory, max_length=room)
+        steps = []
+        for index in range(length):
+            logits, cache = step(target_ids[:, index : index + 1], cache)
+            steps.append(keras.ops.convert_to_numpy(logits))
+        results[name + way] = np.concatenate(steps, axis=1)
     # The length is traced: all steps are one program.
-    assert not is_jax or decode._cache_size() == 1
-
-    cache = model.decoder.make_cache(memory)  # One that grows.
-    steps = []
-    for index in range(target_ids.shape[1]):
-        step, cache = model.decode(
-            target_ids[:, index : index + 1], memory_mask=mask, cache=cache
-        )
-        steps.append(keras.ops.convert_to_numpy(step))
-    results[name + "_grown"] = np.concatenate(steps, axis=1)
+    assert not is_jax or compiled._cache_size() == 1
 
 layer = keras.saving.load_model(folder + "/restricted.keras")
 results["restricted"] = keras.ops.convert_to_numpy(jit(layer)(x))
@@ -77,27 +83,24 @@ np.savez(folder + "/outputs.npz", **results)
 
 
 @pytest.mark.parametrize(
-    "backend", [pytest.param("jax", marks=pytest.mark.slow), "torch"]
+    "backend",
+    [
+        pytest.param("jax", marks=pytest.mark.slow),
+        pytest.param("torch", marks=pytest.mark.peers("torch")),
+    ],
 )
 def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
-    if backend == "torch":
-        pytest.importorskip("torch", reason="a backend that is in no extra")
     x = np.random.default_rng(1).normal(size=(2, 7, 6)).astype("float32")
     np.savez(tmp_path / "inputs.npz", **INPUTS, x=x)
     inputs = keras.Input((None, 6))
     layer = RestrictedSelfAttention(num_heads=2, key_dim=3, radius=2)
     restricted = keras.Model(inputs, layer(inputs, use_causal_mask=True))
     restricted.save(tmp_path / "restricted.keras")
-    models = {positions: make_model(positions) for positions in POSITIONS}
+    models = {name: make_model(**given) for name, given in MODELS.items()}
     for name, model in models.items():
         model.save(tmp_path / f"{name}.keras")
 
-    subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path), *POSITIONS],
-        env={**os.environ, "KERAS_BACKEND": backend},
-        cwd=ROOT,
-        check=True,
-    )
+    run_python("-c", SCRIPT, tmp_path, *MODELS, backend=backend)
 
     outputs = np.load(tmp_path / "outputs.npz")
     assert outputs["backend"] == backend
@@ -120,19 +123,19 @@ def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
     )
 
 
-def make_model(positions):
+def make_model(num_layers=1, **numbers):
     model = Transformer.from_preset(
         "base",
         vocabulary_size=11,
-        num_layers=1,
+        num_layers=num_layers,
         hidden_dim=8,
         intermediate_dim=16,
         num_heads=2,
         key_dim=3,
         value_dim=5,
         norm="pre",
-        positions=positions,
         sequence_length=7,
+        **numbers,
     )
     model.build()
     randomize_weights(model)

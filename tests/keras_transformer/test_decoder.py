@@ -10,22 +10,15 @@ from keras import ops
 
 from keras_transformer import Decoder
 from keras_transformer import DecoderLayer
-from keras_transformer import Encoder
-from keras_transformer.cache import DecoderCache
-from keras_transformer.cache import FixedCache
 from tests.helpers.arrays import mask_of_lengths
 from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import copy_normalization
-from tests.helpers.layer_checks import copy_to_torch
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, T, S, D = 3, 5, 6, 8
 SIZES = {"num_heads": 2, "key_dim": 7, "value_dim": 4, "intermediate_dim": 16}
-# Those that PyTorch knows: d_k = d_v = D / h.
-THEIR_SIZES = {**SIZES, "key_dim": 4, "value_dim": 4}
 NORMS = ["post", "pre"]
 
 property_test = hypothesis.settings(
@@ -89,28 +82,6 @@ def test_a_stack_keeps_the_promises_of_a_layer(tmp_path):
     )
 
 
-def test_only_pre_norm_needs_a_norm_at_the_end():
-    assert len(make(Decoder, num_layers=3, norm="post").weights) == 3 * 18
-    assert len(make(Decoder, num_layers=3, norm="pre").weights) == 3 * 18 + 2
-
-
-def test_a_functional_model_may_have_a_cache():
-    decoder = make(Decoder, num_layers=1)
-    keys, values = keras.Input((2, 9, 7)), keras.Input((2, 9, 4))
-    length = keras.Input(batch_shape=(), dtype="int32")
-    self_cache = FixedCache(keys, values, length)
-
-    outputs, longer = decoder(
-        keras.Input((1, D)),
-        cache=DecoderCache((self_cache,), ((keys, values),)),
-    )
-
-    assert outputs.shape == (None, 1, D)
-    for kept in (longer.self_caches[0], longer.memory_caches[0]):
-        assert kept[0].shape == (None, 2, 9, 7)
-        assert kept[1].shape == (None, 2, 9, 4)
-
-
 # The formula.
 
 
@@ -139,101 +110,6 @@ def test_a_layer_equals_section_3_1(norm):
         else:
             x = x + sub_layer(normalize(x))
     np.testing.assert_allclose(outputs, x, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_a_layer_equals_that_of_pytorch(norm):
-    torch = pytest.importorskip("torch", reason="an oracle, in no extra")
-    layer = make(DecoderLayer, norm=norm, **THEIR_SIZES)
-    oracle = torch.nn.TransformerDecoderLayer(
-        D,
-        THEIR_SIZES["num_heads"],
-        THEIR_SIZES["intermediate_dim"],
-        dropout=0.0,
-        layer_norm_eps=1e-6,
-        batch_first=True,
-        norm_first=norm == "pre",
-    )
-    copy_to_torch(layer, oracle)
-
-    with torch.no_grad():
-        expected = oracle(
-            torch.tensor(TARGET),
-            torch.tensor(MEMORY),
-            tgt_mask=torch.ones(T, T).triu(1).bool(),
-            tgt_key_padding_mask=torch.tensor(~TARGET_MASK),
-            memory_key_padding_mask=torch.tensor(~MEMORY_MASK),
-        )
-
-    np.testing.assert_allclose(
-        layer(TARGET, MEMORY, **MASKS), expected, rtol=1e-5, atol=1e-5
-    )
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_both_stacks_equal_the_transformer_of_pytorch(norm):
-    torch = pytest.importorskip("torch", reason="an oracle, in no extra")
-    sizes = {**THEIR_SIZES, "norm": norm, "dropout": 0.0}
-    encoder, decoder = Encoder(num_layers=3, **sizes), Decoder(2, **sizes)
-    encoder.build(MEMORY.shape)
-    decoder.build(TARGET.shape, MEMORY.shape)
-    randomize_weights(encoder, seed=1)
-    randomize_weights(decoder, seed=2)
-    oracle = make_torch_transformer(torch, encoder, decoder, norm)
-
-    memory = encoder(MEMORY, mask=MEMORY_MASK)
-    outputs = decoder(TARGET, memory, **MASKS)
-
-    with torch.no_grad():
-        expected = oracle(
-            torch.tensor(MEMORY),
-            torch.tensor(TARGET),
-            tgt_mask=torch.ones(T, T).triu(1).bool(),
-            src_key_padding_mask=torch.tensor(~MEMORY_MASK),
-            tgt_key_padding_mask=torch.tensor(~TARGET_MASK),
-            memory_key_padding_mask=torch.tensor(~MEMORY_MASK),
-        )
-    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
-
-
-def make_torch_transformer(torch, encoder, decoder, norm):
-    # In training mode, for PyTorch's fast path at inference is other code.
-    arguments = {
-        "d_model": D,
-        "nhead": THEIR_SIZES["num_heads"],
-        "dim_feedforward": THEIR_SIZES["intermediate_dim"],
-        "dropout": 0.0,
-        "layer_norm_eps": 1e-6,
-        "batch_first": True,
-        "norm_first": norm == "pre",
-    }
-    # PyTorch's own stacks end in a norm in post-norm order too.
-    norms = [
-        torch.nn.LayerNorm(D, eps=1e-6) if norm == "pre" else None
-        for _ in range(2)
-    ]
-    oracle = torch.nn.Transformer(
-        D,
-        THEIR_SIZES["num_heads"],
-        batch_first=True,
-        custom_encoder=torch.nn.TransformerEncoder(
-            torch.nn.TransformerEncoderLayer(**arguments),
-            num_layers=3,
-            norm=norms[0],
-            enable_nested_tensor=False,
-        ),
-        custom_decoder=torch.nn.TransformerDecoder(
-            torch.nn.TransformerDecoderLayer(**arguments),
-            num_layers=2,
-            norm=norms[1],
-        ),
-    )
-    for ours, theirs in [(encoder, oracle.encoder), (decoder, oracle.decoder)]:
-        for layer, their_layer in zip(ours.layers, theirs.layers, strict=True):
-            copy_to_torch(layer, their_layer)
-        if norm == "pre":
-            copy_normalization(ours.normalization, theirs.norm)
-    return oracle
 
 
 # The invariants.
@@ -300,17 +176,6 @@ def test_padding_in_the_middle_is_not_looked_at_either(decoder):
 
     np.testing.assert_array_equal(outputs[mask], others[mask])
     assert (outputs[~mask] != others[~mask]).any()
-
-
-def test_what_is_masked_in_the_memory_has_no_influence(decoder):
-    changed = np.where(MEMORY_MASK[..., None], MEMORY, 5.0 + MEMORY)
-
-    outputs = decoder(TARGET, MEMORY, memory_mask=MEMORY_MASK)
-
-    np.testing.assert_array_equal(
-        outputs, decoder(TARGET, changed, memory_mask=MEMORY_MASK)
-    )
-    assert np.abs(outputs - decoder(TARGET, MEMORY)).max() > 0.01
 
 
 def test_keras_fills_both_masks_and_hands_on_that_of_the_target(decoder):
@@ -395,57 +260,6 @@ def test_cached_equals_uncached_for_every_beam(decoder, beams, steps, grows):
     np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_cached_equals_uncached_in_a_graph(decoder):
-    @tf.function(reduce_retracing=True)
-    def step(x, cache):
-        return decoder(x, cache=cache)
-
-    cache = decoder.make_cache(MEMORY, max_length=T)
-    outputs = decode_by_steps(step, TARGET, cache, [1] * T)
-
-    np.testing.assert_allclose(
-        outputs, decoder(TARGET, MEMORY), rtol=1e-5, atol=1e-5
-    )
-
-
-def test_a_cache_has_the_shapes_it_promises(decoder):
-    self_caches, memory_caches = decoder.make_cache(
-        MEMORY, max_length=9, num_beams=4
-    )
-
-    assert len(self_caches) == len(memory_caches) == 2
-    for keys, values, length in self_caches:
-        assert length == 0
-        np.testing.assert_array_equal(keys, np.zeros((B * 4, 2, 9, 7)))
-        np.testing.assert_array_equal(values, np.zeros((B * 4, 2, 9, 4)))
-    for layer, cache in zip(decoder.layers, memory_caches, strict=True):
-        expected = layer.memory_attention.project(MEMORY)
-        for ours, theirs in zip(cache, expected, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-        assert cache[0].shape == (B, 2, S, 7)
-        assert cache[1].shape == (B, 2, S, 4)
-
-
-def test_a_step_leaves_the_cache_of_the_memory_as_it_was(decoder):
-    cache = decoder.make_cache(MEMORY, max_length=T)
-    self_caches = [
-        each._replace(length=np.int32(2)) for each in cache.self_caches
-    ]
-    cache = cache._replace(self_caches=tuple(self_caches))
-
-    _, longer = decoder(TARGET[:, :1], cache=cache)
-
-    assert longer.length == 3
-    for (keys, _), (old_keys, _) in zip(
-        longer.memory_caches, cache.memory_caches, strict=True
-    ):
-        np.testing.assert_array_equal(keys, old_keys)
-    for keys, values, _ in longer.self_caches:
-        for tensor in (keys, values):  # The step is written at its index.
-            written = np.abs(tensor).max(axis=(0, 1, 3)) > 0
-            np.testing.assert_array_equal(written, np.arange(T) == 2)
-
-
 @pytest.mark.parametrize("max_length", [None, T])
 def test_a_cache_has_the_compute_dtype(max_length):
     decoder = Decoder(1, **SIZES, dropout=0.0, dtype="mixed_bfloat16")
@@ -458,18 +272,6 @@ def test_a_cache_has_the_compute_dtype(max_length):
     for self_cache in (cache[0][0], longer[0][0]):
         tensors += [self_cache.keys, self_cache.values]
     assert {tensor.dtype for tensor in tensors} == {tf.bfloat16}
-
-
-def test_with_a_cache_the_mask_of_the_target_is_not_looked_at(decoder):
-    ids = np.array([[3], [0], [5]])
-    masked = keras.layers.Embedding(9, D, mask_zero=True)(ids)
-    cache = decoder.make_cache(MEMORY, max_length=T)
-
-    outputs, _ = decoder(masked, cache=cache)
-
-    np.testing.assert_array_equal(
-        outputs, decoder(np.array(masked), cache=cache)[0]
-    )
 
 
 # Without a memory.
@@ -527,49 +329,6 @@ def test_refuses_to_do_without_a_memory_that_it_was_built_for(decoder):
     for arguments in ({}, {"cache": decoder.make_cache(rows=B)}):
         with pytest.raises(ValueError, match="`memory` must .* built with one"):
             decoder(TARGET, **arguments)
-
-
-@pytest.mark.parametrize(
-    "argument",
-    ["num_layers", "num_heads", "key_dim", "value_dim", "intermediate_dim"],
-)
-def test_refuses_a_size_that_is_no_positive_int(argument):
-    sizes = {"num_layers": 2, **SIZES, argument: 0}
-    with pytest.raises(ValueError, match=f"`{argument}` must be .*=0"):
-        Decoder(**sizes, dropout=0.1)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"dropout": 1.0}, "`dropout` must be a number"),
-        ({"norm": "none"}, "`norm` must be one of 'post', 'pre'"),
-    ],
-)
-def test_refuses_what_a_residual_refuses(wrong, message):
-    arguments = {**SIZES, "dropout": 0.1, **wrong}
-    with pytest.raises(ValueError, match=message):
-        DecoderLayer(**arguments)
-    with pytest.raises(ValueError, match=message):
-        Decoder(num_layers=2, **arguments)
-
-
-@pytest.mark.parametrize("unknown", ["target", "memory"])
-def test_refuses_an_unknown_width(unknown):
-    widths = {"target": D, "memory": D, unknown: None}
-    shapes = {f"{k}_shape": (None, None, d) for k, d in widths.items()}
-    for layer in (
-        DecoderLayer(**SIZES, dropout=0.1),
-        Decoder(num_layers=2, **SIZES, dropout=0.1),
-    ):
-        with pytest.raises(ValueError, match=f"last dimension of `{unknown}`"):
-            layer.build(**shapes)
-
-
-def test_refuses_a_step_past_the_end_of_its_cache(decoder):
-    cache = decoder.make_cache(MEMORY, max_length=T - 1)
-    with pytest.raises(ValueError, match=f"{T} positions after 0"):
-        decoder(TARGET, cache=cache)
 
 
 def test_heads_share_the_width_where_nobody_says_theirs():

@@ -175,17 +175,6 @@ def test_sines_and_cosines_alternate(hidden_dim, max_wavelength):
     np.testing.assert_allclose(outputs, [expected] * B, atol=1e-6)
 
 
-def test_the_wavelength_is_the_papers_by_default():
-    outputs = SinePositionEncoding()(np.zeros((1, 3, 4), "float32"))
-
-    expected = [
-        [0, 1, 0, 1],
-        [np.sin(1), np.cos(1), np.sin(0.01), np.cos(0.01)],
-        [np.sin(2), np.cos(2), np.sin(0.02), np.cos(0.02)],
-    ]
-    np.testing.assert_allclose(outputs[0], expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("start_index", [0, 3, 700])
 @pytest.mark.parametrize("dtype", [None, "int32", "int64"])
 def test_sines_may_start_later(start_index, dtype):
@@ -200,14 +189,6 @@ def test_sines_may_start_later(start_index, dtype):
     np.testing.assert_allclose(outputs, [expected] * B, atol=1e-4)
 
 
-def test_only_the_shape_of_the_inputs_matters():
-    layer = SinePositionEncoding()
-
-    np.testing.assert_array_equal(
-        layer(random_array(B, T, D)), layer(np.full((B, T, D), np.nan))
-    )
-
-
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_positions_are_exact_in_half_precision(dtype):
     # bfloat16 itself knows no integer between 300 and 302, for example.
@@ -220,16 +201,6 @@ def test_positions_are_exact_in_half_precision(dtype):
     np.testing.assert_allclose(
         outputs[0], sines(range(301, 341), D), atol=2**-8
     )
-
-
-def test_lengths_may_be_unknown_until_the_graph_runs():
-    layer = SinePositionEncoding()
-    spec = tf.TensorSpec((None, None, D), "float32")
-    traced = tf.function(layer, input_signature=[spec])
-
-    inputs = random_array(B, T, D)
-
-    np.testing.assert_allclose(traced(inputs), layer(inputs), atol=1e-6)
 
 
 # Learned positions.
@@ -263,16 +234,6 @@ def test_learned_positions_are_rows_from_the_start_on(start_index, dtype):
     np.testing.assert_array_equal(outputs, [expected] * B)
 
 
-def test_learned_positions_start_like_tokens():
-    keras.utils.set_random_seed(2017)
-    layer = PositionEmbedding(3_000)
-    layer.build((None, None, 64))
-    (table,) = layer.get_weights()
-
-    assert table.shape == (3_000, 64)
-    assert np.std(table) == pytest.approx(64**-0.5, rel=0.01)
-
-
 @pytest.mark.parametrize(
     ("cls", "argument"), [(SinePositionEncoding, 50), (PositionEmbedding, T)]
 )
@@ -282,65 +243,9 @@ def test_masks_pass_through_positions(cls, argument):
     np.testing.assert_array_equal(mask_of(cls(argument)(embedded)), IDS != 0)
 
 
-# The refusals.
-
-
-@pytest.mark.parametrize("argument", ["vocabulary_size", "hidden_dim"])
-@pytest.mark.parametrize("value", [0, -3, 8.0, None])
-def test_refuses_a_size_that_is_no_positive_int(argument, value):
-    sizes = {"vocabulary_size": V, "hidden_dim": D, argument: value}
-    with pytest.raises(ValueError, match=f"`{argument}` must be .*{value}"):
-        TokenEmbedding(**sizes)
-
-
-@pytest.mark.parametrize("value", [0, -1.5, "10", None])
-def test_refuses_a_wavelength_that_is_not_positive(value):
-    with pytest.raises(ValueError, match="`max_wavelength` must be a positive"):
-        SinePositionEncoding(max_wavelength=value)
-
-
-@pytest.mark.parametrize("value", [0, -1, 2.5, None])
-def test_refuses_a_number_of_positions_that_is_no_positive_int(value):
-    with pytest.raises(ValueError, match="`sequence_length` must be"):
-        PositionEmbedding(value)
-
-
-def test_refuses_an_unknown_width():
-    with pytest.raises(ValueError, match="last dimension"):
-        PositionEmbedding(9).build((None, None, None))
-
-
-def test_refuses_more_positions_than_there_are():
-    with pytest.raises(ValueError, match="may have 4 positions at most"):
-        PositionEmbedding(4)(random_array(B, T, D))
-
-
-def test_sines_refuse_an_unknown_width():
-    with pytest.raises(ValueError, match=r"last dimension of `inputs`"):
-        SinePositionEncoding().build((None, None, None))
-
-
-def test_learned_positions_refuse_a_start_beyond_their_end():
-    layer = PositionEmbedding(sequence_length=7)
-    inputs = np.zeros((2, 3, 4), "float32")
-
-    assert layer(inputs, start_index=4).shape == (2, 3, 4)
-    with pytest.raises(ValueError, match="3 positions from start_index=5"):
-        layer(inputs, start_index=5)
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int64"])
 def test_ids_may_be_of_any_int_dtype(dtype):
     layer = TokenEmbedding(9, 4)
     ids = np.array([[7, 5, 0]], dtype)
 
     np.testing.assert_array_equal(layer(ids), layer(ids.astype("int32")))
-
-
-def test_refuses_ids_of_a_float_dtype():
-    layer = TokenEmbedding(9, 4)
-    for ids in (np.array([[7.0, 5.0]], "float32"), keras.Input((None,))):
-        with pytest.raises(
-            ValueError, match="int dtype .* Received: dtype flo"
-        ):
-            layer(ids)

@@ -13,16 +13,12 @@ from keras_transformer import EncoderLayer
 from tests.helpers.arrays import mask_of_lengths
 from tests.helpers.arrays import random_array
 from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import copy_normalization
-from tests.helpers.layer_checks import copy_to_torch
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, S, D = 3, 6, 8
 SIZES = {"num_heads": 2, "key_dim": 5, "value_dim": 3, "intermediate_dim": 16}
-# Those that PyTorch knows: d_k = d_v = D / h.
-THEIR_SIZES = {**SIZES, "key_dim": 4, "value_dim": 4}
 NORMS = ["post", "pre"]
 
 property_test = hypothesis.settings(
@@ -79,11 +75,6 @@ def test_a_stack_keeps_the_promises_of_a_layer(tmp_path):
     )
 
 
-def test_only_pre_norm_needs_a_norm_at_the_end():
-    assert len(make(Encoder, num_layers=3, norm="post").weights) == 3 * 12
-    assert len(make(Encoder, num_layers=3, norm="pre").weights) == 3 * 12 + 2
-
-
 # The formula.
 
 
@@ -110,63 +101,6 @@ def test_a_layer_equals_section_3_1(norm):
     np.testing.assert_allclose(outputs, x, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_a_layer_equals_that_of_pytorch(norm):
-    torch = pytest.importorskip("torch", reason="an oracle, in no extra")
-    x, mask = random_array(B, S, D), mask_of_lengths([6, 1, 4], S)
-    layer = make(EncoderLayer, norm=norm, **THEIR_SIZES)
-    oracle = make_torch_layer(torch, norm)
-    copy_to_torch(layer, oracle)
-
-    with torch.no_grad():
-        expected = oracle(
-            torch.tensor(x), src_key_padding_mask=torch.tensor(~mask)
-        )
-
-    np.testing.assert_allclose(
-        layer(x, mask=mask), expected, rtol=1e-5, atol=1e-5
-    )
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_a_stack_equals_that_of_pytorch(norm):
-    torch = pytest.importorskip("torch", reason="an oracle, in no extra")
-    x, mask = random_array(B, S, D), mask_of_lengths([6, 1, 4], S)
-    encoder = make(Encoder, num_layers=3, norm=norm, **THEIR_SIZES)
-    oracle = torch.nn.TransformerEncoder(
-        make_torch_layer(torch, norm),
-        num_layers=3,
-        norm=torch.nn.LayerNorm(D, eps=1e-6) if norm == "pre" else None,
-        enable_nested_tensor=False,
-    )
-    for layer, their_layer in zip(encoder.layers, oracle.layers, strict=True):
-        copy_to_torch(layer, their_layer)
-    if norm == "pre":
-        copy_normalization(encoder.normalization, oracle.norm)
-
-    with torch.no_grad():
-        expected = oracle(
-            torch.tensor(x), src_key_padding_mask=torch.tensor(~mask)
-        )
-
-    np.testing.assert_allclose(
-        encoder(x, mask=mask), expected, rtol=1e-5, atol=1e-5
-    )
-
-
-def make_torch_layer(torch, norm):
-    # In training mode, for PyTorch's fast path at inference is other code.
-    return torch.nn.TransformerEncoderLayer(
-        D,
-        THEIR_SIZES["num_heads"],
-        THEIR_SIZES["intermediate_dim"],
-        dropout=0.0,
-        layer_norm_eps=1e-6,
-        batch_first=True,
-        norm_first=norm == "pre",
-    )
-
-
 # The invariants.
 
 
@@ -189,31 +123,6 @@ def test_padding_changes_no_real_position(encode, lengths, padding, seed):
         outputs[:, :S][real], short[real], rtol=1e-5, atol=1e-5
     )
     np.testing.assert_array_equal(outputs[mask], encode(other, mask)[mask])
-
-
-@property_test
-@hypothesis.given(
-    position=st.integers(0, S - 1), seed=st.integers(0, 2**32 - 1)
-)
-def test_every_position_sees_every_other(encode, position, seed):
-    x, mask = random_array(1, S, D, seed=seed), np.ones((1, S), bool)
-    changed = x.copy()
-    changed[:, position, 0] += 1.0
-
-    difference = encode(changed, mask) - encode(x, mask)
-
-    assert (np.abs(difference).max(axis=(0, 2)) > 1e-5).all()
-
-
-@property_test
-@hypothesis.given(order=st.permutations(range(S)))
-def test_positions_have_no_order_of_their_own(encode, order):
-    x, mask = random_array(B, S, D), mask_of_lengths([6, 1, 4], S)
-
-    shuffled = encode(x[:, order], mask[:, order])
-
-    expected = np.array(encode(x, mask))[:, order]
-    np.testing.assert_allclose(shuffled, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_keras_fills_the_mask_and_hands_it_on(encoder):
@@ -267,85 +176,3 @@ def test_mixed_precision_stays_near_float32(norm):
 
     # 2^-8 a rounding, of which two layers do some.
     np.testing.assert_allclose(outputs, expected, atol=2**-4)
-
-
-# The refusals.
-
-
-@pytest.mark.parametrize(
-    "argument",
-    ["num_layers", "num_heads", "key_dim", "value_dim", "intermediate_dim"],
-)
-def test_refuses_a_size_that_is_no_positive_int(argument):
-    sizes = {"num_layers": 2, **SIZES, argument: 0}
-    with pytest.raises(ValueError, match=f"`{argument}` must be .*=0"):
-        Encoder(**sizes, dropout=0.1)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"dropout": 1.0}, "`dropout` must be a number"),
-        ({"norm": "none"}, "`norm` must be one of 'post', 'pre'"),
-    ],
-)
-def test_refuses_what_a_residual_refuses(wrong, message):
-    arguments = {**SIZES, "dropout": 0.1, **wrong}
-    with pytest.raises(ValueError, match=message):
-        EncoderLayer(**arguments)
-    with pytest.raises(ValueError, match=message):
-        Encoder(num_layers=2, **arguments)
-
-
-def test_refuses_an_unknown_width():
-    for layer in (
-        EncoderLayer(**SIZES, dropout=0.1),
-        Encoder(num_layers=2, **SIZES, dropout=0.1),
-    ):
-        with pytest.raises(ValueError, match="last dimension"):
-            layer.build((None, None, None))
-
-
-def test_a_stack_shows_where_each_layer_looks(encoder):
-    """From the kernels (Section 3.2.1, equation 1), layer after layer."""
-    x, mask = random_array(B, S, D), mask_of_lengths([6, 4, 1], S)
-    expected, y = [], x
-    for layer in encoder.layers:
-        inner = layer.attention_residual.prepare(y)
-        queries, keys = (
-            split_heads(np.array(inner) @ np.array(projection.kernel))
-            for projection in (
-                layer.attention.query_projection,
-                layer.attention.key_projection,
-            )
-        )
-        logits = queries @ keys.swapaxes(2, 3) / np.sqrt(SIZES["key_dim"])
-        weights = np.exp(logits) * mask[:, None, None]
-        expected.append(weights / weights.sum(axis=3, keepdims=True))
-        y = layer(y, mask=mask)
-
-    outputs, scores = encoder(x, mask=mask, return_attention_scores=True)
-
-    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-6)
-    np.testing.assert_array_equal(outputs, encoder(x, mask=mask))
-
-
-def split_heads(x):
-    heads = x.reshape(*x.shape[:2], SIZES["num_heads"], -1)
-    return heads.swapaxes(1, 2)
-
-
-def test_a_functional_model_may_show_where_it_looks():
-    encoder = make(Encoder, num_layers=2)
-    inputs = keras.Input((None, D))
-    returned = encoder(inputs, return_attention_scores=True)
-    model = keras.Model(inputs, returned)
-    x = random_array(B, S, D)
-
-    outputs, scores = model(x)
-
-    assert [symbol.shape for symbol in returned[1]] == [
-        (None, 2, None, None)
-    ] * 2
-    np.testing.assert_allclose(outputs, encoder(x), atol=1e-6)
-    assert [score.shape for score in scores] == [(B, 2, S, S)] * 2

@@ -35,60 +35,6 @@ def crossentropy(labels, logits, smoothing):
     return -np.sum(q * np.log(softmax(logits)), axis=-1)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.35])
-def test_equals_section_5_4(smoothing):
-    logits = random_logits()
-
-    loss = SmoothedCrossentropy(smoothing)(LABELS, logits)
-
-    assert loss.shape == ()
-    assert loss.dtype == "float32"
-    expected = crossentropy(LABELS, logits, smoothing)[REAL].mean()
-    assert_close(loss, expected)
-
-
-def test_smooths_by_a_tenth_unless_told():
-    logits = random_logits()
-    assert_close(
-        SmoothedCrossentropy()(LABELS, logits),
-        SmoothedCrossentropy(label_smoothing=0.1)(LABELS, logits),
-    )
-
-
-def test_the_smoothed_labels_are_its_minimum():
-    # Gibbs: no p gives less than p = q, and there it is the entropy of q.
-    q = smoothed_labels(LABELS, 0.1)
-    loss = SmoothedCrossentropy(0.1)
-
-    entropy = -np.sum(q[0, 0] * np.log(q[0, 0]))
-    assert_close(loss(LABELS, np.log(q)), entropy)
-    noise = 0.1 * random_logits()
-    assert float(loss(LABELS, np.log(q) + noise)) > entropy + 1e-3
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_equals_torch_with_its_gradient(smoothing):
-    torch = pytest.importorskip("torch", reason="torch is only an oracle here")
-    logits = random_logits()
-    # PyTorch spreads its ε over all V tokens, the label too.
-    oracle = torch.nn.CrossEntropyLoss(
-        ignore_index=0,
-        label_smoothing=smoothing * VOCABULARY / (VOCABULARY - 1),
-    )
-    flat = torch.tensor(logits.reshape(-1, VOCABULARY), requires_grad=True)
-    expected = oracle(flat, torch.tensor(LABELS.reshape(-1)))
-    expected.backward()
-
-    variable = tf.Variable(logits)
-    with tf.GradientTape() as tape:
-        loss = SmoothedCrossentropy(smoothing)(LABELS, variable)
-
-    assert_close(loss, expected.item())
-    assert_close(
-        tape.gradient(loss, variable), flat.grad.numpy().reshape(logits.shape)
-    )
-
-
 def test_gradient_is_that_of_the_formula_and_zero_at_padding():
     variable = tf.Variable(random_logits())
     with tf.GradientTape() as tape:
@@ -102,18 +48,6 @@ def test_gradient_is_that_of_the_formula_and_zero_at_padding():
     np.testing.assert_array_equal(gradient[~REAL], 0.0)
 
 
-def test_padding_weighs_nothing():
-    logits = random_logits()
-    changed = np.where(REAL[..., None], logits, 50 * logits[::-1])
-    more = np.pad(logits, [(0, 0), (0, 2), (0, 0)], constant_values=8.0)
-    loss = SmoothedCrossentropy()
-
-    expected = loss(LABELS, logits)
-
-    assert_close(loss(LABELS, changed), expected)
-    assert_close(loss(np.pad(LABELS, [(0, 0), (0, 2)]), more), expected)
-
-
 def test_only_padding_costs_nothing():
     loss = SmoothedCrossentropy()(
         np.zeros((2, 3), int), random_logits((2, 3, 5))
@@ -121,48 +55,28 @@ def test_only_padding_costs_nothing():
     assert float(loss) == 0.0
 
 
-def test_each_token_weighs_the_same():
-    # Not the mean over positions, nor the mean of the means of the rows.
-    logits = random_logits()
-    each = crossentropy(LABELS, logits, 0.1)
-    rows = [each[row, REAL[row]].mean() for row in (0, 1)]
-
-    loss = float(SmoothedCrossentropy(0.1)(LABELS, logits))
-
-    assert_close(loss, (5 * rows[0] + 2 * rows[1]) / 7)
-    assert abs(loss - np.mean(rows)) > 1e-2
-    assert abs(loss - (each * REAL).mean()) > 1e-2
-
-
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.35])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     "reduction", ["mean_with_sample_weight", "sum", "none"]
 )
-def test_reductions_and_sample_weights(reduction, weighted):
+def test_equals_section_5_4(reduction, weighted, smoothing):
     logits = random_logits()
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=LABELS.shape)
     weights = weights if weighted else np.ones(LABELS.shape)
-    loss = SmoothedCrossentropy(0.1, reduction=reduction)
+    loss = SmoothedCrossentropy(smoothing, reduction=reduction)
 
     value = loss(LABELS, logits, sample_weight=weights if weighted else None)
 
-    each = crossentropy(LABELS, logits, 0.1) * weights * REAL
+    each = crossentropy(LABELS, logits, smoothing) * weights * REAL
     expected = {
         "mean_with_sample_weight": each.sum() / (weights * REAL).sum(),
         "sum": each.sum(),
         "none": each,
     }[reduction]
     assert value.shape == expected.shape
+    assert value.dtype == "float32"
     assert_close(value, expected)
-
-
-def test_without_smoothing_is_that_of_keras():
-    logits = random_logits()
-    keras_loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-    loss = SmoothedCrossentropy(label_smoothing=0.0)(LABELS, logits)
-
-    assert_close(loss, keras_loss(LABELS[REAL], logits[REAL]))
 
 
 def test_labels_of_rank_1_and_any_integer_type():
@@ -187,20 +101,6 @@ def test_half_precision_logits_are_reduced_in_float32(dtype):
     assert loss.dtype == "float32"
     exact = np.log(softmax(tf.cast(logits, "float64")))
     expected = -np.mean([exact[0, i, labels[0, i]] for i in (0, 1, 2, 4)])
-    assert_close(loss, expected)
-
-
-def test_ids_survive_a_half_precision_floatx():
-    labels = np.array([[257, 999, 4, 0, 1]])
-    logits = random_logits((1, 5, 1000))
-    expected = SmoothedCrossentropy()(labels, logits)
-    keras.config.set_floatx("bfloat16")
-    try:
-        loss = SmoothedCrossentropy()(labels, logits)
-    finally:
-        keras.config.set_floatx("float32")
-
-    assert loss.dtype == "float32"
     assert_close(loss, expected)
 
 
@@ -250,12 +150,6 @@ def test_trains_a_model_whose_output_carries_a_mask(tmp_path):
     )
 
 
-@pytest.mark.parametrize("smoothing", [-0.1, 1.0, 1.5, "0.1", None, np.nan])
-def test_refuses_smoothing_outside_of_0_to_1(smoothing):
-    with pytest.raises(ValueError, match=r"`label_smoothing` .* in \[0, 1\)"):
-        SmoothedCrossentropy(label_smoothing=smoothing)
-
-
 def test_a_weight_a_sentence_weighs_its_tokens():
     """With as many sentences as positions, broadcasting would do otherwise."""
     logits = random_logits((3, 3, 11))
@@ -273,8 +167,3 @@ def test_a_weight_a_sentence_weighs_its_tokens():
         ValueError, match="`sample_weight` must be of the shape"
     ):
         loss(labels, logits, sample_weight=spread[..., None])
-
-
-def test_refuses_a_mean_that_counts_padding():
-    with pytest.raises(ValueError, match="`reduction` must be one of"):
-        SmoothedCrossentropy(reduction="sum_over_batch_size")

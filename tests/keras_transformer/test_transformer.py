@@ -1,10 +1,6 @@
 """Tests of `keras_transformer.transformer`."""
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -22,8 +18,7 @@ from keras_transformer import padding_mask
 from tests.helpers.arrays import assert_close
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
-
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.helpers.processes import run_python
 
 B, T, S, D, V = 3, 5, 6, 8, 13
 SIZES = {
@@ -94,16 +89,6 @@ def test_a_config_from_before_architectures_is_read():
     assert twin.get_config() == model.get_config()
 
 
-def test_the_one_matrix_is_counted_once(model):
-    attention = 2 * D * 2 * (7 + 4)
-    feed_forward = 2 * D * 16 + 16 + D
-    stacks = 3 * attention + 2 * feed_forward + 5 * 2 * D
-    shapes = [tuple(weight.shape) for weight in model.weights]
-
-    assert model.count_params() == V * D + stacks
-    assert [shape for shape in shapes if V in shape] == [(V, D)]
-
-
 def test_shapes_and_types_are_known_beforehand():
     model = Transformer.from_preset("base", **SIZES, dtype="mixed_bfloat16")
     symbols = {
@@ -121,27 +106,20 @@ def test_shapes_and_types_are_known_beforehand():
     assert model.compute_output_shape(shapes) == (B, T, V)
 
 
-@pytest.mark.parametrize("positions", ["sine", "learned"])
-def test_eager_equals_a_graph_of_unknown_lengths(positions):
-    model = make_model(positions=positions, sequence_length=9)
-    spec = tf.TensorSpec((None, None), "int64")
-    traced = tf.function(
-        model, input_signature=[{"source_ids": spec, "target_ids": spec}]
-    )
-
-    assert_close(traced(BATCH), model(BATCH))
-
-
 # The formula.
 
 
+@pytest.mark.parametrize("positions", ["sine", "learned"])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_equals_figure_1(norm):
-    model = make_model(norm=norm)
+def test_equals_figure_1(norm, positions):
+    model = make_model(norm=norm, positions=positions, sequence_length=9)
     table = model.embedding.get_weights()[0]
 
     def embed(ids):
         vectors = table[ids] * np.sqrt(D)
+        if positions == "learned":
+            (rows,) = model.position_encoding.get_weights()
+            return vectors + rows[: ids.shape[1]]
         return vectors + SinePositionEncoding()(vectors)
 
     source_mask = BATCH["source_ids"] != 0
@@ -156,19 +134,6 @@ def test_equals_figure_1(norm):
     assert_close(model(BATCH), states @ table.T)
 
 
-def test_learned_positions_take_the_place_of_sines():
-    model = make_model(positions="learned", sequence_length=S)
-    (table,) = model.embedding.get_weights()
-    (positions,) = model.position_encoding.get_weights()
-    assert positions.shape == (S, D)
-
-    source_ids = BATCH["source_ids"]
-    embedded = table[source_ids] * np.sqrt(D) + positions
-    expected = model.encoder(embedded, mask=source_ids != 0)
-
-    assert_close(model.encode(source_ids), expected)
-
-
 def test_encode_and_decode_make_a_call(model):
     source_ids, target_ids = BATCH["source_ids"], BATCH["target_ids"]
     # As NumPy, for Keras's own would bring its mask along.
@@ -180,16 +145,6 @@ def test_encode_and_decode_make_a_call(model):
     np.testing.assert_array_equal(logits, model(BATCH))
     states = model.decode_states(target_ids, memory, mask)
     np.testing.assert_array_equal(model.embedding(states, reverse=True), logits)
-
-
-def test_the_encoder_alone_may_come_first():
-    model = Transformer.from_preset("base", **SIZES)
-    memory = model.encode(BATCH["source_ids"])
-
-    model.build()
-
-    assert_close(model.encode(BATCH["source_ids"]), memory)
-    assert model(BATCH).shape == (B, T, V)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -226,30 +181,6 @@ def test_dropout_falls_on_the_sums_of_embeddings_and_positions(side):
 # The invariants.
 
 
-def test_a_token_sees_no_later_one(model):
-    for position in range(T):
-        changed = BATCH["target_ids"].copy()
-        changed[0, position] = 11
-
-        logits = model({**BATCH, "target_ids": changed})
-
-        difference = np.abs(logits - model(BATCH))[0].max(axis=-1)
-        np.testing.assert_array_equal(difference[:position], 0)
-        assert (difference[position:] > 1e-5).all()
-
-
-def test_every_source_token_is_seen(model):
-    for position in range(S):
-        changed = BATCH["source_ids"].copy()
-        changed[0, position] = 11
-
-        logits = model({**BATCH, "source_ids": changed})
-
-        difference = np.abs(logits - model(BATCH)).max(axis=-1)
-        assert (difference[0] > 1e-5).all()
-        np.testing.assert_array_equal(difference[1:], 0)
-
-
 def loss_and_gradients(model, batch, labels):
     with tf.GradientTape() as tape:
         loss = SmoothedCrossentropy()(labels, model(batch, training=True))
@@ -279,24 +210,6 @@ def test_padding_changes_neither_loss_nor_gradients(model):
         for gradient, other in zip(gradients, expected_gradients, strict=True):
             assert np.abs(other).max() > 0
             assert_close(gradient, other)
-
-
-def test_the_vector_of_padding_reaches_no_real_position():
-    model, other = make_model(), make_model()
-    (table,) = model.embedding.get_weights()
-    table[0] += 7
-    other.embedding.set_weights([table])
-
-    real = BATCH["source_ids"] != 0
-    np.testing.assert_array_equal(
-        model.encode(BATCH["source_ids"])[real],
-        other.encode(BATCH["source_ids"])[real],
-    )
-    # Logits of other tokens; that of padding itself is a product with it.
-    real = BATCH["target_ids"] != 0
-    np.testing.assert_array_equal(
-        model(BATCH)[real][:, 1:], other(BATCH)[real][:, 1:]
-    )
 
 
 def test_the_logits_carry_no_mask(model):
@@ -348,7 +261,7 @@ def copy_task(size):
 
 @pytest.fixture(scope="module")
 def trained():
-    """A model and what it was and lost before an epoch of the copy task."""
+    """A model, and its weights before an epoch of the copy task."""
     keras.utils.set_random_seed(2017)
     model = Transformer.from_preset("base", **{**SIZES, "num_layers": 2})
     model.compile(
@@ -358,10 +271,10 @@ def trained():
         SmoothedCrossentropy(),
     )
     batch, labels = copy_task(1_280)
-    loss = float(SmoothedCrossentropy()(labels, model(batch)))
+    model.build()
     weights = model.get_weights()
     model.fit(batch, labels, batch_size=32, shuffle=False, verbose=0)
-    return model, weights, loss
+    return model, weights
 
 
 def test_keras_takes_a_twin_and_a_summary_as_of_its_own(model, capsys):
@@ -376,19 +289,8 @@ def test_keras_takes_a_twin_and_a_summary_as_of_its_own(model, capsys):
     assert f"Total params: {model.count_params():,}" in printed
 
 
-def test_an_epoch_lowers_the_loss(trained):
-    model, _, before = trained
-    batch, labels = copy_task(1_280)
-
-    after = SmoothedCrossentropy()(labels, model(batch))
-
-    # Knowing nothing costs log(13) = 2.56.
-    assert before > 2.5
-    assert after < 2.3
-
-
 def test_every_weight_learns(trained):
-    model, before, _ = trained
+    model, before = trained
 
     for weight, old in zip(model.trainable_weights, before, strict=True):
         assert not np.array_equal(weight.numpy(), old), weight.path
@@ -423,19 +325,14 @@ np.savez(
 
 @pytest.mark.slow
 def test_a_compiled_model_comes_back_in_another_process(trained, tmp_path):
-    model, *_ = trained
+    model, _ = trained
     batch, labels = copy_task(64)
     np.savez(tmp_path / "batch.npz", labels=labels, **batch)
     model.save(tmp_path / "model.keras")
     outputs = np.array(model(batch))
     iterations = int(model.optimizer.iterations)
 
-    subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
-        cwd=ROOT,
-        check=True,
-    )
+    run_python("-c", SCRIPT, tmp_path)
 
     results = np.load(tmp_path / "results.npz")
     assert_close(results["outputs"], outputs)
@@ -472,40 +369,7 @@ def test_a_preset_may_be_ones_own_and_gives_way_to_arguments():
     assert model.name == "mine"
 
 
-@pytest.mark.parametrize(
-    ("name", "nearest"), [("Base", "base"), ("tin", "tiny")]
-)
-def test_refuses_an_unknown_preset_and_offers_the_nearest(name, nearest):
-    with pytest.raises(ValueError, match=f"The nearest is {nearest!r}"):
-        Transformer.from_preset(name, V)
-
-
 # The refusals.
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        *[
-            ({name: 0}, f"`{name}` must be a positive int")
-            for name in SIZES
-            if name != "dropout"
-        ],
-        ({"dropout": 1.0}, "`dropout` must be a number"),
-        ({"norm": "middle"}, "`norm` must be one of 'post', 'pre'"),
-        (
-            {"positions": "rotary"},
-            "`positions` must be one of 'sine', 'learned'",
-        ),
-        (
-            {"positions": "learned", "sequence_length": 0},
-            "`sequence_length` must be a positive int",
-        ),
-    ],
-)
-def test_refuses_an_argument_out_of_its_range(wrong, message):
-    with pytest.raises(ValueError, match=f"{message}.*Received"):
-        Transformer.from_preset("base", **{**SIZES, **wrong})
 
 
 def test_refuses_more_tokens_than_positions_are_learned():

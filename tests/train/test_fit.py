@@ -1,6 +1,5 @@
 """Tests of `train.fit`, `train.watch.progress` and `train.run.checkpoints`."""
 
-import csv
 import dataclasses
 import itertools
 
@@ -13,16 +12,17 @@ from keras_transformer import SmoothedCrossentropy
 from tests.helpers.small_tasks import SETTINGS
 from tests.helpers.small_tasks import VOCABULARY_SIZE
 from tests.helpers.small_tasks import make_training_pairs
-from tests.helpers.small_tasks import preset
+from tests.helpers.small_tasks import small_task
 from tests.helpers.small_tasks import weights_after_twenty_updates
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
 from train.fit import fit
 from train.fit import make_strategy
-from train.fit import make_task
+from train.loop.task import TeacherForcing
 from train.run.checkpoints import average_checkpoints
 from train.run.run_state import RunState
 from train.watch.attention_pictures import AttentionPictures
+from train.watch.final_scores import score_model
 from train.watch.progress import Progress
 
 
@@ -31,26 +31,15 @@ def pairs():
     return make_training_pairs()
 
 
-def train(pairs, run_dir, strategy=None, steps=6, pictures=None, **changes):
-    strategy = strategy or tf.distribute.get_strategy()
-    task = make_task(preset(**changes), VOCABULARY_SIZE, 16, SETTINGS, strategy)
-    state = fit(
-        *(task, pairs, pairs, steps, SETTINGS, strategy, run_dir),
-        pictures=pictures,
-    )
-    return task, state
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(pairs, tmp_path_factory):
-    run_dir = tmp_path_factory.mktemp("uninterrupted")
-    return *train(pairs, run_dir, dropout=0.3), run_dir
-
-
-def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs):
-    changes = {"label_smoothing": 0.2}
-    strategy = tf.distribute.get_strategy()
-    task = make_task(preset(**changes), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+@pytest.mark.parametrize("logits_bias", [False, True])
+def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs, logits_bias):
+    changes = {"label_smoothing": 0.2, "logits_bias": logits_bias}
+    task = small_task(**changes)
+    if logits_bias:
+        random = np.random.default_rng(1)
+        bias = random.normal(size=VOCABULARY_SIZE)
+        bias[:2] = -100.0  # Of what a converted model never says.
+        task.transformer.embedding.bias.assign(bias)
     batch = BatchPlan(pairs, 120, 0).batch(0)
     names = ("source_ids", "target_ids", "labels", "num_tokens")
     batch = dict(zip(names, batch, strict=True))
@@ -86,7 +75,13 @@ def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs):
     )
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["sgd", "adam"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(False, id="sgd"),
+        pytest.param(True, id="adam", marks=pytest.mark.slow),
+    ],
+)
 def one_device(request, pairs):
     """Whether with Adam, and what one device does with whole batches."""
     adam = request.param
@@ -94,17 +89,22 @@ def one_device(request, pairs):
 
 
 @pytest.mark.parametrize(
-    ("num_devices", "micro_batches"), [(1, 2), (1, 5), (2, 1), (4, 1), (2, 2)]
+    ("num_devices", "limit"),
+    [
+        (2, 24),
+        pytest.param(1, 24, marks=pytest.mark.slow),
+        pytest.param(4, None, marks=pytest.mark.slow),
+    ],
 )
 def test_any_division_of_a_batch_gives_the_same_updates(
-    pairs, one_device, num_devices, micro_batches
+    pairs, one_device, num_devices, limit
 ):
     adam, weights, figures = one_device
     devices = [f"CPU:{i}" for i in range(num_devices)]
     strategy = make_strategy(devices) if num_devices > 1 else None
 
     others, other_figures = weights_after_twenty_updates(
-        pairs, adam, strategy, micro_batches
+        pairs, adam, strategy, limit
     )
 
     for a, b in zip(weights, others, strict=True):
@@ -117,7 +117,7 @@ def test_any_division_of_a_batch_gives_the_same_updates(
 
 def test_a_validation_that_is_not_finite_is_told(pairs):
     strategy = tf.distribute.get_strategy()
-    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    task = small_task(strategy=strategy)
     table = task.transformer.embedding.embeddings
     table.assign(np.full(table.shape, np.nan))
     plan = BatchPlan(pairs, 120, seed=0)
@@ -134,24 +134,9 @@ def test_a_validation_that_is_not_finite_is_told(pairs):
     assert "gradient_norm" not in results
 
 
-def test_the_divisions_are_uneven_and_leave_rows_of_padding(pairs):
-    """The test above would pass with less if they were not."""
-    plan = BatchPlan(pairs, 120, seed=0)
-    tokens, empty = [], 0
-    for j in range(20):
-        parts = [plan.batch(j, k, 5)[2] for k in range(5)]
-        tokens += [[(labels != 0).sum() for labels in parts]]
-        empty += sum((labels == 0).all(axis=1).any() for labels in parts)
-
-    assert empty > 0
-    assert max(max(t) - min(t) for t in tokens) > 15
-
-
 def test_dropout_differs_between_replicas(pairs):
     strategy = make_strategy(["CPU:0", "CPU:1"])
-    task = make_task(
-        preset(dropout=0.5), VOCABULARY_SIZE, 16, SETTINGS, strategy
-    )
+    task = small_task(strategy=strategy, dropout=0.5)
     dropout = task.transformer.source_dropout
 
     @tf.function
@@ -169,92 +154,114 @@ def test_dropout_differs_between_replicas(pairs):
     assert 0.4 < np.mean(drawn) < 0.6
 
 
-def test_a_run_that_stopped_ends_as_the_one_that_did_not(
-    pairs, tmp_path, uninterrupted
-):
-    # Nor do pictures change anything, which that one did without.
-    folder = tmp_path / "logs" / "attention"
-    pictures = AttentionPictures(
-        [9, 5, 1], [6, 1], lambda ids: "abc"[: len(ids)], folder
-    )
-    train(pairs, tmp_path, steps=3, pictures=pictures, dropout=0.3)
-    task, _ = train(pairs, tmp_path, steps=6, pictures=pictures, dropout=0.3)
+AVERAGING = dataclasses.replace(SETTINGS, average_decay=0.9)
 
-    assert len(list(folder.iterdir())) == 2
-    expected, _, run_dir = uninterrupted
-    for a, b in zip(
+
+def test_moving_averages_take_the_weights_place_on_each_device():
+    strategy = make_strategy(["CPU:0", "CPU:1"])
+    task = small_task(AVERAGING, strategy)
+    weights = task.transformer.trainable_weights
+    averages = task.optimizer.averages
+    random = np.random.default_rng(5)
+    for variable in (*weights, *averages):
+        variable.assign(random.normal(size=variable.shape))
+    before = read_devices(strategy, [*weights, *averages])
+
+    with task.as_exported():
+        judged = read_devices(strategy, weights)
+    after = read_devices(strategy, [*weights, *averages])
+
+    for expected, arrays in (
+        (before, after),
+        (before[len(weights) :], judged),
+    ):
+        for a, b in zip(expected, arrays, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert (before[0] != judged[0]).any()
+
+
+def read_devices(strategy, variables):
+    """The values of variables on all devices, an array each."""
+    return [
+        np.array(strategy.experimental_local_results(variable.value))
+        for variable in variables
+    ]
+
+
+@pytest.mark.slow
+def test_moving_averages_are_judged_and_leave_no_trace(
+    pairs, tmp_path, monkeypatch
+):
+    strategy = tf.distribute.get_strategy()
+
+    def train_averaging(run_dir, settings=AVERAGING):
+        task = small_task(settings, strategy)
+        folder = tmp_path / "pictures"
+        pictures = AttentionPictures([9, 1], [6, 1], lambda ids: "ab", folder)
+        best = fit(
+            *(task, pairs, pairs, 4, settings, strategy, run_dir),
+            pictures=pictures,
+        )
+        return task, best.state
+
+    plain, plain_state = train_averaging(tmp_path / "plain", SETTINGS)
+    task, state = train_averaging(tmp_path / "averaged")
+    with monkeypatch.context() as patch:
+        patch.setattr(RunState, "on_test_batch_end", end_with_a_signal)
+        with pytest.raises(SystemExit):
+            train_averaging(tmp_path / "again")
+    again, again_state = train_averaging(tmp_path / "again")
+
+    # The weights are those of a run without averages, bit by bit,
+    for a, b, c in zip(
+        plain.transformer.get_weights(),
         task.transformer.get_weights(),
-        expected.transformer.get_weights(),
+        again.transformer.get_weights(),
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
-    columns = []
-    for folder in (tmp_path, run_dir):
-        with (folder / "history.csv").open() as file:
-            rows = list(csv.DictReader(file))
-        columns.append([(r["step"], r["loss"], r["val_loss"]) for r in rows])
-    assert columns[0] == columns[1]
-    assert [step for step, *_ in columns[0]] == ["3", "6"]
+        np.testing.assert_array_equal(a, c)
+    # and what is judged are the averages.
+    for row, other, third in zip(
+        plain_state.history, state.history, again_state.history, strict=True
+    ):
+        assert row["loss"] == other["loss"] == float(third["loss"])
+        assert row["val_loss"] != other["val_loss"] == float(third["val_loss"])
+    model = average_checkpoints(
+        plain.transformer, state.checkpoints[-1:], moving=True
+    )
+    scores = score_model(model, pairs, AVERAGING, 0.1)["validation"]
+    assert scores["loss"] == pytest.approx(other["val_loss"], rel=1e-5)
+    assert scores["perplexity"] == pytest.approx(other["val_perplexity"], 1e-5)
+    limited = dataclasses.replace(AVERAGING, max_tokens_per_replica=13)
+    again = score_model(model, pairs, limited, 0.1)["validation"]
+    assert again == pytest.approx(scores, rel=1e-5)
 
 
-def test_history_tells_what_the_progress_bar_shows(uninterrupted):
-    *_, run_dir = uninterrupted
-    with (run_dir / "history.csv").open() as file:
-        row = list(csv.DictReader(file))[-1]
-
-    assert {
-        "loss",
-        "perplexity",
-        "accuracy",
-        "val_perplexity",
-        "learning_rate",
-        "tokens_per_second",
-    } <= set(row)
-    assert float(row["tokens_per_second"]) > 0
-    assert float(row["val_perplexity"]) > 1
-    assert list((run_dir / "logs").rglob("events.out.*"))
+def end_with_a_signal(state, batch, logs=None):
+    state._signals.append(15)
+    state.exit_if_interrupted()
 
 
-def test_training_stops_at_the_last_update_within_a_round(pairs, tmp_path):
-    task, _ = train(pairs, tmp_path, steps=4)
-
-    assert int(task.optimizer.iterations) == 4
-
-
-def test_the_average_is_the_mean_of_the_checkpoints(uninterrupted):
-    task, state, _ = uninterrupted
-    kept = []
-    for path in state.checkpoints:
-        state.restore(path)
-        kept.append(task.transformer.get_weights())
-
-    averaged = average_checkpoints(task.transformer, state.checkpoints)
-
-    assert len(kept) == 2
-    for mean, *weights in zip(averaged.get_weights(), *kept, strict=True):
-        np.testing.assert_allclose(mean, np.mean(weights, axis=0), atol=1e-7)
-
-
-def test_bfloat16_keeps_weights_in_float32(pairs):
-    settings = dataclasses.replace(SETTINGS, precision="bfloat16")
-    strategy = tf.distribute.get_strategy()
-    task = make_task(preset(), VOCABULARY_SIZE, 16, settings, strategy)
-
-    assert task.transformer.compute_dtype == "bfloat16"
-    assert {w.dtype for w in task.transformer.trainable_weights} == {"float32"}
-
-
-def test_refuses_a_device_that_is_not_there():
-    with pytest.raises(UserError, match="CPU:0, CPU:1.*Received: GPU:7"):
-        make_strategy(["GPU:7"])
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        (["GPU:7"], "CPU:0, CPU:1.*Received: GPU:7"),
+        (["CPU:0", "CPU:0"], "must be different .*CPU:0, CPU:0"),
+    ],
+)
+def test_refuses_devices(devices, message):
+    with pytest.raises(UserError, match=message):
+        make_strategy(devices)
 
 
 def test_callbacks_read_the_counts_of_replicas(tmp_path):
     strategy = make_strategy(["CPU:0", "CPU:1"])
-    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    task = small_task(strategy=strategy)
     task.means["loss"].count.assign(600)
     progress = Progress(steps=9)
     progress.set_model(task)
+    progress.set_params({"steps": 9})
     logs = {}
 
     progress.on_epoch_begin(0)
@@ -271,22 +278,141 @@ def test_callbacks_read_the_counts_of_replicas(tmp_path):
     assert state.updates == 4
 
 
-@pytest.mark.parametrize("num_replicas", [1, 2])
-@pytest.mark.parametrize("limit", [None, 13, 40, 500])
-def test_a_device_never_takes_more_than_its_limit(pairs, num_replicas, limit):
-    settings = dataclasses.replace(SETTINGS, max_tokens_per_replica=limit)
-    plan = BatchPlan(pairs, settings.batch_tokens, 0)
+@pytest.fixture
+def made(monkeypatch):
+    """The datasets that `fit` makes: in turn to train and to validate."""
+    found = []
 
-    parts = num_replicas * settings.micro_batches(plan, num_replicas)
+    def make(*args, **kwargs):
+        found.append(make_dataset(*args, **kwargs))
+        return found[-1]
 
-    positions = [
-        -(-rows // parts) * max(lengths) for rows, *lengths in plan.shapes
+    monkeypatch.setattr("train.fit.make_dataset", make)
+    return found
+
+
+def test_no_device_takes_more_than_its_limit_in_validation_either(
+    pairs, made, tmp_path
+):
+    settings = dataclasses.replace(SETTINGS, max_tokens_per_replica=24)
+    strategy = tf.distribute.get_strategy()
+    task = small_task(settings, strategy)
+
+    fit(task, pairs, pairs, 1, settings, strategy, tmp_path)
+
+    training, validation = made
+    batches = [*training.take(8), *validation]
+    assert len(batches) > 8
+    turns = set()
+    for batch in batches:
+        for name in ("source_ids", "labels"):
+            count, rows, length = batch[name].shape
+            assert rows * length <= 24
+            turns.add(count)
+    assert len(turns) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_devices", [1, 2])
+def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
+    pairs, tmp_path, monkeypatch, num_devices
+):
+    settings = dataclasses.replace(
+        SETTINGS,
+        precision="float16",
+        average_decay=0.9,
+        # Of two replicas each takes the turns of its half.
+        max_tokens_per_replica=60,
+    )
+    devices = [f"CPU:{i}" for i in range(num_devices)]
+    strategy = make_strategy(devices)
+    traces, seen = [], []
+    train_step, read = TeacherForcing.train_step, BatchPlan.batch
+
+    def traced(task, batch):
+        traces.append(task)
+        return train_step(task, batch)
+
+    def watched(plan, j, *part):
+        batch = read(plan, j, *part)
+        seen.append((j, batch[0].shape[1]))
+        return batch
+
+    monkeypatch.setattr(TeacherForcing, "train_step", traced)
+    monkeypatch.setattr(BatchPlan, "batch", watched)
+    ends = []
+    for name, rehearses in (("with", True), ("without", False)):
+        task = small_task(settings, strategy, dropout=0.3)
+        if not rehearses:
+            monkeypatch.setattr("train.fit.rehearse", lambda *_: None)
+        seen.clear()
+        best = fit(
+            *(task, pairs, pairs, 3, settings, strategy, tmp_path / name)
+        )
+        if rehearses:
+            plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
+            _, longest, _ = zip(*plan.shapes, strict=True)
+            # What follows it is read ahead.
+            assert min(j for j, _ in seen[:4]) == plan.longest(0) == 2
+            assert (2, max(longest)) in seen
+        variables = [*task.transformer.variables, *task.optimizer.variables]
+        ends.append(([np.array(v) for v in variables], best.state.history))
+
+    assert len(traces) == 2 * num_devices
+    for a, b in zip(ends[0][0], ends[1][0], strict=True):
+        np.testing.assert_array_equal(a, b)
+    (row,), (other,) = ends[0][1], ends[1][1]
+    for name in ("loss", "accuracy", "gradient_norm", "val_loss", "skipped"):
+        assert row[name] == other[name], name
+
+
+def test_a_run_that_diverges_ends_within_ten_updates_more(
+    pairs, tmp_path, monkeypatch
+):
+    settings = dataclasses.replace(SETTINGS, round_steps=60)
+    strategy = tf.distribute.get_strategy()
+    task = small_task(settings, strategy)
+    table = task.transformer.embedding.embeddings
+    table.assign(np.full(table.shape, np.nan))
+
+    with pytest.raises(UserError, match="11 updates in a row, up to 11"):
+        fit(task, pairs, pairs, 60, settings, strategy, tmp_path)
+
+
+SEEDS = [dataclasses.replace(SETTINGS, seed=seed) for seed in (0, 0, 1)]
+
+
+def test_the_seed_decides_about_weights():
+    weights = [small_task(settings).get_weights()[0] for settings in SEEDS]
+
+    np.testing.assert_array_equal(weights[0], weights[1])
+    assert np.abs(weights[0] - weights[2]).max() > 0.01
+
+
+@pytest.mark.slow
+def test_the_seed_decides_about_the_order(pairs, made, tmp_path):
+    strategy = tf.distribute.get_strategy()
+    for i, settings in enumerate(SEEDS):
+        run_dir = tmp_path / str(i)
+        fit(small_task(), pairs, pairs, 1, settings, strategy, run_dir)
+
+    orders = [
+        [batch["labels"].numpy().tolist() for batch in dataset.take(3)]
+        for dataset in made[::2]
     ]
-    longest = max(max(lengths) for _, *lengths in plan.shapes)
-    assert max(positions) <= max(limit or 10_000, longest)
-    assert (parts == num_replicas) == (limit in (None, 500))
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]
 
 
-def test_refuses_a_device_twice():
-    with pytest.raises(UserError, match="must be different .*CPU:0, CPU:0"):
-        make_strategy(["CPU:0", "CPU:0"])
+@pytest.mark.parametrize("clip_norm", [None, 1e-3])
+def test_a_gradient_is_clipped_where_it_was_asked_for(clip_norm):
+    task = small_task(dataclasses.replace(SETTINGS, clip_norm=clip_norm))
+    optimizer, variables = task.optimizer, task.trainable_variables
+
+    optimizer.apply([tf.ones(v.shape) for v in variables], variables)
+
+    # After one update, a tenth of the gradient.
+    moments = [10 * m.numpy() for m in optimizer._momentums]
+    norm = np.sqrt(sum(np.sum(m**2) for m in moments))
+    size = np.sqrt(sum(v.numpy().size for v in variables))
+    assert norm == pytest.approx(clip_norm or size, rel=1e-3)

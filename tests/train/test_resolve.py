@@ -1,6 +1,5 @@
 """Tests of `train.options` and `train.resolve`."""
 
-import dataclasses
 import json
 
 import pytest
@@ -8,29 +7,29 @@ import tensorflow_datasets as tfds
 
 from command_line.errors import UserError
 from command_line.options import flag
-from keras_transformer import Preset
 from train.data.encoded_corpus import Remembered
 from train.data.tree_pairs import TreePairs
 from train.options import FILES
-from train.options import NOT_COMPARED
 from train.options import parse_options
 from train.resolve import check_corpus
-from train.resolve import choose_round_steps
+from train.resolve import find_row_multiple
 from train.resolve import load_corpus
 from train.resolve import resolve
-from train.run import run_folder
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
-# What `arguments.json` has held since its first version with all of these.
+# What `arguments.json` has held since its first version with all of these; the
+# last ones may be missing.
 ARGUMENTS = """
 task train_trees validation_trees dataset train_source train_target
 validation_source validation_target mixture source_language train_split
 validation_split vocabulary_size max_length preset batch_tokens round_steps
 average learning_rate_scale precision max_tokens_per_replica clip_norm
 average_decay seed deterministic validate_bleu validation_beam_size keep_best
-patience best_by init_from num_layers hidden_dim intermediate_dim num_heads
-key_dim value_dim dropout positions norm label_smoothing steps warmup_steps
+patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
+num_heads key_dim value_dim dropout positions norm label_smoothing steps
+warmup_steps extend_vocabulary decoder_layers activation max_wavelength
+norm_epsilon decoder_mixer placeholders
 """
 
 
@@ -56,39 +55,6 @@ def test_the_arguments_of_a_run_are_those_of_older_versions():
     assert arguments["validation_beam_size"] is arguments["steps"] is None
     files = parse(*GIVEN_FILES).arguments()
     assert files["train_source"] == "f"
-
-
-def test_resolving_leaves_what_was_given():
-    given = parse("--dataset=demo", "--validate-bleu=1", "--dropout=0.2")
-    before = dataclasses.asdict(given)
-
-    resolved, preset = resolve(given, None)
-
-    assert dataclasses.asdict(given) == before
-    assert resolved.quality.validation_beam_size == 4
-    assert preset.architecture.dropout == 0.2
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        resolved.corpus.task = "parsing"
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "told"),
-    [
-        ("train_source", "a", "b", False),  # Its digest tells.
-        ("preset", "base", "big", False),  # Its numbers tell.
-        ("max_tokens_per_replica", None, 512, False),
-        ("seed", 0, 1, True),
-        ("keep_best", None, 1, True),
-    ],
-)
-def test_a_property_says_what_may_change_between_runs(name, old, new, told):
-    known, asked = (
-        {"arguments": {name: value}, "preset": {}, "corpus": {}, "init": {}}
-        for value in (old, new)
-    )
-    found = run_folder.differences(known, asked, ("arguments",), NOT_COMPARED)
-
-    assert found == ([f"{name}: {old} there, {new} here"] if told else [])
 
 
 def test_a_mixture_takes_its_validation_set_from_the_other_options(tmp_path):
@@ -183,6 +149,7 @@ def test_a_translation_is_the_task_that_needs_no_name():
         (["--task=parsing", *TREES, "--train-source=x"], "--train-source$"),
         (["--task=parsing", *TREES, "--mixture=x"], "--mixture$"),
         (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
+        (["--task=parsing", *TREES, "--placeholders"], "--placeholders$"),
         (["--dataset=demo", TREES[0]], "--train-trees needs --task parsing"),
         (TREES, "--train-trees needs --task parsing"),
     ],
@@ -192,17 +159,14 @@ def test_refuses_options_that_do_not_go_together(options, message):
         resolve(parse(*options), None)
 
 
-def test_a_run_that_goes_on_keeps_its_rounds():
-    known = {"round_steps": 2}
+def test_a_run_that_goes_on_or_is_repeated_keeps_its_rows(tmp_path):
+    path = tmp_path / "arguments.json"
+    new, again = parse("--dataset=demo"), {"row_multiple": 24}
+    found = [find_row_multiple(new, known) for known in (None, {}, again)]
+    for description in ({"arguments": {}}, {"arguments": {}, **again}):
+        path.write_text(json.dumps(description))
+        repeated = parse("--dataset=demo", f"--from-arguments={path}")
+        found.append(find_row_multiple(repeated, None))
 
-    rounds = [
-        choose_round_steps(asked, Preset("").replace(steps=steps), found)
-        for asked, steps, found in (
-            (None, 100, None),
-            (None, 8_000, None),
-            (None, 8_000, known),
-            (7, 8_000, known),
-        )
-    ]
-
-    assert rounds == [100, 200, 2, 7]
+    # Runs that are older than the number had eight.
+    assert found == [None, 8, 24, 8, 24]

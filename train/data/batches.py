@@ -12,11 +12,17 @@ import tensorflow as tf
 
 from keras_transformer.masks import BEGIN_ID
 from keras_transformer.masks import PADDING_ID
+from train.data.mixing import count_drawn
+from train.data.mixing import draw_in_turn
+from train.data.shapes import ROW_MULTIPLE
+from train.data.shapes import choose_boundaries
+from train.data.shapes import longest_of
+from train.data.shapes import micro_batches
+from train.data.shapes import rows_of
+from train.data.shapes import size_of
 from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary import Ids
 
 MAX_SHAPES = 16
-ROW_MULTIPLE = 8
 
 
 class BatchPlan:
@@ -29,25 +35,39 @@ class BatchPlan:
     once an epoch, and only the last batch of the largest is filled up with
     padding.
 
+    Of a part of weight `w`, an epoch takes `w n` of the `n` pairs of each
+    shape, rounded, and one at least; the next epoch goes on with those that
+    follow. So an epoch has as many batches of each shape as any other, and
+    after `n` epochs each pair has come equally often.
+
     Args:
         pairs: The encoded corpus.
         batch_tokens: Positive int, positions of the longer side in a batch,
             padding included: a batch of sentences padded to `length` has
-            `batch_tokens // length` rows, rounded down to a multiple of 8, and
-            8 at least: 2, 4 and 8 devices get as many each.
+            `batch_tokens // length` rows, rounded down to a multiple of
+            `row_multiple`, and that at least.
         seed: Int, seed of the order.
+        row_multiple: Positive int, of which every number of rows is a
+            multiple: with 8, 2, 4 and 8 devices get as many each.
 
     Attributes:
         shapes: Tuple of `(rows, source length, target length)`, shortest
             first.
         num_batches: Tuple of ints, batches of each shape in an epoch.
         steps_per_epoch: Int, their sum.
-        tokens: Int, real tokens of both sides in an epoch.
+        tokens: Int, real tokens of both sides in an epoch; on average, where
+            pairs take turns.
         target_tokens: Int, those of the targets.
         fill: Float in (0, 1], real tokens over positions, of both sides.
     """
 
-    def __init__(self, pairs: EncodedPairs, batch_tokens: int, seed: int):
+    def __init__(
+        self,
+        pairs: EncodedPairs,
+        batch_tokens: int,
+        seed: int,
+        row_multiple: int = ROW_MULTIPLE,
+    ):
         self._pairs = pairs
         self._seed = seed
         sides = [pairs.sources.lengths, pairs.targets.lengths]
@@ -56,16 +76,17 @@ class BatchPlan:
         bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
         self._bucket = bucket_of.astype(np.uint8)[sizes]
         self.shapes = tuple(
-            (rows_of(batch_tokens, max(lengths)), *lengths)
+            (rows_of(batch_tokens, max(lengths), row_multiple), *lengths)
             for lengths in zip(
                 *(longest_of(side, sizes, boundaries) for side in sides),
                 strict=True,
             )
         )
+        self._parts = list(pairs.slices())
         self.num_batches = self._count_batches()
         self.steps_per_epoch = sum(self.num_batches)
-        self.target_tokens = self._count_tokens(pairs.targets)
-        tokens = self._count_tokens(pairs.sources) + self.target_tokens
+        self.target_tokens = self._count_tokens(pairs.targets.lengths)
+        tokens = self._count_tokens(pairs.sources.lengths) + self.target_tokens
         positions = sum(
             batches * rows * (source + target)
             for batches, (rows, source, target) in zip(
@@ -76,6 +97,11 @@ class BatchPlan:
         self.fill = tokens / positions
         self._epochs = {}
         self._lock = threading.Lock()
+
+    def shape(self, j: int) -> tuple[int, int, int]:
+        """Returns rows, source length and target length of batch `j`."""
+        epoch, place = divmod(j, self.steps_per_epoch)
+        return self._order(epoch)[place][0]
 
     def batch(
         self, j: int, part: int = 0, num_parts: int = 1
@@ -106,27 +132,43 @@ class BatchPlan:
         )
         return sources, shift_right(labels), labels, np.float32(tokens)
 
+    def longest(self, j: int) -> int:
+        """Returns the number of a batch of the largest shape, near batch `j`.
+
+        It is of the same epoch.
+        """
+        epoch = j // self.steps_per_epoch
+        # Batches are sorted by shape before they find their places.
+        place = int(np.argmax(self._order(epoch).places))
+        return epoch * self.steps_per_epoch + place
+
     def _count_batches(self) -> tuple[int, ...]:
-        counts = np.zeros(len(self.shapes), np.int64)
-        for bucket in range(len(self.shapes)):
-            counts[bucket] = self._repeated(self._bucket == bucket).sum()
         batches = []
         left = 0
-        for count, (rows, *_) in zip(counts.tolist(), self.shapes, strict=True):
-            whole, left = divmod(count + left, rows)
+        for bucket, (rows, *_) in enumerate(self.shapes):
+            for part, weight in self._parts:
+                count = np.count_nonzero(self._bucket[part] == bucket)
+                left += count_drawn(count, weight)
+            whole, left = divmod(left, rows)
             batches.append(whole)
         return (*batches[:-1], batches[-1] + bool(left))
 
-    def _repeated(self, chosen: np.ndarray) -> np.ndarray:
-        """Returns how often each of the chosen pairs comes."""
-        repeats = self._pairs.repeats
-        return chosen if repeats is None else repeats[chosen]
+    def _count_tokens(self, lengths: np.ndarray) -> int:
+        """Returns the tokens of an epoch; on average, where pairs take turns.
 
-    def _count_tokens(self, ids: Ids) -> int:
-        repeats = self._pairs.repeats
-        if repeats is None:
-            return ids.flat.size
-        return int(np.dot(ids.lengths, repeats.astype(np.int64)))
+        Args:
+            lengths: Int array, tokens of a side of each pair.
+        """
+        tokens = 0
+        for part, weight in self._parts:
+            if weight == 1:
+                tokens += lengths[part].sum()
+                continue
+            for bucket in range(len(self.shapes)):
+                mine = lengths[part][self._bucket[part] == bucket]
+                drawn = count_drawn(len(mine), weight)
+                tokens += mine.sum() * drawn / max(1, len(mine))
+        return round(float(tokens))
 
     def _order(self, epoch: int) -> "Order":
         # Threads of tf.data may be on both sides of an epoch's end.
@@ -144,9 +186,7 @@ class BatchPlan:
         random = np.random.default_rng((self._seed, epoch))
         pairs, left = [], np.zeros(0, np.int32)
         for bucket, (rows, *_) in enumerate(self.shapes):
-            indices = np.flatnonzero(self._bucket == bucket).astype(np.int32)
-            if self._pairs.repeats is not None:
-                indices = np.repeat(indices, self._pairs.repeats[indices])
+            indices = self._choose(bucket, epoch)
             random.shuffle(indices)
             indices = np.concatenate([left, indices])
             whole = len(indices) // rows * rows
@@ -159,6 +199,19 @@ class BatchPlan:
             np.repeat(self.shapes, self.num_batches, axis=0),
             random.permutation(self.steps_per_epoch),
         )
+
+    def _choose(self, bucket: int, epoch: int) -> np.ndarray:
+        """Returns the pairs of a shape that come in an epoch."""
+        chosen = []
+        for number, (part, weight) in enumerate(self._parts):
+            pairs = np.flatnonzero(self._bucket[part] == bucket)
+            pairs = (pairs + part.start).astype(np.int32)
+            if weight != 1:
+                # Of four numbers: none is the seed of an epoch.
+                seed = (self._seed, number, bucket, 1)
+                pairs = draw_in_turn(pairs, weight, epoch, seed)
+            chosen.append(pairs)
+        return np.concatenate(chosen)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,11 +238,6 @@ class Order:
         return shape, self.pairs[start:end]
 
 
-def rows_of(batch_tokens: int, length: int) -> int:
-    rows = batch_tokens // length // ROW_MULTIPLE * ROW_MULTIPLE
-    return max(ROW_MULTIPLE, rows)
-
-
 def shift_right(labels: np.ndarray) -> np.ndarray:
     """Returns what the decoder sees when it is to predict `labels`."""
     shifted = np.zeros_like(labels)
@@ -198,58 +246,26 @@ def shift_right(labels: np.ndarray) -> np.ndarray:
     return np.where(labels != PADDING_ID, shifted, PADDING_ID)
 
 
-def size_of(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Returns one length for each pair, by which it finds its shape.
-
-    It is that of the longer side, when the lengths of the language that takes
-    more tokens on the whole are shrunk to those of the other.
-    """
-    ratio = np.float32(targets.sum() / sources.sum())
-    if ratio < 1:
-        sources, targets, ratio = targets, sources, 1 / ratio
-    return np.maximum(sources, np.ceil(targets / ratio).astype(np.int32))
-
-
-def longest_of(
-    lengths: np.ndarray, sizes: np.ndarray, boundaries: list[int]
-) -> list[int]:
-    """Returns, for each boundary, the greatest length of what it holds."""
-    longest = np.zeros(boundaries[-1] + 1, lengths.dtype)
-    np.maximum.at(longest, sizes, lengths)
-    return np.maximum.accumulate(longest)[boundaries].tolist()
-
-
-def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
-    """Chooses the lengths to pad to, so that the padding is least.
-
-    Args:
-        lengths: Int array of sequence lengths, each at least 1.
-        count: Int, number of boundaries at most.
+def replica_batch(
+    plan: BatchPlan,
+    j: int,
+    replica: int,
+    num_replicas: int,
+    limit: int | None = None,
+) -> list[np.ndarray]:
+    """Returns a replica's rows of batch `j`, in as many turns as they take.
 
     Returns:
-        Ascending list of ints; the last is the greatest length.
+        Source ids `(K, n, S)`, target ids and labels `(K, n, T)`, and the
+        number of target tokens in the whole batch.
     """
-    histogram = np.bincount(lengths)
-    sequences = np.cumsum(histogram)
-    longest = len(histogram) - 1
-    # cost[i]: fewest positions that hold all sequences of length <= i, and
-    # chosen[k][i]: the boundary before i when k boundaries were used.
-    cost = np.where(np.arange(longest + 1) > 0, np.inf, 0.0)
-    chosen = []
-    ends = np.arange(longest + 1)
-    # added[i, j]: positions of everything in (j, i], padded to i.
-    added = (sequences[:, None] - sequences[None, :]) * ends[:, None]
-    for _ in range(count):
-        candidates = cost[None, :] + added  # Boundary j < i, then i.
-        candidates[ends[:, None] < ends[None, :]] = np.inf
-        chosen.append(np.argmin(candidates, axis=1))
-        cost = np.min(candidates, axis=1)
-    boundaries, end = [], longest
-    for previous in reversed(chosen):
-        if end > previous[end]:
-            boundaries.append(int(end))
-        end = previous[end]
-    return boundaries[::-1]
+    turns = micro_batches(plan.shape(j), num_replicas, limit)
+    parts = [
+        plan.batch(j, replica + k * num_replicas, num_replicas * turns)
+        for k in range(turns)
+    ]
+    *ids, tokens = zip(*parts, strict=True)
+    return [*(np.stack(part) for part in ids), tokens[0]]
 
 
 def make_dataset(
@@ -257,7 +273,7 @@ def make_dataset(
     strategy: tf.distribute.Strategy,
     first: int = 0,
     last: int | None = None,
-    micro_batches: int = 1,
+    limit: int | None = None,
 ):
     """Makes the dataset that `fit` reads: batches `first` to `last - 1`.
 
@@ -266,8 +282,9 @@ def make_dataset(
         strategy: The strategy; each of its replicas gets its own rows.
         first: Int, number of the first batch.
         last: Int, number after the last batch, or `None` for no end.
-        micro_batches: Positive int `K`, parts of a batch that a replica takes
-            one after the other.
+        limit: Int, most positions of a side that a replica takes at once: a
+            batch is in `K` parts, as `micro_batches` says of its shape. `K` is
+            1, which the dataset's shapes say, without a limit.
 
     Returns:
         Dataset of dicts: int32 `"source_ids"` of shape `(K, n, S)`,
@@ -276,7 +293,8 @@ def make_dataset(
     """
     names = ("source_ids", "target_ids", "labels", "num_tokens")
     dtypes = (tf.int32, tf.int32, tf.int32, tf.float32)
-    shapes = ((micro_batches, None, None),) * 3 + ((),)
+    turns = 1 if limit is None else None
+    shapes = ((turns, None, None),) * 3 + ((),)
     last = np.iinfo(np.int64).max if last is None else last
 
     def for_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
@@ -285,16 +303,8 @@ def make_dataset(
         offset = context.input_pipeline_id * local_replicas
 
         def read(i):
-            j, replica = (
-                int(i) // local_replicas,
-                offset + int(i) % local_replicas,
-            )
-            parts = [
-                plan.batch(j, replica + k * replicas, replicas * micro_batches)
-                for k in range(micro_batches)
-            ]
-            *ids, tokens = zip(*parts, strict=True)
-            return *(np.stack(part) for part in ids), tokens[0]
+            j, local = divmod(int(i), local_replicas)
+            return replica_batch(plan, j, offset + local, replicas, limit)
 
         def load(i):
             values = tf.numpy_function(read, [i], dtypes, stateful=False)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from command_line.bleu import language_of
 from command_line.errors import UserError
 from command_line.text_files import read_lines
 from command_line.text_files import read_text
@@ -40,9 +41,13 @@ class Corpus(abc.ABC):
     def digest(self) -> str:
         """Returns a SHA-256 that tells this text from any other, as hex."""
 
-    def repeats(self) -> Iterator[int] | None:
-        """Yields how often each pair comes in an epoch; `None`: all once."""
-        return None
+    def parts(self) -> list[tuple["Corpus", fractions.Fraction]]:
+        """Returns the corpora that it is made of, each with its weight."""
+        return [(self, fractions.Fraction(1))]
+
+    def languages(self) -> tuple[str, str]:
+        """Returns the codes of both languages; `""` of one not known."""
+        return "", ""
 
     def symbols(self) -> list[str]:
         """Returns texts that the vocabulary holds whole; by default none.
@@ -139,6 +144,9 @@ class FilePairs(Corpus):
     def digest(self) -> str:
         return self._scan[1]
 
+    def languages(self) -> tuple[str, str]:
+        return language_of(self.source), language_of(self.target)
+
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
         digest = hashlib.sha256()
@@ -163,9 +171,9 @@ class FilePairs(Corpus):
 class Mixture(Corpus):
     """Several corpora, one behind the other, each with a weight.
 
-    Pair `i` of a corpus of weight `w` comes `floor(w (i + 1)) - floor(w i)`
-    times in every epoch: 2.5 makes two and three copies in turn, 0.5 leaves
-    every other pair out. The vocabulary is learnt on all text, weights aside.
+    A pair comes in an epoch as often as its weight says: one of 2.5 two or
+    three times, one of 0.5 in every other epoch. The vocabulary is learnt on
+    all text, weights aside.
 
     Args:
         parts: Pairs of a corpus and its weight, a positive fraction.
@@ -173,6 +181,9 @@ class Mixture(Corpus):
 
     def __init__(self, parts: list[tuple[Corpus, fractions.Fraction]]):
         self._parts = parts
+
+    def parts(self) -> list[tuple[Corpus, fractions.Fraction]]:
+        return self._parts
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return itertools.chain.from_iterable(part for part, _ in self._parts)
@@ -182,13 +193,11 @@ class Mixture(Corpus):
 
     def digest(self) -> str:
         parts = [[part.digest(), str(weight)] for part, weight in self._parts]
+        if any(weight != 1 for _, weight in self._parts):
+            # Runs of before left out the same pairs in every epoch.
+            parts.append("in turn")
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def repeats(self) -> Iterator[int]:
-        for part, weight in self._parts:
-            before = 0
-            for number in range(1, len(part) + 1):
-                # What `floor(weight * number)` is, quickly.
-                after = number * weight.numerator // weight.denominator
-                yield after - before
-                before = after
+    def symbols(self) -> list[str]:
+        found = [symbol for part, _ in self._parts for symbol in part.symbols()]
+        return list(dict.fromkeys(found))

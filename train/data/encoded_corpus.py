@@ -1,13 +1,15 @@
 """Encoded corpora on disk: written once, found again at once.
 
-The ids of a corpus lie in a folder that is named after what they come from:
-the digests of text and tokenizer, the longest length and the format. It is
-written under another name and renamed when it is whole.
+The ids of a corpus lie in a folder that is named after all they come from: the
+digests of text and tokenizer, the longest length, the format, SentencePiece's
+version. It is written under another name and renamed when it is whole. Each
+part of a mixture has its own, whatever its weight.
 """
 
 import contextlib
 import dataclasses
 import fcntl
+import fractions
 import functools
 import hashlib
 import json
@@ -19,19 +21,23 @@ import numpy as np
 import sentencepiece
 
 from command_line.errors import UserError
+from train.data import encoding
+from train.data import vocabulary
 from train.data.corpus import Corpus
 from train.data.encoding import SIDES
 from train.data.encoding import PairEncoder
 from train.data.encoding import write_blocks
 from train.data.files import write_atomically
+from train.data.text_figures import add_figures
 from train.data.text_figures import count_duplicates
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
+from train.data.vocabulary import JoinedIds
 from train.data.vocabulary import learn_vocabulary
 
 # Of the files below, and of the text that corpora make of theirs; with another
 # number all is read and encoded anew.
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,13 +46,14 @@ class Encoded:
 
     Attributes:
         pairs: The ids of the kept pairs.
-        hashes: Uint64 array `(n, 2)`, hashes of their sources and targets.
+        hashes: Uint64 arrays `(n, 2)`, hashes of their sources and targets,
+            one of each part.
         figures: Dict, the JSON of `TextFigures` and the `duplicates`: kept
-            pairs that came before.
+            pairs that came before, in their part.
     """
 
     pairs: EncodedPairs
-    hashes: np.ndarray
+    hashes: list[np.ndarray]
     figures: dict
 
 
@@ -77,6 +84,9 @@ class Remembered(Corpus):
 
     def digest(self) -> str:
         return self._scan[1]
+
+    def languages(self) -> tuple[str, str]:
+        return self._corpus.languages()
 
     def symbols(self) -> list[str]:
         return self._corpus.symbols()
@@ -111,8 +121,7 @@ def cached_vocabulary(
         vocabulary_size: Int, pieces in all.
         cache: Folder of `CORPUS.model` files and encoded corpora.
     """
-    key = make_key(corpus.digest(), vocabulary_size, sentencepiece.__version__)
-    path = cache / f"{key}.model"
+    path = cache / f"{vocabulary_key(corpus, vocabulary_size)}.model"
     if not path.exists():
         print(f"learning a vocabulary of {vocabulary_size:,} pieces")
         proto = learn_vocabulary(corpus, vocabulary_size)
@@ -121,8 +130,24 @@ def cached_vocabulary(
     return path.read_bytes()
 
 
+def vocabulary_key(corpus: Corpus, vocabulary_size: int) -> str:
+    """Names a vocabulary after all that it comes from: not after weights."""
+    return make_key(
+        FORMAT,
+        [part.digest() for part, _ in corpus.parts()],
+        vocabulary_size,
+        vocabulary.SAMPLE,
+        vocabulary.TRAINING,
+        sentencepiece.__version__,
+    )
+
+
 def encode_corpus(
-    corpus: Corpus, model_proto: bytes, max_length: int, cache: pathlib.Path
+    corpus: Corpus,
+    model_proto: bytes,
+    max_length: int,
+    cache: pathlib.Path,
+    target_proto: bytes | None = None,
 ) -> Encoded:
     """Encodes a corpus, without its empty and over-long pairs, or finds it.
 
@@ -134,23 +159,80 @@ def encode_corpus(
         model_proto: Serialized SentencePiece model.
         max_length: Int, most tokens of a side, the end symbol counted.
         cache: Folder for encoded corpora.
+        target_proto: That of targets, or `None` where both sides share one.
 
     Raises:
-        UserError: If no pair is left.
+        UserError: If no pair of a part is left.
     """
-    tokenizer = hashlib.sha256(model_proto).hexdigest()
-    folder = cache / make_key(FORMAT, corpus.digest(), tokenizer, max_length)
+    parts, weights = zip(*corpus.parts(), strict=True)
+    return join(
+        [
+            encode_part(part, model_proto, max_length, cache, target_proto)
+            for part in parts
+        ],
+        weights,
+    )
+
+
+def join(
+    parts: list[Encoded], weights: tuple[fractions.Fraction, ...]
+) -> Encoded:
+    """Returns encoded corpora as one; nothing of them is copied."""
+    if len(parts) == 1 and weights == (1,):
+        return parts[0]
+    pairs = EncodedPairs(
+        JoinedIds(tuple(part.pairs.sources for part in parts)),
+        JoinedIds(tuple(part.pairs.targets for part in parts)),
+        tuple(zip((len(part.pairs) for part in parts), weights, strict=True)),
+    )
+    hashes = [hashes for part in parts for hashes in part.hashes]
+    return Encoded(pairs, hashes, add_figures([p.figures for p in parts]))
+
+
+def encode_part(
+    corpus: Corpus,
+    model_proto: bytes,
+    max_length: int,
+    cache: pathlib.Path,
+    target_proto: bytes | None,
+) -> Encoded:
+    """Encodes a corpus that has no parts, or finds it."""
+    arguments = corpus, model_proto, max_length, target_proto
+    folder = cache / encoded_key(*arguments)
     encoded = open_encoded(folder)
     if encoded is None:
         with one_at_a_time(folder):
             encoded = open_encoded(folder)
             if encoded is None:
-                encode_into(folder, corpus, model_proto, max_length)
+                encode_into(folder, *arguments)
                 encoded = open_encoded(folder)
     return encoded
 
 
-def make_key(*parts: str | int) -> str:
+def encoded_key(
+    corpus: Corpus,
+    model_proto: bytes,
+    max_length: int,
+    target_proto: bytes | None = None,
+) -> str:
+    """Names an encoded corpus after all that it comes from."""
+    source, *target = (
+        hashlib.sha256(proto).hexdigest()
+        for proto in (model_proto, target_proto)
+        if proto is not None
+    )
+    return make_key(
+        FORMAT,
+        corpus.digest(),
+        source,
+        max_length,
+        encoding.ROUND_TRIPS,
+        sentencepiece.__version__,
+        *target,
+    )
+
+
+def make_key(*parts: str | int | list | dict) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
@@ -190,21 +272,27 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
         Ids(arrays[f"{side}.ids"], arrays[f"{side}.offsets"]) for side in SIDES
     ]
     return Encoded(
-        EncodedPairs(*sides, arrays.get("repeats")),
-        arrays["hashes"].reshape(-1, 2),
+        EncodedPairs(*sides),
+        [arrays["hashes"].reshape(-1, 2)],
         description["figures"],
     )
 
 
 def encode_into(
-    folder: pathlib.Path, corpus: Corpus, model_proto: bytes, max_length: int
+    folder: pathlib.Path,
+    corpus: Corpus,
+    model_proto: bytes,
+    max_length: int,
+    target_proto: bytes | None,
 ) -> None:
     """Writes the files of a corpus beside `folder` and renames them."""
     part = folder.with_suffix(".part")
     shutil.rmtree(part, ignore_errors=True)  # A killed run may have left it.
     part.mkdir()
     try:
-        encoder = PairEncoder(model_proto, max_length, len(corpus))
+        encoder = PairEncoder(
+            model_proto, max_length, len(corpus), target_proto
+        )
         figures, files = write_blocks(part, corpus, encoder)
         if not figures.counts["kept"]:
             raise UserError(

@@ -43,8 +43,6 @@ def write_blocks(
         for block in show_progress(encode_blocks(encoder, corpus), len(corpus)):
             figures.add(block.figures)
             files.write("hashes", block.hashes)
-            if corpus.repeats() is not None:
-                files.write("repeats", block.repeats)
             for side, ids in zip(SIDES, block.sides, strict=True):
                 files.write(f"{side}.ids", ids.flat)
                 files.write(
@@ -84,13 +82,11 @@ class Block:
     Attributes:
         sides: `Ids` of the kept sources and targets.
         hashes: Uint64 array `(n, 2)` of their hashes.
-        repeats: Int32 array, how often each comes in an epoch.
         figures: What was counted.
     """
 
     sides: list[Ids]
     hashes: np.ndarray
-    repeats: np.ndarray
     figures: TextFigures
 
 
@@ -101,54 +97,63 @@ class PairEncoder:
         model_proto: Serialized SentencePiece model.
         max_length: Int, most tokens of a side.
         num_pairs: Int, pairs of the corpus: every so many are decoded again.
+        target_proto: That of targets, or `None` where both sides share one.
     """
 
-    def __init__(self, model_proto: bytes, max_length: int, num_pairs: int):
-        self._processor = sentencepiece.SentencePieceProcessor(
-            model_proto=model_proto
-        )
+    def __init__(
+        self,
+        model_proto: bytes,
+        max_length: int,
+        num_pairs: int,
+        target_proto: bytes | None = None,
+    ):
+        self._processors = [
+            sentencepiece.SentencePieceProcessor(model_proto=proto)
+            for proto in (model_proto, target_proto or model_proto)
+        ]
         self.max_length = max_length
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
-        size = self._processor.get_piece_size()
-        self.dtype = smallest_dtype(size)
-        self._is_byte = np.array(
-            [self._processor.is_byte(id_) for id_ in range(size)]
-        )
+        sizes = [each.get_piece_size() for each in self._processors]
+        self.dtype = smallest_dtype(max(sizes))
+        self._are_bytes = [
+            np.array([each.is_byte(id_) for id_ in range(size)])
+            for each, size in zip(self._processors, sizes, strict=True)
+        ]
 
-    def __call__(self, block: list[tuple[int, str, str, int]]) -> Block:
-        """Encodes rows of number, source, target and repeats of a pair."""
+    def __call__(self, block: list[tuple[int, tuple[str, str]]]) -> Block:
+        """Encodes pairs, each with its number in the corpus."""
         figures = TextFigures(self.max_length)
         figures.counts["pairs"] = len(block)
-        rows = [row for row in block if row[3]]
-        figures.counts["left_out"] = len(block) - len(rows)
-        full = [row for row in rows if row[1].strip() and row[2].strip()]
-        figures.counts["empty"] = len(rows) - len(full)
-        texts = [[row[side] for row in full] for side in (1, 2)]
-        sequences = [self._encode(lines) for lines in texts]
+        texts = [[pair[side] for _, pair in block] for side in (0, 1)]
+        sequences = [
+            each.encode(lines, add_eos=True, num_threads=1)
+            for each, lines in zip(self._processors, texts, strict=True)
+        ]
         sides = [self._join(side) for side in sequences]
-        lengths = np.maximum(sides[0].lengths, sides[1].lengths)
-        figures.longest = int(lengths.max(initial=0))
-        keep = np.flatnonzero(lengths <= self.max_length)
+        shorter, longer = np.sort([side.lengths for side in sides], axis=0)
+        # Of blanks, or what counts as such, the end symbol alone is left.
+        full = shorter > 1
+        figures.counts["empty"] = len(block) - int(full.sum())
+        figures.longest = int(longer.max(initial=0))
+        keep = np.flatnonzero(full & (longer <= self.max_length))
         figures.counts["kept"] = len(keep)
-        figures.counts["too_long"] = len(full) - len(keep)
+        figures.counts["too_long"] = int(full.sum()) - len(keep)
         sides = [take(side, keep) for side in sides]
-        figures.count_ids(sides, self._is_byte)
+        figures.count_ids(sides, self._are_bytes)
         figures.counts["source_equals_target"] = sum(
-            full[i][1] == full[i][2] for i in keep
+            texts[0][i] == texts[1][i] for i in keep
         )
-        for lines, ids in zip(texts, sequences, strict=True):
-            some = [i for i in keep if full[i][0] % self._check_every == 0]
+        for processor, lines, ids in zip(
+            self._processors, texts, sequences, strict=True
+        ):
+            some = [i for i in keep if block[i][0] % self._check_every == 0]
             figures.count_round_trips(
-                self._processor,
+                processor,
                 [lines[i] for i in some],
                 [ids[i] for i in some],
             )
         hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
-        repeats = np.array([full[i][3] for i in keep], "<i4")
-        return Block(sides, np.stack(hashes, axis=1), repeats, figures)
-
-    def _encode(self, lines: list[str]) -> list[list[int]]:
-        return self._processor.encode(lines, add_eos=True, num_threads=1)
+        return Block(sides, np.stack(hashes, axis=1), figures)
 
     def _join(self, sequences: list[list[int]]) -> Ids:
         lengths = np.array([len(ids) for ids in sequences], np.int64)
@@ -166,17 +171,12 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
 
 def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[Block]:
     """Yields the blocks of a corpus in order, some of them ahead of time."""
-    rows = (
-        (number, source, target, repeats)
-        for number, ((source, target), repeats) in enumerate(
-            zip(corpus, corpus.repeats() or itertools.repeat(1), strict=False)
-        )
-    )
+    pairs = enumerate(corpus)
     # SentencePiece leaves Python's lock to the others while it encodes.
     workers = os.cpu_count() or 1
     waiting = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        for block in iter(lambda: list(itertools.islice(rows, BLOCK)), []):
+        for block in iter(lambda: list(itertools.islice(pairs, BLOCK)), []):
             waiting.append(pool.submit(encoder, block))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()

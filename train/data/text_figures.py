@@ -6,14 +6,17 @@ import hashlib
 import numpy as np
 import sentencepiece
 
+from keras_transformer.masks import END_ID
+from keras_transformer.masks import PADDING_ID
 from keras_transformer.text.tokenizer import UNKNOWN_ID
+from train.data.vocabulary import Ids
+from train.data.vocabulary import JoinedIds
 
 COUNTS = (
     "pairs",
     "kept",
     "empty",
     "too_long",
-    "left_out",
     "source_equals_target",
     "source_tokens",
     "target_tokens",
@@ -23,6 +26,7 @@ COUNTS = (
     "round_trip_failures",
 )
 CHUNK = 1 << 20  # Hashes looked at together.
+SAMPLE = 1_000  # Sentences.
 
 
 class TextFigures:
@@ -32,8 +36,8 @@ class TextFigures:
         max_length: Int, longest side of a kept pair.
 
     Attributes:
-        counts: Counter of `pairs` read, `kept`, `empty` and `too_long` pairs
-            and those `left_out` by a weight below 1; of the kept,
+        counts: Counter of `pairs` read, `kept`, `empty` and `too_long` pairs;
+            of the kept,
             `source_equals_target` pairs, `source_tokens`, `target_tokens`,
             and among these `unknown_tokens` and `byte_tokens`, pieces that
             spell a character in bytes; and of a sample of the kept lines,
@@ -58,15 +62,16 @@ class TextFigures:
         self.longest = max(self.longest, other.longest)
         self.example = self.example or other.example
 
-    def count_ids(self, sides: list, is_byte: np.ndarray) -> None:
+    def count_ids(self, sides: list, are_bytes: list[np.ndarray]) -> None:
         """Counts the tokens of kept pairs.
 
         Args:
             sides: The `Ids` of sources and targets.
-            is_byte: Bool array `(V,)`, which ids are bytes.
+            are_bytes: Bool arrays `(V,)`, which ids of each side are bytes.
         """
-        for row, (name, ids) in enumerate(
-            zip(("source_tokens", "target_tokens"), sides, strict=True)
+        names = ("source_tokens", "target_tokens")
+        for row, (name, ids, is_byte) in enumerate(
+            zip(names, sides, are_bytes, strict=True)
         ):
             self.counts[name] += ids.flat.size
             self.counts["unknown_tokens"] += int((ids.flat == UNKNOWN_ID).sum())
@@ -96,6 +101,44 @@ class TextFigures:
             "longest": self.longest,
             "round_trip_example": self.example,
         }
+
+
+def share_unread(ids: Ids | JoinedIds, proto: bytes) -> float:
+    """Returns how much of a text its tokenizer does not know.
+
+    It is the share of pieces that are unknown, or a byte of a character. A
+    word that is unknown as a whole is one unknown piece behind a blank: so
+    blanks do not count, nor do ends.
+
+    Args:
+        ids: The ids of one side. Those of 1,000 sentences, evenly spread, are
+            looked at.
+        proto: Serialized SentencePiece model.
+    """
+    count = len(ids.lengths)
+    some = np.linspace(0, count - 1, min(count, SAMPLE), dtype=int)
+    found = ids.pad(some, int(ids.lengths[some].max()))
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    blank = processor.piece_to_id("▁")
+    if blank == UNKNOWN_ID:  # It has no such piece.
+        blank = PADDING_ID
+    pieces = found[~np.isin(found, [PADDING_ID, END_ID, blank])].tolist()
+    unread = sum(i == UNKNOWN_ID or processor.is_byte(i) for i in pieces)
+    return unread / max(1, len(pieces))
+
+
+def add_figures(parts: list[dict]) -> dict:
+    """Returns the figures of corpora together, from those of each as JSON."""
+    total = dict(parts[0])
+    for part in parts[1:]:
+        for name, value in part.items():
+            if name == "longest":
+                total[name] = max(total[name], value)
+            elif name == "round_trip_example":
+                total[name] = total[name] or value
+            else:
+                total[name] = np.add(total[name], value).tolist()
+    return total
 
 
 def hash_lines(lines: list[str]) -> np.ndarray:
@@ -130,11 +173,11 @@ def count_duplicates(hashes: np.ndarray, part: int = 1 << 23) -> int:
     return len(hashes) - different
 
 
-def count_overlap(training: np.ndarray, validation: np.ndarray) -> dict:
+def count_overlap(training: list[np.ndarray], validation: np.ndarray) -> dict:
     """Counts validation pairs whose source, or both sides, are in training.
 
     Args:
-        training: Uint64 array `(n, 2)`, hashes of sources and targets.
+        training: Uint64 arrays `(n, 2)`, hashes of sources and targets.
         validation: The same of the validation set; fits in memory.
     """
     return {
@@ -143,12 +186,16 @@ def count_overlap(training: np.ndarray, validation: np.ndarray) -> dict:
     }
 
 
-def count_members(wanted: np.ndarray, hashes: np.ndarray, of) -> int:
-    """Counts the `wanted` that are among `of(hashes)`."""
+def count_members(wanted: np.ndarray, parts: list[np.ndarray], of) -> int:
+    """Counts the `wanted` that are among `of(hashes)` of all parts."""
     different = np.unique(wanted)
     found = np.zeros(len(different), bool)
-    for start in range(0, len(hashes), CHUNK):
-        chunk = of(hashes[start : start + CHUNK])
+    chunks = (
+        of(hashes[start : start + CHUNK])
+        for hashes in parts
+        for start in range(0, len(hashes), CHUNK)
+    )
+    for chunk in chunks:
         places = np.searchsorted(different, chunk)
         places[places == len(different)] = 0
         found[places[different[places] == chunk]] = True

@@ -72,6 +72,9 @@ class TfdsPairs(Corpus):
     def digest(self) -> str:
         return self._scan[1]
 
+    def languages(self) -> tuple[str, str]:
+        return tuple(self._languages)
+
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
         """Reads the split's files, or what it yields if it has none."""

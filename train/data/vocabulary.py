@@ -1,10 +1,12 @@
 """One subword vocabulary for both languages (Section 5.1)."""
 
 import dataclasses
+import fractions
 import functools
 import io
 import itertools
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import sentencepiece
@@ -18,6 +20,18 @@ from train.data.corpus import Corpus
 
 # Pairs that a vocabulary is learnt on; more would change it little.
 SAMPLE = 300_000
+# What SentencePiece is told beside the size and the corpus's symbols. One
+# thread, so that the same text gives the same model.
+TRAINING = {
+    "model_type": "bpe",
+    "byte_fallback": True,
+    "character_coverage": 0.9999,
+    "pad_id": PADDING_ID,
+    "eos_id": END_ID,
+    "unk_id": UNKNOWN_ID,
+    "bos_id": BEGIN_ID,
+    "num_threads": 1,
+}
 
 
 def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
@@ -45,19 +59,12 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain(sources, targets),
             model_writer=model,
-            model_type="bpe",
             vocab_size=vocabulary_size,
-            byte_fallback=True,
-            character_coverage=0.9999,
-            pad_id=PADDING_ID,
-            eos_id=END_ID,
-            unk_id=UNKNOWN_ID,
-            bos_id=BEGIN_ID,
             user_defined_symbols=[
                 symbol.replace(" ", "▁") for symbol in corpus.symbols()
             ],
-            num_threads=1,  # The same text gives the same model.
             minloglevel=2,
+            **TRAINING,
         )
     except RuntimeError as error:
         raise UserError(explain(str(error), vocabulary_size)) from None
@@ -103,19 +110,51 @@ class Ids:
     @functools.cached_property
     def lengths(self) -> np.ndarray:
         """Int32 array of the sequences' lengths."""
-        lengths = np.empty(len(self.offsets) - 1, np.int32)
-        np.subtract(
-            self.offsets[1:], self.offsets[:-1], out=lengths, casting="unsafe"
-        )
-        return lengths
+        return measure(self.offsets)
 
     def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
         """Returns sequences `indices`, padded to an int32 `(n, length)`."""
         columns = np.arange(length)
-        real = columns < self.lengths[indices][:, None]
-        places = (self.offsets[indices][:, None] + columns)[real]
+        starts, ends = self.offsets[indices], self.offsets[indices + 1]
+        real = columns < (ends - starts)[:, None]
+        places = (starts[:, None] + columns)[real]
         padded = np.full(real.shape, PADDING_ID, np.int32)
         padded[real] = self.flat[places]
+        return padded
+
+
+def measure(offsets: np.ndarray) -> np.ndarray:
+    """Returns the lengths of sequences that begin and end at `offsets`."""
+    lengths = np.empty(len(offsets) - 1, np.int32)
+    np.subtract(offsets[1:], offsets[:-1], out=lengths, casting="unsafe")
+    return lengths
+
+
+@dataclasses.dataclass(frozen=True)
+class JoinedIds:
+    """The sequences of several `Ids`, one behind the other, where they are.
+
+    Attributes:
+        parts: The `Ids`.
+    """
+
+    parts: tuple[Ids, ...]
+
+    @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """Int32 array of the sequences' lengths."""
+        # The parts' own would stay in memory beside them.
+        return np.concatenate([measure(part.offsets) for part in self.parts])
+
+    def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
+        """Returns sequences `indices`, padded to an int32 `(n, length)`."""
+        padded = np.full((len(indices), length), PADDING_ID, np.int32)
+        start = 0
+        for part in self.parts:
+            end = start + len(part.offsets) - 1
+            mine = (start <= indices) & (indices < end)
+            padded[mine] = part.pad(indices[mine] - start, length)
+            start = end
         return padded
 
 
@@ -126,16 +165,24 @@ class EncodedPairs:
     Attributes:
         sources: Ids of the sentences.
         targets: Ids of their translations.
-        repeats: Int array, how often each pair comes in an epoch, or `None`
-            where every one comes once.
+        parts: Tuple of number of pairs and weight, of corpora that lie one
+            behind the other: how often a pair comes in an epoch, on average.
+            `None`: all come once.
     """
 
-    sources: Ids
-    targets: Ids
-    repeats: np.ndarray | None = None
+    sources: Ids | JoinedIds
+    targets: Ids | JoinedIds
+    parts: tuple[tuple[int, fractions.Fraction], ...] | None = None
 
     def __len__(self) -> int:
-        return len(self.sources.offsets) - 1
+        return len(self.sources.lengths)
+
+    def slices(self) -> Iterator[tuple[slice, fractions.Fraction]]:
+        """Yields where each part is, and its weight."""
+        start = 0
+        for count, weight in self.parts or [(len(self), fractions.Fraction(1))]:
+            yield slice(start, start + count), weight
+            start += count
 
 
 def take(ids: Ids, indices: np.ndarray) -> Ids:

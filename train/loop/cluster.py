@@ -1,8 +1,8 @@
 """Several machines that train one model (`MultiWorkerMirroredStrategy`).
 
 Every machine runs the same command, with `TF_CONFIG` set as TensorFlow wants
-it. The chief alone reads and writes the run folder; it hands its state to the
-others when the training starts.
+it. The chief alone reads the text, and reads and writes the run folder; it
+hands what it made of them to the others, who wait for it.
 """
 
 import contextlib
@@ -10,8 +10,12 @@ import functools
 import hashlib
 import json
 import os
+import pathlib
+import pickle
+import re
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -24,8 +28,10 @@ LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
-    tf.errors.InternalError,
 )
+# An internal error is of this machine, unless its message speaks of another.
+OF_ANOTHER = re.compile("remote target|peer|heartbeat|unhealthy|NCCL")
+CHUNK = 1 << 26  # Bytes that are handed over at once.
 
 
 def is_multi_worker() -> bool:
@@ -56,6 +62,7 @@ def config() -> dict:
     return found
 
 
+@functools.cache
 def make_strategy() -> tf.distribute.MultiWorkerMirroredStrategy:
     """Joins the other workers; waits until all are there.
 
@@ -99,6 +106,54 @@ def broadcast(
     ]
 
 
+def hand_over(
+    strategy: tf.distribute.Strategy, value: Any, folder: pathlib.Path
+) -> Any:
+    """Returns the chief's value, on every worker.
+
+    Args:
+        strategy: The strategy of all workers.
+        value: What pickle takes; only the chief's counts.
+        folder: Where the others keep its arrays, mapped from disk: they may be
+            larger than memory. They must not write to them.
+    """
+    parts = []
+    if is_chief():
+        stream = pickle.dumps(value, protocol=5, buffer_callback=parts.append)
+        parts = [memoryview(stream), *(part.raw() for part in parts)]
+    (count,) = broadcast(strategy, [np.array(len(parts))])
+    sizes = np.zeros(int(count), np.int64)
+    sizes[: len(parts)] = [len(part) for part in parts]
+    (sizes,) = broadcast(strategy, [sizes])
+    if is_chief():
+        for part in parts:
+            for _ in chunks(strategy, part, len(part)):
+                pass
+        return value
+    folder.mkdir(parents=True, exist_ok=True)
+    received = []
+    for number, size in enumerate(sizes.tolist()):
+        path = folder / f"part-{number}"
+        with path.open("wb") as file:
+            file.writelines(chunks(strategy, None, size))
+        received.append(np.memmap(path, np.uint8, "r") if size else b"")
+    return pickle.loads(received[0], buffers=received[1:])
+
+
+def chunks(
+    strategy: tf.distribute.Strategy, part: memoryview | None, size: int
+) -> Iterator[bytes]:
+    """Yields the chief's bytes, some at a time."""
+    for start in range(0, size, CHUNK):
+        length = min(CHUNK, size - start)
+        # Integers that can be summed.
+        words = np.zeros(-(-length // 8), np.int64)
+        if part is not None:
+            words.view(np.uint8)[:length] = part[start : start + length]
+        (words,) = broadcast(strategy, [words])
+        yield words.tobytes()[:length]
+
+
 def any_worker(strategy: tf.distribute.Strategy, flag: bool) -> bool:
     """Tells whether `flag` is true on some worker; all must ask at once."""
     if not is_multi_worker():
@@ -122,7 +177,7 @@ def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
 
     Args:
         strategy: The strategy of all workers.
-        what: Descriptions by name, such as the digest of the corpus.
+        what: Arguments by name.
 
     Raises:
         UserError: On every worker, if some worker's differ.
@@ -147,8 +202,8 @@ def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
     ]
     if names:
         raise UserError(
-            "all workers must have the same arguments and the same text as "
-            f"the chief. These differ: {', '.join(names)}"
+            "all workers must have the same arguments as the chief. These "
+            f"differ: {', '.join(names)}"
         )
 
 
@@ -157,8 +212,11 @@ def ends_with_the_others() -> Iterator[None]:
     """Exits with a line if another worker is lost meanwhile."""
     try:
         yield
-    except LOST as error:
-        if not is_multi_worker():
+    except (*LOST, tf.errors.InternalError) as error:
+        internal = isinstance(error, tf.errors.InternalError)
+        if not is_multi_worker() or (
+            internal and not OF_ANOTHER.search(str(error))
+        ):
             raise
         print(
             f"error: another worker is gone ({first_line(error)}). Start the "
@@ -166,3 +224,20 @@ def ends_with_the_others() -> Iterator[None]:
             file=sys.stderr,
         )
         raise SystemExit(1) from None
+
+
+@contextlib.contextmanager
+def fails_with_the_others() -> Iterator[None]:
+    """Joins the others before a mistake ends this worker.
+
+    They notice the end of one that has joined, and would wait an hour for one
+    that has not.
+    """
+    try:
+        yield
+    except SystemExit as exit_:
+        if exit_.code == 2:
+            with contextlib.suppress(UserError):
+                if is_multi_worker():
+                    make_strategy()
+        raise

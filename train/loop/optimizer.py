@@ -55,6 +55,18 @@ class DistributedAdam(keras.optimizers.Adam):
             for average, variable in zip(self.averages, variables, strict=True):
                 average.assign(variable)
 
+    def swap_averages(self) -> None:
+        """Puts moving averages in the place of the weights, and back again.
+
+        Bits are copied, nothing is reckoned: twice is as if never.
+        """
+        if self.averages:
+            pairs = zip(self.averages, self._trainable_variables, strict=True)
+            for average, variable in pairs:
+                weight = tf.identity(variable.value)
+                variable.assign(average.value)
+                average.assign(weight)
+
     def _add_number(self, name, dtype, value=0):
         return self.add_variable(
             shape=(),

@@ -1,12 +1,12 @@
 """What can be asked of an update (Sections 5.1, 5.3), as options too."""
 
 import dataclasses
-import math
 
+from command_line.errors import UserError
 from command_line.options import fraction
 from command_line.options import option
 from command_line.options import positive
-from train.data.batches import BatchPlan
+from train.data.vocabulary import EncodedPairs
 
 ROUNDS = 40
 PRECISIONS = {
@@ -37,6 +37,7 @@ class FitSettings:
         "checkpoints whose mean is the final model (Section 6.1)",
         kind=positive(int),
         metavar="N",
+        properties=("free",),
     )
     learning_rate_scale: float = option(
         1.0,
@@ -71,17 +72,26 @@ class FitSettings:
     )
     seed: int = option(0, "of weights, dropout and order", kind=int)
 
-    def micro_batches(self, plan: BatchPlan, num_replicas: int) -> int:
-        """Returns the number of micro-batches that make an update."""
-        if self.max_tokens_per_replica is None:
-            return 1
-        return max(
-            math.ceil(
-                rows
-                / (
-                    num_replicas
-                    * max(1, self.max_tokens_per_replica // max(lengths))
-                )
-            )
-            for rows, *lengths in plan.shapes
+    def check_limit(self, corpora: list[EncodedPairs]) -> None:
+        """Refuses a limit that is below the longest sentence.
+
+        Args:
+            corpora: The training corpus and the validation set.
+
+        Raises:
+            UserError: With the least limit that holds every sentence.
+        """
+        limit = self.max_tokens_per_replica
+        if limit is None:
+            return
+        longest = max(
+            int(ids.lengths.max())
+            for pairs in corpora
+            for ids in (pairs.sources, pairs.targets)
         )
+        if limit < longest:
+            raise UserError(
+                "--max-tokens-per-replica must be at least as long as the "
+                f"longest sentence, {longest} tokens; a lower --max-length "
+                f"drops such. Received: --max-tokens-per-replica {limit}"
+            )

@@ -1,6 +1,10 @@
 """The model that `fit` trains: a Transformer that predicts each next token."""
 
+import contextlib
+from collections.abc import Iterator
+
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer import Transformer
@@ -19,7 +23,8 @@ class TeacherForcing(keras.Model):
     the batch, and the gradients are added up. Logits are computed for real
     tokens only.
 
-    A batch is a dict as `make_dataset` makes it, of `K` micro-batches.
+    A batch is a dict as `make_dataset` makes it, of `K` micro-batches, which
+    are taken one after the other.
 
     Make the Transformer inside the scope of a strategy and this object outside
     of it; then build, compile and fit inside. (Keras
@@ -35,6 +40,9 @@ class TeacherForcing(keras.Model):
         self.transformer = transformer
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
+        # Whether `fit` reads the figures of the update at hand: that waits for
+        # the device. Else it shows those that were read last.
+        self.reads_figures = True
 
     def build(self, input_shape=None):
         self.transformer.build()
@@ -74,29 +82,63 @@ class TeacherForcing(keras.Model):
             update_mean(self.means["gradient_norm"], norm)
         return self.get_metrics_result()
 
+    def make_train_function(self, force=False):
+        if self.train_function is not None and not force:
+            return
+        super().make_train_function(force)
+        update, figures = self.train_function, {}
+
+        def update_and_read(iterator):
+            results = update(iterator)
+            if self.reads_figures or not figures:
+                figures.update(
+                    {name: read_figure(x) for name, x in results.items()}
+                )
+            return dict(figures)
+
+        self.train_function = update_and_read
+
     def test_step(self, batch):
-        self.token_losses(micro_batch(batch, 0), training=False)
+        def count(k, nothing):
+            self.token_losses(micro_batch(batch, k), training=False)
+            return nothing
+
+        take_in_turn(batch, count, [])
         # All of them: where a name is missing, Keras takes the mean of what
         # the replicas say instead of these.
         return self.get_metrics_result()
 
     def evaluate(self, *args, **kwargs):
-        results = super().evaluate(*args, **kwargs)
+        with self.as_exported():
+            results = super().evaluate(*args, **kwargs)
         del results["gradient_norm"]  # Nothing was trained.
         return results
 
+    @contextlib.contextmanager
+    def as_exported(self) -> Iterator[None]:
+        """Has the weights that an export would have, for a while.
+
+        They are the moving averages, where the optimizer keeps some. Nothing
+        may be saved meanwhile.
+        """
+        swap = getattr(self.optimizer, "swap_averages", lambda: None)
+        swap()
+        try:
+            yield
+        finally:
+            swap()
+
     def gradients(self, batch):
         """Returns the dense gradients, summed over the micro-batches."""
-        count = batch["labels"].shape[0]
-        if count == 1:
-            return self._micro_gradients(batch, 0)
 
         def add(k, sums):
             parts = self._micro_gradients(batch, k)
-            return k + 1, [a + b for a, b in zip(sums, parts, strict=True)]
+            return [a + b for a, b in zip(sums, parts, strict=True)]
 
+        if batch["labels"].shape[0] == 1:
+            return self._micro_gradients(batch, 0)
         zeros = [tf.zeros(v.shape, v.dtype) for v in self.trainable_variables]
-        return tf.while_loop(lambda k, _: k < count, add, (0, zeros))[1]
+        return take_in_turn(batch, add, zeros)
 
     def _micro_gradients(self, batch, k):
         with tf.GradientTape() as tape:
@@ -120,7 +162,7 @@ class TeacherForcing(keras.Model):
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
         states = tf.gather_nd(states, real)  # (N, D)
-        table = tf.convert_to_tensor(self.transformer.embedding.embeddings)
+        states, table = with_bias(states, self.transformer.embedding)
         nll, best = label_losses(states, table, labels)
         losses = smooth(
             nll,
@@ -150,6 +192,44 @@ class TeacherForcing(keras.Model):
         label = tf.reduce_sum(states * tf.gather(table, labels), axis=1)
         mean = tf.linalg.matvec(states, tf.reduce_mean(table, axis=0))
         return nll + label - mean
+
+
+def with_bias(states, embedding):
+    """Returns `h` and `E`, or `[h, 1]` and `[E, b]`, whose logits have a bias.
+
+    Args:
+        states: Float tensor `(N, D)`.
+        embedding: The `TokenEmbedding` that gives the logits.
+    """
+    table = tf.convert_to_tensor(embedding.embeddings)
+    if embedding.bias is None:
+        return states, table
+    bias = tf.convert_to_tensor(embedding.bias)
+    return (
+        tf.concat([states, tf.ones_like(states[:, :1])], axis=1),
+        tf.concat([table, bias[:, None]], axis=1),
+    )
+
+
+def read_figure(value) -> float:
+    """Returns a figure; of several workers it comes as an array of one."""
+    return float(np.ravel(value)[0])
+
+
+def take_in_turn(batch, step, state):
+    """Returns what `step(k, state)` made of the state, for each micro-batch.
+
+    Their number is that of the batch's shape: where it is not always 1, it is
+    known when the batch is there.
+    """
+    if batch["labels"].shape[0] == 1:
+        return step(0, state)
+    count = tf.shape(batch["labels"])[0]
+    return tf.while_loop(
+        lambda k, _: k < count,
+        lambda k, state: (k + 1, step(k, state)),
+        (0, state),
+    )[1]
 
 
 def micro_batch(batch, k):

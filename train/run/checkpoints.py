@@ -103,6 +103,7 @@ def model_of(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
         run_folder.read_preset(description),
         arguments["vocabulary_size"],
         sequence_length=arguments["max_length"],
+        source_vocabulary_size=arguments.get("source_vocabulary_size"),
         name="transformer",
     )
     return model, arguments.get("average_decay") is not None
@@ -113,23 +114,28 @@ def write_mean(
     transformer: Transformer,
     paths: list[str],
     moving: bool,
-) -> None:
-    """Writes `model.keras` from the checkpoints, and says what comes next.
+    best: int | None = None,
+) -> Transformer:
+    """Writes `model.keras` from checkpoints, says of which, and returns it.
 
     Args:
         run_dir: Folder of the run.
         transformer: A model of the shape that was trained.
-        paths: Prefixes of the last checkpoints, oldest first.
+        paths: Prefixes of checkpoints, oldest first.
         moving: Bool, whether to take the moving averages of the latest.
+        best: Int, step of the best one, if the others are those around it.
     """
-    what = "the mean of the weights in"
     if moving:
-        paths, what = paths[-1:], "the moving average of the weights in"
+        paths = paths[-1:]
     path = run_dir / "model.keras"
     averaged = average_checkpoints(transformer, paths, moving)
     save_model(path, averaged, paths, moving)
-    print(
-        f"{path} is {what} {len(paths)} checkpoint{'s'[: len(paths) > 1]}. "
-        f"Next:\n"
-        f"  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR"
-    )
+    plural = "s"[: len(paths) > 1]
+    what = "moving average of the weights" if moving else "mean of the weights"
+    where = f"in {len(paths)} checkpoint{plural}"
+    if best is not None:
+        steps = [pathlib.Path(prefix).name[5:] for prefix in paths]
+        where = f"after update{plural} {', '.join(steps)}"
+        where += f" around the best, {best}" if plural else ", the best"
+    print(f"{path} is the {what} {where}")
+    return averaged

@@ -6,21 +6,20 @@ import pathlib
 
 import keras
 
+from command_line.decoding import read_decoding
 from command_line.errors import UserError
+from command_line.errors import refuse_damage
 from command_line.options import flag
+from keras_transformer import Architecture
 from keras_transformer import Preset
 from keras_transformer import Transformer
+from keras_transformer.text.tokenizer import read_protos
 from train.run import run_folder
 
-SHAPE = (
-    "num_layers",
-    "hidden_dim",
-    "intermediate_dim",
-    "num_heads",
-    "key_dim",
-    "value_dim",
-    "positions",
-    "norm",
+SHAPE = tuple(
+    field.name
+    for field in dataclasses.fields(Architecture)
+    if field.name != "dropout"
 )
 
 
@@ -32,26 +31,20 @@ class FinishedRun:
         run_dir: The folder of the finished run.
         arguments: Its arguments.
         preset: Its preset, with the numbers that were replaced.
-        model_proto: Bytes, the SentencePiece model.
+        protos: Bytes of its SentencePiece models of sources and of targets,
+            `None` for no second.
         transformer: Its `model.keras`.
+        digests: SHA-256 of weights and tokenizer, as hexadecimal.
+        decoding: How an export searches by default, where the run says so.
     """
 
     run_dir: pathlib.Path
     arguments: dict
     preset: Preset
-    model_proto: bytes
+    protos: tuple[bytes, bytes | None]
     transformer: Transformer
-
-    def digests(self) -> dict[str, str]:
-        """Returns the SHA-256 of weights and tokenizer, as hexadecimal."""
-        weights = hashlib.sha256()
-        for weight in self.transformer.get_weights():
-            weights.update(weight.tobytes())
-        tokenizer = hashlib.sha256(self.model_proto)
-        return {
-            "weights": weights.hexdigest(),
-            "tokenizer": tokenizer.hexdigest(),
-        }
+    digests: dict[str, str]
+    decoding: dict
 
     def check_shape(
         self,
@@ -67,7 +60,7 @@ class FinishedRun:
             max_length: The same. It is part of the shape where positions are
                 learned.
         """
-        numbers, finished = preset.numbers(), self.preset.numbers()
+        numbers, finished = map(shape_of, (preset, self.preset))
         pairs = {name: (numbers[name], finished[name]) for name in SHAPE}
         sizes = {"vocabulary_size": vocabulary_size}
         if finished["positions"] == "learned":
@@ -87,6 +80,12 @@ class FinishedRun:
             )
 
 
+def shape_of(preset: Preset) -> dict:
+    """Returns the numbers of a preset, none of them left open."""
+    layers = preset.architecture.layers_of_decoder
+    return {**preset.numbers(), "decoder_layers": layers}
+
+
 def load_finished(run_dir: pathlib.Path) -> FinishedRun:
     """Reads a finished run.
 
@@ -101,10 +100,33 @@ def load_finished(run_dir: pathlib.Path) -> FinishedRun:
                 "--init-from must be the folder of a finished run. "
                 f"Received: {run_dir}, which has no {path.name}"
             )
+    with refuse_damage(paths[0]):
+        transformer = keras.saving.load_model(paths[0], compile=False)
+    protos = read_protos(run_dir)
     return FinishedRun(
         run_dir,
         description["arguments"],
         run_folder.read_preset(description),
-        paths[1].read_bytes(),
-        keras.saving.load_model(paths[0], compile=False),
+        protos,
+        transformer,
+        digests_of(transformer, protos),
+        read_decoding(description, run_dir / "arguments.json"),
     )
+
+
+def digests_of(
+    transformer: Transformer, protos: tuple[bytes, bytes | None]
+) -> dict[str, str]:
+    """Returns the SHA-256 of weights and tokenizers, as hexadecimal."""
+    weights = hashlib.sha256()
+    for weight in transformer.get_weights():
+        weights.update(weight.tobytes())
+    names = ("tokenizer", "target_tokenizer")
+    return {
+        "weights": weights.hexdigest(),
+        **{
+            name: hashlib.sha256(proto).hexdigest()
+            for name, proto in zip(names, protos, strict=True)
+            if proto is not None
+        },
+    }

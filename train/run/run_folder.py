@@ -12,10 +12,8 @@ import tempfile
 from collections.abc import Collection
 from collections.abc import Iterator
 
-import numpy as np
-import tensorflow as tf
-
 from command_line.errors import UserError
+from command_line.errors import refuse_damage
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from train.data.corpus import Corpus
@@ -71,7 +69,22 @@ def read(run_dir: pathlib.Path, option: str) -> dict:
             f"{option} must be the folder of a run. Received: {run_dir}, "
             f"which has no {path.name}"
         )
-    return json.loads(path.read_text(encoding="utf-8"))
+    return load(path)
+
+
+def load(path: pathlib.Path) -> dict:
+    """Reads an `arguments.json`.
+
+    Raises:
+        UserError: If it is damaged.
+    """
+    with refuse_damage(path):
+        description = json.loads(path.read_text(encoding="utf-8"))
+        # Here what is missing, or of another kind, is damage.
+        read_preset(description)
+        for name in ("vocabulary_size", "max_length"):
+            int(description["arguments"][name])
+        return description
 
 
 def read_preset(description: dict) -> Preset:
@@ -86,7 +99,8 @@ def find(
     """Returns the description of the run in a folder, or `None` without one.
 
     No update hangs on the number of those that follow: with another `--steps`
-    the run goes on for longer, or ends earlier, if it is not beyond that.
+    the run goes on for longer, or ends earlier, if it is not beyond that. Nor
+    does any hang on the validation set.
 
     Args:
         run_dir: The folder.
@@ -95,21 +109,35 @@ def find(
 
     Raises:
         UserError: If it holds a run of other arguments, or of text that has
-            changed since; the message says what differs.
+            changed since; the message says what differs. Or if it holds a
+            model that was converted.
     """
     path = run_dir / "arguments.json"
     if not path.exists():
         return None
-    known = json.loads(path.read_text(encoding="utf-8"))
+    known = load(path)
+    if "origin" in known:
+        raise UserError(
+            "--run-dir must be another folder than that of a converted model; "
+            f"--init-from starts from it. Received: --run-dir {run_dir}"
+        )
+    with refuse_damage(path):
+        int(known["round_steps"])
+        expected = {
+            **known,
+            "preset": {**known["preset"]},
+            # Another one moves no update.
+            "corpus": {
+                **known["corpus"],
+                "validation": description["corpus"]["validation"],
+            },
+        }
     reached = max(saved_steps(run_dir / "checkpoints"), default=0)
     steps = description["arguments"]["steps"]
     if steps is not None and steps >= reached:
-        known["preset"]["steps"] = steps
+        expected["preset"]["steps"] = steps
     parts = ("arguments", "preset", "corpus", "init")
-    found = differences(known, description, parts, not_compared)
-    asked = description["arguments"]["round_steps"]
-    if asked not in (None, known["round_steps"]):
-        found.append(f"round_steps: {known['round_steps']} there, {asked} here")
+    found = differences(expected, description, parts, not_compared)
     if found:
         raise UserError(
             f"{run_dir} holds a run of other arguments; take them, or "
@@ -162,37 +190,27 @@ def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
 
 def claim(run_dir: pathlib.Path, description: dict) -> None:
     """Writes `arguments.json`: from now on the folder is this run's."""
+    take_back_short_round(run_dir, description)
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     write_atomically(run_dir / "arguments.json", text.encode())
 
 
-def agree(
-    strategy: tf.distribute.Strategy,
-    description: dict,
-    proto: bytes,
-    not_compared: Collection[str],
-) -> None:
-    """Refuses another run than the chief's, and takes its length of rounds.
+def take_back_short_round(run_dir: pathlib.Path, description: dict) -> None:
+    """Takes back the last row of the history if a run goes on within it.
 
-    Args:
-        strategy: The strategy of all workers.
-        description: That of this worker's run; it gets the chief's
-            `"round_steps"`.
-        proto: Serialized SentencePiece model.
-        not_compared: Names of arguments that may be others.
+    That round was a short one since the run ended. Without its row it is one
+    that was interrupted, and ends as in a run that was longer from the start.
     """
-    arguments = description["arguments"]
-    what = {
-        **{n: v for n, v in arguments.items() if n not in not_compared},
-        **description["corpus"],
-        "tokenizer": proto,
-    }
-    cluster.check_equal(strategy, what)
-    # The others know no run that goes on, and would choose anew.
-    (round_steps,) = cluster.broadcast(
-        strategy, [np.array(description["round_steps"])]
-    )
-    description["round_steps"] = int(round_steps)
+    rows = read_history(run_dir)
+    if not rows or not (run_dir / "arguments.json").exists():
+        return
+    known = load(run_dir / "arguments.json")
+    end = known["preset"]["steps"]
+    is_short = end % known["round_steps"] and int(rows[-1]["step"]) == end
+    if is_short and description["preset"]["steps"] > end:
+        path = run_dir / "history.csv"
+        lines = path.read_bytes().splitlines(keepends=True)
+        write_atomically(path, b"".join(lines[:-1]))
 
 
 @contextlib.contextmanager

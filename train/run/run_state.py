@@ -11,25 +11,24 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
-from command_line.errors import first_line
 from train.data.files import write_atomically
 from train.loop import cluster
 from train.run.run_folder import read_history
 from train.run.run_folder import saved_steps
+from train.run.saved_states import SavedStates
+from train.run.saved_states import read_means
 
 MOST_SKIPPED = 10
-# What TensorFlow raises on a file that is cut short, changed or missing.
-DAMAGED = (tf.errors.OpError, IndexError)
 
 
 class RunState(keras.callbacks.Callback):
     """Writes a checkpoint and a line of `history.csv` for each round.
 
-    A checkpoint holds weights, optimizer, the state of dropout's random
-    numbers and the means of the round so far, so that a run that continues is
-    the run that never stopped, wherever it stopped. That of a whole round is
-    written before validation, and its line after it. A checkpoint without a
-    line is one of a round that was interrupted.
+    A checkpoint (`SavedStates`) holds weights, optimizer, the state of
+    dropout's random numbers and the means of the round so far, so that a run
+    that continues is the run that never stopped, wherever it stopped. That of a
+    whole round is written before validation, and its line after it. A
+    checkpoint without a line is one of a round that was interrupted.
 
     Args:
         task: The compiled `TeacherForcing`.
@@ -53,21 +52,13 @@ class RunState(keras.callbacks.Callback):
         self._strategy = tf.distribute.get_strategy()
         self._steps = steps
         self._keep = keep
+        self.pinned = set  # Returns the steps of others that stay.
         self._signals = [] if signals is None else signals
         self._history = run_dir / "history.csv"
         self._folder = run_dir / "checkpoints"
         self._rows = []
         self._means = None
-        self._checkpoint = tf.train.Checkpoint(
-            model=task.transformer,
-            optimizer=task.optimizer,
-            random=[
-                variable.value
-                for variable in task.transformer.variables
-                if "seed_generator" in variable.path
-            ],
-            means=[variable.value for variable in task.metrics_variables],
-        )
+        self._states = SavedStates(task, self._folder)
 
     @property
     def updates(self) -> int:
@@ -93,46 +84,30 @@ class RunState(keras.callbacks.Callback):
         return list(self._rows)
 
     def restore(self, path: str | None = None) -> int:
-        """Loads a checkpoint: by default the latest that is not damaged.
+        """Loads a checkpoint: by default the latest that is whole.
 
         Returns:
             The number of updates made; 0 where there is no checkpoint.
 
         Raises:
-            UserError: If there are checkpoints, and all are damaged.
+            UserError: If there are checkpoints, and none can be taken.
         """
         if path is not None:
-            self._checkpoint.read(path).assert_consumed()
+            self._states.read(pathlib.Path(path))
             return self.updates
-        damaged = []
-        for saved in reversed(saved_steps(self._folder).values()):
-            try:
-                self._checkpoint.read(str(saved)).assert_consumed()
-            except DAMAGED as error:
-                print(f"{saved} is damaged and left out: {first_line(error)}")
-                damaged.append(saved)
-                continue
-            for bad in damaged:
-                delete(bad)
-            self._resume_history(saved)
-            return self.updates
-        if damaged:
-            raise UserError(
-                f"every checkpoint in {self._folder} is damaged; start again "
-                "in another --run-dir"
-            )
-        return 0
+        found = self._states.read_latest()
+        if found is None:
+            return 0
+        self._resume_history(found)
+        return self.updates
 
-    def _resume_history(self, saved):
+    def _resume_history(self, prefix):
         rows = read_history(self._history.parent)
         self._rows = [r for r in rows if int(r["step"]) <= self.updates]
         ended = self._rows and int(self._rows[-1]["step"]) == self.updates
         if not ended:  # `fit` forgets the means when it begins the round.
-            reader = tf.train.load_checkpoint(str(saved))
-            self._means = [
-                reader.get_tensor(f"means/{i}/.ATTRIBUTES/VARIABLE_VALUE")
-                for i, _ in enumerate(self._task.metrics_variables)
-            ]
+            count = len(self._task.metrics_variables)
+            self._means = read_means(prefix, count)
 
     def share(self, strategy: tf.distribute.Strategy) -> int:
         """Gives the chief's state to all workers; returns its updates."""
@@ -168,6 +143,20 @@ class RunState(keras.callbacks.Callback):
         self.restore_means()
 
     def on_train_batch_end(self, batch, logs=None):
+        reads = self._task.reads_figures
+        if reads:
+            self._refuse_divergence()
+        round_ends = batch + 1 == self.params["steps"]
+        # To ask the other workers waits for the device. And ask once: a signal
+        # may come meanwhile.
+        asks = reads or not cluster.is_multi_worker()
+        interrupted = asks and self._interrupted()
+        if round_ends or interrupted:
+            self._states.write(self.updates)
+        if interrupted:
+            self._exit()
+
+    def _refuse_divergence(self):
         skipped = int(self._task.optimizer.skipped_in_a_row.numpy())
         if skipped >= MOST_SKIPPED:
             raise UserError(
@@ -176,12 +165,6 @@ class RunState(keras.callbacks.Callback):
                 "good checkpoint is kept; try a lower --learning-rate-scale, "
                 "more --warmup-steps or --clip-norm 1 in a new --run-dir"
             )
-        round_ends = batch + 1 == self.params["steps"]
-        interrupted = self._interrupted()  # Once: a signal may come meanwhile.
-        if round_ends or interrupted:
-            self._save()
-        if interrupted:
-            self._exit()
 
     def on_test_batch_end(self, batch, logs=None):
         self.exit_if_interrupted()
@@ -194,7 +177,8 @@ class RunState(keras.callbacks.Callback):
         writer.writeheader()
         writer.writerows(self._rows)
         write_atomically(self._history, text.getvalue().encode())
-        self._delete_old()
+        pinned = {str(self._folder / f"ckpt-{n}") for n in self.pinned()}
+        self._states.delete_old({*self.checkpoints, *pinned})
         if self.updates < self._steps:
             self.exit_if_interrupted()
 
@@ -205,21 +189,6 @@ class RunState(keras.callbacks.Callback):
 
     def _interrupted(self):
         return cluster.any_worker(self._strategy, bool(self._signals))
-
-    def _save(self):
-        part = self._folder / "part"
-        part.mkdir(parents=True, exist_ok=True)
-        name = f"ckpt-{self.updates}"
-        self._checkpoint.write(str(part / name))
-        # "ckpt-9.data…" sorts before "ckpt-9.index".
-        for path in sorted(part.glob(f"{name}.*")):
-            path.replace(self._folder / path.name)
-
-    def _delete_old(self):
-        kept = self.checkpoints
-        for path in saved_steps(self._folder).values():
-            if str(path) not in kept:
-                delete(path)
 
     def _exit(self):
         saved = max(saved_steps(self._folder), default=0)
@@ -233,9 +202,3 @@ class RunState(keras.callbacks.Callback):
             time.sleep(1)  # but may not have read this one's part of the sum.
         # Where another worker got the signal, this one ends as if it had.
         raise SystemExit(128 + (self._signals or [signal.SIGTERM])[0])
-
-
-def delete(prefix: pathlib.Path) -> None:
-    """Deletes the files of a checkpoint, the index first."""
-    for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
-        path.unlink()

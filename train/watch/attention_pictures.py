@@ -27,7 +27,8 @@ DPI = 80
 class AttentionPictures(keras.callbacks.Callback):
     """Shows TensorBoard where the model looks, at the end of each round.
 
-    It draws one pair with the weights as they are, of replicas the first one's.
+    It draws one pair with the weights that an export would have, of replicas
+    the first one's.
     That takes no random numbers and changes nothing, and of several workers
     only those that have this callback take part.
 
@@ -36,6 +37,7 @@ class AttentionPictures(keras.callbacks.Callback):
         target: Ids of its translation, the end symbol included.
         pieces: Function from a list of ids to their pieces.
         log_dir: Folder for TensorBoard.
+        target_pieces: That of targets, or `None` where both sides share one.
     """
 
     def __init__(
@@ -44,19 +46,21 @@ class AttentionPictures(keras.callbacks.Callback):
         target: list[int],
         pieces: Callable,
         log_dir: pathlib.Path,
+        target_pieces: Callable | None = None,
     ):
         super().__init__()
         self._pair = (source, target)
-        self._pieces = pieces
+        self._pieces = pieces, target_pieces
         self._log_dir = log_dir
 
     def on_train_begin(self, logs=None):
         self._writer = tf.summary.create_file_writer(str(self._log_dir))
 
     def on_epoch_end(self, epoch, logs=None):
-        pictures = draw_attention(
-            self.model.transformer, *self._pair, self._pieces
-        )
+        with self.model.as_exported():
+            pictures = draw_attention(
+                self.model.transformer, *self._pair, *self._pieces
+            )
         with self._writer.as_default():
             for name, picture in pictures.items():
                 tf.summary.image(f"attention/{name}", picture, step=epoch)
@@ -67,24 +71,31 @@ class AttentionPictures(keras.callbacks.Callback):
 
 
 def picture_first_pair(
-    pairs: EncodedPairs, proto: bytes, run_dir: pathlib.Path
+    pairs: EncodedPairs,
+    protos: tuple[bytes, bytes | None],
+    run_dir: pathlib.Path,
 ) -> AttentionPictures | None:
     """Makes what draws the first pair; of several workers the chief does.
 
     Args:
         pairs: The validation set.
-        proto: Serialized SentencePiece model.
+        protos: SentencePiece models of sources and of targets, `None` for no
+            second.
         run_dir: Folder of the run.
     """
     if not cluster.is_chief():
         return None
-    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    pieces, *target_pieces = (
+        sentencepiece.SentencePieceProcessor(model_proto=proto).id_to_piece
+        for proto in protos
+        if proto is not None
+    )
     source, target = (
         ids.flat[: ids.offsets[1]].tolist()
         for ids in (pairs.sources, pairs.targets)
     )
     folder = run_dir / "logs" / "attention"
-    return AttentionPictures(source, target, processor.id_to_piece, folder)
+    return AttentionPictures(source, target, pieces, folder, *target_pieces)
 
 
 def draw_attention(
@@ -92,6 +103,7 @@ def draw_attention(
     source: list[int],
     target: list[int],
     pieces: Callable,
+    target_pieces: Callable | None = None,
 ) -> dict[str, np.ndarray]:
     """Draws where a model looks as it reads a source and writes its target.
 
@@ -100,13 +112,15 @@ def draw_attention(
         source: Ids, the end symbol included.
         target: Ids of the translation, the end symbol included.
         pieces: Function from a list of ids to their pieces.
+        target_pieces: That of targets, or `None` where both sides share one.
 
     Returns:
-        Dict from `"encoder"`, `"decoder"` and `"encoder_decoder"` to a picture,
-        uint8 `(1, height, width, 4)`, as TensorBoard takes it: a row of maps a
-        layer, a column a head. A row of a map is what looks, a column what is
-        looked at. In the decoder, what looks predicts the piece of its row, and
-        has not seen it. Of a longer sentence, which the model reads as a whole,
+        Dict from `"encoder"`, `"decoder"` (of a decoder with self-attention)
+        and `"encoder_decoder"` to a picture, uint8 `(1, height, width, 4)`, as
+        TensorBoard takes it: a row of maps a layer, a column a head. A row of a
+        map is what looks, a column what is looked at. In the decoder, what
+        looks predicts the piece of its row, and has not seen it. Of a longer
+        sentence, which the model reads as a whole,
         the first `MAX_PIECES` are drawn.
     """
     given = [BEGIN_ID, *target[:-1]]
@@ -122,12 +136,20 @@ def draw_attention(
         training=False,
     )
     to_target, to_memory = zip(*decoder_scores, strict=True)
-    source, target, given = pieces(source), pieces(target), pieces(given)
-    return {
-        "encoder": draw_maps(encoder_scores, source, source),
-        "decoder": draw_maps(to_target, target, given),
-        "encoder_decoder": draw_maps(to_memory, target, source),
+    of_targets = target_pieces or pieces
+    source, target, given = (
+        pieces(source),
+        of_targets(target),
+        of_targets(given),
+    )
+    maps = {
+        "encoder": (encoder_scores, source, source),
+        "decoder": (to_target, target, given),
+        "encoder_decoder": (to_memory, target, source),
     }
+    if transformer.architecture.decoder_mixer != "attention":
+        del maps["decoder"]
+    return {name: draw_maps(*drawn) for name, drawn in maps.items()}
 
 
 def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:

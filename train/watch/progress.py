@@ -3,11 +3,17 @@
 import time
 
 import keras
-import numpy as np
+
+from train.loop.task import read_figure
+
+READ_EVERY = 10
 
 
 class Progress(keras.callbacks.Callback):
     """Adds to what `fit` logs: learning rate, skipped updates, speed.
+
+    Reading a figure waits for the device, so they are read after every tenth
+    update and the last of a round, and shown until they are read again.
 
     Args:
         steps: Int, update after which training stops.
@@ -17,6 +23,7 @@ class Progress(keras.callbacks.Callback):
         super().__init__()
         self._steps = steps
         self._speed = {}
+        self._shown = {}
 
     def on_epoch_begin(self, epoch, logs=None):
         self._speed = {}
@@ -26,27 +33,34 @@ class Progress(keras.callbacks.Callback):
             self._started = time.monotonic()
             self._first = int(self.model.optimizer.iterations.numpy())
             self._counted = float(self.model.means["loss"].count.numpy())
+        last = batch + 1 == self.params["steps"]
+        self.model.reads_figures = batch % READ_EVERY == 0 or last
 
     def on_train_batch_end(self, batch, logs=None):
+        if self.model.reads_figures:
+            self._read_speed(batch + 1)
+            self._shown = self._read()
+        logs.update(self._shown)
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs.update(self._read())
+        for name, value in logs.items():
+            logs[name] = read_figure(value)
+
+    def _read_speed(self, updates):
         # Validation counts its tokens in the same means, so read them here.
         tokens = float(self.model.means["loss"].count.numpy()) - self._counted
-        updates = int(self.model.optimizer.iterations.numpy())
         seconds = time.monotonic() - self._started
-        left = (self._steps - updates) / (updates - self._first)
+        left = (self._steps - self._first - updates) / updates
         self._speed = {
             "tokens_per_second": tokens / seconds,
             "minutes_left": left * seconds / 60,
         }
-        self._add_to(logs)
 
-    def on_epoch_end(self, epoch, logs=None):
-        self._add_to(logs)
-
-    def _add_to(self, logs):
+    def _read(self):
         optimizer = self.model.optimizer
-        logs["learning_rate"] = optimizer.learning_rate
-        logs["skipped"] = optimizer.skipped
-        logs.update(self._speed)
-        for name, value in logs.items():
-            # Of several workers they come as arrays of one number.
-            logs[name] = float(np.ravel(value)[0])
+        return {
+            "learning_rate": read_figure(optimizer.learning_rate),
+            "skipped": read_figure(optimizer.skipped),
+            **self._speed,
+        }

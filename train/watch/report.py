@@ -5,6 +5,7 @@ import json
 import pathlib
 
 import numpy as np
+import tensorflow as tf
 from matplotlib.figure import Figure
 
 from keras_transformer import Preset
@@ -12,14 +13,20 @@ from train.data.batches import BatchPlan
 from train.data.encoded_corpus import Encoded
 from train.data.encoding import SIDES
 from train.data.files import write_atomically
+from train.data.shapes import ROW_MULTIPLE
 from train.data.text_figures import count_overlap
+from train.data.text_figures import share_unread
+from train.data.vocabulary import EncodedPairs
 from train.loop.settings import FitSettings
 from train.watch.costs import count_flops
 from train.watch.costs import count_parameters
+from train.watch.costs import count_positions
 from train.watch.costs import estimate_memory
+from train.watch.costs import shapes_at_once
 
 BINS = 12
 BAR = 24
+BUSY = 1_024  # Positions of a side that keep a GPU busy, about.
 
 
 def describe_training(
@@ -30,6 +37,8 @@ def describe_training(
     max_length: int,
     settings: FitSettings,
     num_replicas: int = 1,
+    row_multiple: int = ROW_MULTIPLE,
+    source_vocabulary_size: int | None = None,
 ) -> dict:
     """Returns all that is known before the first update, as JSON.
 
@@ -41,16 +50,24 @@ def describe_training(
         max_length: Int, longest side of a pair.
         settings: How the model is fitted.
         num_replicas: Int, devices.
+        row_multiple: Int, of which the rows of a batch are a multiple.
+        source_vocabulary_size: Int, pieces of sources that have a matrix of
+            their own, or `None`.
     """
-    plan = BatchPlan(training.pairs, settings.batch_tokens, settings.seed)
-    # Devices and micro-batches share a batch.
-    num_parts = num_replicas * settings.micro_batches(plan, num_replicas)
+    plan = BatchPlan(
+        training.pairs, settings.batch_tokens, settings.seed, row_multiple
+    )
+    at_once = shapes_at_once(
+        plan, num_replicas, settings.max_tokens_per_replica
+    )
     flops = count_flops(preset.architecture, vocabulary_size, plan)
     return {
         "training": training.figures,
         "validation": {
             **validation.figures,
-            "in_training": count_overlap(training.hashes, validation.hashes),
+            "in_training": count_overlap(
+                training.hashes, np.concatenate(validation.hashes)
+            ),
         },
         "batches": {
             "shapes": plan.shapes,
@@ -58,10 +75,14 @@ def describe_training(
             "tokens_per_epoch": plan.tokens,
             "target_tokens_per_epoch": plan.target_tokens,
             "steps_per_epoch": plan.steps_per_epoch,
+            "positions_per_device": count_positions(plan) // num_replicas,
         },
         "model": {
             "parameters": count_parameters(
-                preset.architecture, vocabulary_size, max_length
+                preset.architecture,
+                vocabulary_size,
+                max_length,
+                source_vocabulary_size,
             ),
             "flops_per_step": flops,
             "steps": preset.recipe.steps,
@@ -71,9 +92,9 @@ def describe_training(
                 preset.architecture,
                 vocabulary_size,
                 max_length,
-                plan,
+                at_once,
                 settings.precision,
-                num_parts,
+                source_vocabulary_size,
             ),
         },
     }
@@ -85,6 +106,49 @@ def write_report(report: dict, run_dir: pathlib.Path) -> None:
     text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     write_atomically(run_dir / "report.json", text.encode())
     write_atomically(run_dir / "report.png", draw_lengths(report["training"]))
+
+
+def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
+    """Prints a line if GPUs get too few tokens an update to be busy."""
+    positions = report["batches"]["positions_per_device"]
+    # TensorFlow's default is for a machine without GPUs, and knows no devices.
+    default = strategy is tf.distribute.get_strategy()
+    devices = () if default else strategy.extended.worker_devices
+    if positions < BUSY and any("GPU" in device for device in devices):
+        print(
+            f"warning: a GPU gets {positions:,} positions of a side an update, "
+            f"too few to be busy (below {BUSY:,}): take more --batch-tokens, "
+            "or fewer GPUs"
+        )
+
+
+def warn_of_unread_text(
+    pairs: EncodedPairs, protos: tuple[bytes, bytes | None]
+) -> None:
+    """Prints a line if a tokenizer does not know most of the text.
+
+    That is the text of another language, or of another script, than the model
+    was trained for.
+
+    Args:
+        pairs: The training corpus.
+        protos: SentencePiece models of sources and of targets, `None` for no
+            second.
+    """
+    of_sides = protos[0], protos[1] or protos[0]
+    unread = [
+        f"{measured:.0%} of the {side}s' pieces"
+        for side, ids, proto in zip(
+            SIDES, (pairs.sources, pairs.targets), of_sides, strict=True
+        )
+        if (measured := share_unread(ids, proto)) > 1 / 2
+    ]
+    if unread:
+        print(
+            f"warning: {' and '.join(unread)} are unknown, or bytes of unknown "
+            "characters: was the model of --init-from trained for these "
+            "languages?"
+        )
 
 
 def format_report(report: dict) -> str:
@@ -139,8 +203,6 @@ def describe_text(name: str, figures: dict) -> list[str]:
         f"  {figures['round_trip_failures']:,} of {figures['round_trips']:,} "
         "lines that were decoded again came back changed",
     ]
-    if figures["left_out"]:
-        lines.append(f"  {figures['left_out']:,} left out by their weight")
     if figures["round_trip_example"]:
         line, back = figures["round_trip_example"]
         lines[3] += f", such as {line[:60]!r} as {back[:60]!r}"

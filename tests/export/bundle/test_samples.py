@@ -1,12 +1,10 @@
 """Tests of `export.bundle.samples`."""
 
 import json
+import math
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from google.protobuf import text_format
-from tensorflow_serving.apis import predict_pb2
 
 from export.bundle import layout
 from export.bundle.samples import differences
@@ -18,95 +16,44 @@ def folder(export_dir):
 
 
 def read(folder, name):
-    return json.loads((folder / name).read_text(encoding="utf-8"))
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def test_rows_are_answered_by_rows(folder, translate):
-    request = read(folder, "rest_row.json")
-    answer = read(folder, "rest_row.answer.json")
+def test_rest_is_asked_by_rows_and_by_columns(folder):
+    rows, columns = read(folder, "rest_row"), read(folder, "rest_columnar")
+    answered = read(folder, "rest_row.answer")["predictions"]
+    outputs = read(folder, "rest_columnar.answer")["outputs"]
 
-    outputs = translate(request["instances"])
-
-    assert request["signature_name"] == "serving_default"
-    assert len(answer["predictions"]) == len(request["instances"]) == 2
-    for i, row in enumerate(answer["predictions"]):
-        assert row == {
-            "translation": outputs["translation"][i].numpy().decode(),
-            "score": pytest.approx(outputs["score"][i].numpy(), abs=1e-3),
-            "truncated": bool(outputs["truncated"][i]),
-        }
-    assert all(row["translation"] for row in answer["predictions"])
-
-
-def test_columns_are_answered_by_columns(folder, translate):
-    request = read(folder, "rest_columnar.json")
-    answer = read(folder, "rest_columnar.answer.json")["outputs"]
-
-    outputs = translate(request["inputs"]["text"])
-
-    assert request["signature_name"] == "translate_options"
-    assert request["inputs"]["length_penalty"] == [0.6, 0.6]
-    assert request["inputs"]["max_extra_length"] == [8, 8]
+    assert rows["signature_name"] == "serving_default"
+    assert columns["signature_name"] == "translate_options"
+    assert rows["instances"] == columns["inputs"]["text"]
+    assert columns["inputs"]["length_penalty"] == [0.6, 0.6]
+    assert columns["inputs"]["max_extra_length"] == [8, 8]
     # With the options of the export, it does what the default does.
-    expected = [text.decode() for text in outputs["translation"].numpy()]
-    assert answer["translation"] == expected
-    assert answer["error"] == ["", ""]
-    assert {len(column) for column in answer.values()} == {2}
-
-
-def test_grpc_means_the_same_to_the_server(folder, translate):
-    request = predict_pb2.PredictRequest.FromString(
-        (folder / "grpc.pb").read_bytes()
-    )
-    readable = text_format.Parse(
-        (folder / "grpc.txt").read_text(), predict_pb2.PredictRequest()
-    )
-    answer = text_format.Parse(
-        (folder / "grpc.answer.txt").read_text(), predict_pb2.PredictResponse()
-    )
-
-    outputs = translate(tf.make_ndarray(request.inputs["text"]))
-
-    assert request == readable
-    assert request.model_spec.name == "reverse"
-    assert request.model_spec.signature_name == "serving_default"
-    assert set(answer.outputs) == set(outputs)
-    assert answer.outputs["translation"].string_val == [*outputs["translation"]]
-    np.testing.assert_allclose(
-        answer.outputs["score"].float_val, outputs["score"], atol=1e-3
-    )
+    found = [row["translation"] for row in answered]
+    assert outputs["translation"] == found
+    assert outputs["error"] == ["", ""]
+    assert all(found)
 
 
 @pytest.mark.parametrize(
-    ("received", "difference"),
+    ("changes", "difference"),
     [
-        ({"text": ["a", "b"], "score": [-1.5, 1000.2]}, []),
+        ({"score": [-1.5, 1000.2]}, []),
+        ({"text": ["a", "c"]}, ["text, row 1: wanted 'b', received 'c'"]),
+        ({"text": [1, "b"]}, ["text, row 0: wanted 'a', received 1"]),
+        ({"text": ["a"]}, ["text: wanted 2 rows, received 1"]),
         (
-            {"text": ["a", "c"], "score": [-1.5, 1000.2]},
-            ["text, row 1: wanted 'b', received 'c'"],
-        ),
-        (
-            {"text": ["a", "b"], "score": [-1.51, 1002.0]},
+            {"score": [-1.51, math.nan]},
             [
                 "score, row 0: wanted -1.5, received -1.51",
-                "score, row 1: wanted 1000.0, received 1002.0",
+                "score, row 1: wanted 1000.0, received nan",
             ],
         ),
-        (
-            {"text": ["a"], "score": [-1.5, 1000.0]},
-            ["text: wanted 2 rows, received 1"],
-        ),
-        (
-            {"text": ["a", "b"]},
-            ["wanted outputs ['score', 'text'], received ['text']"],
-        ),
-        (
-            {"text": [1, "b"], "score": [-1.5, 1000.0]},
-            ["text, row 0: wanted 'a', received 1"],
-        ),
+        ({"more": []}, ["wanted outputs ['score', 'text'], received "]),
     ],
 )
-def test_differences_are_told(received, difference):
+def test_differences_are_told(changes, difference):
     wanted = {"text": ["a", "b"], "score": [-1.5, 1000.0]}
 
     def arrays(columns):
@@ -115,4 +62,16 @@ def test_differences_are_told(received, difference):
             for name, column in columns.items()
         }
 
-    assert differences(arrays(wanted), arrays(received)) == difference
+    found = differences(arrays(wanted), arrays({**wanted, **changes}))
+
+    for line, begins in zip(found, difference, strict=True):
+        assert line.startswith(begins)
+
+
+@pytest.mark.parametrize("number", [-math.inf, math.inf, math.nan])
+def test_what_is_no_number_is_never_right(number):
+    outputs = {"score": np.array([number])}
+
+    assert differences(outputs, outputs) == [
+        f"score, row 0: wanted {number}, received {number}"
+    ]

@@ -3,76 +3,32 @@
 import re
 
 import pytest
-from google.protobuf import descriptor_pb2
-from google.protobuf import descriptor_pool
-from google.protobuf import message_factory
+import tensorflow as tf
 from google.protobuf import text_format
-from google.protobuf import wrappers_pb2
+from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from command_line.errors import UserError
 from export.bundle.layout import SERVER_FILES
 from export.bundle.server_files import choose_name
+from export.bundle.server_files import server_release
 from export.bundle.server_files import write_server_files
 from export.bundle.warmup import BATCH_SIZES
+from export.model.translator import SERVING
 
-# Of tensorflow/serving, where the package has no module for them:
-# servables/tensorflow/session_bundle_config.proto, config/monitoring_config.
-INT64 = ".google.protobuf.Int64Value"
-FIELDS = {
-    "BatchingParameters": {
-        "max_batch_size": INT64,
-        "batch_timeout_micros": INT64,
-        "max_enqueued_batches": INT64,
-        "num_batch_threads": INT64,
-        "thread_pool_name": ".google.protobuf.StringValue",
-        "allowed_batch_sizes": "repeated int64",
-        "pad_variable_length_inputs": "bool",
-    },
-    "PrometheusConfig": {"enable": "bool", "path": "string"},
-    "MonitoringConfig": {"prometheus_config": ".test.PrometheusConfig"},
-}
+# What text files of protos hold, by name: numbers are wrapped in a message.
+FIELD = re.compile(r"^ *(\w+)(?: \{ value|): \"?([^\"\s]+)", re.M)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    write_server_files(tmp_path, "mine")
+    write_server_files(tmp_path, "mine", ["serving_default"])
     return tmp_path
 
 
-def message_of(name):
-    """Makes an empty message of `FIELDS`."""
-    types = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="test.proto",
-        package="test",
-        dependency=[wrappers_pb2.DESCRIPTOR.name],
-        syntax="proto3",
-    )
-    for message_name, fields in FIELDS.items():
-        message = file.message_type.add(name=message_name)
-        for number, (field_name, kind) in enumerate(fields.items(), start=1):
-            *repeated, kind = kind.split()
-            field = message.field.add(name=field_name, number=number)
-            field.label = types.LABEL_REPEATED if repeated else 1
-            if kind.startswith("."):
-                field.type, field.type_name = types.TYPE_MESSAGE, kind
-            else:
-                field.type = getattr(types, f"TYPE_{kind.upper()}")
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.AddSerializedFile(file.SerializeToString())
-    descriptor = pool.FindMessageTypeByName(f"test.{name}")
-    return message_factory.GetMessageClass(descriptor)()
-
-
 def test_the_server_finds_the_model(folder):
-    config = pytest.importorskip(
-        "tensorflow_serving.config.model_server_config_pb2"
-    )
+    text = (folder / "models.config").read_text()
 
-    parsed = text_format.Parse(
-        (folder / "models.config").read_text(), config.ModelServerConfig()
-    )
+    parsed = text_format.Parse(text, ModelServerConfig())
 
     (model,) = parsed.model_config_list.config
     assert model.name == "mine"
@@ -80,27 +36,27 @@ def test_the_server_finds_the_model(folder):
     assert model.model_platform == "tensorflow"
 
 
-def test_batches_have_the_sizes_that_were_warmed_up(folder):
-    parsed = text_format.Parse(
-        (folder / "batching_parameters.txt").read_text(),
-        message_of("BatchingParameters"),
-    )
+def test_batches_are_as_large_as_the_largest_that_was_warmed_up(folder):
+    text = (folder / "batching_parameters.txt").read_text()
 
-    # The server wants them to ascend, and to end in the largest.
-    assert tuple(parsed.allowed_batch_sizes) == BATCH_SIZES
-    assert sorted(set(BATCH_SIZES)) == [*BATCH_SIZES]
-    assert parsed.max_batch_size.value == BATCH_SIZES[-1]
-    assert parsed.num_batch_threads.value >= 1
+    # In the words of session_bundle_config.proto of tensorflow/serving. Nothing
+    # is compiled for a shape; to an allowed size batches are filled up.
+    assert {name: int(value) for name, value in FIELD.findall(text)} == {
+        "max_batch_size": max(BATCH_SIZES),
+        "batch_timeout_micros": 2000,
+        "max_enqueued_batches": 100,
+        "num_batch_threads": 2,
+    }
 
 
 def test_prometheus_finds_the_metrics(folder):
-    parsed = text_format.Parse(
-        (folder / "monitoring.config").read_text(),
-        message_of("MonitoringConfig"),
-    )
+    text = (folder / "monitoring.config").read_text()
 
-    assert parsed.prometheus_config.enable
-    assert parsed.prometheus_config.path in (folder / "README.md").read_text()
+    fields = dict(FIELD.findall(text))
+    assert "prometheus_config {\n" in text
+    assert fields.keys() == {"enable", "path"}
+    assert fields["enable"] == "true"
+    assert fields["path"] in (folder / "README.md").read_text()
 
 
 def test_the_readme_names_what_is_there(folder):
@@ -111,18 +67,40 @@ def test_the_readme_names_what_is_there(folder):
     assert set(re.findall(r"[a-z_]+\.(?:config|txt)", text)) >= {
         *SERVER_FILES
     } - {"README.md"}
-    assert "`1/assets.extra/bundle.json`, or a newer one" in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert f"tensorflow/serving:{server_release()} " in text
+    assert f"here {tf.__version__} (`tensorflow` in `1/assets" in text
+    assert "rest_row.json\n```" in text
+    assert "rest_columnar" not in text  # It asks what is not exported.
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "package", "release"),
+    [
+        ("2.21.0", "2.21.1", "2.21.1"),
+        ("2.20.2", "2.21.0", "2.21.0"),
+        ("2.21.1", "2.19.1", "2.21.0"),
+        ("2.22.0rc1", "2.22.0", "2.22.0"),
+    ],
+)
+def test_the_server_is_as_new_as_tensorflow(
+    monkeypatch, tensorflow, package, release
+):
+    versions = {"tensorflow": tensorflow, "tensorflow-serving-api": package}
+    monkeypatch.setattr("importlib.metadata.version", versions.get)
+
+    assert server_release() == release
 
 
 def test_what_someone_changed_stays(folder):
     (folder / "models.config").write_text("changed")
     (folder / "README.md").unlink()
 
-    write_server_files(folder, "other")
+    write_server_files(folder, "other", SERVING)
 
     assert (folder / "models.config").read_text() == "changed"
-    assert (folder / "README.md").read_text().startswith("# other\n")
+    text = (folder / "README.md").read_text()
+    assert text.startswith("# other\n")
+    assert "samples/rest_columnar.json\n```" in text
     assert {path.name for path in folder.iterdir()} == set(SERVER_FILES)
 
 

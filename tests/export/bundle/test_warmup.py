@@ -1,8 +1,5 @@
 """Tests of `export.bundle.warmup`."""
 
-import types
-
-import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
@@ -37,23 +34,6 @@ def test_sentences_have_the_tokens_that_were_asked_for(proto, num_tokens):
     assert len(set(sentences)) == 5
 
 
-def test_words_of_several_tokens_fill_what_they_can():
-    words = {"aa": 2, "bbb": 3}
-
-    assert warmup.make_sentences(words, 8, 2) == ["aa bbb aa", "bbb aa aa"]
-    assert warmup.make_sentences(words, 2, 1) == [""]
-
-
-def test_any_tokenizer_has_words(monkeypatch):
-    tokenizer = types.SimpleNamespace(
-        vocabulary_size=6,
-        id_to_piece=lambda ids: tf.constant(["<0x00>", "▁1"]),
-        tokenize=lambda texts: tf.ragged.constant([[7, 1]] * len(texts)),
-    )
-
-    assert warmup.choose_words(tokenizer) == {".": 1}
-
-
 def test_the_default_is_warm_for_each_batch_size(requests, proto):
     library = sentencepiece.SentencePieceProcessor(model_proto=proto)
     shapes = set()
@@ -73,7 +53,7 @@ def test_every_signature_is_warm_that_cannot_wait(requests, export_dir):
 
     # The options of `translate_nbest` have no batch axis: with batching the
     # server would refuse the request, and the version with it.
-    cold = {"translate_nbest", "align", "explain", "explain_beam"}
+    cold = {"translate_nbest", "align", "explain", "explain_beam", "sample"}
     assert set(signatures) - asked == cold
     assert len(requests) <= 1000
     for request in requests:
@@ -88,20 +68,3 @@ def test_every_signature_is_warm_that_cannot_wait(requests, export_dir):
             dtype = tf.as_dtype(inputs[name].dtype)
             assert array.dtype == dtype.as_numpy_dtype
             assert array.ndim == len(inputs[name].tensor_shape.dim)
-
-
-def test_options_are_those_of_the_export(requests):
-    (request,) = (
-        request
-        for request in requests
-        if request.model_spec.signature_name == "translate_options"
-    )
-
-    values = {
-        name: tf.make_ndarray(request.inputs[name]).tolist()
-        for name in ("length_penalty", "max_extra_length", "prefix")
-    }
-
-    assert values["length_penalty"] == [np.float32(0.6)]
-    assert values["max_extra_length"] == [8]
-    assert values["prefix"] == [b""]

@@ -1,13 +1,16 @@
 """Tests of `export.bundle.write`, `.layout` and `.versions`."""
 
 import fcntl
+import gzip
 import hashlib
 import json
+import math
 import os
 import types
 import zipfile
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -15,6 +18,10 @@ import keras_transformer
 from command_line.errors import UserError
 from export.bundle import layout
 from export.bundle.layout import SAVED_MODEL
+from export.bundle.run_notes import choose_samples
+from export.bundle.run_notes import describe_scores
+from export.bundle.run_notes import read_notes
+from export.bundle.samples import write_samples
 from export.bundle.versions import find_versions
 from export.bundle.versions import new_version
 from export.bundle.write import describe
@@ -29,34 +36,26 @@ def test_an_export_holds_what_a_server_wants(export_dir):
     assert names_in(export_dir) == {"1", *layout.SERVER_FILES}
     extra = export_dir / "1" / "assets.extra"
     assert names_in(extra) == {
-        "bundle.json",
-        "samples",
-        "tf_serving_warmup_requests",
+        *("bundle.json", "samples", "tf_serving_warmup_requests")
     }
     assert names_in(extra / "samples") == {
-        "grpc.answer.txt",
-        "grpc.pb",
-        "grpc.txt",
-        "rest_columnar.answer.json",
-        "rest_columnar.json",
+        *("grpc.answer.txt", "grpc.pb", "grpc.txt", "rest_row.json"),
+        *("rest_columnar.answer.json", "rest_columnar.json"),
         "rest_row.answer.json",
-        "rest_row.json",
     }
 
 
 def test_the_bundle_knows_every_file(export_dir):
     folder = export_dir / "1"
     bundle = json.loads((folder / layout.BUNDLE).read_text())
-    expected = {}
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(directory, name)
-            with open(path, "rb") as file:
-                content = file.read()
-            expected[os.path.relpath(path, folder)] = {
-                "bytes": len(content),
-                "sha256": hashlib.sha256(content).hexdigest(),
-            }
+    expected = {
+        path.relative_to(folder).as_posix(): {
+            "bytes": path.stat().st_size,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        }
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     del expected["assets.extra/bundle.json"]
 
     assert bundle["files"] == expected
@@ -79,7 +78,9 @@ def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
         file.writestr("config.json", "{}")
         file.comment = json.dumps(averaged).encode()
     translator = types.SimpleNamespace(
-        settings=SearchSettings(length_penalty=1), precision="bfloat16"
+        settings=SearchSettings(length_penalty=1),
+        precision="bfloat16",
+        memory_bound=lambda rows: 2**30 + rows,
     )
     (tmp_path / "1" / "assets.extra").mkdir(parents=True)
 
@@ -89,7 +90,88 @@ def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
     assert description["averaged"] == averaged
     assert description["settings"]["length_penalty"] == 1
     assert description["precision"] == "bfloat16"
+    assert description["memory_bound"] == {"rows": 1000, "bytes": 2**30 + 1000}
     assert description["files"] == {}
+
+
+SAMPLES = [
+    {"source": f"Cat {i}.", "reference": f"Katze {i}.", "translation": "?"}
+    for i in range(6)
+]
+
+
+@pytest.fixture
+def noted_run(tmp_path):
+    """A folder of a run that noted what its model is worth."""
+    (tmp_path / "model.keras").write_bytes(b"the model")
+    notes = {
+        "sha256": hashlib.sha256(b"the model").hexdigest(),
+        "validation": {"loss": 1.25, "bleu": 27.3, "signature": "tok:13a"},
+        "samples": SAMPLES,
+    }
+    (tmp_path / "model.json").write_text(json.dumps(notes))
+    return tmp_path
+
+
+def test_samples_are_those_of_the_run(noted_run):
+    notes = read_notes(noted_run)
+
+    assert choose_samples(notes, None) == SAMPLES[:5]
+    assert choose_samples({}, None) == []
+    assert describe_scores(notes["validation"]) == (
+        "on the validation set: loss 1.25, bleu 27.3, signature tok:13a"
+    )
+
+
+def test_notes_of_another_model_are_left_out(noted_run, tmp_path, capsys):
+    (noted_run / "model.keras").write_bytes(b"another")
+
+    assert read_notes(noted_run) == {}
+    assert "is of another model.keras" in capsys.readouterr().err
+    (noted_run / "model.json").write_text('{"sha')
+    with pytest.raises(UserError, match="model.json must be whole"):
+        read_notes(noted_run)
+    (noted_run / "model.json").unlink()
+    assert read_notes(noted_run) == {}
+
+
+def test_samples_may_be_those_of_a_file(noted_run, tmp_path):
+    lines = ["One.", "", "Two."] + ["More."] * 9
+    (tmp_path / "text.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / "blank").write_text(" \n\n")
+
+    chosen = choose_samples(read_notes(noted_run), tmp_path / "text.gz")
+
+    sources = [sample["source"] for sample in chosen]
+    assert sources == ["One.", "Two.", "More.", "More.", "More."]
+    with pytest.raises(UserError, match="--samples must hold a sentence"):
+        choose_samples({}, tmp_path / "blank")
+
+
+class Tokens:
+    """Stands where a `Translator` would; has one signature, and no graph."""
+
+    def __init__(self, score):
+        self.score = score
+
+    def __call__(self, text, **options):
+        texts = [b"<" + line + b">" for line in text.tolist()]
+        return {
+            "translation": tf.constant(texts),
+            "score": tf.fill(len(texts), self.score),
+        }
+
+
+@pytest.mark.parametrize("score", [math.nan, -math.inf])
+def test_no_sample_has_a_score_that_is_none(tmp_path, score):
+    signatures = {
+        name: Tokens(score) for name in ("serving_default", "translate_options")
+    }
+    inputs = {name: {"text": np.array([b"a b"], object)} for name in signatures}
+
+    with pytest.raises(UserError, match=f"finite.*: score {score} of 'a b'"):
+        write_samples(tmp_path, "mine", signatures, inputs)
+    assert not names_in(tmp_path)
 
 
 def write(export_dir, version=None):

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import ctranslate2
 import keras
 import numpy as np
 import pytest
@@ -19,19 +20,23 @@ from export.ctranslate2.directory import load_translate
 from export.ctranslate2.directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
-from keras_transformer.search.graph_transformer import graph_search_translations
-from keras_transformer.search.options import SearchOptions
-from tests.helpers.refusal import refusal
+from tests.helpers.converted_runs import write_converted_run
+from tests.helpers.oracle import log_probabilities
+from tests.helpers.oracle import pad
 from tests.helpers.sentences import NASTY
 from tests.helpers.sentences import SENTENCES
 
-ctranslate2 = pytest.importorskip("ctranslate2")
-
 SETTINGS = SearchSettings(beam_size=3, max_extra_length=8)
 TEXT = [*[sentence.encode() for sentence in SENTENCES], *NASTY]
+TEXT += [b"a truncated \xf0\x9f\x98 cat", b"a\x00b", b" two  blanks "]
 MODELS = {
     "post-norm, d_k > d_v": {},
-    "pre-norm, d_k < d_v": {"norm": "pre", "key_dim": 3, "value_dim": 8},
+    "pre-norm, d_k < d_v, gelu": {
+        "norm": "pre",
+        "key_dim": 3,
+        "value_dim": 8,
+        "activation": "gelu",
+    },
     "learned positions, wide heads": {
         "positions": "learned",
         "key_dim": 12,
@@ -41,6 +46,17 @@ MODELS = {
         "vocabulary_size": 337,
         "key_dim": 2,
         "value_dim": 3,
+    },
+    "of other systems": {
+        "num_layers": 1,
+        "decoder_layers": 2,
+        "use_bias": True,
+        "activation": "swish",
+        "scale_embedding": False,
+        "logits_bias": True,
+        "max_wavelength": 3_000.0,
+        "norm_epsilon": 1e-3,
+        "source_vocabulary_size": 333,
     },
 }
 
@@ -84,27 +100,19 @@ def outputs_of(translator, text):
     return {name: value.numpy() for name, value in translator(text).items()}
 
 
+def check_same(outputs, expected):
+    """Compares with the SavedModel; only of what was cut the scores, too."""
+    for name in ("translation", "truncated"):
+        np.testing.assert_array_equal(outputs[name], expected[name])
+    cut = outputs["truncated"]
+    np.testing.assert_allclose(
+        outputs["score"][cut], expected["score"][cut], atol=1e-4
+    )
+    assert len(set(outputs["translation"])) > 3
+
+
 def random_ids(random, lengths):
     return [[int(i) for i in random.integers(4, 330, n)] for n in lengths]
-
-
-def log_probabilities(model, sources, targets):
-    """Returns those of the targets' tokens, by Keras and NumPy."""
-    pad = keras.utils.pad_sequences
-    labels = [[*target, 1] for target in targets]
-    begun = [[3, *target] for target in targets]
-    logits = model(
-        {
-            "source_ids": pad([[*s, 1] for s in sources], padding="post"),
-            "target_ids": pad(begun, padding="post"),
-        }
-    )
-    logits = np.array(logits, "float64")
-    normalizer = np.log(np.exp(logits).sum(axis=-1))
-    return [
-        logits[row, np.arange(len(ids)), ids] - normalizer[row, : len(ids)]
-        for row, ids in enumerate(labels)
-    ]
 
 
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
@@ -125,25 +133,46 @@ def test_forced_log_probabilities_are_those_of_the_model(
     )
 
     config = json.loads((folder / "config.json").read_text())
-    assert config["layer_norm_epsilon"] == 1e-6  # Seen in small states only.
-    expected = log_probabilities(model, sources, targets)
-    assert min(np.concatenate(expected)) < -6  # Far from certain.
+    epsilon = model.architecture.norm_epsilon
+    assert config["layer_norm_epsilon"] == epsilon  # Seen in small states only.
+    sides = (pad([[*ids, 1] for ids in side]) for side in (sources, targets))
+    expected = log_probabilities(model, *sides)
+    assert expected.min() < -6  # Far from certain.
     for result, row in zip(scored, expected, strict=True):
-        np.testing.assert_allclose(result.log_probs, row, atol=1e-4)
+        found = result.log_probs
+        np.testing.assert_allclose(found, row[row != 0], atol=1e-4)
 
 
-def test_tokenizes_as_the_savedmodel_does(run_dir, tmp_path):
-    translator = CTranslate2Translator(write(run_dir, tmp_path))
-    text = [*TEXT, b"a truncated \xf0\x9f\x98 cat", b"a\x00b", b" two  blanks "]
+def test_a_converted_run_is_searched_as_the_savedmodel_is(tmp_path):
+    """It has two vocabularies and tokenizers."""
+    converted = tmp_path / "run"
+    write_converted_run(converted, decoder_mixer="attention")
+    options = ["--format=ctranslate2", "--beam-size=3", "--max-extra-length=8"]
+    export_command.main(
+        [f"--run-dir={converted}", f"--export-dir={tmp_path}", *options]
+    )
 
-    sources, cut = translator._tokenize(text)
+    translator = load_translate(tmp_path)
+    outputs = outputs_of(translator, SENTENCES)
 
-    expected = load_run(run_dir, SETTINGS)._model.tokenize(tf.constant(text))
-    ids = [translator._tokenizer.piece_to_id(source) for source in sources]
-    padded = keras.utils.pad_sequences(ids, padding="post")
-    np.testing.assert_array_equal(padded, expected[0])
-    np.testing.assert_array_equal(cut, expected[2])
-    assert any(cut)
+    settings = SearchSettings(3, 0.9, 8, penalty_offset=0)
+    expected = load_run(converted, settings).translate(tf.constant(SENTENCES))
+    check_same(outputs, expected)
+    assert outputs["truncated"].any()
+
+
+def test_a_decoder_with_a_recurrence_is_refused(tmp_path, refused):
+    run_dir = tmp_path / "run"
+    write_converted_run(run_dir)
+
+    line = refused(
+        export_command,
+        *(f"--run-dir={run_dir}", f"--export-dir={tmp_path / 'export'}"),
+        "--format=ctranslate2",
+    )
+
+    assert "which CTranslate2 has not. Received: ssru" in line
+    assert not (tmp_path / "export").exists()
 
 
 def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, saved):
@@ -153,13 +182,7 @@ def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, saved):
     outputs = outputs_of(load_translate(tmp_path), TEXT)
 
     expected = saved.signatures["translate_greedy"](text=tf.constant(TEXT))
-    for name in ("translation", "truncated"):
-        np.testing.assert_array_equal(outputs[name], expected[name])
-    cut = outputs["truncated"]
-    np.testing.assert_allclose(
-        outputs["score"][cut], expected["score"][cut], atol=1e-4
-    )
-    assert len(set(outputs["translation"])) > 3
+    check_same(outputs, expected)
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6])
@@ -177,30 +200,11 @@ def test_beam_search_equals_the_savedmodel(run_dir, tmp_path, saved, penalty):
         max_extra_length=tf.constant(8),
     )
     np.testing.assert_array_equal(
-        outputs["translation"], expected["translations"][:, 0]
+        outputs["translation"], expected["translation"][:, 0]
     )
     np.testing.assert_allclose(
-        outputs["score"], expected["scores"][:, 0], atol=1e-4
+        outputs["score"], expected["score"][:, 0], atol=1e-4
     )
-
-
-def test_beams_find_what_ours_do_and_end_as_they_do(run_dir, tmp_path):
-    model = make_model_that_ends(2.5)
-    settings = SearchSettings(4, 0.6, 5)
-    folder = write(run_dir, tmp_path, model, settings)
-
-    best, expected = search_both(model, folder, settings, SENTENCES[1:4:2])
-
-    assert [hypothesis.pieces for hypothesis in best] == [
-        pieces for pieces, _ in expected
-    ]
-    np.testing.assert_allclose(
-        [hypothesis.score for hypothesis in best],
-        [score for _, score in expected],
-        atol=1e-4,
-    )
-    assert not any(hypothesis.truncated for hypothesis in best)
-    assert len({len(hypothesis.pieces) for hypothesis in best}) > 1
 
 
 def test_hypotheses_cut_at_the_limit_crowd_none_out(run_dir, tmp_path):
@@ -225,47 +229,6 @@ def test_hypotheses_cut_at_the_limit_crowd_none_out(run_dir, tmp_path):
     assert best.score == pytest.approx(np.log(0.05), abs=1e-4)
 
 
-def make_model_that_ends(logit):
-    """A model that gives the end symbol about this logit everywhere."""
-    model = make_model()
-    table = 3 * np.array(model.embedding.embeddings.numpy())
-    last = model.decoder.layers[-1].feed_forward_residual.normalization
-    direction = np.random.default_rng(0).normal(size=16)
-    direction *= 2 / np.linalg.norm(direction)
-    last.beta.assign(direction)
-    table[1] = logit * direction
-    model.embedding.embeddings.assign(table)
-    return model
-
-
-def search_both(model, folder, settings, text):
-    """Returns what CTranslate2 and our search find of each text.
-
-    Returns:
-        A `Hypothesis` each, and a pair of pieces and score each.
-    """
-    translator = CTranslate2Translator(folder)
-    sources, _ = translator._tokenize([line.encode() for line in text])
-    to_id = translator._tokenizer.piece_to_id
-    ids = [to_id(source) for source in sources]
-    found = graph_search_translations(
-        model,
-        keras.utils.pad_sequences(ids, padding="post"),
-        tf.constant([len(row) + settings.max_extra_length for row in ids]),
-        SearchOptions(settings.beam_size, settings.length_penalty, 1),
-    )
-    expected = [
-        (translator._tokenizer.id_to_piece(row[:length].tolist()), score)
-        for row, length, score in zip(
-            found.ids[:, 0].numpy(),
-            found.lengths[:, 0],
-            found.scores[:, 0].numpy(),
-            strict=True,
-        )
-    ]
-    return translator._translate(sources), expected
-
-
 def test_batch_mates_change_nothing(run_dir, tmp_path):
     write(run_dir, tmp_path)
     translator = load_translate(tmp_path)
@@ -281,15 +244,6 @@ def test_batch_mates_change_nothing(run_dir, tmp_path):
         )
     none = outputs_of(translator, tf.zeros([0], tf.string))
     assert {value.shape for value in none.values()} == {(0,)}
-
-
-def test_learned_positions_limit_the_translation(run_dir, tmp_path):
-    model = make_model(positions="learned", sequence_length=9)
-    write(run_dir, tmp_path, model)
-
-    outputs = outputs_of(load_translate(tmp_path), SENTENCES)
-
-    assert outputs["truncated"].all()
 
 
 def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir, tmp_path):
@@ -361,48 +315,21 @@ def test_commands_write_and_read_it(run_dir, tmp_path, capsys):
 
 
 def test_refuses_in_one_line(
-    run_dir, export_dir, tmp_path, capsys, monkeypatch
+    run_dir, export_dir, tmp_path, refused, monkeypatch
 ):
-    arguments = ["--run-dir", run_dir, "--export-dir"]
-    ours = ["--format", "ctranslate2"]
-
-    line = refusal(
-        capsys, export_command.main, [*arguments, tmp_path, "--precision=int8"]
-    )
-    assert "--precision must be float32 or bfloat16 with --format" in line
-    assert "Received: int8" in line
-    for option in ("--align-layer=0", "--model-name=a"):
-        line = refusal(
-            capsys, export_command.main, [*arguments, tmp_path, *ours, option]
-        )
-        name = option.split("=")[0]
-        assert f"{name} must be left out with --format ctranslate2" in line
-    line = refusal(
-        capsys,
-        export_command.main,
-        [*arguments, export_dir, *ours, "--version=2"],
-    )
-    assert "--export-dir must be a folder for one format" in line
+    ours = (export_command, f"--run-dir={run_dir}", "--format=ctranslate2")
     write(run_dir, tmp_path)
-    line = refusal(
-        capsys,
-        export_command.main,
-        [*arguments, tmp_path, *ours, "--version=1"],
-    )
+
+    line = refused(*ours, f"--export-dir={export_dir}", "--version=2")
+    assert "--export-dir must be a folder for one format" in line
+    line = refused(*ours, f"--export-dir={tmp_path}", "--version=1")
     assert "--version must be a number that is not taken" in line
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    line = refusal(
-        capsys, export_command.main, [*arguments, tmp_path / "new", *ours]
-    )
-    assert "needs `pip install ctranslate2" in line
-    line = refusal(capsys, translate.main, ["--export-dir", tmp_path])
+    line = refused(*ours, f"--export-dir={tmp_path / 'new'}")
     assert "needs `pip install ctranslate2" in line
     assert not (tmp_path / "new").exists()
-
-
-def test_refuses_a_folder_without_it(tmp_path):
-    with pytest.raises(UserError, match="`python -m export` wrote"):
-        load_translate(tmp_path)
+    line = refused(translate, "--export-dir", tmp_path)
+    assert "needs `pip install ctranslate2" in line
 
 
 def test_refuses_a_damaged_one(tmp_path):

@@ -9,16 +9,19 @@ from hypothesis import strategies as st
 
 from export.model.beam_trace import trace_beam_search
 from keras_transformer.search.graph_search import StepModel
+from keras_transformer.search.graph_transformer import GraphTransformer
+from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
+from tests.helpers.graph_translations import make_model
+from tests.helpers.graph_translations import random_batch
 from tests.helpers.searches import BEGIN
 from tests.helpers.searches import END
 from tests.helpers.searches import NEVER
 from tests.helpers.searches import alphas
 from tests.helpers.searches import check_equal
 from tests.helpers.searches import log_softmax
-from tests.helpers.searches import penalty
 from tests.helpers.searches import random_tables
 from tests.helpers.searches import seeds
 from tests.helpers.searches import sentence
@@ -59,26 +62,6 @@ def candidates_of(trace, step):
     exists = trace.log_probabilities[step] > -np.inf
     columns = [column[step][exists].tolist() for column in trace]
     return list(zip(*columns, strict=True))
-
-
-def finished_of(trace, alpha):
-    """Reads the finished hypotheses in a trace, and nothing but it.
-
-    Returns:
-        `(score, ids)` of each, best first, the earlier first of equals.
-    """
-    paths, finished = {0: ()}, []
-    for step in range(len(trace.ids)):
-        grown = {}
-        for place, candidate in enumerate(candidates_of(trace, step)):
-            parent, token, total, kept = candidate
-            if kept:
-                grown[place] = (*paths[parent], token)
-            if kept and token == END:
-                score = total / penalty(step + 1, alpha)
-                finished.append((score, grown.pop(place)))
-        paths = grown
-    return sorted(finished, key=lambda found: -found[0])
 
 
 def check_steps(trace, table, beam_size, limit):
@@ -129,42 +112,25 @@ def test_a_trace_is_the_search(seed, spread, alpha, beam_size, limits):
 
     expected, _ = run_search(tables, beam_size, alpha, limits)
     check_equal(found, expected)
+    # That what has ended can be read from a trace alone, `explain_beam` shows.
     for place, limit in enumerate(limits):
-        place_trace = sentence(trace, place)
-        hypotheses = sentence(expected, place)
-        check_steps(place_trace, tables[place], beam_size, limit)
-        finished = finished_of(place_trace, alpha)[:beam_size]
-        filled = hypotheses.lengths > 0
-        assert filled.sum() == len(finished)
-        np.testing.assert_allclose(
-            [score for score, _ in finished],
-            hypotheses.scores[filled],
-            rtol=1e-5,
-        )
-        read = [
-            tuple(ids[:length].tolist())
-            for ids, length in zip(
-                hypotheses.ids, hypotheses.lengths, strict=True
-            )
-            if length
-        ]
-        assert [ids for _, ids in finished] == read
+        check_steps(sentence(trace, place), tables[place], beam_size, limit)
 
 
-def test_what_is_missing_says_so():
-    """A step of few candidates prunes nothing, and after the last is none."""
-    table = np.full((1, 3, 5, 5), -10, "float32")
-    table[..., END] = 0
-    table[..., [*NEVER, 4]] = -np.inf
+def test_a_trace_of_a_model_is_its_search():
+    """Also where keys are as wide as values, whose empty caches are equal."""
+    model = make_model(20, num_layers=2, key_dim=4, value_dim=4)
+    batch = random_batch(model, seed=1, sentences=(5, 5))
+    options = SearchOptions(beam_size=4)
 
-    _, trace = run_trace(table, 2, 0.6, [3])
+    @tf.function(autograph=False)
+    def search_both(*batch):
+        fast = GraphTransformer(model, batch[0], options.beam_size, None)
+        found, _ = trace_beam_search(fast, options, batch[1])
+        return found, graph_search_translations(model, *batch, options)
 
-    assert trace.ids[0, 0].tolist() == [END, 2, 0, 0]
-    assert trace.parents[0, 0].tolist() == [0, 0, -1, -1]
-    assert trace.ids[0, 1].tolist() == [END, 2, 0, 0]
-    assert trace.parents[0, 1].tolist() == [1, 1, -1, -1]
-    assert trace.kept[0, :2].tolist() == [[True, True, False, False]] * 2
-    assert np.isneginf(trace.log_probabilities[0, :2, 2:]).all()
-    assert (trace.ids[0, 2] == 0).all()
-    assert (trace.parents[0, 2] == -1).all()
-    assert not trace.kept[0, 2].any()
+    found, expected = tf.nest.map_structure(
+        lambda x: x.numpy(), search_both(*map(tf.constant, batch[:2]))
+    )
+
+    check_equal(found, expected)

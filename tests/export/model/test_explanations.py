@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.oracle import encode
-from tests.helpers.oracle import log_probabilities
-from tests.helpers.oracle import penalty
+from tests.helpers.oracle import pieces_of
 from tests.helpers.oracle import split_heads
 from tests.helpers.requests import ask
 from tests.helpers.requests import read_beam
@@ -96,56 +95,23 @@ def test_attention_is_that_of_every_layer_and_head(explained, model, ids):
         np.testing.assert_allclose(explained[name], wanted, atol=1e-5)
 
 
-def test_nothing_looks_at_padding_or_ahead(explained, ids):
-    source, target = (side > 0 for side in ids)
-    for name, queries, keys in zip(
-        ATTENTION,
-        (source, target, target),
-        (source, target, source),
-        strict=True,
-    ):
-        rows = explained[name].sum(axis=4)
-        wanted = np.broadcast_to(queries[:, None, None], rows.shape)
-        np.testing.assert_allclose(rows, wanted, atol=1e-5)
-        elsewhere = ~keys[:, None, None, None, :]
-        assert not (explained[name] * elsewhere).any()
-    assert not np.triu(explained["decoder_attention"], 1).any()
-
-
-def test_pieces_and_confidence_are_those_of_the_model(
-    explained, model, tokenizer, ids
+def test_pieces_and_confidence_are_those_of_score(
+    explained, servable, tokenizer, ids
 ):
-    source, target = ids
-    for name, side in (("source_tokens", source), ("target_tokens", target)):
-        pieces = [
-            [tokenizer.id_to_piece(int(i)) if i else "" for i in row]
-            for row in side
-        ]
-        found = [[piece.decode() for piece in row] for row in explained[name]]
-        assert found == pieces
-    expected = log_probabilities(model, source, target)
-    np.testing.assert_allclose(
-        explained["token_log_probabilities"], expected, rtol=1e-5, atol=1e-5
-    )
-    np.testing.assert_allclose(
-        explained["score"],
-        expected.sum(axis=1) / penalty((target > 0).sum(axis=1)),
-        rtol=1e-5,
+    source, _ = ids
+    expected = servable.predict(
+        "score", {"source": strings(TEXTS), "target": strings(TARGETS)}
     )
 
-
-def test_a_target_beyond_the_limit_is_cut_and_told(servable, model):
-    limit = model.sequence_length  # In pieces: one ends the text.
-    targets = [b" ".join([b"a"] * count) for count in (limit - 1, limit)]
-
-    outputs = servable.predict(
-        "explain",
-        {"source": strings(TEXTS[:2]), "target": strings(targets)},
+    found = explained["source_tokens"]
+    assert found.tolist() == pieces_of(tokenizer, source)
+    np.testing.assert_array_equal(
+        explained["target_tokens"], expected["tokens"]
     )
-
-    assert outputs["target_truncated"].tolist() == [False, True]
-    for row in outputs["target_tokens"]:
-        assert row.tolist() == ["▁a".encode()] * (limit - 1) + [b"</s>"]
+    for name in ("token_log_probabilities", "score"):
+        np.testing.assert_allclose(
+            explained[name], expected[name], rtol=1e-5, atol=1e-5
+        )
 
 
 def test_the_beam_holds_the_search(servable, tokenizer):
@@ -164,16 +130,16 @@ def test_the_beam_holds_the_search(servable, tokenizer):
         assert len(finished) == valid.sum() > 0
         np.testing.assert_allclose(
             [score for score, _ in finished],
-            nbest["scores"][place][valid],
+            nbest["score"][place][valid],
             rtol=1e-5,
         )
-        lengths = nbest["lengths"][place][valid].tolist()
+        lengths = nbest["length"][place][valid].tolist()
         assert [len(path) for _, path in finished] == lengths
         texts_read = [
             tokenizer.decode_pieces(list(path[:-1])).encode()
             for _, path in finished
         ]
-        assert texts_read == nbest["translations"][place][valid].tolist()
+        assert texts_read == nbest["translation"][place][valid].tolist()
         assert {path[-1] for _, path in finished} == {"</s>"}
     assert pruned > 20
 

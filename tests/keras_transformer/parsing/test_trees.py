@@ -57,30 +57,11 @@ def test_reads_the_forms_that_treebanks_have(trees_of, content):
     assert trees_of(content) == [CAT_TREE]
 
 
-def test_reads_one_tree_behind_the_other(trees_of):
-    assert (
-        trees_of(f"{CAT} {CAT}\n\n(ROOT {CAT}\n)(TOP{CAT})") == [CAT_TREE] * 4
-    )
-
-
 def test_keeps_what_stands_beside_each_other_below_the_root(trees_of):
     (tree,) = trees_of("(ROOT (NP (NN One)) (. .) (S (NN two)))")
 
     assert tree.symbols == ("(NP", "XX", ")NP", "XX", "(S", "XX", ")S")
     assert str(tree) == "(TOP (NP (NN One)) (. .) (S (NN two)))"
-
-
-def test_a_single_word_is_a_tree(trees_of):
-    assert (
-        trees_of("(UH Yes)(ROOT (UH Yes))")
-        == [Tree(("Yes",), ("UH",), ("XX",))] * 2
-    )
-
-
-def test_a_sentence_of_traces_has_no_words(trees_of):
-    (tree,) = trees_of("(ROOT (S (NP (-NONE- *))))")
-
-    assert tree == Tree((), (), ())
 
 
 def test_words_hold_parentheses_as_they_are(trees_of):
@@ -122,9 +103,7 @@ def test_a_hard_space_is_part_of_a_word(trees_of):
         ("(S (NN a) b)", "label and brackets, or a tag and a word.*… b"),
         ("\n(NP the cat)", r"tag and a word.*line 2, … \( NP the cat \)"),
         ("(NP (NN))", r"tag and a word.*… \( NN \) \)"),
-        ("()", "tag and a word"),
         ("(())", "tag and a word"),
-        ("(ROOT)", "tag and a word"),
         ("(S ((NN a)))", r"tag and a word.*… \( \( NN a"),
         (f"(ROOT {CAT}\n(ROOT {CAT}))", "a whole tree. .*line 1, ROOT within"),
         ("(S (TOP (NN a)))", "TOP must stand around a whole tree"),

@@ -5,11 +5,6 @@ with each other, on every backend.
 """
 
 import functools
-import importlib.util
-import os
-import pathlib
-import subprocess
-import sys
 
 import hypothesis
 import numpy as np
@@ -17,68 +12,27 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-import keras_transformer
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
-from tests.helpers.searches import END
-from tests.helpers.searches import NEVER
+from tests.helpers.processes import run_python
 from tests.helpers.searches import alphas
 from tests.helpers.searches import check_equal
+from tests.helpers.searches import every_way
 from tests.helpers.searches import random_tables
-from tests.helpers.searches import search_by_hash
 from tests.helpers.searches import seeds
 from tests.helpers.searches import settings
 from tests.helpers.searches import spreads
-from tests.helpers.searches import thinning_table
 
-ROOT = pathlib.Path(__file__).parents[3]
 VOCABULARY_SIZE = 7
+fixed_search = functools.partial(beam_search, max_length=8)
+WAYS, EXPECTED = every_way(fixed_search), every_way(graph_beam_search)
 
 
-@functools.cache
-def traced_search(beam_size, num_hypotheses, never=NEVER):
-    """One graph for all tables, penalties, limits and prefixes."""
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec(
-                [None, None, VOCABULARY_SIZE, VOCABULARY_SIZE], tf.float32
-            ),
-            tf.TensorSpec([None], tf.float32),
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([None, None], tf.int32),
-        ],
-        autograph=False,
-    )
-    def search(tables, length_penalty, max_lengths, prefix_ids):
-        next_step, state = table_step(tables, beam_size)
-        return beam_search(
-            next_step,
-            state,
-            SearchOptions(beam_size, length_penalty, num_hypotheses, never),
-            max_lengths,
-            prefix_ids,
-            max_length=tf.shape(tables)[1],
-        )
-
-    return search
-
-
-def run_fixed(tables, beam_size, alpha, limits, prefixes=None, **kwargs):
-    """Returns `Hypotheses` of arrays, as `run_search`."""
-    prefix_ids = np.zeros((len(limits), 0), "int32")
-    if prefixes is not None:
-        prefix_ids = tf.ragged.constant(prefixes, tf.int32, 1).to_tensor()
-    hypotheses = traced_search(beam_size, **kwargs)(
-        tables,
-        np.broadcast_to(np.float32(alpha), len(limits)),
-        np.int32(limits),
-        prefix_ids,
-    )
-    return tf.nest.map_structure(lambda x: x.numpy(), hypotheses)
+def as_arrays(hypotheses):
+    return tf.nest.map_structure(np.asarray, hypotheses)
 
 
 @settings(max_examples=100)
@@ -111,23 +65,16 @@ def test_finds_what_the_search_for_graphs_finds(seed, spread, sizes, sentences):
         prefixes,
     )
 
-    found = run_fixed(*arguments, num_hypotheses=sizes[1])
-
     expected, _ = run_search(*arguments, num_hypotheses=sizes[1])
+    found, _ = run_search(
+        *arguments,
+        num_hypotheses=sizes[1],
+        search=fixed_search,
+        known_sizes=(sizes[0], VOCABULARY_SIZE),
+    )
+
     # Logits of 30 in float32 leave no better log-probability.
     check_equal(found, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("never", [(), (0, 2, 3), (0, 3, 4, 99)])
-def test_forbids_the_same_ids(never):
-    shape = (1, 4, VOCABULARY_SIZE, VOCABULARY_SIZE)
-    tables = np.maximum(random_tables(11, 1.0, shape), -9)
-    kwargs = {"num_hypotheses": None, "never": never}
-
-    found = run_fixed(tables, 5, 0.6, [4], [[2]], **kwargs)
-
-    expected, _ = run_search(tables, 5, 0.6, [4], [[2]], **kwargs)
-    check_equal(found, expected)
 
 
 # A model on `keras.ops` whose next token depends on all before.
@@ -154,42 +101,15 @@ def arrays():
     return sentences_of_all_kinds()
 
 
-def compile_search(search, **kwargs):
-    """Returns `search_by_hash` as a compiled function of arrays."""
+@pytest.mark.parametrize("way", ["greedy", "beams", "rules"])
+def test_xla_compiles_it(arrays, way):
+    compiled = tf.function(WAYS[way], autograph=False, jit_compile=True)
 
-    @functools.partial(tf.function, autograph=False, **kwargs)
-    def compiled(arrays, beam_size):
-        return search_by_hash(search, arrays, beam_size)
-
-    return compiled
+    check_equal(*map(as_arrays, (compiled(arrays), EXPECTED[way](arrays))))
 
 
-@pytest.fixture(scope="module")
-def expected(arrays):
-    search = compile_search(graph_beam_search)
-    return {
-        beam_size: tf.nest.map_structure(np.asarray, search(arrays, beam_size))
-        for beam_size in (1, 4)
-    }
-
-
-@pytest.mark.parametrize("beam_size", [1, 4])
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_xla_compiles_it(arrays, expected, beam_size, jit_compile):
-    fixed = functools.partial(beam_search, max_length=8)
-    search = compile_search(fixed, jit_compile=jit_compile)
-
-    found = search(arrays, beam_size)
-
-    found = tf.nest.map_structure(np.asarray, found)
-    check_equal(found, expected[beam_size])
-
-
-def test_runs_without_a_graph(arrays, expected):
-    found = search_by_hash(beam_search, arrays, 4)
-
-    found = tf.nest.map_structure(np.asarray, found)
-    check_equal(found, expected[4])
+def test_runs_without_a_graph(arrays):
+    check_equal(*(as_arrays(way["beams"](arrays)) for way in (WAYS, EXPECTED)))
 
 
 # What a user without TensorFlow would do, for whom its import fails.
@@ -201,67 +121,40 @@ sys.modules["tensorflow"] = None
 import keras
 import numpy as np
 from keras_transformer import beam_search
-from tests.helpers.searches import search_by_hash
+from tests.helpers.searches import every_way
 
 folder = sys.argv[1]
 arrays = dict(np.load(folder + "/arrays.npz"))
-search = functools.partial(
-    search_by_hash, functools.partial(beam_search, max_length=8)
-)
+ways = every_way(functools.partial(beam_search, max_length=8))
 if keras.backend.backend() == "jax":
     import jax
-    search = jax.jit(search, static_argnames="beam_size")
+    ways = {way: jax.jit(search) for way, search in ways.items()}
 results = {"backend": keras.backend.backend()}
-for beam_size in (1, 4):
-    for name, value in search(arrays, beam_size=beam_size)._asdict().items():
-        results[f"{name}_{beam_size}"] = keras.ops.convert_to_numpy(value)
+for way, search in ways.items():
+    for name, value in search(arrays)._asdict().items():
+        results[f"{name}_{way}"] = keras.ops.convert_to_numpy(value)
 np.savez(folder + "/found.npz", **results)
 """
 
 
 @pytest.mark.parametrize(
-    "backend", [pytest.param("jax", marks=pytest.mark.slow), "torch"]
+    "backend",
+    [
+        pytest.param("jax", marks=pytest.mark.slow),
+        pytest.param("torch", marks=pytest.mark.peers("torch")),
+    ],
 )
-def test_finds_the_same_on_other_backends(backend, arrays, expected, tmp_path):
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed")
+def test_finds_the_same_on_other_backends(backend, arrays, tmp_path):
     np.savez(tmp_path / "arrays.npz", **arrays)
 
-    subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        env={**os.environ, "KERAS_BACKEND": backend},
-        cwd=ROOT,
-        check=True,
-    )
+    run_python("-c", SCRIPT, tmp_path, backend=backend)
 
     found = np.load(tmp_path / "found.npz")
     assert found["backend"] == backend
-    for beam_size, hypotheses in expected.items():
-        fields = [found[f"{name}_{beam_size}"] for name in hypotheses._fields]
-        check_equal(type(hypotheses)(*fields), hypotheses)
-
-
-@pytest.mark.parametrize("num_hypotheses", [1, 2])
-def test_of_equal_hypotheses_the_earlier_is_kept(num_hypotheses):
-    """All tokens are equally likely, and so all of one length."""
-    tables = np.zeros((1, 3, VOCABULARY_SIZE, VOCABULARY_SIZE), "float32")
-
-    found = run_fixed(tables, 2, 0, [3], num_hypotheses=num_hypotheses)
-
-    expected = [[END, 0, 0], [2, END, 0]][:num_hypotheses]
-    np.testing.assert_array_equal(found.ids[0], expected)
-
-
-def test_what_ends_takes_no_place_in_the_beam():
-    table = thinning_table()
-
-    def next_step(ids, index, state):
-        return tf.gather(tf.constant(table)[index], ids), state
-
-    found = beam_search(next_step, (), SearchOptions(2, 0.6), np.array([10]))
-
-    np.testing.assert_allclose(found.scores, [[-0.834, -0.916]], atol=5e-4)
-    assert found.ids.shape == (1, 2, 10)
+    for way, search in EXPECTED.items():
+        expected = as_arrays(search(arrays))
+        fields = [found[f"{name}_{way}"] for name in expected._fields]
+        check_equal(type(expected)(*fields), expected)
 
 
 def test_special_ids_are_arguments():
@@ -281,7 +174,7 @@ def test_special_ids_are_arguments():
     for search in (beam_search, graph_beam_search):
         found = search(*table_step(tf.constant(renamed), 3), options, limits)
 
-        found = tf.nest.map_structure(np.asarray, found)
+        found = as_arrays(found)
         np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)
 
@@ -297,38 +190,3 @@ def test_nan_ends_the_search(num_hypotheses):
         found = search(*table_step(tf.constant(tables), 2), options, limits)
 
         assert found.lengths.shape == (2, num_hypotheses)
-
-
-def test_no_limit_is_above_the_length():
-    shape = (2, 4, VOCABULARY_SIZE, VOCABULARY_SIZE)
-    tables = random_tables(4, 1.0, shape)
-    tables[..., END] = -9  # So the search goes on to its limit.
-
-    found = run_fixed(tables, 3, 0.6, [9, 2], num_hypotheses=None)
-
-    expected, _ = run_search(tables, 3, 0.6, [4, 2])
-    check_equal(found, expected)
-
-
-def test_a_batch_of_none_gives_none():
-    tables = np.zeros((0, 3, VOCABULARY_SIZE, VOCABULARY_SIZE), "float32")
-
-    found = run_fixed(tables, 3, 0.6, [], num_hypotheses=2)
-
-    assert [x.shape for x in found] == [(0, 2, 3), (0, 2), (0, 2), (0, 2)]
-
-
-def test_the_largest_limit_is_the_length_where_it_is_known():
-    tables = np.zeros((0, 3, VOCABULARY_SIZE, VOCABULARY_SIZE), "float32")
-    next_step, state = table_step(tf.constant(tables), 2)
-
-    found = beam_search(
-        next_step, state, SearchOptions(2), np.zeros([0], "int32")
-    )
-
-    assert found.ids.shape == (0, 2, 1)
-
-
-def test_the_package_offers_it():
-    assert keras_transformer.beam_search is beam_search
-    assert keras_transformer.SearchOptions is SearchOptions

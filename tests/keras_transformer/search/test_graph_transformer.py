@@ -56,6 +56,28 @@ MODELS = {
         "sequence_length": 35,
     },
     "pre, sine": {"vocabulary_size": 31, "hidden_dim": 11, "norm": "pre"},
+    # All that weights of other systems need otherwise.
+    "other": {
+        "vocabulary_size": 34,
+        "source_vocabulary_size": 29,
+        "num_layers": 1,
+        "decoder_layers": 2,
+        "use_bias": True,
+        "activation": "swish",
+        "scale_embedding": False,
+        "logits_bias": True,
+        "max_wavelength": 12_000.0,
+        "norm_epsilon": 1e-5,
+        "decoder_mixer": "ssru",
+    },
+    "other, attention": {
+        "vocabulary_size": 37,
+        "num_layers": 2,
+        "decoder_layers": 1,
+        "use_bias": True,
+        "activation": "gelu",
+        "logits_bias": True,
+    },
 }
 FORBIDDEN = {"post, learned": PADDED}
 end_scales = st.sampled_from([1.0, 2.0, 4.0])
@@ -90,21 +112,28 @@ def fast(name, batch, beam_size, num_hypotheses):
 # It finds what the layers find.
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_beams_find_what_the_layers_find(name):
+@pytest.mark.parametrize(
+    ("name", "beam_size"), [*((name, 4) for name in MODELS), ("post, sine", 1)]
+)
+def test_it_finds_what_the_layers_find(name, beam_size):
     model, lengths = model_of(name), []
 
     @settings(max_examples=8)
     @hypothesis.given(
-        seed=seeds, end_scale=end_scales, num_hypotheses=st.integers(1, 4)
+        seed=seeds,
+        end_scale=end_scales,
+        num_hypotheses=st.integers(1, beam_size),
     )
     def check(seed, end_scale, num_hypotheses):
         randomize(model, seed, end_scale)
         batch = random_batch(model, seed)
 
-        found = fast(name, batch, 4, num_hypotheses)
+        found = fast(name, batch, beam_size, num_hypotheses)
 
-        check_same(found, plain_search(name, 4)(*batch))
+        expected = plain_search(name, beam_size)(*batch)
+        check_same(found, expected)
+        if beam_size == 1:  # The size known when it is traced: greedy search.
+            check_same(greedy_search(name)(*batch), expected)
         assert found.ids.shape[:2] == (len(batch.max_lengths), num_hypotheses)
         lengths.append(found.lengths[:, 0].numpy())
 
@@ -113,25 +142,6 @@ def test_beams_find_what_the_layers_find(name):
     longest = {"pre, learned": 20, "post, learned": 35}.get(name, 40)
     assert max(x.max() for x in lengths) >= longest
     assert any(x.min() < 9 and x.max() > 16 for x in lengths)
-
-
-def test_greedy_search_finds_what_the_layers_find():
-    name = "post, sine"
-    model, expected_of = model_of(name), plain_search(name, 1)
-
-    @settings(max_examples=8)
-    @hypothesis.given(seed=seeds, end_scale=end_scales)
-    def check(seed, end_scale):
-        randomize(model, seed, end_scale)
-        batch = random_batch(model, seed)
-
-        expected = expected_of(*batch)
-
-        check_same(greedy_search(name)(*batch), expected)
-        # The beam size as a tensor.
-        check_same(fast(name, batch, 1, 1), expected)
-
-    check()
 
 
 def test_forbidden_ids_are_not_chosen_and_keep_their_probability():

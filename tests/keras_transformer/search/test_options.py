@@ -3,30 +3,9 @@
 import dataclasses
 
 import numpy as np
-import pytest
-import tensorflow as tf
 
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.options import length_penalty_of
-
-
-@pytest.mark.parametrize("beam_size", [0, -1])
-def test_refuses_a_beam_size_below_one(beam_size):
-    with pytest.raises(ValueError, match=f"`beam_size`.*=({beam_size})$"):
-        SearchOptions(beam_size)
-
-
-@pytest.mark.parametrize("num_hypotheses", [-1, 0, 3])
-def test_refuses_more_hypotheses_than_beams_or_none(num_hypotheses):
-    with pytest.raises(
-        ValueError, match=f"`num_hypotheses`.*={num_hypotheses}, beam_size=2$"
-    ):
-        SearchOptions(2, num_hypotheses=num_hypotheses)
-
-
-def test_refuses_no_hypotheses_of_a_beam_size_that_is_a_tensor():
-    with pytest.raises(ValueError, match=r"`num_hypotheses`.*=0"):
-        SearchOptions(tf.constant(2), num_hypotheses=0)
 
 
 def test_what_is_not_given_follows_what_is():

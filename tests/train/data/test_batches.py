@@ -1,7 +1,8 @@
-"""Tests of `train.data.batches`."""
+"""Tests of `train.data.batches`, `.shapes` and `.mixing`."""
 
 import dataclasses
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,8 +13,13 @@ from hypothesis import strategies as st
 
 from tests.helpers.small_tasks import make_ids
 from train.data.batches import BatchPlan
-from train.data.batches import choose_boundaries
 from train.data.batches import make_dataset
+from train.data.batches import replica_batch
+from train.data.mixing import count_drawn
+from train.data.mixing import draw_in_turn
+from train.data.shapes import choose_boundaries
+from train.data.shapes import choose_row_multiple
+from train.data.shapes import micro_batches
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 
@@ -86,34 +92,6 @@ def test_targets_are_labels_shifted_by_the_begin_symbol(plan):
         assert length == 0 or label[length - 1] == 1
 
 
-@pytest.mark.parametrize("num_replicas", [2, 4])
-def test_replicas_share_out_the_rows_of_a_batch(plan, num_replicas):
-    for j in range(plan.steps_per_epoch):
-        whole = plan.batch(j)
-        parts = [
-            plan.batch(j, replica, num_replicas)
-            for replica in range(num_replicas)
-        ]
-        for k in range(3):
-            rows = whole[k].shape[0] // num_replicas
-            assert {part[k].shape[0] for part in parts} == {rows}
-            for replica, part in enumerate(parts):
-                np.testing.assert_array_equal(
-                    part[k], whole[k][replica::num_replicas]
-                )
-        assert {float(part[3]) for part in parts} == {float(whole[3])}
-
-
-def test_fill_counts_real_tokens_over_positions(plan, pairs):
-    positions = tokens = 0
-    for j in range(plan.steps_per_epoch):
-        sources, _, labels, _ = plan.batch(j)
-        positions += sources.size + labels.size
-        tokens += (sources != 0).sum() + (labels != 0).sum()
-
-    assert plan.fill == pytest.approx(tokens / positions)
-
-
 def lengths_like(name, count):
     """Returns the lengths of both sides of a synthetic corpus.
 
@@ -121,7 +99,9 @@ def lengths_like(name, count):
     the parser's has twice its length, and one of a summary half.
     """
     random = np.random.default_rng(0)
-    if name != "Zipf":
+    if name == "WMT":  # A mean of about 30, and some of 250.
+        lengths = np.clip(random.lognormal(3.2, 0.65, count), 2, 230)
+    elif name != "Zipf":
         lengths = np.clip(random.normal(15, 4, count), 6, 40)
     else:  # Zipf: lengths of 10 to 100 tokens, one of n as likely as 1 / n.
         weights = 1 / np.arange(10, 101)
@@ -133,54 +113,104 @@ def lengths_like(name, count):
     return [lengths.astype(int), np.rint(lengths * spread).astype(int)]
 
 
+def ids_of(lengths):
+    return Ids(np.ones(lengths.sum(), np.uint16), np.cumsum([0, *lengths]))
+
+
 @pytest.mark.parametrize("name", ["Multi30k", "Zipf", "trees", "summaries"])
 def test_nine_of_ten_positions_are_tokens(name):
-    sides = [
-        Ids(np.ones(lengths.sum(), np.uint16), np.cumsum([0, *lengths]))
-        for lengths in lengths_like(name, 30_000)
-    ]
+    sides = map(ids_of, lengths_like(name, 30_000))
 
     plan = BatchPlan(EncodedPairs(*sides), batch_tokens=4096, seed=0)
 
     assert plan.fill > 0.9
 
 
-def test_a_pair_comes_as_often_as_it_repeats(pairs):
-    repeats = np.arange(len(pairs)) % 4
-    repeated = dataclasses.replace(pairs, repeats=repeats)
-    plan = BatchPlan(repeated, batch_tokens=400, seed=7)
-
-    seen = np.zeros(len(pairs), int)
-    tokens = target_tokens = 0
-    for j in range(plan.steps_per_epoch):
-        sources, _, labels, _ = plan.batch(j)
+def count_pairs(plan, epoch, count):
+    """Returns how often each pair comes in an epoch, by its first id."""
+    seen = np.zeros(count, int)
+    first = epoch * plan.steps_per_epoch
+    for j in range(first, first + plan.steps_per_epoch):
+        sources = plan.batch(j)[0]
         np.add.at(seen, sources[sources[:, 0] != 0, 0] - 1000, 1)
-        target_tokens += (labels != 0).sum()
-        tokens += (labels != 0).sum() + (sources != 0).sum()
-
-    np.testing.assert_array_equal(seen, repeats)
-    assert (plan.tokens, plan.target_tokens) == (tokens, target_tokens)
+    return seen
 
 
-def test_pairs_that_all_come_once_need_no_repeats(pairs, plan):
-    once = dataclasses.replace(pairs, repeats=np.ones(len(pairs), np.int32))
-
-    assert BatchPlan(once, 400, 7).batch(5)[0].tolist() == (
-        plan.batch(5)[0].tolist()
-    )
+def weighted(pairs, *parts):
+    parts = tuple((count, Fraction(weight)) for count, weight in parts)
+    return dataclasses.replace(pairs, parts=parts)
 
 
-def test_an_epoch_is_drawn_once_though_threads_cross_its_end(pairs):
-    plan = BatchPlan(pairs, batch_tokens=400, seed=7)
-    draw, drawn = plan._draw, []
-    plan._draw = lambda epoch: drawn.append(epoch) or draw(epoch)
-    end = plan.steps_per_epoch
+def test_a_weight_of_a_half_shows_the_other_half_in_the_next_epoch(pairs):
+    mixture = weighted(pairs, (180, "1/2"), (70, 1), (50, "5/2"))
+    plan = BatchPlan(mixture, batch_tokens=400, seed=7)
 
-    for j in (end - 2, end, end - 1, end + 1, 2 * end - 1, 2 * end, 3 * end):
-        plan.batch(j)
+    first, second, third = (count_pairs(plan, e, len(pairs)) for e in range(3))
 
-    assert drawn == [0, 1, 2, 3]
-    assert len(plan._epochs) == 2
+    # An odd number of pairs of a shape leaves one over, or takes one twice.
+    assert (first + second)[:180].sum() == pytest.approx(180, abs=16)
+    assert np.count_nonzero((first + second)[:180] != 1) <= 16
+    assert np.count_nonzero(first[:180] != third[:180]) <= 2 * 16
+    assert set(first[180:250]) == set(second[180:250]) == {1}
+    assert set(first[250:]) == set(second[250:]) == {2, 3}
+    assert first.sum() == second.sum() == third.sum()
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 40),
+    st.fractions(Fraction(1, 50), 20, max_denominator=50),
+    st.integers(0, 100),
+)
+def test_in_as_many_epochs_as_pairs_each_comes_as_its_weight_says(
+    count, weight, first
+):
+    pairs = np.arange(100, 100 + count)
+    drawn = [
+        draw_in_turn(pairs, weight, epoch, (7, 1))
+        for epoch in range(first, first + count)
+    ]
+
+    assert {len(epoch) for epoch in drawn} == {count_drawn(count, weight)}
+    seen = np.array([np.bincount(e - 100, minlength=count) for e in drawn])
+    assert set(seen.sum(axis=0)) == {count_drawn(count, weight)}
+    assert abs(seen.sum(axis=0)[0] - weight * count) < 1
+    # And as evenly as it can be, from one epoch to another.
+    assert (np.ptp(seen, axis=0) <= 1).all()
+    assert (np.ptp(np.cumsum(seen, axis=0), axis=1) <= 1).all()
+
+
+def test_any_batch_of_a_mixture_is_there_at_once(pairs):
+    mixture = weighted(pairs, (180, "1/3"), (120, 2))
+    whole = BatchPlan(mixture, batch_tokens=400, seed=7)
+    shapes = []
+    for j in range(2 * whole.steps_per_epoch):
+        expected = whole.batch(j)
+        shapes.append(whole.shape(j))
+        if j % 5 == 0:
+            found = BatchPlan(mixture, batch_tokens=400, seed=7).batch(j)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+    for epoch in np.split(np.array(shapes), 2):
+        kinds, counts = np.unique(epoch, axis=0, return_counts=True)
+        numbers = dict(zip(map(tuple, kinds.tolist()), counts, strict=True))
+        assert numbers == {
+            shape: count
+            for shape, count in zip(
+                whole.shapes, whole.num_batches, strict=True
+            )
+            if count
+        }
+
+
+def test_parts_that_weigh_one_have_the_batches_of_the_whole(pairs, plan):
+    parts = BatchPlan(weighted(pairs, (100, 1), (200, 1)), 400, 7)
+
+    for j in (5, plan.steps_per_epoch + 3):
+        for a, b in zip(parts.batch(j), plan.batch(j), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert (parts.tokens, parts.fill) == (plan.tokens, plan.fill)
 
 
 @settings(deadline=None, max_examples=50)
@@ -219,19 +249,74 @@ def test_the_dataset_starts_anywhere_and_ends_where_told(plan):
         assert batch["num_tokens"] == tokens
 
 
-def test_micro_batches_share_out_the_rows_of_a_batch(plan):
-    """Three do not divide eight rows: a row of padding fills the last up."""
-    dataset = make_dataset(plan, tf.distribute.get_strategy(), 0, 6, 3)
+@settings(deadline=None)
+@given(
+    st.integers(0, 40),
+    st.integers(1, 3),
+    st.integers(30, 300),
+    st.sampled_from([8, 24, 32]),
+)
+def test_replicas_and_turns_share_out_the_rows_of_a_batch(
+    j, num_replicas, limit, row_multiple
+):
+    """Where rows do not go up, rows of padding fill the last turn up."""
+    pairs = make_pairs(120)
+    plan = BatchPlan(pairs, 400, 7, row_multiple)
+    whole = plan.batch(j)
+    turns = micro_batches(plan.shape(j), num_replicas, limit)
 
-    for j, batch in enumerate(dataset.as_numpy_iterator()):
-        whole = plan.batch(j)
-        assert batch["num_tokens"] == whole[3]
-        for name, expected in zip(
-            ("source_ids", "target_ids", "labels"), whole, strict=False
-        ):
-            parts = batch[name]
-            rows = -(-len(expected) // 3)
-            assert parts.shape == (3, rows, expected.shape[1])
-            joined = parts.transpose(1, 0, 2).reshape(3 * rows, -1)
-            np.testing.assert_array_equal(joined[: len(expected)], expected)
-            assert not joined[len(expected) :].any()
+    batches = [
+        replica_batch(plan, j, replica, num_replicas, limit)
+        for replica in range(num_replicas)
+    ]
+
+    assert plan.shape(j) == (*whole[0].shape, whole[1].shape[1])
+    assert plan.shape(j)[0] % row_multiple == 0
+    assert {batch[3] for batch in batches} == {whole[3]}
+    for number, expected in enumerate(whole[:3]):
+        parts = [batch[number] for batch in batches]
+        assert {len(part) for part in parts} == {turns}
+        assert parts[0][0].size <= limit
+        joined = np.stack(parts, axis=1).transpose(2, 0, 1, 3)
+        joined = joined.reshape(-1, expected.shape[1])
+        np.testing.assert_array_equal(joined[: len(expected)], expected)
+        assert not joined[len(expected) :].any()
+
+
+@given(st.integers(1, 400), st.integers(1, 50), st.integers(1, 40))
+def test_turns_are_the_fewest_that_leave_few_rows_empty(rows, most, length):
+    turns = micro_batches((rows, length, 1), 1, most * length)
+
+    def empty(turns):
+        return turns * -(-rows // turns) - rows
+
+    assert -(-rows // turns) <= most
+    assert empty(turns) < rows / 8
+    for fewer in range(1, turns):
+        assert -(-rows // fewer) > most or empty(fewer) >= rows / 8
+
+
+def test_rows_are_a_multiple_of_eight_and_of_the_replicas():
+    found = {n: choose_row_multiple(n) for n in (1, 2, 4, 8, 3, 12, 32)}
+
+    assert found == {1: 8, 2: 8, 4: 8, 8: 8, 3: 24, 12: 24, 32: 32}
+
+
+@pytest.mark.parametrize("limit", [None, 256, 400, 800, 1_024, 4_096])
+@pytest.mark.parametrize("name", ["Multi30k", "Zipf", "WMT"])
+def test_few_slots_of_32_replicas_are_empty(name, limit):
+    """Of rows in multiples of 8, 104 took 128 slots: a fifth was empty."""
+    pairs = EncodedPairs(*map(ids_of, lengths_like(name, 30_000)))
+    plan = BatchPlan(pairs, 25_000, 0, choose_row_multiple(32))
+
+    for shape in plan.shapes:
+        turns = micro_batches(shape, 32, limit)
+        slots = 32 * turns * -(-shape[0] // (32 * turns))
+        assert shape[0] > 0.75 * slots
+        if limit is None:
+            assert shape[0] == slots
+    # Nor is an update much smaller than it may be.
+    longest = [rows * max(lengths) for rows, *lengths in plan.shapes]
+    assert np.dot(longest, plan.num_batches) > 0.8 * 25_000 * sum(
+        plan.num_batches
+    )

@@ -17,7 +17,6 @@ from train.data import corpus
 from train.data import encoded_corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Pairs
-from train.data.corpus import demo_pairs
 from train.data.encoded_corpus import Remembered
 
 
@@ -32,18 +31,6 @@ def files(tmp_path):
         return paths
 
     return write
-
-
-def test_reads_pairs_line_by_line(files):
-    pairs = list(FilePairs(*files("a b\nCafé\n".encode(), b"c\n\n")))
-
-    assert pairs == [("a b", "c"), ("Café", "")]
-
-
-def test_reads_gzip_whatever_the_name_says(files):
-    pairs = FilePairs(*files(gzip.compress(b"a\nb\n", mtime=0), b"c\nd\n"))
-
-    assert list(pairs) == [("a", "c"), ("b", "d")]
 
 
 def test_only_a_newline_ends_a_line(files):
@@ -131,10 +118,6 @@ def test_the_digest_sees_text_and_side(files):
     assert len(digests) == 2
 
 
-def test_the_demo_corpus_comes_as_pairs():
-    assert len(demo_pairs("test")) == 500
-
-
 def test_a_corpus_is_scanned_again_only_when_its_files_change(
     files, tmp_path, monkeypatch
 ):
@@ -169,8 +152,8 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
     assert scan() == (2, digest, 2)
 
 
-def test_remembers_nothing_of_files_that_are_not_there(tmp_path):
-    paths = [tmp_path / "source", tmp_path / "target"]
+def test_files_name_their_languages():
+    pairs = FilePairs(pathlib.Path("a.en"), pathlib.Path("b.ja.gz"))
 
-    with pytest.raises(UserError, match="no such file: .*source"):
-        len(Remembered(FilePairs(*paths), paths, tmp_path))
+    assert pairs.languages() == ("en", "ja")
+    assert Pairs(["a"], ["b"]).languages() == ("", "")

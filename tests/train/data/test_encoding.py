@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import re
 import signal
 import time
 
@@ -16,9 +15,12 @@ from train.data import encoding
 from train.data.corpus import Pairs
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
+from train.data.encoded_corpus import encoded_key
+from train.data.encoded_corpus import vocabulary_key
 from train.data.text_figures import count_duplicates
 from train.data.text_figures import count_overlap
 from train.data.text_figures import hash_lines
+from train.data.vocabulary import TRAINING
 from train.data.vocabulary import learn_vocabulary
 
 SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
@@ -107,6 +109,25 @@ def test_drops_and_counts_pairs(model_proto, tmp_path):
         assert figures[f"{side}_tokens"] == ids.flat.size
         lengths = np.bincount(ids.lengths, minlength=21)
         assert figures[f"{side}_lengths"] == lengths.tolist()
+    both = encoded.pairs.sources.lengths, encoded.pairs.targets.lengths
+    limit = int(np.max(both))
+    assert (
+        encode_corpus(pairs, model_proto, limit, tmp_path).figures["kept"] == 4
+    )
+    fewer = encode_corpus(pairs, model_proto, limit - 1, tmp_path)
+    assert fewer.figures["too_long"] > 1
+
+
+@pytest.mark.parametrize("nothing", ["\u200b", "\ufeff", "\u200b \u3000\t"])
+def test_what_is_nothing_when_normalized_is_empty(
+    model_proto, tmp_path, nothing
+):
+    pairs = Pairs(["A cat.", nothing, "x"], ["Un gato.", "a", nothing])
+
+    encoded = encode_corpus(pairs, model_proto, 20, tmp_path)
+
+    assert encoded.figures["empty"] == 2
+    assert len(encoded.pairs) == encoded.figures["kept"] == 1
 
 
 def test_refuses_a_corpus_of_which_nothing_is_left(model_proto, tmp_path):
@@ -136,18 +157,49 @@ def test_a_vocabulary_is_learnt_once(tmp_path, monkeypatch):
     assert cached_vocabulary(PAIRS, 320, tmp_path) == first
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_shows_a_bar(
-    model_proto, tmp_path, monkeypatch, capsys, terminal
+def vocabulary_keys():
+    return {
+        vocabulary_key(PAIRS, 320),
+        vocabulary_key(PAIRS, 321),
+        vocabulary_key(Pairs(TARGETS, SOURCES), 320),
+    }
+
+
+def encoded_keys():
+    return {
+        encoded_key(PAIRS, b"model", 90),
+        encoded_key(PAIRS, b"model", 91),
+        encoded_key(PAIRS, b"other", 90),
+        encoded_key(Pairs(TARGETS, SOURCES), b"model", 90),
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "name", "value"),
+    [
+        *(
+            (keys, name, "0")
+            for keys in (vocabulary_keys, encoded_keys)
+            for name in (
+                "encoded_corpus.FORMAT",
+                "encoded_corpus.sentencepiece.__version__",
+            )
+        ),
+        (encoded_keys, "encoding.ROUND_TRIPS", 7),
+        (vocabulary_keys, "vocabulary.SAMPLE", 7),
+        *(
+            (vocabulary_keys, "vocabulary.TRAINING", {**TRAINING, name: 7})
+            for name in [*TRAINING, "new"]
+        ),
+    ],
+)
+def test_what_is_kept_is_named_after_all_it_comes_from(
+    monkeypatch, keys, name, value
 ):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    before = keys()
+    monkeypatch.setattr(f"train.data.{name}", value)
 
-    encode_corpus(PAIRS, model_proto, 90, tmp_path)
-
-    output = capsys.readouterr().out
-    assert "encoding 15 pairs" in output
-    assert re.search(r"encoded 15 pairs, [1-9]\d* tokens, in", output)
-    assert ("15/15" in output) == terminal
+    assert len(before | keys()) == 2 * len(keys())
 
 
 @pytest.mark.parametrize(
@@ -239,7 +291,7 @@ def test_counts_duplicates_and_overlap_by_parts(monkeypatch):
     )
 
     assert count_duplicates(hashes, part=100) == 500 - len(pairs)
-    assert count_overlap(hashes, validation) == {
+    assert count_overlap([hashes[:200], hashes[200:]], validation) == {
         "sources": int(np.isin(other[:, 0], sides[:, 0]).sum()),
         "pairs": sum(tuple(pair) in pairs for pair in other.tolist()),
     }

@@ -5,16 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 
 from command_line.errors import UserError
+from train.data import encoded_corpus
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs
+from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
 from train.data.sources import read_mixture
-from train.data.vocabulary import learn_vocabulary
 
 SMALL = Pairs(["A cat.", "Two cats.", "A dog."], ["Un gato.", "Dos.", "Perro."])
 LARGE = Pairs(["A house."] * 8, ["Una casa."] * 8)
@@ -41,21 +39,6 @@ def test_parts_come_one_behind_the_other():
 
     assert list(mixture) == [*SMALL, *LARGE]
     assert len(mixture) == 11
-    assert list(mixture.repeats()) == [2, 3, 2] + [0, 0, 0, 1] * 2
-
-
-@settings(deadline=None)
-@given(
-    st.integers(1, 40),
-    st.fractions(Fraction(1, 50), 20, max_denominator=50),
-)
-def test_a_pair_comes_as_often_as_its_weight_says(count, weight):
-    corpus = Pairs(["x"] * count, ["y"] * count)
-
-    repeats = list(Mixture([(corpus, weight)]).repeats())
-
-    assert sum(repeats) == weight * count // 1
-    assert {abs(n - weight) < 1 for n in repeats} == {True}
 
 
 def test_the_digest_sees_text_order_and_weight():
@@ -69,19 +52,50 @@ def test_the_digest_sees_text_order_and_weight():
     assert len(digests) == 3
 
 
-def test_repeats_stay_with_their_pairs(tmp_path):
+def test_a_mixture_without_weights_has_the_digest_of_before():
+    mixture = Mixture([(SMALL, Fraction(1)), (LARGE, Fraction(1))])
+
+    # Its batches are those of before, too, and such a run goes on.
+    assert mixture.digest().startswith("a40c586c135c010a")
+
+
+def test_parts_are_encoded_once_whatever_their_weights(tmp_path, monkeypatch):
     corpus = Pairs(["A cat.", "", "Two cats.", "A dog."], ["x", "y", "z", "w"])
-    proto = learn_vocabulary(LARGE, 280)
-    mixture = Mixture([(corpus, Fraction(3, 2)), (LARGE, Fraction(1, 2))])
 
-    encoded = encode_corpus(mixture, proto, 90, tmp_path)
+    def encode(*weights):
+        parts = zip((corpus, LARGE), map(Fraction, weights), strict=True)
+        mixture = Mixture(list(parts))
+        proto = cached_vocabulary(mixture, 290, tmp_path)
+        return encode_corpus(mixture, proto, 90, tmp_path)
 
-    # 1, 2, 1, 2 and 0, 1, …: the empty line is the second.
-    np.testing.assert_array_equal(
-        encoded.pairs.repeats, [1, 1, 2] + [1] * (len(LARGE) // 2)
+    first = encode("3/2", "1/2")
+    monkeypatch.setattr(encoded_corpus, "learn_vocabulary", None)
+    monkeypatch.setattr(encoded_corpus, "encode_into", None)
+    second = encode("2", "1/3")
+
+    assert first.pairs.parts == ((3, Fraction(3, 2)), (8, Fraction(1, 2)))
+    assert second.pairs.parts == ((3, Fraction(2)), (8, Fraction(1, 3)))
+    assert first.figures == second.figures
+    # One behind the other, as if they were one text.
+    order = np.array([10, 0, 3, 2, 5])
+    whole = Pairs(
+        [*corpus.sources, *LARGE.sources], [*corpus.targets, *LARGE.targets]
     )
-    assert encoded.figures["left_out"] == 4
-    assert encoded.figures["empty"] == 1
+    monkeypatch.undo()
+    proto = cached_vocabulary(Mixture([(corpus, 1), (LARGE, 1)]), 290, tmp_path)
+    joined = encode_corpus(whole, proto, 90, tmp_path)
+    for ids, others in (
+        (first.pairs.sources, joined.pairs.sources),
+        (first.pairs.targets, joined.pairs.targets),
+    ):
+        np.testing.assert_array_equal(ids.lengths, others.lengths)
+        np.testing.assert_array_equal(ids.pad(order, 9), others.pad(order, 9))
+    # The figures add up, but that a copy elsewhere is not found.
+    assert first.figures["empty"] == 1
+    assert first.figures == joined.figures
+    np.testing.assert_array_equal(
+        np.concatenate(first.hashes), np.concatenate(joined.hashes)
+    )
 
 
 def test_reads_files_and_sets_beside_the_mixture(files):
@@ -97,9 +111,7 @@ def test_reads_files_and_sets_beside_the_mixture(files):
 
     assert list(mixture)[:2] == [("one", "uno"), ("two", "dos")]
     assert len(mixture) == 502
-    repeats = list(mixture.repeats())
-    assert repeats[:2] == [2, 2]
-    assert repeats[2:] == [1] * 500
+    assert [weight for _, weight in mixture.parts()] == [Fraction("2.1"), 1]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +119,6 @@ def test_reads_files_and_sets_beside_the_mixture(files):
     [
         ("{", "mixture.json must be JSON"),
         ("{}", "must hold a list of sources"),
-        ("[]", "must hold a list of sources"),
         ([3], "source 1 must name .*Received: 3"),
         ([{"source": "a.en"}], 'source 1 must name "source" and "target"'),
         (
@@ -126,8 +137,6 @@ def test_reads_files_and_sets_beside_the_mixture(files):
             [{"dataset": "demo", "source_language": "es"}],
             "from en.*source language es",
         ),
-        ([{"dataset": "demo", "weight": True}], "above 0. Received: True"),
-        ([{"dataset": "demo", "weight": "2"}], "above 0. Received: '2'"),
         ('[{"dataset": "demo", "weight": NaN}]', "above 0. Received: nan"),
     ],
 )

@@ -11,7 +11,6 @@ import tensorflow_datasets as tfds
 from command_line.errors import UserError
 from train.data.sources import open_dataset
 from train.data.tfds_pairs import TfdsPairs
-from train.data.tfds_pairs import find_builder
 
 TEXT = {
     "en.train.txt": "A cat.\nTwo cats.\n",
@@ -25,19 +24,6 @@ def make_folder(path, **changes):
     for name, text in {**TEXT, **changes}.items():
         (path / name).write_text(text, encoding="utf-8")
     return tfds.folder_dataset.TranslateFolder(str(path))
-
-
-def test_reads_the_splits_of_a_folder(tmp_path):
-    builder = make_folder(tmp_path)
-
-    pairs = TfdsPairs(builder, "train", "en")
-
-    assert len(pairs) == 2
-    assert list(pairs) == [
-        ("A cat.", "Eine Katze."),
-        ("Two cats.", "Zwei Katzen – süß."),
-    ]
-    assert list(TfdsPairs(builder, "validation")) == [("Ein Haus.", "A house.")]
 
 
 def test_the_digest_sees_text_split_and_direction(tmp_path):
@@ -57,26 +43,6 @@ def test_the_digest_sees_text_split_and_direction(tmp_path):
 
     assert len(set(digests)) == 4
     assert TfdsPairs(builder, "train", "en").digest() == digests[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "languages"),
-    [
-        ("wmt14_translate/de-en", ["de", "en"]),
-        ("wmt14_translate/fr-en", ["fr", "en"]),
-        ("ted_hrlr_translate/pt_to_en", ["pt", "en"]),
-    ],
-)
-def test_reads_any_translation_set_in_both_directions(
-    name, languages, tmp_path
-):
-    with tfds.testing.mock_data(num_examples=5):
-        forth = TfdsPairs(find_builder(name, tmp_path), "train")
-        back = TfdsPairs(find_builder(name, tmp_path), "train", "en")
-
-        assert forth._languages == languages
-        assert len(forth) == 5
-        assert [pair[::-1] for pair in forth] == list(back)
 
 
 def test_reads_a_set_that_was_prepared_and_hashes_its_files(

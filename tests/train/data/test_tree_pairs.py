@@ -10,7 +10,6 @@ from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
 from keras_transformer.parsing.mending import restore
 from keras_transformer.parsing.trees import Tree
-from train.data.encoded_corpus import encode_corpus
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import learn_vocabulary
 
@@ -108,14 +107,6 @@ def test_words_that_the_vocabulary_normalizes_come_back(model_proto):
     written = tokenizer.detokenize(ids).numpy()[0].decode()
 
     assert restore(written, words) == (tree, frozenset())
-
-
-def test_what_is_dropped_is_counted(path, model_proto, tmp_path):
-    encoded = encode_corpus(TreePairs(path), model_proto, 24, tmp_path)
-
-    counts = encoded.figures
-    assert (counts["pairs"], counts["kept"]) == (4, 1)
-    assert (counts["empty"], counts["too_long"]) == (1, 2)
 
 
 def test_refuses_a_treebank_that_is_none(tmp_path):

@@ -1,26 +1,26 @@
 """Tests of `train.loop.cluster`: two processes that train one model."""
 
-import csv
 import json
 import os
-import pathlib
 import signal
 import socket
 import subprocess
 import sys
 import time
 
-import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
 from tests.helpers.small_runs import OPTIONS
+from tests.helpers.small_runs import load_weights
 from tests.helpers.small_tasks import make_training_pairs
 from tests.helpers.small_tasks import weights_after_twenty_updates
 from train.fit import make_strategy
 from train.loop import cluster
+from train.run.run_folder import read_history
 
 
 def free_ports(count):
@@ -96,11 +96,13 @@ def test_two_workers_take_the_steps_of_one_device(tmp_path):
 
 @pytest.mark.slow
 def test_a_lost_worker_ends_the_others_and_the_job_goes_on(corpus, tmp_path):
-    """One folder is the chief's; the other worker has none, and needs none."""
+    """Folder and text are the chief's; the other one has and needs none."""
     options = [*corpus, *OPTIONS, "--warmup-steps=400", "--dropout=0"]
     options += ["--steps=80", "--round-steps=20"]
     command = ["train", *options, "--run-dir", str(tmp_path / "job")]
-    workers = start_workers([command] * 2)
+    nowhere = ["--train-source=nowhere", "--validation-target=nowhere"]
+    command += ["--validate-bleu=2", "--validation-beam-size=1"]
+    workers = start_workers([command, [*command, *nowhere]])
     # The chief knows the rounds that it had; the other one cannot.
     again = [o for o in command if not o.startswith("--round-steps")]
     first = tmp_path / "job" / "checkpoints" / "ckpt-20.index"
@@ -113,26 +115,20 @@ def test_a_lost_worker_ends_the_others_and_the_job_goes_on(corpus, tmp_path):
 
     assert code == 1, output
     assert output.splitlines()[-1].startswith("error: another worker is gone")
-    for code, output in finish(start_workers([again] * 2)):
+    for code, output in finish(start_workers([again, [*again, *nowhere]])):
         assert code == 0, output
         assert "continuing after update" in output
     train_command.main([*options, "--run-dir", str(tmp_path / "alone")])
-    histories = []
-    for name in ("job", "alone"):
-        with (tmp_path / name / "history.csv").open(newline="") as file:
-            histories.append(list(csv.DictReader(file)))
+    runs = tmp_path / "job", tmp_path / "alone"
     assert (tmp_path / "job" / "logs" / "attention").is_dir()
-    job, alone = histories
+    job, alone = map(read_history, runs)
     assert [row["step"] for row in job] == ["20", "40", "60", "80"]
     for row, other in zip(job, alone, strict=True):
         for name in ("loss", "perplexity", "val_loss", "gradient_norm"):
             assert float(row[name]) == pytest.approx(
                 float(other[name]), rel=1e-3
             )
-    models = [
-        keras.saving.load_model(tmp_path / name / "model.keras").get_weights()
-        for name in ("job", "alone")
-    ]
+    models = (load_weights(run / "model.keras") for run in runs)
     for a, b in zip(*models, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-3)
 
@@ -157,18 +153,89 @@ def test_a_signal_to_one_worker_saves_and_ends_all(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_refuse_another_text_than_the_chiefs(corpus, tmp_path):
+def test_workers_refuse_other_arguments_than_the_chiefs(corpus, tmp_path):
     options = [*corpus, *OPTIONS, "--run-dir", str(tmp_path / "job")]
-    text = pathlib.Path(options[1]).read_text()
-    changed = tmp_path / "other.txt"
-    changed.write_text(text.replace("a", "o"))
-    other = [options[0], str(changed), *options[2:]]
+    other = [*options, "--batch-tokens=72", "--seed=3"]
 
     for code, output in finish(
         start_workers([["train", *options], ["train", *other]]), 100
     ):
         assert code == 2, output
-        assert "These differ: train, tokenizer\n" in output
+        assert "These differ: batch_tokens, seed\n" in output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_mistake_of_one_worker_ends_the_others(corpus, tmp_path, failing):
+    """Whether it is found before a worker joins or after."""
+    good = ["train", *corpus, *OPTIONS, "--run-dir", str(tmp_path / "job")]
+    bad = [*good, "--steps=0"] if failing else [*good, "--train-source=no"]
+    commands = [good, bad] if failing else [bad, good]
+
+    results = finish(start_workers(commands), 90)
+
+    code, output = results.pop(failing)
+    assert code == 2, output
+    assert "invalid positive" in output or "no such file: no\n" in output
+    ((code, output),) = results
+    assert code == 1, output
+    assert "error: another worker is gone" in output
+
+
+def test_others_get_what_the_chief_has_in_pieces(monkeypatch, tmp_path):
+    sent, chief = [], []
+    monkeypatch.setattr(cluster, "CHUNK", 16)
+    monkeypatch.setattr(cluster, "is_chief", lambda: not chief)
+
+    def send(strategy, arrays):
+        sent.append(arrays)
+        return arrays
+
+    def receive(strategy, arrays):
+        theirs = sent.pop(0)
+        for mine, other in zip(arrays, theirs, strict=True):
+            assert (mine.shape, mine.dtype) == (other.shape, other.dtype)
+        return theirs
+
+    arrays = [np.arange(n, dtype="<u2") for n in (0, 7, 8, 9, 500)]
+    arrays.append(np.arange(6.0).reshape(2, 3))
+    value = {"arrays": arrays, "text": "ñ" * 40}
+    monkeypatch.setattr(cluster, "broadcast", send)
+    assert cluster.hand_over(None, value, tmp_path / "chief") is value
+    assert max(a.nbytes for (a,) in sent[2:]) == 16
+    chief.append("another")
+    monkeypatch.setattr(cluster, "broadcast", receive)
+
+    got = cluster.hand_over(None, None, tmp_path / "other")
+
+    assert sent == []
+    assert not (tmp_path / "chief").exists()
+    assert got["text"] == value["text"]
+    for array, expected in zip(got["arrays"], arrays, strict=True):
+        assert array.dtype == expected.dtype
+        np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize(
+    ("error", "gone"),
+    [
+        (tf.errors.InternalError(None, None, "cublas: launch failed"), False),
+        (tf.errors.InternalError(None, None, "from remote target /job"), True),
+        (tf.errors.UnavailableError(None, None, "Socket closed"), True),
+        (tf.errors.ResourceExhaustedError(None, None, "OOM"), False),
+    ],
+)
+def test_an_error_of_this_machine_is_not_one_of_another(
+    monkeypatch, capsys, error, gone
+):
+    config = {"cluster": {"worker": ["a:1", "b:1"]}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+    raised = pytest.raises(SystemExit if gone else type(error))
+    with raised, cluster.ends_with_the_others():
+        raise error
+
+    assert ("another worker is gone" in capsys.readouterr().err) == gone
 
 
 @pytest.mark.parametrize(
@@ -184,17 +251,6 @@ def test_the_first_worker_is_the_chief(monkeypatch, config, chief):
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
 
     assert cluster.is_chief() == chief
-
-
-def test_a_worker_is_no_chief_where_there_is_one(monkeypatch):
-    config = {
-        "cluster": {"chief": ["a:1"], "worker": ["b:1"]},
-        "task": {"type": "worker", "index": 0},
-    }
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-
-    assert not cluster.is_chief()
-    assert cluster.is_multi_worker()
 
 
 @pytest.mark.parametrize("config", ["worker 0", "[]"])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from train.fit import make_strategy
 from train.loop.optimizer import STEPS_UNTIL_GROWTH
 from train.loop.optimizer import DistributedAdam
 
@@ -50,21 +51,24 @@ def test_takes_the_steps_of_keras():
     np.testing.assert_allclose(norm, np.linalg.norm(flat), rtol=1e-6)
 
 
-def test_takes_the_steps_of_the_formula():
-    """Section 5.3 and Kingma and Ba (2015), Algorithm 1."""
-    weights, _ = apply_all(
-        DistributedAdam(0.01), make_variables(), make_gradients(5)
-    )
+def test_the_gradient_is_the_sum_of_the_replicas():
+    strategy = make_strategy(["CPU:0", "CPU:1"])
+    parts = make_gradients(2)
+    with strategy.scope():
+        variables, optimizer = make_variables(), DistributedAdam(0.1)
+        optimizer.build(variables)
 
-    for i, variable in enumerate(make_variables()):
-        x = variable.numpy().astype(np.float64)
-        m = v = 0.0
-        for t, gradients in enumerate(make_gradients(5), start=1):
-            g = gradients[i].numpy().astype(np.float64)
-            m = 0.9 * m + 0.1 * g
-            v = 0.98 * v + 0.02 * g**2
-            x -= 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.98**t)) + 1e-9)
-        np.testing.assert_allclose(weights[i], x, atol=1e-5)
+    def update():
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        part = [tf.gather(pair, replica) for pair in zip(*parts, strict=True)]
+        return optimizer.apply(part, variables)
+
+    norms = tf.function(lambda: strategy.run(update))()
+
+    whole = [np.ravel(a + b) for a, b in zip(*parts, strict=True)]
+    expected = np.linalg.norm(np.concatenate(whole))
+    for norm in strategy.experimental_local_results(norms):
+        np.testing.assert_allclose(norm, expected, rtol=1e-6)
 
 
 def test_clips_to_the_norm_of_the_whole_gradient():
@@ -91,16 +95,17 @@ def test_clips_to_the_norm_of_the_whole_gradient():
 def test_leaves_an_update_out_that_is_not_finite(bad):
     optimizer = DistributedAdam(0.1, average_decay=0.5)
     variables = make_variables()
-    first, second = make_gradients(2)
+    *first, second = make_gradients(3)
     optimizer.build(variables)
-    optimizer.apply(first, variables)
+    for gradients in first:  # After two, averages are not the weights.
+        optimizer.apply(gradients, variables)
     before = [v.numpy() for v in (*variables, *optimizer.variables[2:])]
     broken = [second[0], tf.tensor_scatter_nd_update(second[1], [[2]], [bad])]
 
     norm = optimizer.apply(broken, variables)
 
     assert not np.isfinite(norm)
-    assert int(optimizer.iterations) == 2
+    assert int(optimizer.iterations) == 3
     assert int(optimizer.skipped) == int(optimizer.skipped_in_a_row) == 1
     after = [v.numpy() for v in (*variables, *optimizer.variables[2:])]
     changed = [

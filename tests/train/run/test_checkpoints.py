@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 import re
 import shutil
 import types
@@ -13,12 +12,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from command_line.errors import UserError
 from tests.helpers.refusal import refusal as refused
 from tests.helpers.small_tasks import SETTINGS
 from tests.helpers.small_tasks import VOCABULARY_SIZE
 from tests.helpers.small_tasks import preset
+from tests.helpers.small_tasks import small_task
 from train import average
-from train.fit import make_task
 from train.run.best import BestCheckpoints
 from train.run.best import best_steps
 from train.run.run_folder import saved_steps
@@ -32,8 +32,7 @@ LOSSES = {3: 5.0, 6: 2.0, 9: 4.0, 12: 3.0, 15: 2.5}
 def finished(tmp_path_factory):
     """A run of five rounds with weights that only float64 can add up."""
     run_dir = tmp_path_factory.mktemp("averaged")
-    strategy = tf.distribute.get_strategy()
-    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
+    task = small_task()
     state = RunState(task, run_dir, steps=15, keep=3)
     best = BestCheckpoints(state, run_dir, "loss", keep=2)
     random = np.random.default_rng(4)
@@ -48,12 +47,18 @@ def finished(tmp_path_factory):
         state.on_train_batch_end(0)
         state.on_epoch_end(step // 3 - 1, {"loss": 1.0, "val_loss": loss})
         best.on_epoch_end(step // 3 - 1)
+    write_arguments(run_dir)
+    return run_dir
+
+
+def write_arguments(run_dir, **more):
+    """Writes what a run says of itself, as far as the mean needs it."""
+    sizes = {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16}
     description = {
-        "arguments": {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16},
+        "arguments": {**sizes, **more},
         "preset": {"description": "", **preset().numbers()},
     }
     (run_dir / "arguments.json").write_text(json.dumps(description))
-    return run_dir
 
 
 def weights_in(prefix):
@@ -63,11 +68,8 @@ def weights_in(prefix):
     names = reader.get_variable_to_shape_map()
     count = sum("/_trainable_variables/" in name for name in names)
     return [
-        reader.get_tensor("model/embedding/embeddings" + value),
-        *[
-            reader.get_tensor(f"optimizer/_trainable_variables/{i}{value}")
-            for i in range(1, count + 1)
-        ],
+        reader.get_tensor(f"optimizer/_trainable_variables/{i}{value}")
+        for i in range(count)
     ]
 
 
@@ -76,14 +78,9 @@ def weights_in(prefix):
     [
         (
             ["--last", "3"],
-            [
-                "checkpoints/ckpt-9",
-                "checkpoints/ckpt-12",
-                "checkpoints/ckpt-15",
-            ],
+            [f"checkpoints/ckpt-{step}" for step in (9, 12, 15)],
         ),
         (["--best", "2"], ["best/ckpt-6", "best/ckpt-15"]),
-        (["--best", "1"], ["best/ckpt-6"]),
         (["--steps", "15", "6"], ["checkpoints/ckpt-15", "best/ckpt-6"]),
     ],
 )
@@ -121,7 +118,6 @@ def test_the_command_writes_the_mean_in_float64(
             "--steps must be different ones of 6, 9, 12, 15. Received: 9, 3",
         ),
         (["--steps", "9", "9"], "different ones of .* Received: 9, 9"),
-        (["--last", "0"], "invalid positive int value: '0'"),
         (["--last", "1", "--best", "1"], "not allowed with"),
         (["--last", "1", "--output", "mean.h5"], "end in .keras. .*mean.h5"),
         (
@@ -149,10 +145,14 @@ def refusal(capsys, run_dir, *arguments):
     return refused(capsys, average.main, [*command, *arguments])
 
 
-def test_what_cannot_be_read_is_named(finished, tmp_path, monkeypatch, capsys):
-    run_dir = tmp_path / "run"
-    shutil.copytree(finished, run_dir)
+@pytest.fixture
+def run_dir(finished, tmp_path, monkeypatch):
+    """A copy of the run, in the working folder."""
     monkeypatch.chdir(tmp_path)
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def test_what_cannot_be_read_is_named(run_dir, capsys):
     data = run_dir / "checkpoints" / "ckpt-15.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:1000])
     assert "ckpt-15 holds no weights of" in refusal(
@@ -174,13 +174,8 @@ def test_what_cannot_be_read_is_named(finished, tmp_path, monkeypatch, capsys):
     )
 
 
-def test_a_run_that_kept_no_best_says_what_would(
-    finished, tmp_path, monkeypatch, capsys
-):
-    run_dir = tmp_path / "run"
-    shutil.copytree(finished, run_dir)
+def test_a_run_that_kept_no_best_says_what_would(run_dir, capsys):
     shutil.rmtree(run_dir / "best")
-    monkeypatch.chdir(tmp_path)
 
     line = refusal(capsys, run_dir, "--best", "2")
 
@@ -188,42 +183,47 @@ def test_a_run_that_kept_no_best_says_what_would(
     assert "which --last N takes" in line
 
 
-def test_the_last_are_those_of_whole_rounds(finished, tmp_path, capsys):
-    run_dir = tmp_path / "run"
-    shutil.copytree(finished, run_dir)
+def test_the_last_are_those_of_whole_rounds(run_dir, capsys):
     folder = run_dir / "checkpoints"
     for path in folder.glob("ckpt-15.*"):  # Of a round that was interrupted.
         shutil.copy(path, folder / path.name.replace("15", "16"))
 
-    output = str(tmp_path / "mean.keras")
-    command = ["--run-dir", str(run_dir), "--output", output]
+    command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
     average.main([*command, "--last", "1"])
 
     assert capsys.readouterr().out.endswith("ckpt-15\n")
 
 
-def test_a_run_that_was_killed_before_it_deleted_has_no_more_checkpoints(
+def test_the_last_two_checkpoints_alone_keep_the_whole_state(
     finished, tmp_path
 ):
-    run_dir = tmp_path / "run"
-    shutil.copytree(finished, run_dir)
-    folder = run_dir / "checkpoints"
-    for path in folder.glob("ckpt-9.*"):
-        shutil.copy(path, folder / path.name.replace("9", "6"))
-    strategy = tf.distribute.get_strategy()
-    task = make_task(preset(), VOCABULARY_SIZE, 16, SETTINGS, strategy)
-    state = RunState(task, run_dir, steps=15, keep=3)
+    shutil.copytree(finished / "checkpoints", tmp_path / "checkpoints")
+    folder = tmp_path / "checkpoints"
+    names = sorted(path.stem for path in folder.glob("*.index"))
+    assert names == ["ckpt-12", "ckpt-15", "ckpt-9", "state-12", "state-15"]
+    sizes = [
+        next(folder.glob(f"{name}.data*")).stat().st_size
+        for name in ("ckpt-15", "state-15")
+    ]
+    assert sizes[1] > 1.9 * sizes[0]  # Adam's two moments.
 
-    state.restore()
-
-    names = [pathlib.Path(path).name for path in state.checkpoints]
-    assert names == ["ckpt-9", "ckpt-12", "ckpt-15"]
+    # Where both states are lost, the weights are not.
+    task = small_task()
+    state = RunState(task, tmp_path, steps=15, keep=3)
+    for path in folder.glob("state-*.index"):
+        path.write_bytes(b"")
+    before = sorted(folder.iterdir())
+    with pytest.raises(UserError, match="weights of update 15 .*--steps 15"):
+        state.restore()
+    assert sorted(folder.iterdir()) == before
+    for path in folder.glob("state-*"):
+        path.unlink()
+    with pytest.raises(UserError, match="weights of update 15 are there"):
+        state.restore()
 
 
 def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
-    strategy = tf.distribute.get_strategy()
-    settings = dataclasses.replace(SETTINGS, average_decay=0.9)
-    task = make_task(preset(), VOCABULARY_SIZE, 16, settings, strategy)
+    task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
     averages = task.optimizer.averages
     for weight, mean in zip(
         task.transformer.trainable_weights, averages, strict=True
@@ -233,15 +233,7 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
     state = RunState(task, tmp_path, steps=3, keep=1)
     state.set_params({"steps": 1})
     state.on_train_batch_end(0)
-    description = {
-        "arguments": {
-            "vocabulary_size": VOCABULARY_SIZE,
-            "max_length": 16,
-            "average_decay": 0.9,
-        },
-        "preset": {"description": "", **preset().numbers()},
-    }
-    (tmp_path / "arguments.json").write_text(json.dumps(description))
+    write_arguments(tmp_path, average_decay=0.9)
     output = tmp_path / "mean.keras"
 
     average.main(
@@ -332,18 +324,61 @@ def test_a_run_that_was_killed_between_files_mends_its_best(tmp_path):
         ([3.0, 2.0, 2.0, 2.0], "val_loss", "loss", True),
         ([3.0, 4.0, 2.5, 4.0], "bleu", "bleu", True),
         ([3.0, 4.0, 2.5], "bleu", "bleu", False),
-        # Only a round with a value can end it.
-        ([None, 4.0, None, 3.0, None], "bleu", "bleu", True),
-        ([None, 4.0, None, None, None], "bleu", "bleu", False),
+        # Scores count, not rounds: two of them, and then three.
+        ([None, 4.0, None, 3.0, None], "bleu", "bleu", False),
+        ([None, 4.0, None, 3.0, 3.5], "chrf", "chrf", True),
         (["", 4.0, "", "", ""], "bleu", "bleu", False),
+        # One that is not finite is none that is better.
+        ([2.0, "nan", "nan"], "val_loss", "loss", True),
         ([0.0, 0.0, 0.0], "bleu", "bleu", True),
         ([], "val_loss", "loss", False),
     ],
 )
-def test_patience_counts_rounds_since_the_best(
+def test_patience_counts_scores_since_the_best(
     tmp_path, values, column, by, ends
 ):
     best = BestCheckpoints(rounds(values, column), tmp_path, by, patience=2)
 
     assert best.out_of_patience == ends
     assert not BestCheckpoints(rounds(values), tmp_path).out_of_patience
+
+
+# Three checkpoints stay; after the best of all come four rounds and more.
+VALUES = [5.0, 4.0, 2.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]
+
+
+def test_patience_keeps_what_is_around_the_best(tmp_path):
+    task = small_task()
+    kept = []
+    for i, loss in enumerate(VALUES):
+        # Every round in a process of its own: each follows from the files.
+        state = RunState(task, tmp_path, steps=99, keep=3)
+        best = BestCheckpoints(state, tmp_path, patience=9, around=3)
+        state.pinned = best.pinned
+        state.restore()
+        task.optimizer.iterations.assign(10 * (i + 1))
+        state.set_params({"steps": 1})
+        state.on_train_batch_end(0)
+        state.on_epoch_end(i, {"val_loss": loss})
+        steps = saved_steps(tmp_path / "checkpoints")
+        kept.append([step // 10 for step in steps])
+
+    # What was around the best stays for a round: the last one may be lost.
+    assert kept[3:5] == [[1, 2, 3, 4], [2, 3, 4, 5]]
+    assert kept[5:7] == [[3, 4, 5, 6], [3, 4, 5, 6, 7]]
+    assert kept[7:] == [[3, 4, 5, 6, 7, 8], [3, 4, 5, 7, 8, 9]]
+    paths, step = best.final()
+    assert step == 40
+    assert [path.rpartition("-")[2] for path in paths] == ["30", "40", "50"]
+
+
+def test_a_best_whose_checkpoint_is_gone_is_told(tmp_path, capsys):
+    state = rounds([1.0, 2.0, 3.0])
+    state.checkpoints = ["ckpt-30"]
+    save(tmp_path, 30)
+
+    paths, step = BestCheckpoints(state, tmp_path, patience=9).final()
+
+    assert (paths, step) == (["ckpt-30"], None)
+    said = capsys.readouterr().out
+    assert "of the best, after update 10, is not there" in said

@@ -1,5 +1,6 @@
 """Tests of `train.watch.attention_pictures`."""
 
+import contextlib
 import types
 
 import keras
@@ -8,7 +9,6 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.util import event_pb2
 
-from train.fit import make_strategy
 from train.watch import attention_pictures
 from train.watch.attention_pictures import AttentionPictures
 
@@ -61,50 +61,15 @@ def test_draws_each_layer_and_head_with_its_pieces(model, drawn):
         assert picture.std() > 5  # Not blank.
 
 
-def test_replicas_are_drawn_as_one_model(model, drawn):
-    def draw(transformer):
-        attention_pictures.draw_attention(
-            transformer, SOURCE, TARGET, lambda ids: ["a"] * len(ids)
-        )
-
-    draw(model)
-    with make_strategy(["CPU:0", "CPU:1"]).scope():
-        mirrored = type(model).from_config(model.get_config())
-        mirrored.build()
-        mirrored.set_weights(model.get_weights())
-        draw(mirrored)
-
-    for alone, both in zip(drawn[:3], drawn[3:], strict=True):
-        np.testing.assert_allclose(both[0], alone[0], rtol=1e-5)
-
-
-def test_a_darker_cell_is_a_larger_weight():
-    weights = np.eye(2, dtype="float32")[None, None]
-
-    (picture,) = attention_pictures.draw_maps([weights[0][None]], "ab", "cd")
-
-    blue = (picture[..., 2] > picture[..., 0] + 80) & (picture[..., 0] < 60)
-    rows, columns = np.nonzero(blue)
-    middle = (np.mean(rows), np.mean(columns))
-    upper = rows < middle[0]
-    assert np.mean(columns[upper]) < middle[1] < np.mean(columns[~upper])
-
-
-def test_of_a_long_sentence_the_first_pieces_are_drawn(monkeypatch):
-    monkeypatch.setattr(attention_pictures, "MAX_PIECES", 3)
-    scores = np.random.default_rng(2).random((2, 1, 2, 7, 5), "float32")
-
-    picture = attention_pictures.draw_maps(scores, "abcdefg", "vwxyz")
-
-    first = attention_pictures.draw_maps(scores[..., :3, :3], "abc", "vwx")
-    np.testing.assert_array_equal(picture, first)
-
-
 def test_each_round_is_shown_and_changes_no_variable(model, tmp_path):
     pictures = AttentionPictures(
         SOURCE, TARGET, lambda ids: [str(i) for i in ids], tmp_path
     )
-    pictures.set_model(types.SimpleNamespace(transformer=model))
+    pictures.set_model(
+        types.SimpleNamespace(
+            transformer=model, as_exported=contextlib.nullcontext
+        )
+    )
     before = [np.array(variable) for variable in model.variables]
 
     pictures.on_train_begin()

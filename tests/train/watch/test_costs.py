@@ -38,52 +38,61 @@ def make_plan():
     return BatchPlan(EncodedPairs(*sides), batch_tokens=8, seed=0)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("positions", ["sine", "learned"])
-def test_counts_the_parameters_of_the_model(norm, positions):
-    architecture = dataclasses.replace(ODD, norm=norm, positions=positions)
-    model = Transformer(50, architecture, sequence_length=11)
+@pytest.mark.parametrize(
+    ("changes", "source_size"),
+    [
+        ({"norm": "post"}, None),
+        ({"norm": "pre", "positions": "learned"}, 31),
+        ({"decoder_layers": 3, "use_bias": True}, None),
+        ({"decoder_layers": 1, "decoder_mixer": "ssru"}, 31),
+        ({"decoder_mixer": "ssru", "use_bias": True}, None),
+        ({"logits_bias": True, "positions": "learned"}, 31),
+    ],
+)
+def test_counts_the_parameters_of_the_model(changes, source_size):
+    architecture = dataclasses.replace(ODD, **changes)
+    model = Transformer(50, architecture, 11, source_size)
     model.build()
 
-    assert count_parameters(architecture, 50, 11) == model.count_params()
+    count = count_parameters(architecture, 50, 11, source_size)
+    assert count == model.count_params()
+    memory = estimate_memory(
+        architecture, 50, 11, [(8, 5, 10)], source_vocabulary_size=source_size
+    )
+    assert memory["weights"] == 4 * count
 
 
-def test_the_base_model_has_the_parameters_of_table_3():
-    millions = count_parameters(PRESETS["base"].architecture, 37_000, 256) / 1e6
-
-    assert millions == pytest.approx(65, rel=0.05)
-
-
-def test_counts_the_flops_of_every_product():
+def test_counts_the_flops_of_other_decoders():
+    """Against the base of the test above: one change at a time."""
     plan = make_plan()
-    products = 0  # Multiplications of a forward pass, one epoch.
+    base = count_flops(ODD, 50, plan)
+
+    def more(**changes):
+        flops = count_flops(dataclasses.replace(ODD, **changes), 50, plan)
+        return (flops - base) * plan.steps_per_epoch / 6
+
+    decoder = recurrence = 0  # Multiplications: a decoder layer; and SSRUs.
+    attention = 10 * (3 * 5 + 3 * 7)
     for batches, (rows, source, target) in zip(
         plan.num_batches, plan.shapes, strict=True
     ):
-        layer = 0  # One of the encoder and one of the decoder.
-        for queries, keys in (
-            (source, source),
-            (target, target),
-            (target, source),
-        ):
-            layer += queries * 10 * (3 * 5 + 3 * 7)  # And the output.
-            layer += keys * 10 * (3 * 5 + 3 * 7)
-            layer += 3 * queries * keys * (5 + 7)
-        layer += (source + target) * 10 * 14 * 2
-        products += batches * rows * 2 * layer
-    products += plan.target_tokens * 10 * 50
-
-    assert plan.shapes == ((8, 3, 6), (8, 5, 10))
-    assert plan.num_batches == (2, 2)
-    # Two operations a multiplication; the backward pass takes two such.
-    flops = count_flops(ODD, 50, plan)
-    assert flops == pytest.approx(6 * products / plan.steps_per_epoch)
+        looks_back = target * 2 * attention + 3 * target**2 * (5 + 7)
+        layer = looks_back + target * (attention + 10 * 14 * 2)
+        layer += source * attention + 3 * target * source * (5 + 7)
+        decoder += batches * rows * layer
+        recurrence += batches * rows * (target * 2 * 10 * 10 - looks_back)
+    assert more(decoder_layers=3) == pytest.approx(decoder)
+    assert more(decoder_layers=1) == pytest.approx(-decoder)
+    assert more(decoder_mixer="ssru") == pytest.approx(2 * recurrence)
+    assert more(logits_bias=True) == pytest.approx(plan.target_tokens * 50)
+    assert more(use_bias=True) == 0
 
 
 def test_memory_counts_weights_four_times_and_the_largest_batch():
     plan = make_plan()
-    memory = estimate_memory(ODD, 50, 11, plan)
-    half = estimate_memory(ODD, 50, 11, plan, "bfloat16", num_parts=2)
+    memory = estimate_memory(ODD, 50, 11, plan.shapes)
+    shared = [(rows // 2, *lengths) for rows, *lengths in plan.shapes]
+    half = estimate_memory(ODD, 50, 11, shared, "bfloat16")
 
     state = memory["weights"] + memory["gradients"] + memory["optimizer"]
     assert state == 16 * count_parameters(ODD, 50, 11)

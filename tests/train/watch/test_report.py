@@ -1,8 +1,10 @@
 """Tests of `train.watch.report`."""
 
+import functools
 import json
 
 import pytest
+import tensorflow as tf
 
 from keras_transformer import PRESETS
 from train.data.corpus import Pairs
@@ -11,6 +13,7 @@ from train.data.vocabulary import learn_vocabulary
 from train.loop.settings import FitSettings
 from train.watch.report import describe_training
 from train.watch.report import format_report
+from train.watch.report import warn_of_idle_gpus
 from train.watch.report import write_report
 
 TRAINING = Pairs(
@@ -24,16 +27,20 @@ VALIDATION = Pairs(
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def describe(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     proto = learn_vocabulary(TRAINING, 310)
-    training, validation = (
+    corpora = [
         encode_corpus(corpus, proto, 60, folder)
         for corpus in (TRAINING, VALIDATION)
-    )
-    return describe_training(
-        training, validation, PRESETS["tiny"], 310, 60, FitSettings(64)
-    )
+    ]
+    sizes = PRESETS["tiny"], 310, 60
+    return functools.partial(describe_training, *corpora, *sizes)
+
+
+@pytest.fixture(scope="module")
+def report(describe):
+    return describe(FitSettings(64))
 
 
 def test_says_what_the_text_is_like(report):
@@ -45,31 +52,6 @@ def test_says_what_the_text_is_like(report):
     assert "0 of 32 lines" in text
     assert "1 of 6 lines that were decoded again came back changed" in text
     assert "'Other cats …' as 'Other cats ...'" in text
-    assert "left out" not in text
-
-
-def test_says_that_the_learning_rate_only_rises(report):
-    model = {**report["model"], "steps": 300, "warmup_steps": 300}
-
-    assert "learning rate" not in format_report(report)
-    text = format_report({**report, "model": model})
-    assert "the learning rate rises until update 300, and so to the end" in text
-
-
-def test_bars_show_each_range_of_lengths(report):
-    lines = format_report(report).splitlines()
-    start = next(i for i, line in enumerate(lines) if "sources" in line[:20])
-    shares = {"sources": [], "targets": []}
-    for line in lines[start + 1 :]:
-        if ("#" not in line and "%" not in line) or ":" in line:
-            break
-        first, second = [part for part in line.split() if "%" in part]
-        shares["sources"].append(float(first[:-1]))
-        shares["targets"].append(float(second[:-1]))
-
-    assert len(shares["sources"]) > 3
-    for side in shares.values():
-        assert sum(side) == pytest.approx(100, abs=0.5)
 
 
 def test_writes_json_and_a_picture(report, tmp_path):
@@ -84,9 +66,40 @@ def test_writes_json_and_a_picture(report, tmp_path):
     )
 
 
-def test_names_pairs_that_a_weight_leaves_out(report):
-    figures = {**report["training"], "left_out": 1234}
+def test_the_memory_is_that_of_a_shape_in_its_own_turns(describe, report):
+    """Of 24 rows of 2 tokens each turn takes 4, of 8 rows of 8 tokens one."""
+    settings = FitSettings(64, max_tokens_per_replica=8)
 
-    text = format_report({**report, "training": figures})
+    limited = describe(settings)
 
-    assert "1,234 left out by their weight" in text
+    at_once = limited["model"]["memory_bytes"]
+    assert at_once["logits"] == 3 * 4 * 8 * 310
+    assert at_once["logits"] < report["model"]["memory_bytes"]["logits"]
+
+
+@pytest.mark.parametrize(
+    ("device", "positions", "warned"),
+    [
+        ("GPU", 1_023, True),
+        ("GPU", 1_024, False),
+        ("CPU", 1_023, False),
+        (None, 1_023, False),
+    ],
+)
+def test_warns_of_gpus_that_get_too_few_tokens(
+    report, capsys, device, positions, warned
+):
+    strategy = (
+        tf.distribute.OneDeviceStrategy(f"{device}:0")
+        if device
+        else tf.distribute.get_strategy()
+    )
+    batches = {**report["batches"], "positions_per_device": positions}
+
+    warn_of_idle_gpus({**report, "batches": batches}, strategy)
+
+    output = capsys.readouterr().out
+    if warned:
+        assert "a GPU gets 1,023 positions of a side an update" in output
+        assert "--batch-tokens" in output
+    assert output.count("\n") == warned

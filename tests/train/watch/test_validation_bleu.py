@@ -1,6 +1,6 @@
 """Tests of `train.watch.validation_bleu`."""
 
-import itertools
+import contextlib
 import types
 
 import keras
@@ -12,10 +12,12 @@ from tensorflow.core.util import event_pb2
 
 from export.model.search import SearchSettings
 from export.model.translator import Translator
+from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from tests.helpers.sentences import SENTENCES
 from train.data.corpus import Pairs
 from train.fit import make_strategy
+from train.run.best import Quality
 from train.watch import validation_bleu
 from train.watch.validation_bleu import ValidationBleu
 
@@ -43,7 +45,10 @@ def make_bleu(run_dir, model, tmp_path_factory):
             tmp_path_factory.mktemp("logs"),
             **kwargs,
         )
-        bleu.set_model(types.SimpleNamespace(transformer=transformer or model))
+        task = types.SimpleNamespace(
+            transformer=transformer or model, as_exported=contextlib.nullcontext
+        )
+        bleu.set_model(task)
         bleu.on_train_begin()
         return bleu
 
@@ -97,7 +102,7 @@ def test_translates_as_the_export_does_also_on_replicas(
     run_dir, model, make_bleu
 ):
     proto = (run_dir / "tokenizer.model").read_bytes()
-    translator = Translator(model, proto, SearchSettings())
+    translator = Translator(model, (proto, None), SearchSettings())
     expected = [
         translator.translate([source])["translation"].numpy()[0].decode()
         for source in SOURCES
@@ -112,17 +117,27 @@ def test_translates_as_the_export_does_also_on_replicas(
         assert bleu.translate() == expected
 
 
-def test_half_precision_translates(model, make_bleu):
-    config = {**model.get_config(), "dtype": "mixed_bfloat16"}
-    half = type(model).from_config(config)
-    half.build()
-    half.set_weights(model.get_weights())
+def test_searches_as_a_converted_run_says(run_dir, tmp_path, monkeypatch):
+    asked = []
 
-    translations = make_bleu(SOURCES, half, beam_size=1).translate()
+    def search(transformer, source_ids, limits, options):
+        asked.append(options)
+        return types.SimpleNamespace(ids=source_ids[:, None])
 
-    assert len(translations) == len(SOURCES)
-    assert translations[1] == ""
-    assert all(text for text in translations[2:])
+    monkeypatch.setattr(validation_bleu, "graph_search_translations", search)
+    bleu = validation_bleu.make_validation_bleu(
+        Quality(validation_beam_size=3, bleu_tokenize="13a"),
+        Pairs(["A cat."], ["A cat."]),
+        ((run_dir / "tokenizer.model").read_bytes(), None),
+        tmp_path,
+        {"beam_size": 9, "length_penalty": 0.9, "penalty_offset": 0},
+    )
+    transformer = types.SimpleNamespace(sequence_length=9)
+    bleu.set_model(types.SimpleNamespace(transformer=transformer))
+
+    bleu.translate()
+
+    assert asked == [SearchOptions(3, 0.9, 1, penalty_offset=0)]
 
 
 def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
@@ -134,7 +149,8 @@ def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
         bleu.on_epoch_end(epoch, logs)
     bleu.on_train_end()
 
-    assert [set(logs) for logs in rounds] == [set(), {"bleu"}, set(), {"bleu"}]
+    scores = {"bleu", "chrf"}
+    assert [set(logs) for logs in rounds] == [set(), scores, set(), scores]
     assert rounds[1]["bleu"] == pytest.approx(100)
     texts = [
         (event.step, value.tensor.string_val[0].decode())
@@ -157,24 +173,13 @@ def read_events(folder):
     )
 
 
-def test_samples_are_spread_over_the_set():
+def test_samples_are_spread_over_the_set(run_dir):
     lines = [f"a|{i}" for i in range(101)]
+    bleu = ValidationBleu(
+        Pairs(lines, lines), (run_dir / "tokenizer.model").read_bytes(), None
+    )
 
-    table = validation_bleu.sample_table(
-        Pairs(lines, lines), lines
-    ).splitlines()
+    table = validation_bleu.sample_table(bleu.samples(lines)).splitlines()
 
     cells = [rf"a\|{i}" for i in (0, 25, 50, 75, 100)]
     assert table[2:] == [f"{cell} | {cell} | {cell}" for cell in cells]
-
-
-def test_lines_stay_lines(make_bleu, monkeypatch):
-    bleu = make_bleu(SOURCES)
-    texts = itertools.repeat(b"one\ntwo \xff")
-    monkeypatch.setattr(
-        bleu,
-        "_search",
-        lambda ids: tf.constant(list(itertools.islice(texts, len(ids)))),
-    )
-
-    assert bleu.translate() == ["one two \ufffd"] * len(SOURCES)

@@ -1,0 +1,69 @@
+"""BLEU and the tokens that it counts, which hang on the language."""
+
+import pathlib
+import re
+
+from command_line.errors import UserError
+from command_line.errors import first_line
+
+HELP = (
+    "sacreBLEU's name of what cuts text into tokens for BLEU (default: by the "
+    "target language, which a set or the suffix of a file names: zh, ja-mecab, "
+    "ko-mecab, char for th, lo, km and my, else 13a)"
+)
+DEFAULT = "13a"
+# Where no blanks stand between words, or none that 13a would do with.
+BY_LANGUAGE = {
+    "zh": "zh",
+    "ja": "ja-mecab",
+    "ko": "ko-mecab",
+    **dict.fromkeys(("th", "lo", "km", "my"), "char"),
+}
+EXTRAS = {"ja-mecab": "sacrebleu[ja]", "ko-mecab": "sacrebleu[ko]"}
+
+
+def language_of(path: pathlib.Path) -> str:
+    """Returns `ja` for `test.ja` and `test.ja.gz`; may be no language."""
+    name = path.name.removesuffix(".gz")
+    return pathlib.PurePath(name).suffix.removeprefix(".")
+
+
+def choose_tokenizer(*languages: str) -> str:
+    """Returns the tokenizer of the first language that has one of its own."""
+    for language in languages:
+        code = re.split("[-_]", language.lower())[0]
+        if code in BY_LANGUAGE:
+            return BY_LANGUAGE[code]
+    return DEFAULT
+
+
+def make_bleu(tokenize: str, **options: bool):
+    """Makes a `sacrebleu.BLEU`.
+
+    Args:
+        tokenize: Name of its tokenizer.
+        **options: Of `sacrebleu.BLEU`, such as `lowercase`.
+
+    Raises:
+        UserError: If there is no such tokenizer, or if it lacks a package or
+            a file.
+    """
+    import sacrebleu  # Here: who only asks for a name need not wait for it.
+
+    if tokenize not in sacrebleu.BLEU.TOKENIZERS:
+        raise UserError(
+            f"--bleu-tokenize must be one of "
+            f"{', '.join(sacrebleu.BLEU.TOKENIZERS)}. Received: {tokenize}"
+        )
+    try:
+        return sacrebleu.BLEU(tokenize=tokenize, **options)
+    except (ImportError, OSError, RuntimeError) as error:
+        if tokenize in EXTRAS:
+            raise UserError(
+                f"BLEU's tokenizer {tokenize} needs a package: pip install "
+                f"'{EXTRAS[tokenize]}', or take --bleu-tokenize char"
+            ) from None
+        raise UserError(
+            f"BLEU's tokenizer {tokenize} must be there, which sacreBLEU "
+            f"downloads. Received: {first_line(error)}"
+        ) from None

@@ -1,0 +1,139 @@
+"""Other systems' weights become run folders, and run folders theirs.
+
+    python -m convert opus-mt --model-dir opus-mt-en-de --run-dir runs/en-de
+    python -m convert marian --model model.npz --vocabulary source.spm \\
+        --run-dir runs/en-pt
+    python -m convert to-marian --run-dir runs/mine --model-dir opus-like
+"""
+
+import argparse
+import dataclasses
+import pathlib
+
+from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import option
+from command_line.options import read_options
+from convert import marian
+from convert import opus_mt
+from convert import to_marian
+from convert.run import Converted
+from convert.run import check_new
+from convert.run import write_run
+
+PATH = {"kind": pathlib.Path}
+RUN_DIR = {"help": "new folder of a run", **PATH}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OpusOptions:
+    """`opus-mt`: a folder of Hugging Face's `MarianMTModel`."""
+
+    model_dir: pathlib.Path = option(
+        help="folder with config.json, model.safetensors, source.spm, "
+        "target.spm and vocab.json",
+        **PATH,
+    )
+    run_dir: pathlib.Path = option(**RUN_DIR)
+
+    def run(self) -> None:
+        check_new(self.run_dir)
+        converted = opus_mt.read(self.model_dir)
+        origin = {"format": "opus-mt", "model_dir": str(self.model_dir)}
+        finish(self.run_dir, converted, origin, self.model_dir)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MarianOptions:
+    """`marian`: a model of Marian, or a browser's student."""
+
+    model: pathlib.Path = option(
+        help="model.npz, or model.bin", metavar="FILE", **PATH
+    )
+    vocabulary: list[pathlib.Path] = option(
+        help="SentencePiece models: one for both sides, or source and target",
+        nargs="+",
+        metavar="FILE",
+        **PATH,
+    )
+    run_dir: pathlib.Path = option(**RUN_DIR)
+
+    def run(self) -> None:
+        check_new(self.run_dir)
+        converted = marian.read(self.model, self.vocabulary)
+        origin = {"format": "marian", "model": str(self.model)}
+        finish(self.run_dir, converted, origin, self.model.parent)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToMarianOptions:
+    """`to-marian`: the other way."""
+
+    run_dir: pathlib.Path = option(help="folder of a finished run", **PATH)
+    model_dir: pathlib.Path = option(
+        help="new folder for MarianMTModel.from_pretrained", **PATH
+    )
+
+    def run(self) -> None:
+        to_marian.write(self.run_dir, self.model_dir)
+        print(
+            f"{self.model_dir} is written. Next:\n"
+            "  transformers.MarianMTModel.from_pretrained("
+            f"{str(self.model_dir)!r})"
+        )
+
+
+COMMANDS = {
+    "opus-mt": OpusOptions,
+    "marian": MarianOptions,
+    "to-marian": ToMarianOptions,
+}
+
+
+def finish(
+    run_dir: pathlib.Path,
+    converted: Converted,
+    origin: dict,
+    license_dir: pathlib.Path,
+) -> None:
+    """Tells what was read, writes the run folder, and says what comes next."""
+    model = converted.model
+    architecture = model.architecture
+    print(
+        f"read {model.count_params():,} parameters: "
+        f"{architecture.num_layers} + {architecture.layers_of_decoder} layers "
+        f"({architecture.decoder_mixer} in the decoder), width "
+        f"{architecture.hidden_dim}, {architecture.num_heads} heads, "
+        f"{architecture.intermediate_dim} inner features, "
+        f"{architecture.activation}; vocabularies of "
+        f"{model.source_vocabulary_size or model.vocabulary_size:,} and "
+        f"{model.vocabulary_size:,} pieces; its search: {converted.decoding}"
+    )
+    write_run(run_dir, converted, origin, license_dir)
+    print(
+        f"{run_dir} is written. Next:\n"
+        f"  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR"
+    )
+
+
+def parse_options(argv: list[str] | None = None):
+    parser = argparse.ArgumentParser(
+        prog="python -m convert",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, cls in COMMANDS.items():
+        command = commands.add_parser(name, description=cls.__doc__)
+        add_options(command, cls)
+    args = parser.parse_args(argv)
+    return read_options(args, COMMANDS[args.command])
+
+
+def main(argv: list[str] | None = None) -> None:
+    with exit_on_user_error():
+        parse_options(argv).run()
+
+
+if __name__ == "__main__":
+    main()

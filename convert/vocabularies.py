@@ -1,0 +1,187 @@
+"""Other systems' vocabularies, in the order of ours.
+
+Ids 0 to 3 are padding, end, unknown and begin here; elsewhere they are others,
+and some are missing. So the rows of a matrix are put in our order, and a
+SentencePiece model is given the same: a piece that its own language never uses
+is there, and marked as not used.
+"""
+
+import collections
+import dataclasses
+import pathlib
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from sentencepiece import sentencepiece_model_pb2
+
+from command_line.errors import UserError
+from command_line.errors import first_line
+from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import END_ID
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.text.tokenizer import UNKNOWN_ID
+
+PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
+SPECIAL = {
+    PADDING_ID: ("<pad>", PIECE.CONTROL),
+    END_ID: ("</s>", PIECE.CONTROL),
+    UNKNOWN_ID: ("<unk>", PIECE.UNKNOWN),
+    BEGIN_ID: ("<s>", PIECE.CONTROL),
+}
+ZERO = -1  # In the place of a row: none of theirs.
+UNKNOWN_PENALTY = 10.0  # Of the SentencePiece library, for unknown characters.
+# Logit of what is never said: no other probability feels it in float32.
+NEVER = -100.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+    """The ids of one matrix.
+
+    Attributes:
+        pieces: Strings, in our order.
+        rows: Int array, which of their rows each has, or `ZERO`.
+        said: Bool array, which of them a translation may have.
+    """
+
+    pieces: list[str]
+    rows: np.ndarray
+    said: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+
+def make_vocabulary(
+    table: dict[str, int], specials: dict[int, int], used: list[str]
+) -> Vocabulary:
+    """Puts a vocabulary in our order.
+
+    Args:
+        table: Their id of each piece.
+        specials: Their ids of our padding, end, unknown and begin; those that
+            are missing have a zero row.
+        used: Pieces that their tokenizers give. Those that the table lacks
+            have the row of the unknown one.
+    """
+    special_rows = set(specials.values())
+    if len(special_rows) < len(specials):
+        raise UserError(
+            "a vocabulary must have an id of its own for end, unknown and "
+            f"begin. Received: {sorted(specials.values())}"
+        )
+    others = sorted(
+        (id_, piece) for piece, id_ in table.items() if id_ not in special_rows
+    )
+    unknown = [piece for piece in dict.fromkeys(used) if piece not in table]
+    taken = {name for name, _ in SPECIAL.values()}
+    unknown = [piece for piece in unknown if piece not in taken]
+    clash = taken.intersection(piece for _, piece in others)
+    if clash:
+        raise UserError(
+            "a vocabulary may not have another meaning for "
+            f"{', '.join(sorted(taken))}. Received: {', '.join(sorted(clash))}"
+        )
+    pieces = [name for name, _ in SPECIAL.values()]
+    pieces += [piece for _, piece in others] + unknown
+    rows = [specials.get(id_, ZERO) for id_ in SPECIAL]
+    rows += [id_ for id_, _ in others]
+    rows += [specials[UNKNOWN_ID]] * len(unknown)
+    said = np.array(rows) != ZERO
+    said[len(rows) - len(unknown) :] = False
+    return Vocabulary(pieces, np.array(rows), said)
+
+
+def read_proto(path: pathlib.Path) -> sentencepiece_model_pb2.ModelProto:
+    """Reads a SentencePiece model.
+
+    Raises:
+        UserError: If the file is none.
+    """
+    proto = sentencepiece_model_pb2.ModelProto()
+    try:
+        proto.ParseFromString(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}") from None
+    except DecodeError as error:
+        raise UserError(
+            f"{path} must be a SentencePiece model. "
+            f"Received: {first_line(error)}"
+        ) from None
+    if not proto.pieces:
+        raise UserError(
+            f"{path} must be a SentencePiece model. Received: no pieces"
+        )
+    return proto
+
+
+def pieces_of(proto: sentencepiece_model_pb2.ModelProto) -> list[str]:
+    """Returns what the model makes of text: all but control symbols."""
+    return [
+        piece.piece
+        for piece in proto.pieces
+        if piece.type not in (PIECE.CONTROL, PIECE.UNKNOWN, PIECE.UNUSED)
+    ]
+
+
+def with_ids(
+    proto: sentencepiece_model_pb2.ModelProto,
+    vocabulary: Vocabulary,
+    codes: tuple[str, ...] = (),
+) -> bytes:
+    """Returns a model that splits text the same way, into our ids.
+
+    Args:
+        proto: The model.
+        vocabulary: Ours, which has all its pieces.
+        codes: Pieces such as `>>fra<<`, which are one wherever they stand
+            before a blank or the end.
+    """
+    known = {piece.piece: piece for piece in proto.pieces}
+    lowest = min(piece.score for piece in proto.pieces)
+    changed = sentencepiece_model_pb2.ModelProto()
+    changed.CopyFrom(proto)
+    del changed.pieces[:]
+    for id_, name in enumerate(vocabulary.pieces):
+        piece = changed.pieces.add(piece=name, score=0.0)
+        if id_ in SPECIAL:
+            piece.type = SPECIAL[id_][1]
+        elif name in codes:
+            # With the blank that the model puts before text; no split of it
+            # into several pieces has as high a score.
+            piece.piece, piece.type = f"▁{name}", PIECE.NORMAL
+        elif name in known:
+            piece.CopyFrom(known[name])
+        elif len(name) == 1:
+            # Theirs looks a character up that its model does not know.
+            piece.score, piece.type = lowest - UNKNOWN_PENALTY, PIECE.NORMAL
+        else:
+            piece.type = PIECE.UNUSED
+    trainer = changed.trainer_spec
+    trainer.vocab_size = len(vocabulary)
+    trainer.pad_id, trainer.eos_id = PADDING_ID, END_ID
+    trainer.unk_id, trainer.bos_id = UNKNOWN_ID, BEGIN_ID
+    (
+        trainer.pad_piece,
+        trainer.eos_piece,
+        trainer.unk_piece,
+        trainer.bos_piece,
+    ) = (name for name, _ in SPECIAL.values())
+    return changed.SerializeToString(deterministic=True)
+
+
+def check_ids(table: dict, size: int, where: pathlib.Path) -> dict[str, int]:
+    """Returns a table of pieces, if its ids are those of a matrix.
+
+    Raises:
+        UserError: If they are not ints in `[0, size)`, each once.
+    """
+    ids = list(table.values())
+    good = all(type(id_) is int and 0 <= id_ < size for id_ in ids)
+    if not good or len(set(ids)) < len(ids):
+        counts = collections.Counter(map(str, ids)).most_common(1)
+        raise UserError(
+            f"{where} must give each piece an id below {size} of its own. "
+            f"Received: {len(ids)} pieces, {counts[0] if counts else 'none'}"
+        )
+    return table

@@ -1,0 +1,158 @@
+"""Where a server is, and what it takes to speak with it."""
+
+import dataclasses
+import http.client
+import pathlib
+import re
+import ssl
+import urllib.parse
+
+from command_line.errors import UserError
+
+PORTS = {"http": 80, "https": 443}
+
+
+@dataclasses.dataclass(frozen=True)
+class Address:
+    """Where a server is, and what it takes to speak with it.
+
+    Attributes:
+        host: String, a name or an IP address.
+        port: Int.
+        prefix: String, what stands before the paths of TF Serving: `""`, or
+            `"/mt"`.
+        tls: Bool, whether it speaks TLS.
+        certificates: String, PEM, the only ones to trust; `None` for the
+            system's.
+        token: String for the header `Authorization`, or `None`.
+    """
+
+    host: str
+    port: int
+    prefix: str = ""
+    tls: bool = False
+    certificates: str | None = None
+    token: str | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def netloc(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Returns the headers of each request."""
+        token = self.token
+        return [("Authorization", f"Bearer {token}")] if token else []
+
+    def tell(self, message: str) -> str:
+        """Returns what the server said, without the token if it said that."""
+        if self.token:
+            message = message.replace(self.token, "***")
+        return f"{self.netloc}{self.prefix}, {message}"
+
+
+def read_address(
+    server: str,
+    ca_certificate: pathlib.Path | None = None,
+    token_file: pathlib.Path | None = None,
+) -> Address:
+    """Reads an address, and the files that belong to it.
+
+    Args:
+        server: `HOST:PORT`, `http://HOST[:PORT][/PREFIX]` or `https://…`.
+        ca_certificate: Path of the certificates to trust.
+        token_file: Path of the token.
+
+    Raises:
+        UserError: If it is none, or if a file holds something else.
+    """
+    is_url = "://" in server
+    url = urllib.parse.urlsplit(server if is_url else f"http://{server}")
+    try:
+        port = url.port or (PORTS.get(url.scheme) if is_url else None)
+    except ValueError:
+        port = None
+    fits = (is_url or not url.path) and url.scheme in PORTS
+    bare = "@" not in server and not (url.query or url.fragment)
+    if not (url.hostname and port and fits and bare):
+        # Someone may have written a password before an @.
+        received = server.rpartition("@")[2]
+        raise UserError(
+            "--server must be HOST:PORT or https://HOST[:PORT][/PREFIX]. "
+            f"Received: {received}"
+        )
+    tls = url.scheme == "https"
+    if ca_certificate and not tls:
+        raise UserError(
+            f"--ca-certificate needs a --server https://…. Received: {server}"
+        )
+    return Address(
+        url.hostname,
+        port,
+        url.path.rstrip("/"),
+        tls,
+        ca_certificate and read_certificates(ca_certificate),
+        token_file and read_token(token_file),
+    )
+
+
+def read_certificates(path: pathlib.Path) -> str:
+    """Reads certificates that can be trusted.
+
+    Raises:
+        UserError: If the file holds none.
+    """
+    try:
+        text = path.read_text("ascii")
+        ssl.create_default_context(cadata=text)
+    except (UnicodeError, ssl.SSLError) as error:
+        raise UserError(
+            f"--ca-certificate must be PEM. Received: {path}, {error}"
+        ) from None
+    return text
+
+
+def read_token(path: pathlib.Path) -> str:
+    """Reads a token; no message shows it.
+
+    Raises:
+        UserError: If it cannot stand in a header.
+    """
+    token = path.read_bytes().strip().decode("latin-1")
+    if not re.fullmatch("[!-~]+", token):
+        raise UserError(
+            "--token-file must hold one word of ASCII characters. "
+            f"Received: {path}, of something else"
+        )
+    return token
+
+
+def open_channel(address: Address):
+    """Returns a channel of gRPC."""
+    import grpc  # Optional, so not before it is needed.
+
+    options = {
+        "grpc.max_receive_message_length": -1,
+        # Else it stays away longer and longer from a server that restarts.
+        "grpc.max_reconnect_backoff_ms": 1000,
+    }
+    options = list(options.items())
+    if not address.tls:
+        return grpc.insecure_channel(address.netloc, options)
+    trusted = address.certificates and address.certificates.encode()
+    credentials = grpc.ssl_channel_credentials(trusted)
+    return grpc.secure_channel(address.netloc, credentials, options)
+
+
+def connect_rest(
+    address: Address, timeout: float
+) -> http.client.HTTPConnection:
+    """Returns a connection of HTTP, which is opened when it is used."""
+    if not address.tls:
+        return http.client.HTTPConnection(
+            address.host, address.port, timeout=timeout
+        )
+    context = ssl.create_default_context(cadata=address.certificates)
+    return http.client.HTTPSConnection(
+        address.host, address.port, timeout=timeout, context=context
+    )

@@ -1,0 +1,1 @@
+"""Translates corpora on Apache Beam: on one machine, or on many."""

@@ -1,0 +1,146 @@
+"""Shards in, files out: what Beam runs."""
+
+import gzip
+import pathlib
+import re
+from collections.abc import Iterable
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics import Metrics
+from apache_beam.metrics import MetricsFilter
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.utils.shared import Shared
+
+from command_line.errors import UserError
+from export.bulk.faults import CUT
+from export.bulk.faults import translate_shard
+from export.bulk.shards import Shard
+from export.bulk.shards import create
+from export.bulk.shards import read_shard
+from export.loading import load_export
+
+# Beam's own default would first fetch a program from the network.
+LOCAL = "--runner=FnApiRunner"
+COUNTS = "lines", "empty", "cut"
+# What a runner says of an error of its workers is a text with a traceback.
+REFUSAL = re.compile(rf"{UserError.__module__}\.UserError: (.*?)(?: \[while|$)")
+
+
+class TranslateShard(beam.DoFn):
+    """Writes the translation of a shard, and what was wrong with its lines.
+
+    Args:
+        export_dir: Folder of the export, which each worker has.
+        version: Int, which one.
+        output: Folder of the shards.
+        batch_tokens: Int, source tokens at a time.
+    """
+
+    def __init__(
+        self,
+        export_dir: pathlib.Path,
+        version: int,
+        output: str,
+        batch_tokens: int,
+    ):
+        self._export = export_dir, version
+        self._output = output
+        self._batch_tokens = batch_tokens
+        self._model = Shared()  # One a process, whatever its threads.
+
+    def setup(self):
+        self._translate = self._model.acquire(
+            lambda: load_export(*self._export)
+        )
+
+    def process(self, shard: Shard):
+        path = FileSystems.join(self._output, f"{shard.name}.gz")
+        if FileSystems.exists(path):  # Beam may ask for a shard again.
+            return
+        results = translate_shard(
+            self._translate, read_shard(shard), self._batch_tokens
+        )
+        write_faults(shard, results, self._output)
+        # No name and no time: the same lines make the same bytes.
+        with (
+            create(path) as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        ):
+            packed.writelines(text + b"\n" for text, _ in results)
+        faults = [fault for _, fault in results if fault]
+        cut = faults.count(CUT)
+        for name, count in zip(
+            COUNTS, (len(results), len(faults) - cut, cut), strict=True
+        ):
+            Metrics.counter(TranslateShard, name).inc(count)
+
+
+def write_faults(
+    shard: Shard, results: Iterable[tuple[bytes, str | None]], output: str
+) -> None:
+    """Writes file, line and fault, with tabs between; no file without any."""
+    path = FileSystems.join(output, f"{shard.name}.faults.tsv")
+    rows = [
+        f"{shard.path}\t{number}\t{fault}\n".encode()
+        for number, (_, fault) in enumerate(results, start=shard.first)
+        if fault
+    ]
+    if rows:
+        with create(path) as file:
+            file.writelines(rows)
+    elif FileSystems.exists(path):  # Of a run that was killed.
+        FileSystems.delete([path])
+
+
+def make_pipeline(flags: list[str]) -> beam.Pipeline:
+    """Makes an empty pipeline.
+
+    Args:
+        flags: Beam's options, as on a command line.
+
+    Raises:
+        UserError: If Beam has no such runner.
+    """
+    try:
+        return beam.Pipeline(options=PipelineOptions([LOCAL, *flags]))
+    except (AttributeError, ImportError, ValueError) as error:
+        raise UserError(
+            f"--runner must be one that Beam has. Received: {error}"
+        ) from None
+
+
+def run(
+    pipeline: beam.Pipeline, shards: list[Shard], translate: TranslateShard
+) -> dict[str, int]:
+    """Makes shards.
+
+    Args:
+        pipeline: What `make_pipeline` returned.
+        shards: What to make.
+        translate: What makes one.
+
+    Returns:
+        What was counted, by the names of `COUNTS`.
+
+    Raises:
+        UserError: If a worker raises one.
+    """
+    (
+        pipeline
+        | beam.Create(shards)
+        | beam.Reshuffle()  # Else they would stay together, on one worker.
+        | beam.ParDo(translate)
+    )
+    try:
+        result = pipeline.run()
+        result.wait_until_finish()
+    except Exception as error:  # Each runner has its own kinds.
+        if refused := REFUSAL.search(str(error)):
+            raise UserError(refused[1]) from error
+        raise
+    counters = result.metrics().query(
+        MetricsFilter().with_namespace(TranslateShard)
+    )["counters"]
+    found = {each.key.metric.name: each.result for each in counters}
+    return {name: found.get(name) or 0 for name in COUNTS}

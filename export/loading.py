@@ -1,0 +1,80 @@
+"""Loads what translates: the newest version of an export, or a server."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable
+
+import numpy as np
+
+from command_line.options import one_of
+from command_line.options import option
+from command_line.options import part
+from export.batches import BatchOptions
+from export.bundle import saved_model
+from export.bundle.layout import SAVED_MODEL
+from export.bundle.versions import EXPORT_DIR
+from export.bundle.versions import find_version
+from export.client import ClientOptions
+from export.client import connect
+from export.ctranslate2 import directory
+
+DOCUMENT = "translate_document"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What translates: one of both."""
+
+    export_dir: pathlib.Path | None = option(None, **EXPORT_DIR)
+    server: str | None = option(
+        None,
+        "a running TF Serving, or https://HOST[:PORT][/PREFIX]",
+        metavar="HOST:PORT",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslatorOptions(BatchOptions):
+    """What translates, and how much at a time."""
+
+    model: ModelOptions = one_of()
+    client: ClientOptions = part("with --server")
+
+
+def load(options: TranslatorOptions) -> Callable:
+    """Returns a function that translates a batch."""
+    if options.model.server:
+        return connect(options.model.server, options.client)
+    return load_export(options.model.export_dir)
+
+
+def load_export(
+    export_dir: pathlib.Path, version: int | None = None
+) -> Callable:
+    """Returns a function that translates a batch, of a version or the newest.
+
+    Raises:
+        UserError: If there is none, or not that one, or if it is damaged.
+    """
+    folder = find_export(export_dir, version)
+    if (folder / directory.MODEL_FILE).exists():
+        return directory.load_translate(export_dir, version)
+    return saved_model.load_translate(export_dir, version=version)
+
+
+def find_export(
+    export_dir: pathlib.Path, version: int | None = None
+) -> pathlib.Path:
+    """Returns the folder of a version, or of the newest, of either format."""
+    formats = SAVED_MODEL, directory.MODEL_FILE
+    return find_version(export_dir, *formats, version=version)
+
+
+def load_documents(options: TranslatorOptions) -> Callable:
+    """Returns a function that translates a list of whole texts."""
+    if options.model.server:
+        client = connect(options.model.server, options.client)
+        return lambda texts: client.ask(
+            DOCUMENT, {"text": np.array(texts, object)}
+        )
+    return saved_model.load_translate(options.model.export_dir, DOCUMENT)

@@ -1,0 +1,1 @@
+"""Translates HTML, XML and Markdown: what is no sentence stays as it is."""

@@ -1,0 +1,100 @@
+"""Answers a request some rows at a time, so that its memory has a bound.
+
+Memory is counted in three units. A search takes *places*: beams times positions
+of the source and of the translation, each of which keeps keys and values. What
+is asked of given pairs takes *numbers*: logits and attention weights. And a
+text has *bytes*, before it has tokens.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+# Short texts too have logits, which are as large as the keys and values of
+# many positions.
+LEAST_POSITIONS = 64
+# 256 MiB as float32.
+MAX_NUMBERS = 2**26
+# Of texts that are made tokens together.
+MAX_BYTES = 2**16
+# Of all hypotheses that a request may ask for.
+MAX_PLACES = 2**22
+
+
+def in_chunks(costs: tf.Tensor, budget: int, answer: Callable, blank):
+    """Answers rows of like cost together, the most expensive first.
+
+    Args:
+        costs: Int tensor `(B,)`, at least 1.
+        budget: Int, what the rows of a chunk may cost together, each as much
+            as the first. A row that costs more is a chunk of its own.
+        answer: Function from places of rows, int32 `(C,)`, to a structure of
+            tensors `(C, …)`.
+        blank: The same structure of tensors `(B, …)`: what is returned of no
+            row. Their other axes are those of the answers.
+
+    Returns:
+        The structure of tensors `(B, …)`, in the order of the rows.
+    """
+    count = tf.shape(costs)[0]
+    costs, order = tf.math.top_k(tf.cast(costs, tf.int64), count)
+
+    def take_chunk(start, results):
+        most = tf.maximum(budget // costs[start], 1)
+        end = start + tf.cast(tf.minimum(most, tf.int32.max // 2), tf.int32)
+        rows = order[start:end]
+        results = tf.nest.map_structure(
+            lambda x, new: tf.tensor_scatter_nd_update(x, rows[:, None], new),
+            results,
+            answer(rows),
+        )
+        return start + tf.size(rows), results
+
+    # One at a time: the next needs nothing of what this one finds.
+    _, results = tf.while_loop(
+        lambda start, _: start < count,
+        take_chunk,
+        (tf.constant(0), blank),
+        parallel_iterations=1,
+    )
+    return results
+
+
+def positions_of(lengths, limits):
+    """Returns how many positions each row of a search has, int32 `(B,)`.
+
+    Args:
+        lengths: Int32 tensor `(B,)`, tokens of each source.
+        limits: Int32 tensor `(B,)`, of each translation; not below these.
+    """
+    return tf.maximum(lengths + limits, LEAST_POSITIONS)
+
+
+def within_budget(checked, name, rows, cost, budget):
+    """Returns a structure; fails with one line where a request is too large.
+
+    Args:
+        checked: Structure of tensors, which nothing may use before the check.
+        name: String, what is counted.
+        rows: Int32 scalar tensor. A single row is always answered.
+        cost: Int tensor, a scalar: that of all rows.
+        budget: Int.
+    """
+    check = tf.debugging.Assert(
+        (rows <= 1) | (cost <= budget),
+        [
+            f"{name} must be at most {budget}; send fewer or shorter rows at "
+            "a time. Received:",
+            cost,
+        ],
+    )
+    with tf.control_dependencies([check]):
+        return tf.nest.map_structure(tf.identity, checked)
+
+
+def count_numbers(*factors):
+    """Returns a product of int tensors, int64."""
+    product = tf.constant(1, tf.int64)
+    for factor in factors:
+        product *= tf.cast(factor, tf.int64)
+    return product

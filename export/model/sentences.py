@@ -1,0 +1,185 @@
+"""Cuts texts into sentences and what stands between them, in the graph.
+
+By rules, which are regular expressions of TensorFlow's own and know Moses's
+abbreviations: tensorflow-text's sentence breakers know neither these nor
+numbers. `MARK` is put around each gap, so that every other part is one.
+"""
+
+import re
+
+import sacremoses.corpus
+import tensorflow as tf
+
+# Control characters are no text: blanks stand for those that are used here.
+MARK, DOT = "\x1e", "\x1d"
+CONTROLS = r"[\x00\x1d\x1e]"
+
+BLANK = r"[\s\p{Z}]"
+LINE_END = r"[\n\v\f\r\x{85}\x{2028}\x{2029}]"
+# A list's, heading's or quotation's; a dialogue's dash.
+LIST_MARK = rf"(?:[-*+•◦▪‣·–—>#|]+|\(?\d{{1,3}}[.)]|\(?\p{{Latin}}\)){BLANK}+"
+LINE_START = rf"{BLANK}*(?:{LIST_MARK})*"
+CELL_END = r"(?:\x20+\|+)?"
+FENCE = r"(?ms)^([ \t]{0,3}(?:```|~~~).*?(?:^[ \t]{0,3}(?:```|~~~)[ \t]*$|\z))"
+
+STOPS = r"[.!?…‥؟۔।॥։።。！？｡]"
+WIDE_STOPS = r"[。！？｡]"  # Behind which there need be no blank.
+CLOSERS = r"""(?:\p{Z}?[»›]|["'“”‘’«»‹›)\]}」』）】》〉＂])*"""
+NOTES = r"(?:\[\d+\])*"
+OPENERS = r"""["'“‘„‚”«‹»›¿¡(\[{「『（【《〈*_–—-]"""
+# What begins a sentence: no lower case.
+BEGINNING = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}]"
+
+ADDRESS = r"\w+://\S+|www\.\S+|[^\s@]+@[^\s@]+\.\w+"
+# Behind which a sentence that is too long is best split.
+LONG_STOPS = r"[;:—…；：]", r"[,，、)）]"
+MOST_REPEATED = 200  # RE2 has no memory for many more.
+
+
+def split_text(
+    text: tf.Tensor, language: str = ""
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Cuts texts into parts that are sentences or stand between them.
+
+    A line's end is always a sentence's. Indentation, marks of lists, blank
+    lines, what has no letter but in an address, and Markdown's fenced code
+    stand between.
+
+    Args:
+        text: String tensor `(B,)`, UTF-8.
+        language: Code of ISO 639-1. Abbreviations are known of some forty.
+
+    Returns:
+        The parts, strings `(B, (N))`, which joined are the text, but that
+        U+0000, U+001D and U+001E are blanks, and broken UTF-8 is U+FFFD; and
+        bools `(B, (N))`: which are sentences.
+    """
+    # Expressions match no broken UTF-8.
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+    text = tf.strings.regex_replace(text, CONTROLS, " ")
+    fenced = tf.strings.regex_replace(text, FENCE, rf"{MARK}\1{MARK}")
+    blocks = tf.strings.split(fenced, MARK)  # (B, (F))
+    marked = tf.where(
+        is_gap(blocks), blocks.values, mark_gaps(blocks.values, language)
+    )
+    marked = join_parts(blocks.with_values(marked), MARK)
+    parts = tf.strings.split(marked, MARK)
+    words = tf.strings.regex_replace(parts.values, ADDRESS, "")
+    has_letters = tf.strings.regex_full_match(words, r"(?s).*\p{L}.*")
+    return parts, parts.with_values(has_letters & ~is_gap(parts))
+
+
+def split_long(parts, is_sentence, limit, is_too_long):
+    """Splits the sentences that are too long for a model.
+
+    At the best place among some `limit` characters, which are as many tokens
+    or fewer: behind a semicolon or colon, else a comma or bracket, else at a
+    blank, else anywhere. Where characters are several tokens, once more, among
+    a quarter, and a sixteenth of them.
+
+    Args:
+        parts: Strings `(B, (N))`, as of `split_text`.
+        is_sentence: Bools `(B, (N))`.
+        limit: Int, tokens.
+        is_too_long: Function from strings `(M,)` to bools `(M,)`: which have
+            more.
+
+    Returns:
+        Parts and bools as `split_text` returns them.
+    """
+    for most in (limit, limit // 4, limit // 16):
+        sentences = tf.where(is_sentence.values, parts.values, "")
+        most = min(max(most, 2), MOST_REPEATED)
+        some = rf".{{{most // 2},{most - 1}}}"
+        breaks = "|".join(some + stop for stop in LONG_STOPS)
+        pieces = tf.where(
+            is_too_long(sentences),
+            tf.strings.regex_replace(
+                sentences,
+                rf"(?s)(.{{1,{most}}}\z)|({breaks}|{some})({BLANK}+)"
+                rf"|(.{{{most}}})",
+                rf"\1\2\4{MARK}\3{MARK}",
+            ),
+            parts.values,
+        )
+        pieces = tf.strings.split(pieces, MARK)
+        has_text = tf.gather(is_sentence.values, pieces.value_rowids())
+        has_text &= ~is_gap(pieces) & (pieces.values != "")
+        rows = tf.gather(pieces.row_splits, parts.row_splits)
+        parts, is_sentence = (
+            tf.RaggedTensor.from_row_splits(values, rows, validate=False)
+            for values in (pieces.values, has_text)
+        )
+    return parts, is_sentence
+
+
+def join_parts(parts, separator=""):
+    """Returns strings `(B,)` of ragged ones `(B, (N))`."""
+    return tf.strings.unsorted_segment_join(
+        parts.values, parts.value_rowids(), parts.nrows(), separator
+    )
+
+
+def is_gap(parts):
+    """Tells which of marked parts `(B, (N))` are gaps: every other of a row."""
+    places = tf.range(tf.size(parts.values, tf.int64), dtype=tf.int64)
+    return (
+        places - tf.gather(parts.row_starts(), parts.value_rowids())
+    ) % 2 == 1
+
+
+def mark_gaps(text, language):
+    """Puts marks around what stands between sentences, strings `(B,)`."""
+    gap = rf"{MARK}\2{MARK}"
+    for pattern, rewrite in (
+        *protections(language),
+        # Lines, and the cells of a table.
+        (
+            rf"(\A{LINE_START}|{CELL_END}{BLANK}*{LINE_END}{LINE_START}"
+            rf"|{CELL_END}{BLANK}*\z|\x20*\t{BLANK}*|\x20+\|+\x20+)",
+            rf"{MARK}\1{MARK}",
+        ),
+        (
+            rf"({WIDE_STOPS}+)({BLANK}*)([^\s\p{{Z}}.!?…。！？｡'\"”’»)）\]」』】》〉{MARK}])",
+            rf"\1{gap}\3",
+        ),
+        (
+            rf"({STOPS}+{CLOSERS}{NOTES})({BLANK}+)((?:{OPENERS}\p{{Z}}?)*{BEGINNING})",
+            rf"\1{gap}\3",
+        ),
+        (DOT, "."),
+    ):
+        text = tf.strings.regex_replace(text, pattern, rewrite)
+    return text
+
+
+def protections(language):
+    """Yields what hides the dots that end no sentence, and their rewrites."""
+    not_in_word = r"(\A|[^\p{L}\p{N}.])"
+    words, before_numbers = abbreviations(language)
+    if before_numbers:
+        yield (
+            rf"{not_in_word}({before_numbers})\.({BLANK}*\p{{N}})",
+            rf"\1\2{DOT}\3",
+        )
+    if words:
+        yield rf"{not_in_word}({words})\.", rf"\1\2{DOT}"
+    # U.S., but not p.m., where a capital follows.
+    yield rf"((?:\A|[^\p{{L}}.])(?:\p{{Lu}}[.{DOT}])+\p{{Lu}})\.", rf"\1{DOT}"
+    # Initials, but for English's I.
+    initials = "[A-HJ-Z]" if language == "en" else r"\p{Lu}"
+    before = rf"(\A|{BLANK}|{OPENERS})"
+    yield rf"{before}({initials}\p{{M}}*)\.", rf"\1\2{DOT}"
+
+
+def abbreviations(language):
+    """Returns patterns of those that Moses knows, and of those with numbers."""
+    known = sacremoses.corpus.NonbreakingPrefixes()
+    if language not in known.available_langs.values():
+        return "", ""
+    words, before_numbers = [], []
+    for word in known.words(language):
+        word, _, note = word.partition(" ")
+        if len(word) > 1 or not word.isupper():  # Initials have a rule.
+            (before_numbers if note else words).append(re.escape(word))
+    return "|".join(words), "|".join(before_numbers)

@@ -1,0 +1,1 @@
+"""A translation service: many clients, batches of like length, one page."""

@@ -1,0 +1,78 @@
+"""Serves translations: LibreTranslate's API, and a page to type into.
+
+Needs `pip install '.[web]'`. Listens on this machine alone, unless told.
+SIGTERM ends it when all that was asked is answered.
+"""
+
+import argparse
+import contextlib
+
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import read_options
+
+try:
+    import uvicorn
+
+    from export.serve.door import ImpatientProtocol
+    from export.serve.door import listen
+    from export.serve.options import ServeOptions
+    from export.serve.pairs import load_pairs
+    from export.serve.service import make_app
+except ImportError as error:
+    with exit_on_user_error():
+        raise UserError(
+            f"python -m export.serve needs `pip install '.[web]'`. "
+            f"Received: {error}"
+        ) from None
+
+CONNECTIONS = 500  # More at a time are told 503.
+DRAIN_SECONDS = 25  # Kubernetes kills after 30.
+
+
+def parse_options(argv: list[str] | None = None) -> ServeOptions:
+    parser = argparse.ArgumentParser(
+        prog="python -m export.serve", description=__doc__
+    )
+    add_options(parser, ServeOptions)
+    return read_options(parser.parse_args(argv), ServeOptions)
+
+
+def make_server(app) -> uvicorn.Server:
+    """Returns a server of an application, which ends when all is answered."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=ImpatientProtocol,
+            ws="none",
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+    )
+
+
+def run(options: ServeOptions) -> None:
+    door = options.door
+    # Before the models are loaded, which takes a while.
+    with contextlib.closing(listen(door.host, door.port)) as listener:
+        models = load_pairs(options.pair, options.client)
+        server = make_server(make_app(models, door, options.limits))
+        for source, target in models:
+            print(f"{source} to {target}")
+        host, port = listener.getsockname()[:2]
+        host = f"[{host}]" if ":" in host else host
+        print(f"on http://{host}:{port}/", flush=True)
+        server.run(sockets=[listener])
+
+
+def main(argv: list[str] | None = None) -> None:
+    with exit_on_user_error():
+        run(parse_options(argv))
+
+
+if __name__ == "__main__":
+    main()

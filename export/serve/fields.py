@@ -1,0 +1,121 @@
+"""What clients send: fields, as JSON or as a form, and what they may be."""
+
+import textwrap
+from collections.abc import Callable
+from typing import Any
+from typing import Literal
+from typing import NamedTuple
+
+import fastapi
+import pydantic
+import pydantic_core
+
+MAX_ALTERNATIVES = 10
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+class Fields(pydantic.BaseModel):
+    """What any request may have; what it does not know is left alone."""
+
+    api_key: str = ""
+
+
+class Languages(Fields):
+    source: str
+    target: str
+
+
+class TranslateFields(Languages):
+    q: str | list[str]
+    format: Literal["text", "html"] = "text"
+    alternatives: int = pydantic.Field(0, ge=0, le=MAX_ALTERNATIVES)
+
+
+class TextFields(Languages):
+    q: str
+
+
+class WordsFields(Languages):
+    q: list[str]
+    translations: list[str]
+
+
+class DetectFields(Fields):
+    q: str
+
+
+class Upload(NamedTuple):
+    """A file that came with a form."""
+
+    name: str
+    content: bytes
+
+
+class FileFields(Languages):
+    file: Upload
+
+
+def reader(cls: type[Fields]) -> Callable:
+    """Returns what reads the fields of a request, for FastAPI to depend on."""
+
+    async def read(request: fastapi.Request) -> cls:
+        fields = await read_fields(request)
+        try:
+            return cls.model_validate(fields)
+        except pydantic.ValidationError as error:
+            raise refuse(describe_fault(error)) from None
+
+    return read
+
+
+async def read_fields(request: fastapi.Request) -> dict[str, Any]:
+    """Returns the fields of a request that hold something.
+
+    Raises:
+        HTTPException: If they are not what it says they are.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind in FORMS:
+        async with request.form() as form:
+            fields = {name: await read_field(form[name]) for name in form}
+    else:
+        try:
+            # Unlike Python's own, it refuses halves of surrogate pairs.
+            fields = pydantic_core.from_json(await request.body())
+        except ValueError:
+            fields = None
+        if not isinstance(fields, dict):
+            raise refuse("Invalid JSON format")
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None and value != "" and value != []
+    }
+
+
+async def read_field(value: str | fastapi.UploadFile) -> str | Upload:
+    if isinstance(value, str):
+        # Browsers end the lines of a form as e-mail does.
+        return value.replace("\r\n", "\n")
+    return Upload(value.filename or "", await value.read())
+
+
+def describe_fault(error: pydantic.ValidationError) -> str:
+    """Returns one line about the first thing that is wrong with fields."""
+    fault = error.errors()[0]
+    name = fault["loc"][0]
+    if fault["type"] == "missing":
+        return f"Invalid request: missing {name} parameter"
+    received = textwrap.shorten(ascii(fault["input"]), 80)
+    return f"Invalid request: {name}: {fault['msg']}. Received: {received}"
+
+
+def refuse(message: str, status: int = 400) -> fastapi.HTTPException:
+    return fastapi.HTTPException(status, message)
+
+
+def describe_body(cls: type[Fields], *kinds: str) -> dict:
+    """Returns what OpenAPI says of the body of a request."""
+    schema = {"schema": cls.model_json_schema()}
+    content = dict.fromkeys(kinds or ("application/json", FORMS[0]), schema)
+    return {"requestBody": {"required": True, "content": content}}

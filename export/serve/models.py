@@ -1,0 +1,250 @@
+"""What translates a pair of languages: an export, or a server of one."""
+
+import pathlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from command_line.errors import UserError
+from export.bundle import saved_model
+from export.bundle.graph import read_meta_graph
+from export.bundle.layout import SAVED_MODEL
+from export.bundle.versions import find_version
+from export.client import ClientOptions
+from export.client import connect
+from export.ctranslate2 import directory
+from export.loading import DOCUMENT
+from export.markup.document import translate_markup
+from export.markup.translator import make_translator
+from export.report.page import describe_translation
+from export.report.page import render
+from export.serve.words import group_words
+
+# What a model may be asked beside a translation, and the signatures it takes.
+MARKUP = "markup"
+ALTERNATIVES, WORDS, REPORT = "alternatives", "words", "report"
+NEEDED = {
+    MARKUP: ("align",),
+    ALTERNATIVES: ("translate_nbest",),
+    WORDS: ("align", "score"),
+    REPORT: ("explain", "explain_beam"),
+}
+PROBE = ["a"]
+
+
+class Translation(NamedTuple):
+    """What became of a sentence."""
+
+    text: str
+    truncated: bool  # Whether it, or what became of it, was cut.
+
+
+class Model:
+    """A model and the questions that it answers, each about many texts.
+
+    Args:
+        translate: Function from a list of UTF-8 to the dict of outputs of the
+            signature that translates.
+        ask: Function from the name of a signature and a dict of arrays to the
+            dict of its outputs, as arrays.
+        shows: Which of `NEEDED` can be asked.
+        in_flight: Int, how many batches are at work at a time.
+    """
+
+    def __init__(
+        self,
+        translate: Callable,
+        ask: Callable | None = None,
+        shows: tuple[str, ...] = (),
+        in_flight: int = 1,
+    ):
+        self._translate, self._ask = translate, ask
+        self.shows, self.in_flight = shows, in_flight
+
+    def translate(self, texts: list[str]) -> list[Translation]:
+        """Translates sentences."""
+        outputs = self._translate([text.encode() for text in texts])
+        return [
+            Translation(one_line(text), bool(cut))
+            for text, cut in zip(
+                outputs["translation"].numpy(),
+                outputs["truncated"].numpy(),
+                strict=True,
+            )
+        ]
+
+    def translate_html(
+        self, texts: list[str], language: str
+    ) -> list[Translation]:
+        """Translates documents of HTML, whose tags stay: `translate_markup`.
+
+        Args:
+            texts: The documents.
+            language: Code of the sources.
+        """
+
+        def align(source, target):
+            found = self._ask("align", {"source": source, "target": target})
+            return {name: tf.constant(value) for name, value in found.items()}
+
+        translator = make_translator(self._translate, align, language)
+        found = [translate_markup(t, "html", translator) for t in texts]
+        return [
+            Translation(each.text, each.counts["truncated"] > 0)
+            for each in found
+        ]
+
+    def find_alternatives(
+        self, texts: list[str], beam_size: int
+    ) -> list[list[str]]:
+        """Returns the best translations of each sentence, best first."""
+        outputs = self._ask(
+            "translate_nbest",
+            {"text": strings(texts), "beam_size": np.int32(beam_size)},
+        )
+        return [
+            [one_line(text) for text in row[valid]]
+            for row, valid in zip(
+                outputs["translation"], outputs["valid"], strict=True
+            )
+        ]
+
+    def find_words(self, pairs: list[tuple[str, str]]) -> list[dict]:
+        """Returns the words of sentences and of their translations.
+
+        See `group_words`.
+        """
+        inputs = {
+            name: strings(texts)
+            for name, texts in zip(
+                ("source", "target"), zip(*pairs, strict=True), strict=True
+            )
+        }
+        aligned = self._ask("align", inputs)
+        scored = self._ask("score", inputs)
+        return [
+            group_words(*row)
+            for row in zip(
+                aligned["source_tokens"],
+                aligned["target_tokens"],
+                aligned["attention"],
+                scored["token_log_probabilities"],
+                strict=True,
+            )
+        ]
+
+    def write_reports(self, texts: list[str]) -> list[str]:
+        """Returns the page of `export.explain` for each sentence."""
+
+        def ask(name, **given):
+            inputs = {
+                key: np.array([text], object) for key, text in given.items()
+            }
+            return {k: v[0] for k, v in self._ask(name, inputs).items()}
+
+        return [
+            render(describe_translation(ask, text.encode())) for text in texts
+        ]
+
+    def probe(self) -> None:
+        """Asks each question once: the first answer to one takes long."""
+        self.translate(PROBE)
+        if MARKUP in self.shows:
+            self.translate_html(PROBE, "")
+        if ALTERNATIVES in self.shows:
+            self.find_alternatives(PROBE, 2)
+        if WORDS in self.shows:
+            self.find_words([(PROBE[0], PROBE[0])])
+        if REPORT in self.shows:
+            self.write_reports(PROBE)
+
+
+def load_model(export_dir: pathlib.Path) -> Model:
+    """Loads the newest version of an export.
+
+    Raises:
+        UserError: If there is none, or if it is damaged.
+    """
+    folder = find_version(export_dir, SAVED_MODEL, directory.MODEL_FILE)
+    if (folder / directory.MODEL_FILE).exists():
+        return Model(directory.load_translate(export_dir))
+    loaded = saved_model.load_version(folder)
+    told = read_meta_graph(folder).signature_def
+    defaults = {
+        name: {
+            key: tf.constant(tf.make_ndarray(value))
+            for key, value in signature.defaults.items()
+        }
+        for name, signature in told.items()
+    }
+
+    def ask(name, inputs):
+        given = {key: tf.constant(value) for key, value in inputs.items()}
+        outputs = loaded.signatures[name](**{**defaults[name], **given})
+        return {key: value.numpy() for key, value in outputs.items()}
+
+    # It takes care of sentences in capitals, and of those that are too long.
+    signature = loaded.signatures.get(
+        DOCUMENT, loaded.signatures[saved_model.SIGNATURE]
+    )
+
+    def translate(texts):
+        return signature(text=tf.constant(texts))
+
+    shows = tuple(
+        name
+        for name, needed in NEEDED.items()
+        if all(signature in loaded.signatures for signature in needed)
+    )
+    model = Model(translate, ask, shows)
+    model.probe()
+    return model
+
+
+def connect_model(server: str, options: ClientOptions) -> Model:
+    """Returns the model of a running TF Serving.
+
+    Args:
+        server: Its address, `HOST:PORT` or a URL.
+        options: How to speak with it.
+
+    Raises:
+        UserError: If the server does not answer, or has another model.
+    """
+    client = connect(server, options)
+
+    def ask(name, inputs):
+        outputs = client.ask(name, inputs)
+        return {key: value.numpy() for key, value in outputs.items()}
+
+    def translate(texts):
+        return client.ask(DOCUMENT, {"text": np.array(texts, object)})
+
+    # A server is not asked for a list: what it answers is there.
+    if not answers(Model(translate)):
+        translate = client
+        Model(translate).probe()
+    shows = tuple(
+        name for name in NEEDED if answers(Model(translate, ask, (name,)))
+    )
+    return Model(translate, ask, shows, options.in_flight)
+
+
+def answers(model: Model) -> bool:
+    """Whether a server answers all that a model may be asked."""
+    try:
+        model.probe()
+    except UserError:
+        return False
+    return True
+
+
+def strings(texts) -> np.ndarray:
+    return np.array([text.encode() for text in texts], object)
+
+
+def one_line(text: bytes) -> str:
+    # A model may spell a line end in bytes; a sentence has none.
+    return " ".join(text.decode("utf-8", "replace").splitlines())

@@ -1,0 +1,85 @@
+"""What `python -m export.serve` can be asked."""
+
+import dataclasses
+import pathlib
+
+from command_line.errors import UserError
+from command_line.options import option
+from command_line.options import part
+from command_line.options import positive
+from export.client import ClientOptions
+from export.serve.keys import read_keys
+from export.serve.pairs import Pair
+from export.serve.pairs import read_pair
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DoorOptions:
+    """Who may come in, and where."""
+
+    host: str = option(
+        "127.0.0.1", "address to listen at; 0.0.0.0 is every one of the machine"
+    )
+    port: int = option(5000, "port to listen at, 0 for any that is free", int)
+    api_keys: pathlib.Path | None = option(
+        None,
+        "keys of those who may ask, one a line (default: everybody may)",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
+    cors_origin: tuple[str, ...] = option(
+        (),
+        "sites whose pages may ask, such as https://example.org (default: "
+        "none)",
+        nargs="+",
+        metavar="URL",
+    )
+
+    def __post_init__(self):
+        if not 0 <= self.port < 2**16:
+            raise UserError(
+                f"--port must be between 0 and 65535. Received: {self.port}"
+            )
+        if self.api_keys:
+            read_keys(self.api_keys)  # Refused now, not behind the models.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LimitOptions:
+    """How much may be asked at a time."""
+
+    char_limit: int = option(
+        20_000, "characters of a request, of all its texts", positive(int)
+    )
+    batch_limit: int = option(100, "texts of a request", positive(int))
+    byte_limit: int = option(
+        2**20, "bytes of a request, files included", positive(int)
+    )
+    queue_limit: int = option(
+        2000,
+        "sentences that may wait for a model; who comes then is told 429",
+        positive(int),
+    )
+    batch_tokens: int = option(
+        1024,
+        "source tokens that a model translates at a time, one counted as four "
+        "bytes",
+        positive(int),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """All that can be asked."""
+
+    pair: list[Pair] = option(
+        help="languages and what translates them: an export's folder, or the "
+        "address of a TF Serving, [MODEL@]HOST:PORT or "
+        "[MODEL@]https://…; once for each pair",
+        kind=read_pair,
+        action="append",
+        metavar="SOURCE:TARGET=PLACE",
+    )
+    door: DoorOptions = part("who may ask")
+    limits: LimitOptions = part("how much")
+    client: ClientOptions = part("with the address of a TF Serving")

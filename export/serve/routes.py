@@ -1,0 +1,236 @@
+"""What can be asked of models: LibreTranslate's API, and what the page asks.
+
+Fields come as JSON or as a form, and answers are JSON.
+"""
+
+import asyncio
+import contextlib
+import json
+import pathlib
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import fastapi
+from fastapi.responses import Response
+from fastapi.responses import StreamingResponse
+
+from export.serve import fields
+from export.serve.desk import AUTO
+from export.serve.desk import Counter
+from export.serve.desk import Desk
+from export.serve.desk import Translated
+from export.serve.fields import refuse
+from export.serve.files import Files
+from export.serve.keys import is_known
+from export.serve.models import REPORT
+from export.serve.models import WORDS
+
+SUFFIX = ".txt"
+REPORT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+def admitted(cls: type[fields.Fields], keys: tuple[bytes, ...]):
+    """Returns the type of an argument: fields of who may ask."""
+    read = fields.reader(cls)
+
+    async def admit(request: fastapi.Request):
+        asked = await read(request)
+        if keys and not asked.api_key:
+            raise refuse("Please contact the server operator to get an API key")
+        if keys and not is_known(asked.api_key, keys):
+            raise refuse("Invalid API key", 403)
+        return asked
+
+    return Annotated[cls, fastapi.Depends(admit)]
+
+
+def add_translation(
+    app: fastapi.FastAPI, desk: Desk, keys: tuple[bytes, ...]
+) -> None:
+    """Adds what translates texts."""
+
+    @app.post(
+        "/translate", openapi_extra=fields.describe_body(fields.TranslateFields)
+    )
+    async def translate(asked: admitted(fields.TranslateFields, keys)):
+        counter = desk.find(asked.source, asked.target)
+        is_list = isinstance(asked.q, list)
+        texts = asked.q if is_list else [asked.q]
+        if asked.format == "html":
+            translated = await desk.translate_html(counter, texts)
+        else:
+            translated = await desk.translate(
+                counter, texts, asked.alternatives
+            )
+        return describe(counter, asked, translated, is_list)
+
+    @app.post(
+        "/detect", openapi_extra=fields.describe_body(fields.DetectFields)
+    )
+    async def detect(asked: admitted(fields.DetectFields, keys)):
+        return [certain(desk.detect())]
+
+
+def certain(language: str) -> dict:
+    return {"confidence": 100.0, "language": language}
+
+
+def describe(
+    counter: Counter,
+    asked: fields.TranslateFields,
+    translated: list[Translated],
+    is_list: bool,
+) -> dict:
+    """Returns the answer to `/translate`."""
+    columns = {"translatedText": [each.text for each in translated]}
+    if asked.source == AUTO:
+        columns["detectedLanguage"] = [
+            certain(counter.source) for _ in translated
+        ]
+    if asked.alternatives:
+        columns["alternatives"] = [each.alternatives for each in translated]
+    if any(each.truncated for each in translated):
+        columns["truncated"] = [each.truncated for each in translated]
+    if is_list:
+        return columns
+    return {name: column[0] for name, column in columns.items()}
+
+
+def add_files(
+    app: fastapi.FastAPI, desk: Desk, keys: tuple[bytes, ...]
+) -> None:
+    """Adds what translates files."""
+    files = Files()
+
+    @app.post(
+        "/translate_file",
+        openapi_extra=fields.describe_body(
+            fields.Languages, "multipart/form-data"
+        ),
+    )
+    async def translate_file(
+        request: fastapi.Request, asked: admitted(fields.FileFields, keys)
+    ):
+        counter = desk.find(asked.source, asked.target)
+        name = pathlib.PurePath(asked.file.name)
+        if name.suffix != SUFFIX:
+            raise refuse(
+                f"Invalid request: a file must end in {SUFFIX}. "
+                f"Received: {name.suffix[:20]!a}"
+            )
+        try:
+            text = asked.file.content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise refuse("Invalid request: a file must be UTF-8") from None
+        (translated,) = await desk.translate(counter, [text])
+        stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
+        key = files.add(
+            f"{stem}_{asked.target}{SUFFIX}", translated.text.encode()
+        )
+        url = request.url_for("download_file", key=key)
+        return {"translatedFileUrl": str(url)}
+
+    @app.get("/download_file/{key}")
+    async def download_file(key: str):
+        file = files.find(key)
+        if file is None:
+            raise refuse("there is no such file, or not any more", 404)
+        disposition = f'attachment; filename="{file.name}"'
+        return Response(
+            file.content,
+            media_type="text/plain; charset=utf-8",
+            headers={
+                "Content-Disposition": disposition,
+                "X-Content-Type-Options": "nosniff",
+            },
+        )
+
+
+def add_questions(
+    app: fastapi.FastAPI, desk: Desk, keys: tuple[bytes, ...]
+) -> None:
+    """Adds what the page asks beyond LibreTranslate's API."""
+
+    @app.post(
+        "/sentences", openapi_extra=fields.describe_body(fields.TextFields)
+    )
+    async def sentences(asked: admitted(fields.TextFields, keys)):
+        counter = desk.find(asked.source, asked.target)
+        (document,) = await desk.cut(counter, [asked.q])
+        stack = contextlib.ExitStack()
+        # Before the answer begins, so that it can still be a refusal.
+        futures = stack.enter_context(
+            desk.translating(counter, document.sentences)
+        )
+
+        async def lines():
+            with stack:
+                yield as_line(document._asdict())
+                async for place, told in as_they_come(futures):
+                    if isinstance(told, Exception):
+                        yield as_line({"error": "Cannot translate text"})
+                        return
+                    desk.note(counter, [document.sentences[place]], [told])
+                    yield as_line({"sentence": place, **told._asdict()})
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    @app.post("/words", openapi_extra=fields.describe_body(fields.WordsFields))
+    async def words(asked: admitted(fields.WordsFields, keys)):
+        counter = desk.find(asked.source, asked.target)
+        check_shows(counter, WORDS)
+        if len(asked.q) != len(asked.translations):
+            raise refuse(
+                "Invalid request: q and translations must have as many texts "
+                f"each. Received: {len(asked.q)}, {len(asked.translations)}"
+            )
+        desk.check(asked.q)
+        desk.check(asked.translations)
+        pairs = list(zip(asked.q, asked.translations, strict=True))
+        return await counter.batcher.ask(counter.model.find_words, pairs)
+
+    @app.post("/report", openapi_extra=fields.describe_body(fields.TextFields))
+    async def report(asked: admitted(fields.TextFields, keys)):
+        counter = desk.find(asked.source, asked.target)
+        check_shows(counter, REPORT)
+        (document,) = await desk.cut(counter, [asked.q])
+        if not document.places:
+            raise refuse("Invalid request: q must hold some text")
+        (page,) = await counter.batcher.ask(
+            counter.model.write_reports, [asked.q]
+        )
+        return Response(
+            page,
+            media_type="text/html",
+            headers={"Content-Security-Policy": REPORT_POLICY},
+        )
+
+
+def check_shows(counter: Counter, name: str) -> None:
+    if name not in counter.model.shows:
+        raise refuse(
+            f"the model of {counter.name} shows no {name}; export it with "
+            "`--signatures all`"
+        )
+
+
+def as_line(value: dict) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+async def as_they_come(
+    futures: list[asyncio.Future],
+) -> AsyncIterator[tuple]:
+    """Yields the place of each future, and its result or exception."""
+    places = {future: place for place, future in enumerate(futures)}
+    pending = set(futures)
+    while pending:
+        done, pending = await asyncio.wait(
+            pending, return_when=asyncio.FIRST_COMPLETED
+        )
+        for future in sorted(done, key=places.get):
+            yield places[future], future.exception() or future.result()

@@ -1,0 +1,80 @@
+"""Pieces become words, for people: what each is aligned with, how sure."""
+
+import re
+
+import numpy as np
+
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's sign for a blank.
+BYTE = re.compile("<0x([0-9A-F]{2})>")
+# Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Chinese and
+# Japanese. A piece is as good as a word there.
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+)
+END = b"</s>"
+DIGITS = 3
+
+
+def group_words(
+    source_pieces: np.ndarray,
+    target_pieces: np.ndarray,
+    attention: np.ndarray,
+    log_probabilities: np.ndarray,
+) -> dict:
+    """Returns the words of a sentence and of its translation.
+
+    Args:
+        source_pieces: Bytes `(S,)`, ended by `</s>` and padded with `b""`.
+        target_pieces: Bytes `(T,)`, alike.
+        attention: Float array `(T, S)`, where each target piece looks.
+        log_probabilities: Float array `(T,)`, of the target pieces.
+
+    Returns:
+        Dict of `"source"` and `"target"`, lists of words: dicts of `"text"`
+        and `"space"`, whether a blank stands before it. Those of the target
+        have `"probability"`, the product of its pieces', and `"weights"`, how
+        much it looks at each word of the source.
+    """
+    sources, targets = join_pieces(source_pieces), join_pieces(target_pieces)
+    for word in targets:
+        places = word["places"]
+        looks = attention[places].mean(axis=0)
+        word["probability"] = rounded(np.exp(log_probabilities[places].sum()))
+        word["weights"] = [rounded(looks[s["places"]].sum()) for s in sources]
+    for word in (*sources, *targets):
+        del word["places"]
+    return {"source": sources, "target": targets}
+
+
+def join_pieces(pieces: np.ndarray) -> list[dict]:
+    """Returns words: dicts of `text`, `space` and `places`, of its pieces."""
+    words = []
+    for place, piece in enumerate(pieces):
+        if piece in (b"", END):
+            break
+        text = piece.decode("utf-8", "replace")
+        byte = BYTE.fullmatch(text)
+        begins = text.startswith(SPACE)
+        text = text.replace(SPACE, " ").removeprefix(" ")
+        apart = UNSPACED.match(text) and words and words[-1]["bytes"]
+        if not words or begins or apart:
+            words.append({"bytes": b"", "space": begins, "places": []})
+        words[-1]["bytes"] += (
+            bytes([int(byte[1], 16)]) if byte else text.encode()
+        )
+        words[-1]["places"].append(place)
+    if words:
+        words[0]["space"] = False  # The tokenizer puts one there.
+    return [
+        {
+            "text": word["bytes"].decode("utf-8", "replace"),
+            "space": word["space"],
+            "places": word["places"],
+        }
+        for word in words
+    ]
+
+
+def rounded(number: float) -> float:
+    return round(float(number), DIGITS)

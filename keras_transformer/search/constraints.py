@@ -1,0 +1,100 @@
+"""What a hypothesis may not do: repeat itself, or end too early.
+
+Rules of decoding that the paper does not have. Each closes tokens: it sets
+their logits to -inf. Their probability is given to no other, and what is forced
+on a hypothesis, a prefix or the end at its limit, is forced in spite of them.
+
+Axes: `R` hypotheses, `L` room for tokens, `V` vocabulary.
+"""
+
+from keras import ops
+
+from keras_transformer.search.options import IMPOSSIBLE
+
+
+def find_rules(options, limits):
+    """Returns the rules that a batch has; one that is off is not there.
+
+    Args:
+        options: `SearchOptions`.
+        limits: Int32 tensor `(B,)`, tokens with the end symbol.
+
+    Returns:
+        Dict of int32 tensors `(B,)`: `"no_repeat_ngram"`, `"min_length"`.
+    """
+    given = {
+        "no_repeat_ngram": options.no_repeat_ngram,
+        "min_length": options.min_length,
+    }
+    rules = {
+        name: ops.broadcast_to(ops.cast(value, "int32"), ops.shape(limits))
+        for name, value in given.items()
+        if not isinstance(value, int) or value
+    }
+    if "min_length" in rules:  # The end comes at the limit.
+        rules["min_length"] = ops.minimum(rules["min_length"], limits - 1)
+    return rules
+
+
+def apply_rules(logits, rules, ids, index, end_id):
+    """Closes what rules do not allow, but for the end if nothing is left.
+
+    Args:
+        logits: Float32 tensor `(R, V)`, -inf where a token is closed already.
+        rules: What `find_rules` returned, but with a row a hypothesis.
+        ids: Int32 tensor `(R, L)`, the tokens so far.
+        index: Int32 scalar tensor, how many these are.
+        end_id: Int.
+
+    Returns:
+        Float32 tensor `(R, V)`.
+    """
+    is_end = ops.equal(ops.arange(ops.shape(logits)[1]), end_id)
+    allowed = logits
+    if "min_length" in rules:
+        is_early = ops.less(index, rules["min_length"])[:, None]
+        closed = ops.logical_and(is_early, is_end)
+        allowed = ops.where(closed, IMPOSSIBLE, allowed)
+    if "no_repeat_ngram" in rules:
+        closed = find_repeats(logits, ids, index, rules["no_repeat_ngram"])
+        allowed = ops.where(closed, IMPOSSIBLE, allowed)
+    best = ops.max(allowed, axis=1, keepdims=True)
+    is_stuck = ops.equal(best, IMPOSSIBLE)
+    return ops.where(ops.logical_and(is_stuck, is_end), logits, allowed)
+
+
+def find_repeats(logits, ids, index, sizes):
+    """Finds the tokens that would repeat `n` tokens of the hypothesis.
+
+    Those are the ones behind each earlier occurrence of its last `n - 1`.
+
+    Args:
+        logits: Tensor `(R, V)`, for its shape.
+        ids: Int32 tensor `(R, L)`.
+        index: Int32 scalar tensor.
+        sizes: Int32 tensor `(R,)`, `n`; 0 allows all repetition.
+
+    Returns:
+        Bool tensor `(R, V)`.
+    """
+    places = ops.arange(ops.shape(ids)[1], dtype="int32")
+    sizes = sizes[:, None]
+    is_earlier = ops.logical_and(places >= sizes - 1, places < index)
+    is_repeat = ops.logical_and(is_earlier, sizes > 0)  # (R, L)
+
+    def compare(back, is_repeat):
+        """Compares the tokens so many places before."""
+        before = ops.take(ids, ops.maximum(places - back, 0), axis=1)
+        last = ops.take(ids, ops.maximum(index - back, 0), axis=1)
+        is_same = ops.equal(before, last[:, None])
+        is_same = ops.logical_or(is_same, back >= sizes)
+        return ops.logical_and(is_repeat, is_same)
+
+    most = ops.max(sizes, initial=1)
+    is_repeat = ops.fori_loop(1, most, compare, is_repeat)
+    rows = ops.arange(ops.shape(ids)[0], dtype="int32")[:, None]
+    cells = ops.stack([ops.broadcast_to(rows, ops.shape(ids)), ids], axis=-1)
+    counts = ops.scatter(
+        cells, ops.cast(is_repeat, "float32"), ops.shape(logits)
+    )
+    return counts > 0

@@ -1,0 +1,287 @@
+"""Draws translations by their probability, instead of the most likely ones.
+
+Not in the paper. Back-translation does it: sources that are drawn teach more
+than those that a beam finds (Edunov et al., 2018).
+
+A draw takes its chance from the seed of the row and from its position, and from
+nothing else: a hash of the two. So what a row gets depends on its seed and its
+source, and not on the rows beside it.
+
+Axes: `B` rows, `V` vocabulary, `M` places to choose from.
+"""
+
+import dataclasses
+from typing import Any
+
+from keras import ops
+
+from keras_transformer.search.beam_search import search
+from keras_transformer.search.options import IMPOSSIBLE
+
+BLOCK = 256  # Tokens of which the sum is drawn first.
+FEW = 128  # Tokens that are ranked first: most often enough.
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How to draw.
+
+    Attributes:
+        seeds: Int32 tensor `(B,)`.
+        temperature: Float above 0, or float32 tensor `(B,)`, by which logits
+            are divided: below 1 likely tokens become more likely.
+        top_k: Int, or int32 tensor `(B,)`: only the so many likeliest tokens
+            are drawn, and those as likely as the last of them. 0 means all.
+        top_p: Float above 0, or float32 tensor `(B,)`: of these, only the
+            fewest likeliest whose probabilities come to it (Holtzman et al.,
+            2020), and those as likely as the last of them. 1 means all.
+
+    Raises:
+        ValueError: If a number is out of these ranges.
+    """
+
+    seeds: Any
+    temperature: Any = 1.0
+    top_k: Any = 0
+    top_p: Any = 1.0
+
+    def __post_init__(self):
+        for name, wanted, is_good in (
+            ("temperature", "above 0", lambda x: x > 0),
+            ("top_k", "0 or more", lambda x: x >= 0),
+            ("top_p", "above 0 and at most 1", lambda x: 0 < x <= 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, int | float) and not is_good(value):
+                raise ValueError(
+                    f"`{name}` must be {wanted}. Received: {name}={value}"
+                )
+
+
+def sample(
+    next_step,
+    initial_state,
+    options,
+    max_lengths,
+    sampling,
+    prefix_ids=None,
+    constants=(),
+    max_length=None,
+):
+    """Draws a sequence for each row, a token at a time.
+
+    A token is drawn from the probabilities that the model gives to those that
+    may come, once `temperature`, `top_k` and `top_p` have changed them. The
+    score is that of `beam_search`, of the probabilities before they did.
+
+    Args:
+        next_step: As of `beam_search`, with one beam.
+        initial_state: As of `beam_search`.
+        options: `SearchOptions`, of which beams and hypotheses are one.
+        max_lengths: Int32 tensor `(B,)`, at least 1.
+        sampling: `Sampling`.
+        prefix_ids: Int32 tensor `(B, P)`, padded.
+        constants: As of `beam_search`.
+        max_length: As of `beam_search`.
+
+    Returns:
+        `Hypotheses(ids, scores, lengths, truncated)`, one a row. `truncated`
+        says that at the limit another token than the end was drawn.
+
+    Example:
+        >>> table = np.log([[0.1, 0.6, 0.1, 0.1, 0.1]])
+        >>> hypotheses = sample(
+        ...     next_step=lambda ids, index, state: (
+        ...         keras.ops.repeat(table, len(ids), axis=0),
+        ...         state,
+        ...     ),
+        ...     initial_state=(),
+        ...     options=keras_transformer.SearchOptions(),
+        ...     max_lengths=np.array([3]),
+        ...     sampling=Sampling(seeds=np.array([1]), top_k=1),
+        ... )
+        >>> hypotheses.ids[0, 0]
+        [1, 0, 0]
+    """
+    draws = find_draws(sampling, max_lengths)
+
+    def choose(logits, index):
+        values, ids = draw_tokens(logits[:, 0], index, draws)
+        return values[:, None], ids[:, None]
+
+    return search(
+        next_step,
+        initial_state,
+        one_beam(options),
+        max_lengths,
+        choose,
+        prefix_ids,
+        constants,
+        max_length,
+    )
+
+
+def one_beam(options):
+    """Returns `SearchOptions` with one beam and one hypothesis."""
+    return dataclasses.replace(options, beam_size=1, num_hypotheses=1)
+
+
+def find_draws(sampling, limits):
+    """Returns what each row is drawn by; what is off is not there.
+
+    Args:
+        sampling: `Sampling`.
+        limits: Tensor `(B,)`, for its shape.
+
+    Returns:
+        Dict of tensors `(B,)`: `"seeds"`, `"temperature"`, `"top_k"`,
+        `"top_p"`.
+    """
+    defaults = Sampling(sampling.seeds)
+    draws = {"seeds": ops.cast(sampling.seeds, "int32")}
+    for name, dtype in (
+        ("temperature", "float32"),
+        ("top_k", "int32"),
+        ("top_p", "float32"),
+    ):
+        value = getattr(sampling, name)
+        is_known = isinstance(value, int | float)
+        if not is_known or value != getattr(defaults, name):
+            value = ops.cast(value, dtype)
+            draws[name] = ops.broadcast_to(value, ops.shape(limits))
+    return draws
+
+
+def draw_tokens(logits, index, draws):
+    """Draws the token of a position.
+
+    Args:
+        logits: Float32 tensor `(B, V)`, -inf where a token may not come.
+        index: Int32 scalar tensor, the position.
+        draws: What `find_draws` returned.
+
+    Returns:
+        The logits and the ids of the tokens, both `(B, 1)`.
+    """
+    scaled = logits - ops.max(logits, axis=1, keepdims=True)
+    if "temperature" in draws:
+        scaled = scaled / draws["temperature"][:, None]
+    masses = ops.exp(close_unlikely(scaled, draws))
+    # A token in two draws: one sum over all would lose those that are rare.
+    missing = -logits.shape[1] % BLOCK
+    masses = ops.pad(masses, [[0, 0], [0, missing]])
+    blocks = ops.reshape(masses, [-1, masses.shape[1] // BLOCK, BLOCK])
+    first, second = find_chances(draws["seeds"], index)
+    block = draw_place(ops.sum(blocks, axis=2), first)
+    block_masses = ops.take_along_axis(blocks, block[:, :, None], axis=1)
+    ids = block * BLOCK + draw_place(block_masses[:, 0], second)
+    return ops.take_along_axis(logits, ids, axis=1), ids
+
+
+def close_unlikely(logits, draws):
+    """Keeps the logits, `(B, V)`, of the likeliest; the others become -inf."""
+    if not {"top_k", "top_p"} & set(draws):
+        return logits
+    size = logits.shape[1]
+    count = draws.get("top_k", ops.zeros_like(draws["seeds"]))[:, None]
+    count = ops.where(count > 0, ops.minimum(count, size), size)
+    part = draws.get("top_p", ops.ones_like(draws["seeds"], "float32"))[:, None]
+    is_free = ops.logical_and(count == size, part >= 1)
+
+    def find():
+        # To sort all is dear, and hardly ever needed; nor is any of this where
+        # a request asks for none.
+        least, is_enough = find_least(logits, count, part, min(FEW, size))
+        if size <= FEW:
+            return least
+        is_enough = ops.all(ops.logical_or(is_enough, is_free))
+        return ops.cond(
+            is_enough,
+            lambda: least,
+            lambda: find_least(logits, count, part, size)[0],
+        )
+
+    least = ops.cond(ops.all(is_free), lambda: ops.zeros_like(part), find)
+    is_kept = ops.logical_or(is_free, logits >= least)
+    return ops.where(is_kept, logits, IMPOSSIBLE)
+
+
+def find_least(logits, count, part, few):
+    """Finds the least logit that `top_k` and `top_p` keep.
+
+    Args:
+        logits: Float32 tensor `(B, V)`, the largest of each row 0.
+        count: Int32 tensor `(B, 1)`, tokens that `top_k` keeps.
+        part: Float32 tensor `(B, 1)`, of their probability, `top_p`.
+        few: Int, tokens to rank, which may be too few.
+
+    Returns:
+        Float32 `(B, 1)`, and bool `(B, 1)`, whether they were not.
+    """
+    ordered, _ = ops.top_k(logits, few)
+    is_in = ops.arange(few) < count
+    masses = ops.where(is_in, ops.exp(ordered), 0.0)
+    total = ops.sum(masses, axis=1, keepdims=True)
+    whole = ops.sum(ops.exp(logits), axis=1, keepdims=True)
+    has_count = count < logits.shape[1]
+    wanted = part * ops.where(has_count, total, whole)
+    sums = ops.cumsum(masses, axis=1)
+    is_wanted = ops.logical_or(sums - masses < wanted, part >= 1)
+    is_in = ops.logical_and(is_in, is_wanted)
+    is_in = ops.logical_and(is_in, ordered > IMPOSSIBLE)
+    least = ops.where(is_in, ordered, -IMPOSSIBLE)
+    least = ops.min(least, axis=1, keepdims=True)
+    return least, ops.where(has_count, count <= few, sums[:, -1:] > wanted)
+
+
+def draw_place(masses, chances):
+    """Draws a place by its mass.
+
+    Args:
+        masses: Float32 tensor `(B, M)`.
+        chances: Float32 tensor `(B,)`, from 0 to below 1.
+
+    Returns:
+        Int32 tensor `(B, 1)`.
+    """
+    sums = ops.cumsum(masses, axis=1)
+    is_mass = masses > 0
+    total = ops.max(ops.where(is_mass, sums, 0.0), axis=1)
+    is_beyond = sums > (chances * total)[:, None]
+    is_beyond = ops.logical_and(is_beyond, is_mass)
+    places = ops.argmax(ops.cast(is_beyond, "int32"), axis=1)
+    return ops.cast(places, "int32")[:, None]
+
+
+def find_chances(seeds, index):
+    """Returns two numbers from 0 to below 1 for each seed: float32 `(B,)`.
+
+    Args:
+        seeds: Int32 tensor `(B,)`.
+        index: Int32 scalar tensor, from 0.
+    """
+    keys = mix(seeds + as_int32(0x9E3779B9))
+    return tuple(
+        ops.cast(shift_right(bits, 8), "float32") / 2**24
+        for bits in (
+            mix(ops.bitwise_xor(keys, mix(2 * index + 1))),
+            mix(ops.bitwise_xor(keys, mix(2 * index + 2))),
+        )
+    )
+
+
+def mix(x):
+    """Returns the hash of 32 bits that ends MurmurHash3."""
+    x = ops.bitwise_xor(x, shift_right(x, 16)) * as_int32(0x85EBCA6B)
+    x = ops.bitwise_xor(x, shift_right(x, 13)) * as_int32(0xC2B2AE35)
+    return ops.bitwise_xor(x, shift_right(x, 16))
+
+
+def shift_right(x, count):
+    """Shifts int32 to the right; zeros come from the left."""
+    return ops.bitwise_and(ops.right_shift(x, count), 2 ** (32 - count) - 1)
+
+
+def as_int32(bits):
+    """Returns the int of the same 32 bits, the first of which is its sign."""
+    return bits - 2**32 * (bits >> 31)

@@ -1,0 +1,96 @@
+"""Parts of a text that are the same in every language: addresses, `{0}`, 5 kg.
+
+One may stand for any of them: `PLACEHOLDERS` are pieces of a vocabulary which
+was learnt with them, and text in any other.
+"""
+
+import re
+
+# Neither of Unicode's normal forms changes these, so the tokenizer finds them.
+PLACEHOLDERS = tuple(f"⦅{number}⦆" for number in range(10))
+ANY = re.compile(r"⦅\d⦆")
+
+UNITS = (
+    "km/h|m/s|[kMG]?bit/s|[kKMGT]i?B/s|"
+    "[kMGT]?Hz|[kMG]?Wh|[mkMG]?W|[mk]?V|mA|[hkM]?Pa|bar|dB|k?cal|k?J|Nm|"
+    "[nµμmcdk]?m[²³]?|[µμmk]?g|[mcdh]?[lL]|[nµμm]?s|min|h|ha|"
+    "[kKMGT]i?B|px|pt|dpi|fps|rpm|mph|lb|oz|ft"
+)
+NUMBER = r"\d+(?:[.,\u00a0\u202f]\d+)*"
+FOUND = re.compile(
+    r"""(?xi:
+    \b(?:https?|ftp)://[^\s<>"⦅⦆]*[^\s<>"⦅⦆.,;:!?'()\[\]{}*_…»“”’]/?
+    | \bwww\.[^\s<>"⦅⦆]*[^\s<>"⦅⦆.,;:!?'()\[\]{}*_…»“”’]/?
+    | (?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+
+    )|(?x:
+    ⦅\d⦆
+    | \$?\{\{?[^\s{}]*\}?\}
+    | %\(\w+\)[-\#0+]*\d*(?:\.\d+)?[sdiufgexXrc]
+    | (?<![\d\w%])%(?:\d+\$)?[-\#0+]*\d*(?:\.\d+)?l{0,2}[sdiufgexXrc](?!\w)
+    | (?<![\w.,])[+−±-]?"""
+    + NUMBER
+    + r"(?:[\ \u00a0\u202f]?(?:[%‰€£$¥]|°[CF]?)|[\ \u00a0\u202f]?(?:"
+    + UNITS
+    + r""")(?![\w²³/]))
+    | (?<![\w.,])[€£$¥]\ ?"""
+    + NUMBER
+    + r"""(?!\w)
+    )"""
+)
+
+
+def find_placeholders(text: str) -> list[tuple[int, int]]:
+    """Returns where the parts of a text begin and end that stay unchanged.
+
+    Addresses of pages and of mail, variables of templates and of `printf`, and
+    numbers with a unit or currency.
+
+    Args:
+        text: Of any length.
+
+    Example:
+        >>> text = "Mail {name} at a@b.org: 5 kg, 30 %."
+        >>> [text[start:end] for start, end in find_placeholders(text)]
+        ['{name}', 'a@b.org', '5 kg', '30 %']
+    """
+    return [found.span() for found in FOUND.finditer(text)]
+
+
+def replace_in_pair(source: str, target: str) -> tuple[str, str]:
+    """Puts the same placeholders into a sentence and its translation.
+
+    For what stands as often in both, in the source's order; ten at most. A
+    pair that has such signs already stays as it is.
+
+    Args:
+        source: A sentence.
+        target: Its translation.
+
+    Example:
+        >>> replace_in_pair("See www.a.org now.", "Mira ahora www.a.org.")
+        ('See ⦅0⦆ now.', 'Mira ahora ⦅0⦆.')
+    """
+    if ANY.search(source + target):
+        return source, target
+    left, right = (
+        [text[start:end] for start, end in find_placeholders(text)]
+        for text in (source, target)
+    )
+    shared = [part for part in left if left.count(part) == right.count(part)]
+    if len(shared) > len(PLACEHOLDERS):
+        return source, target
+    names = [(part, PLACEHOLDERS[n]) for n, part in enumerate(shared)]
+    return replace(source, names), replace(target, names)
+
+
+def replace(text: str, names: list[tuple[str, str]]) -> str:
+    """Puts names in the place of parts, the first for the first of equals."""
+    names, written, done = list(names), [], 0
+    for start, end in find_placeholders(text):
+        part = text[start:end]
+        name = next((pair for pair in names if pair[0] == part), None)
+        if name:
+            names.remove(name)
+            written += [text[done:start], name[1]]
+            done = end
+    return "".join([*written, text[done:]])

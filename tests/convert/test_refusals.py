@@ -1,0 +1,296 @@
+"""What is refused: one line, exit 2, and nothing written."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from convert.__main__ import main
+from convert.vocabularies import read_proto
+from tests.helpers.marian_files import make_tensors
+from tests.helpers.marian_files import write_model
+from tests.helpers.marian_models import CODE
+from tests.helpers.marian_models import make_table
+from tests.helpers.marian_models import pieces_of
+from tests.helpers.marian_models import train_spm
+from tests.helpers.refusal import refusal
+from tests.helpers.sentences import SENTENCES
+
+PROTO = train_spm(SENTENCES, 90)
+TABLE = make_table(pieces_of(PROTO))
+SIZE = len(TABLE)
+CONFIG = {
+    "model_type": "marian",
+    "activation_function": "swish",
+    "d_model": 8,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 12,
+    "decoder_ffn_dim": 12,
+    "vocab_size": SIZE,
+    "decoder_vocab_size": None,
+    "pad_token_id": SIZE - 1,
+    "decoder_start_token_id": SIZE - 1,
+    "eos_token_id": 0,
+    "scale_embedding": True,
+    "bad_words_ids": [[SIZE - 1]],
+    "num_beams": 6,
+}
+
+
+def make_opus_tensors():
+    random = np.random.default_rng(1)
+    shapes = {
+        "model.shared.weight": (SIZE, 8),
+        "final_logits_bias": (1, SIZE),
+    }
+    for stack in ("encoder", "decoder"):
+        prefix = f"model.{stack}.layers.0"
+        parts = ["self_attn"] + ["encoder_attn"] * (stack == "decoder")
+        for part in parts:
+            for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+                shapes[f"{prefix}.{part}.{name}.weight"] = (8, 8)
+                shapes[f"{prefix}.{part}.{name}.bias"] = (8,)
+        for part in (*(f"{p}_layer_norm" for p in parts), "final_layer_norm"):
+            shapes[f"{prefix}.{part}.weight"] = (8,)
+            shapes[f"{prefix}.{part}.bias"] = (8,)
+        shapes[f"{prefix}.fc1.weight"] = (12, 8)
+        shapes[f"{prefix}.fc1.bias"] = (12,)
+        shapes[f"{prefix}.fc2.weight"] = (8, 12)
+        shapes[f"{prefix}.fc2.bias"] = (8,)
+    return {
+        name: random.normal(size=shape).astype("float32")
+        for name, shape in shapes.items()
+    }
+
+
+TENSORS = make_opus_tensors()
+
+
+def write_opus(folder, tensors=TENSORS, table=TABLE, **changes):
+    folder.mkdir()
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({**CONFIG, **changes}))
+    (folder / "vocab.json").write_text(json.dumps(table))
+    (folder / "source.spm").write_bytes(PROTO)
+    (folder / "target.spm").write_bytes(PROTO)
+    return folder
+
+
+@pytest.fixture
+def refused(capsys, tmp_path):
+    """Returns a function to the line that refuses, and what it has written."""
+
+    def run(command, *arguments, out="--run-dir"):
+        target = tmp_path / "out" / "run"
+        target.parent.mkdir()
+        line = refusal(capsys, main, [command, *arguments, out, target])
+        assert line.startswith("error: ")
+        assert not list(target.parent.iterdir())
+        return line
+
+    return run
+
+
+def test_the_plain_folder_is_taken(tmp_path, capsys):
+    folder = write_opus(tmp_path / "opus")
+    (folder / "README.md").write_text("license: none")
+    run_dir = tmp_path / "run"
+
+    main(["opus-mt", "--model-dir", str(folder), "--run-dir", str(run_dir)])
+
+    said = capsys.readouterr().out
+    assert "1 + 1 layers" in said
+    assert f"python -m export --run-dir {run_dir}" in said
+    assert (run_dir / "README.md").read_text() == "license: none"
+    arguments = json.loads((run_dir / "arguments.json").read_text())
+    assert arguments["decoding"]["beam_size"] == 6
+    assert arguments["origin"]["format"] == "opus-mt"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model_type": "bart"}, ("model_type", "'bart'")),
+        ({"tie_word_embeddings": False}, ("tie_word_embeddings", "False")),
+        ({"activation_function": ["relu"]}, ("activation_function", "['relu")),
+        ({"activation_function": "gelu_new"}, ("one of", "'gelu_new'")),
+        ({"decoder_ffn_dim": 16}, ("decoder_ffn_dim", "16")),
+        ({"d_model": 9}, ("d_model", "9")),
+        ({"d_model": "8"}, ("d_model", "'8'")),
+        ({"d_model": 16}, ("(96, 16)", "(96, 8)")),
+        ({"encoder_layers": 0}, ("encoder_layers", "0")),
+        ({"encoder_layers": 2**40}, ("weights", "must hold the model")),
+        ({"encoder_ffn_dim": 2**40, "decoder_ffn_dim": 2**40}, ("weights",)),
+        ({"decoder_layers": 2}, ("decoder.layers.1",)),
+        ({"eos_token_id": SIZE}, ("eos_token_id", str(SIZE))),
+        ({"eos_token_id": 1}, ("of its own",)),
+        ({"decoder_start_token_id": -1}, ("decoder_start_token_id", "-1")),
+        ({"decoder_vocab_size": 3}, ("decoder_vocab_size", "3")),
+        ({"forced_eos_token_id": 7}, ("forced_eos_token_id", "7")),
+        ({"forced_bos_token_id": 7}, ("forced_bos_token_id", "7")),
+        ({"no_repeat_ngram_size": 3}, ("no_repeat_ngram_size", "3")),
+        ({"bad_words_ids": [[1, 2]]}, ("bad_words_ids", "[[1, 2]]")),
+        ({"num_beams": "four"}, ("num_beams", "'four'")),
+        ({"scale_embedding": 3}, ("scale_embedding", "3")),
+        ({"dropout": "much"}, ("dropout", "much")),
+        ({"share_encoder_decoder_embeddings": False}, ("embed_tokens",)),
+    ],
+)
+def test_a_configuration(changes, words, tmp_path, refused):
+    folder = write_opus(tmp_path / "opus", **changes)
+
+    line = refused("opus-mt", "--model-dir", folder)
+
+    for word in words:
+        assert word.replace("96", str(SIZE)) in line
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: (f / "config.json").unlink(), ("config.json",)),
+        (lambda f: (f / "vocab.json").unlink(), ("vocab.json",)),
+        (lambda f: (f / "source.spm").unlink(), ("source.spm",)),
+        (lambda f: (f / "target.spm").write_text("x"), ("target.spm",)),
+        (lambda f: (f / "config.json").write_text("["), ("JSON object",)),
+        (lambda f: cut(f / "model.safetensors"), ("safetensors, and whole",)),
+        (lambda f: (f / "model.safetensors").unlink(), ("model.safetensors",)),
+        (
+            lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
+            ("pickle", "save_pretrained("),
+        ),
+        (
+            lambda f: (f / "tokenizer_config.json").write_text(
+                '{"separate_vocabs": true}'
+            ),
+            ("separate_vocabs", "true"),
+        ),
+    ],
+)
+def test_a_folder(change, words, tmp_path, refused):
+    folder = write_opus(tmp_path / "opus")
+    change(folder)
+
+    line = refused("opus-mt", "--model-dir", folder)
+
+    for word in words:
+        assert word in line
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def test_a_folder_that_is_not_there(tmp_path, refused):
+    line = refused("opus-mt", "--model-dir", tmp_path / "none")
+    assert str(tmp_path / "none") in line
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({**TABLE, "more": SIZE}, "an id below"),
+        ({**TABLE, "more": 5}, "of its own"),
+        ({**TABLE, "more": "5"}, "an id below"),
+        ({p: i for p, i in TABLE.items() if p != "<unk>"}, "the piece <unk>"),
+        ({**TABLE, "<s>": TABLE[CODE], CODE: SIZE}, "an id below"),
+    ],
+)
+def test_a_table(table, words, tmp_path, refused):
+    folder = write_opus(tmp_path / "opus", table=table)
+
+    assert words in refused("opus-mt", "--model-dir", folder)
+
+
+def test_tensors(tmp_path, refused):
+    name = "model.encoder.layers.0.fc1.weight"
+    for index, (tensors, words) in enumerate(
+        (
+            ({**TENSORS, "extra.weight": np.ones(2)}, "extra.weight"),
+            ({n: t for n, t in TENSORS.items() if n != name}, name),
+            ({**TENSORS, name: TENSORS[name].T.copy()}, "(12, 8)"),
+            ({**TENSORS, name: TENSORS[name] * np.nan}, "finite"),
+        )
+    ):
+        folder = write_opus(tmp_path / f"opus{index}", tensors)
+        line = refused("opus-mt", "--model-dir", folder)
+        assert words in line
+        (tmp_path / "out").rmdir()
+
+
+def test_a_run_folder_that_holds_something(tmp_path, capsys):
+    folder = write_opus(tmp_path / "opus")
+    arguments = ["opus-mt", "--model-dir", folder, "--run-dir", folder]
+
+    assert "--run-dir must be a new folder" in refusal(capsys, main, arguments)
+
+
+@pytest.fixture(scope="module")
+def spm(tmp_path_factory):
+    path = tmp_path_factory.mktemp("spm") / "vocab.spm"
+    path.write_bytes(train_spm(SENTENCES, 90, eos_id=0, unk_id=1, bos_id=-1))
+    return path
+
+
+@pytest.fixture
+def refused_marian(spm, tmp_path, refused):
+    """Writes a model, and returns the line that refuses it."""
+
+    def run(tensors, name="model.npz", **changes):
+        path = tmp_path / name
+        write_model(path, tensors, **changes)
+        return refused("marian", "--model", path, "--vocabulary", spm)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"type": "s2s"}, ("type", "'s2s'")),
+        ({"transformer-preprocess": "n"}, ("transformer-preprocess", "'n'")),
+        ({"transformer-postprocess-emb": "n"}, ("postprocess-emb", "'n'")),
+        ({"transformer-ffn-activation": "gelu"}, ("activation", "'gelu'")),
+        ({"transformer-ffn-activation": [1]}, ("activation", "[1]")),
+        ({"transformer-ffn-depth": 3}, ("transformer-ffn-depth", "3")),
+        ({"transformer-tied-layers": [1, 1]}, ("tied-layers", "[1, 1]")),
+        ({"transformer-decoder-autoreg": "average-attention"}, ("average",)),
+        ({"dec-cell": "gru"}, ("dec-cell", "'gru'")),
+        ({"layer-normalization": True}, ("layer-normalization", "True")),
+        ({"lemma-dim-emb": 4}, ("lemma-dim-emb", "4")),
+        ({"enc-depth": 3}, ("encoder_l3_self_Wq",)),
+        ({"enc-depth": 2**40}, ("weights",)),
+        ({"dim-emb": 2**20}, ("(90, 1048576)",)),
+        ({"enc-depth": 1}, ("encoder_l2_ffn_W1",)),
+    ],
+)
+def test_a_model_of_marian(changes, words, spm, refused_marian):
+    size = len(read_proto(spm).pieces)
+
+    line = refused_marian(make_tensors([size]), **changes)
+
+    for word in words:
+        assert word.replace("90", str(size)) in line
+
+
+def test_a_vocabulary_of_another_model(refused_marian):
+    line = refused_marian(make_tensors([70]), "model.bin")
+
+    assert "--vocabulary must be that of the model" in line
+
+
+def test_an_output_matrix_of_its_own(spm, refused_marian):
+    tensors = make_tensors([len(read_proto(spm).pieces)])
+    tensors["decoder_ff_logit_out_W"] = tensors["Wemb"].T.copy()
+
+    assert "decoder_ff_logit_out_W" in refused_marian(tensors)
+
+
+def test_a_run_that_is_none(tmp_path, refused):
+    line = refused("to-marian", "--run-dir", tmp_path, out="--model-dir")
+
+    assert "has no model.keras" in line

@@ -1,0 +1,29 @@
+"""What the page of `export.explain` is tested with, and how commands say no."""
+
+import pytest
+
+from export import explain
+from export.report.page import describe_translation
+from tests.helpers.refusal import refusal
+from tests.helpers.sentences import REFERENCE
+from tests.helpers.sentences import TEXT
+
+
+@pytest.fixture(scope="module")
+def ask(export_dir):
+    return explain.load_ask(export_dir)
+
+
+@pytest.fixture(scope="module")
+def data(ask):
+    return describe_translation(ask, TEXT.encode(), REFERENCE.encode())
+
+
+@pytest.fixture
+def refused(capsys):
+    """Function that returns the line in which a command refuses options."""
+
+    def run(command, *options):
+        return refusal(capsys, command.main, options)
+
+    return run

@@ -1,0 +1,113 @@
+"""Tests of the formats: what is text, what is within a sentence, what stays."""
+
+import html
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from export.markup.document import FORMATS
+from export.markup.document import translate_markup
+from export.markup.tokens import Kind
+from tests.helpers.marked_documents import permuted
+from tests.helpers.marked_documents import reverse
+
+# What documents are made of, between bars.
+HTML_PARTS = (
+    "<b>¦</b>¦<p>¦</p>¦<br/>¦<img src='a>b'>¦<code>¦x y¦</code>¦&amp;¦&eacute"
+    "¦&#233;¦&#¦&¦<¦< b¦<!-- c -->¦<script>a<b</script>¦<p translate=no>¦</"
+    "¦]]>¦<![CDATA[x]]>¦Zoë¦<span class='a notranslate'>¦</span>¦\n"
+    "¦<?php x ?>¦<textarea>¦<div translate=yes>¦</div>¦{0}¦a@b.org¦. "
+    "¦<my-tag/>¦<svg/>"
+)
+MARKDOWN_PARTS = (
+    "*¦**¦_¦`¦``¦~~¦[¦](¦)¦![¦\n¦\n\n¦> ¦- ¦1. ¦# "
+    "¦| a | b |\n|---|---|\n| c | d |\n¦<b>¦</b>¦\\¦&amp;¦word¦two words¦ "
+    "¦    ¦\t¦[r]: /u\n¦[r]¦<http://a.b>¦ü¦***¦---\n¦```\ncode\n```\n¦<div>\n"
+    "¦\r\n¦  \n¦|¦\\|¦=="
+)
+
+
+def same(text, format):
+    """Returns a document whose sentences come back in capitals, in order."""
+    return translate_markup(text, format, permuted(range)).text
+
+
+@pytest.mark.parametrize(
+    ("format", "parts"),
+    [("html", HTML_PARTS), ("markdown", MARKDOWN_PARTS)],
+)
+@hypothesis.settings(max_examples=300, deadline=None)
+@hypothesis.given(data=st.data())
+def test_tokens_are_all_of_the_source(format, parts, data):
+    source = "".join(
+        data.draw(st.lists(st.sampled_from(parts.split("¦")), max_size=12))
+    )
+
+    tokens = FORMATS[format].read(source)
+
+    assert "".join(source[t.start : t.end] for t in tokens) == source
+    for token in tokens:
+        if token.kind is Kind.TEXT and format == "html":
+            raw = source[token.start : token.end]
+            assert token.text in (raw, html.unescape(raw))
+    same(source, format)  # Whatever it is, it comes back.
+
+
+@pytest.mark.parametrize(
+    ("format", "source", "expected"),
+    [
+        (
+            "html",
+            "<p>one <b>two</b></p>\n<pre>a  b</pre><p translate=no>x <b>y</b>"
+            "</p><p>three <code>x=1</code><br>four<script>if (a<b) c</script>",
+            "<p><b>TWO</b> ONE</p>\n<pre>a  b</pre><p translate=no>x <b>y</b>"
+            "</p><p><code>x=1</code> THREE<br>FOUR<script>if (a<b) c</script>",
+        ),
+        (
+            "html",
+            "<p translate=no>no <span translate=yes>a b</span> no</p>"
+            "<i class='a notranslate'>kept</i> not",
+            "<p translate=no>no <span translate=yes>B A</span> no</p>"
+            "NOT <i class='a notranslate'>kept</i>",
+        ),
+        # Nested wrongly, and unknown names.
+        (
+            "html",
+            "<b>one <i>two</b> three</i> R&D &no; a < b",
+            "<b><i></b></i>B &lt; A &amp;no; R&amp;D THREE TWO ONE",
+        ),
+        ("html", "one<img> two <img>three", "<img>THREE TWO ONE<img>"),
+        (
+            "xml",
+            '<!DOCTYPE a [<!ENTITY e "x">]><a><t>one &e; <b>two<c/></b></t>'
+            "<l><i>three</i> <i>four</i></l><![CDATA[<x>]]><code>y</code></a>",
+            '<!DOCTYPE a [<!ENTITY e "x">]><a><t>&e; <b>TWO<c/></b> ONE</t>'
+            "<l><i>THREE</i> <i>FOUR</i></l><![CDATA[<x>]]><code>y</code></a>",
+        ),
+        (
+            "markdown",
+            "---\ntitle: kept\n---\n# one **two** #\n\n> three *four\n> five* "
+            "`code` \\* &amp; 1.\n\n```\nkept\n```\n\n    kept\n",
+            "---\ntitle: kept\n---\n# **TWO** ONE #\n\n> . 1 & \\* `code` "
+            "*FIVE FOUR* THREE\n\n```\nkept\n```\n\n    kept\n",
+        ),
+        # A link by its text keeps its target.
+        (
+            "markdown",
+            "| a b | [seven][x] |\n|---|---|\n| [x y][] [x] | ![a](b) ~~c~~ |"
+            "\n\n[x]: /x 'kept'\n[x y]: /y",
+            "| B A | [SEVEN][x] |\n|---|---|\n| [X][x] [Y X][x y] | ![a](b) "
+            "~~C~~ |\n\n[x]: /x 'kept'\n[x y]: /y",
+        ),
+        (
+            "markdown",
+            "- one\r\n  two **three**\r\n- 1. four *five six. seven* eight\r\n",
+            "- **THREE** TWO ONE\r\n- 1. *. SIX FIVE FOUR EIGHT SEVEN*\r\n",
+        ),
+    ],
+)
+def test_what_is_no_sentence_stays_letter_for_letter(format, source, expected):
+    found = translate_markup(source, format, permuted(reverse)).text
+
+    assert found == expected

@@ -1,0 +1,265 @@
+"""Tests of what a document is translated with, and of the command."""
+
+import collections
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export import translate
+from export.bundle.layout import BUNDLE
+from export.bundle.write import knows_placeholders
+from export.markup.document import describe_counts
+from export.markup.document import translate_markup
+from export.markup.encodings import decode
+from export.markup.encodings import encode
+from export.markup.translator import Translator
+from export.markup.translator import make_translator
+from export.markup.words import find_words
+from export.markup.words import weigh_words
+from keras_transformer import SubwordTokenizer
+from keras_transformer.text.placeholders import find_placeholders
+from tests.helpers.marked_documents import permuted
+from tests.helpers.marked_documents import reverse
+from tests.helpers.marked_documents import split
+from tests.helpers.model_server import serve_grpc
+from train.data.corpus import Pairs
+from train.data.placeholders import with_placeholders
+from train.data.vocabulary import learn_vocabulary
+
+
+def words_of(text):
+    return [text[word.start : word.end] for word in find_words(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("¿Qué, don't?", ["¿", "Qué", ",", "don't", "?"]),
+        ("हिन्दी 猫が。", ["हिन्दी", "猫", "が", "。"]),
+        ("See ⦅3⦆ (3.5 kg)…", ["See", "⦅3⦆", "(", "3.5 kg", ")", "…"]),
+        ("", []),
+    ],
+)
+def test_words_are_letters_that_belong_together(text, expected):
+    assert words_of(text) == expected
+
+
+def test_weights_of_words_are_those_of_their_pieces():
+    # Two pieces a word; the end symbol is no word.
+    pieces = [b"\xe2\x96\x81bl", b"ue", b"\xe2\x96\x81dog", b"</s>"]
+    target = [b"\xe2\x96\x81d", b"og", b"\xe2\x96\x81<", b"<0xC3>", b"<0xA9>"]
+    attention = np.array(
+        [
+            [0, 0, 0.9, 0.1],
+            [0.5, 0.5, 0, 0],
+            [0.25, 0.25, 0.5, 0],
+            [0, 0, 0, 1],
+            [0, 0, 0, 1],
+        ]
+    )
+
+    found = weigh_words(attention, "blue dog", pieces, "dog <é", target)
+
+    # A later piece counts 0.3 of the one before.
+    first = np.array([0.3 / 1.3, 1 / 1.3])
+    np.testing.assert_allclose(found, [first, [0.5, 0.5], [0, 0]], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("See https://a.org/b_(c)?d=1.", ["https://a.org/b_(c)?d=1"]),
+        ("www.a.org, me@b.co.uk", ["www.a.org", "me@b.co.uk"]),
+        ("{0} {name!r} ${x} {{y}}", ["{0}", "{name!r}", "${x}", "{{y}}"]),
+        ("%s %5.2f %(a)d 100% sure", ["%s", "%5.2f", "%(a)d", "100%"]),
+        ("5 kg, 3.5 km/h, −4 °C, 7 cats", ["5 kg", "3.5 km/h", "−4 °C"]),
+        ("€ 5 or 1,000 € at 7 minutes", ["€ 5", "1,000 €"]),
+        ("⦅0⦆", ["⦅0⦆"]),
+    ],
+)
+def test_finds_what_is_the_same_in_every_language(text, expected):
+    spans = find_placeholders(text)
+
+    assert [text[start:end] for start, end in spans] == expected
+
+
+def with_pieces(answer):
+    """Returns a translator that knows placeholders; asks none to align."""
+
+    def align(sources, targets):
+        return [
+            np.zeros((len(find_words(t)), len(find_words(s))))
+            for s, t in zip(sources, targets, strict=True)
+        ]
+
+    def translate(texts):
+        return [answer(text) for text in texts], [False] * len(texts)
+
+    return Translator(split, translate, align, knows_placeholders=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected", "mended"),
+    [
+        ("b ⦅1⦆ a ⦅0⦆", "b <code>x</code> a {0}", 0),
+        ("b ⦅1⦆ ⦅1⦆ a ⦅0⦆ ⦅7⦆", "b <code>x</code> a {0}", 2),
+        ("b ⦅1⦆ a", "{0} b <code>x</code> a", 1),
+    ],
+)
+def test_placeholders_come_back_once(written, expected, mended):
+    source = "<p>a {0} b <code>x</code></p>"
+    asked = []
+
+    def answer(text):
+        asked.append(text)
+        return written
+
+    found = translate_markup(source, "html", with_pieces(answer))
+
+    assert asked == ["a ⦅0⦆ b ⦅1⦆"]
+    assert found.text == f"<p>{expected}</p>"
+    assert found.counts["placeholders"] == 2
+    assert found.counts["mended"] == mended
+
+
+def test_a_sentence_that_is_cut_is_halved():
+    def translate(texts):
+        return (
+            [text.upper()[:20] for text in texts],
+            [len(text) > 20 for text in texts],
+        )
+
+    def align(sources, targets):
+        return [np.eye(len(find_words(text))) for text in sources]
+
+    source = "<p>one two three, four <b>five six</b> seven eight nine</p>"
+    translator = Translator(split, translate, align)
+
+    found = translate_markup(source, "html", translator)
+
+    assert found.text == (
+        "<p>ONE TWO THREE, FOUR <b>FIVE SIX</b> SEVEN EIGHT NINE</p>"
+    )
+    assert found.counts["truncated"] == 0
+    long = translate_markup(f"<p>{'a' * 30}</p>", "html", translator)
+    assert long.counts["truncated"] == 1
+
+
+def test_says_what_a_document_may_lack():
+    counts = collections.Counter(
+        sentences=9, truncated=1, kept=2, placeholders=3, mended=1
+    )
+
+    lines = "\n".join(describe_counts(counts, knows_placeholders=False))
+
+    assert "1 of 9 sentences were cut" in lines
+    assert "2 of 9 sentences are not translated" in lines
+    assert "without --placeholders" in lines
+    assert "1 of 3 parts that stay unchanged were lost" in lines
+    assert not list(describe_counts(counts - counts, False))
+
+
+def test_refuses_formats_and_documents_that_are_none():
+    with pytest.raises(ValueError, match="`format` must be one of html, xml"):
+        translate_markup("a", "rtf", permuted(reverse))
+    with pytest.raises(ValueError, match="well-formed XML.*line 1, column 8"):
+        translate_markup("<a><b></a>", "xml", permuted(reverse))
+
+
+def test_a_sentence_may_have_many_leaves_but_no_bottomless_tags():
+    many = "<p>a " + "{0} " * 200 + "</p>"
+    found = translate_markup(many, "html", permuted(reverse))
+    assert found.text.count("{0}") == 200
+    with pytest.raises(ValueError, match="fewer than 200 tags.*<b> at 597"):
+        translate_markup("<b>" * 5000 + "a", "html", permuted(reverse))
+
+
+def test_refuses_what_does_not_align():
+    with pytest.raises(ValueError, match="`align` must return.*no source_tok"):
+        make_translator(None, lambda *_: {"attention": tf.zeros([1, 1, 1])})
+
+
+@pytest.mark.parametrize(
+    ("format", "data", "encoding"),
+    [
+        ("html", "é<meta charset='latin-1'>".encode("cp1252"), "cp1252"),
+        ("xml", '<?xml encoding="utf-16"?><é/>'.encode("utf-16"), "utf-16"),
+        ("markdown", "# é".encode("utf-8-sig"), "utf-8-sig"),
+        ("xml", "<é/>".encode(), "utf-8"),
+    ],
+)
+def test_a_document_keeps_its_encoding(format, data, encoding):
+    text, found = decode(data, format)
+
+    assert found == encoding
+    assert "é" in text
+    assert "\ufeff" not in text
+    assert encode(text, found, format) == data
+
+
+def test_what_an_encoding_lacks_is_a_reference():
+    assert encode("猫é", "cp1252", "html") == b"&#29483;\xe9"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"<meta charset=none-such>", "an encoding that Python knows.*none-su"),
+        (b"\xff\xff", "must be in utf-8. Received: .*position 0"),
+    ],
+)
+def test_refuses_bytes_that_it_cannot_read(data, message):
+    with pytest.raises(ValueError, match=message):
+        decode(data, "html")
+
+
+def test_translates_with_an_export_and_with_its_server(
+    refused, export_dir, servable, tmp_path, capsys
+):
+    path = tmp_path / "in.html"
+    path.write_text(
+        "<h1>The blue dog</h1>\n<p>A <b id=1>dog <i>sees</i></b> 5 kg. "
+        "<!-- c --> Two <a href='x'>cats</a>.</p>"
+    )
+    output = tmp_path / "out.html"
+    where = [f"--export-dir={export_dir}", f"--input={path}"]
+
+    translate.main([*where, "--format=html", f"--output={output}"])
+
+    text = output.read_text()
+    for part in ("<h1>", "</h1>\n<p>", "<b id=1>", "<i>", "</i>", "</b>"):
+        assert text.count(part) == 1
+    for part in ("5 kg", "<!-- c -->", "<a href='x'>", "</a>"):
+        assert text.count(part) == 1
+    assert "cut at the model's limit" in capsys.readouterr().err
+    with serve_grpc(servable) as address:
+        asked = [f"--server={address}", f"--input={path}", "--format=html"]
+        translate.main([*asked, f"--output={tmp_path / 'served'}"])
+    assert (tmp_path / "served").read_text() == text
+    capsys.readouterr()
+    path.write_text("<a>")
+    assert "the document must be well-formed XML" in refused(
+        translate, *where, "--format=xml"
+    )
+
+
+def test_the_bundle_says_whether_a_model_knows_placeholders(export_dir):
+    bundle = json.loads((export_dir / "1" / BUNDLE).read_text("utf-8"))
+
+    assert bundle["placeholders"] is False
+    corpus = with_placeholders(Pairs(["a {0} b c"] * 9, ["b c {0} a"] * 9))
+    proto = learn_vocabulary(corpus, 275)
+    assert knows_placeholders(SubwordTokenizer(proto))
+
+
+def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
+    monkeypatch.setattr(translate, "load", lambda options: lambda text: None)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+
+    line = refused(translate, f"--export-dir={export_dir}", "--format=html")
+
+    assert "--format needs an export with the signature align" in line

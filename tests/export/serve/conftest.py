@@ -1,0 +1,20 @@
+"""Services that several files ask."""
+
+import pytest
+
+from tests.helpers import web
+
+
+@pytest.fixture(scope="session")
+def model(export_dir):
+    """The export with all signatures, as a service holds it."""
+    from export.serve.models import load_model
+
+    return load_model(export_dir)
+
+
+@pytest.fixture(scope="session")
+def service(model):
+    """That model behind HTTP, from English to Spanish."""
+    with web.serve({("en", "es"): model}) as service:
+        yield service

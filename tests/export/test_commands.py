@@ -1,0 +1,134 @@
+"""Ways through the commands of `export` that no part shows alone."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export.__main__ as export_command
+from command_line.treebanks import read_trees
+from export import check
+from export import translate
+from export.bundle.saved_model import load_run
+from export.model.search import SearchSettings
+from tests.helpers.model_server import serve_grpc
+from tests.helpers.requests import ask
+from tests.helpers.requests import with_seeds
+from tests.helpers.sentences import SENTENCES
+from tests.helpers.servable import Servable
+
+
+@pytest.mark.slow
+def test_an_export_in_bfloat16_serves_and_passes_its_check(
+    run_dir, export_dir, servable, tmp_path, capsys
+):
+    options = ["--precision=bfloat16", "--beam-size=3", "--max-extra-length=8"]
+    export_command.main(
+        ["--run-dir", str(run_dir), "--export-dir", str(tmp_path), *options]
+    )
+
+    asked = ask([text.encode() for text in SENTENCES])
+    found, expected = (
+        each.predict("serving_default", asked)["score"]
+        for each in (Servable(tmp_path), servable)
+    )
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, expected, rtol=0.1, atol=0.1)
+    assert (found != expected).any()
+    weights = "1/variables/variables.data-00000-of-00001"
+    sizes = [(d / weights).stat().st_size for d in (tmp_path, export_dir)]
+    assert sizes[0] < 0.6 * sizes[1]
+    capsys.readouterr()
+    check.main(["--export-dir", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "ok" in said
+    assert "WRONG" not in said
+
+
+def test_translate_writes_trees_of_what_a_server_says(
+    servable, tmp_path, capsys
+):
+    source, output = tmp_path / "source", tmp_path / "trees"
+    source.write_text("".join(f"{text}\n" for text in SENTENCES[1:4]))
+
+    with serve_grpc(servable) as address:
+        translate.main(
+            [
+                *("--server", address, "--model-name", servable.name),
+                *("--input", str(source), "--output", str(output), "--trees"),
+            ]
+        )
+
+    words = [tree.words for tree in read_trees(output)]
+    assert words == [tuple(text.split()) for text in SENTENCES[1:4]]
+    assert "3 parses" in capsys.readouterr().err
+
+
+def test_draws_hang_on_line_and_number_alone(
+    export_dir, servable, tmp_path, capsys
+):
+    """Not on the lines around, nor on who answers; beyond 32 bits, too."""
+    lines = [SENTENCES[place % 3] for place in range(40)]
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
+    how = ["--sample", "--temperature=1.5", "--top-k=30", "--top-p=0.95"]
+    files = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
+
+    def draw(*options):
+        translate.main([*options, *files, *how])
+        return (tmp_path / "out").read_bytes().split(b"\n")[:-1]
+
+    found = draw("--export-dir", str(export_dir), f"--seed={2**32 + 7}")
+
+    with serve_grpc(servable) as address:
+        server = ["--server", address, "--model-name", servable.name]
+        served = draw(*server, "--seed=7", "--batch-tokens=40")
+    texts = [line.encode() for line in lines]
+    inputs = with_seeds(texts, 8 + np.arange(40), 1.5, 30, 0.95)
+    expected = servable.predict("sample", inputs)["translation"]
+    assert found == [b" ".join(text.splitlines()) for text in expected]
+    assert served == found
+    assert len(set(found)) > 20
+
+
+def test_an_export_that_cannot_draw_is_told(run_dir, tmp_path, refused):
+    translator = load_run(run_dir, SearchSettings(1), signatures=())
+    (tmp_path / "1").mkdir()
+    tf.saved_model.save(translator, str(tmp_path / "1"), signatures={})
+
+    line = refused(translate, "--export-dir", tmp_path, "--sample")
+
+    assert (
+        "--sample needs an export with the signature sample; export the run "
+        f"anew with `--signatures sample`. Received: {tmp_path / '1'}"
+    ) in line
+
+
+PARSING = {"arguments": {"task": "parsing"}}
+CONVERTED = {"decoding": {"beam_size": 3, "penalty_offset": 0}}
+GERMAN = {"source_language": "de"}
+
+
+@pytest.mark.parametrize(
+    ("run", "options", "expected"),
+    [
+        ({}, "", (4, 0.6, 50, 5, "")),  # As the paper searched.
+        ({}, "--length-penalty=0", (4, 0, 50, 5, "")),
+        (PARSING, "", (21, 0.3, 300, 5, "")),
+        (PARSING, "--beam-size=4 --max-extra-length=0", (4, 0.3, 0, 5, "")),
+        (CONVERTED, "", (3, 0.6, 50, 0, "")),
+        (CONVERTED, "--beam-size=1 --penalty-offset=5", (1, 0.6, 50, 5, "")),
+        (GERMAN, "", (4, 0.6, 50, 5, "de")),
+        (GERMAN, "--source-language=fr", (4, 0.6, 50, 5, "fr")),
+    ],
+)
+def test_what_is_left_open_is_as_the_run_says(tmp_path, run, options, expected):
+    (tmp_path / "arguments.json").write_text(json.dumps(run))
+    arguments = [f"--run-dir={tmp_path}", "--export-dir=x", *options.split()]
+
+    found = export_command.fill_in(export_command.parse_options(arguments))
+
+    assert (
+        *(found.beam_size, found.length_penalty, found.max_extra_length),
+        *(found.penalty_offset, found.source_language),
+    ) == expected

@@ -1,0 +1,84 @@
+"""Run folders of small random models, as `convert` writes them."""
+
+import numpy as np
+from sentencepiece import sentencepiece_model_pb2
+
+from convert.marian import arrange
+from convert.run import Converted
+from convert.run import write_run
+from convert.vocabularies import make_vocabulary
+from convert.vocabularies import pieces_of
+from convert.vocabularies import with_ids
+from keras_transformer import Architecture
+from keras_transformer import Transformer
+from tests.helpers.marian_models import train_spm
+from tests.helpers.sentences import SENTENCES
+
+DECODING = {"beam_size": 3, "length_penalty": 0.9, "penalty_offset": 0}
+# In nothing what the paper says.
+OTHER = {
+    "num_layers": 3,
+    "decoder_layers": 2,
+    "hidden_dim": 16,
+    "intermediate_dim": 24,
+    "num_heads": 2,
+    "key_dim": 8,
+    "value_dim": 8,
+    "use_bias": True,
+    "activation": "swish",
+    "scale_embedding": False,
+    "logits_bias": True,
+    "max_wavelength": 3_000.0,
+    "norm_epsilon": 1e-3,
+    "decoder_mixer": "ssru",
+}
+
+
+BACKWARDS = [sentence[::-1] for sentence in SENTENCES]
+
+
+def write_converted_run(
+    folder, texts=(SENTENCES, BACKWARDS), shares=False, **numbers
+):
+    """Writes the folder of a model with two tokenizers.
+
+    Args:
+        folder: Path of a folder that is not there yet.
+        texts: Two lists of sentences, to learn the pieces of.
+        shares: Bool, whether both sides share ids and matrix.
+        **numbers: Of the `Architecture`, in place of those above.
+
+    Returns:
+        The model.
+    """
+    protos = [
+        sentencepiece_model_pb2.ModelProto.FromString(train_spm(lines, size))
+        for lines, size in zip(texts, (90, 80), strict=True)
+    ]
+    vocabularies = [arrange(proto) for proto in protos]
+    if shares:
+        used = [piece for proto in protos for piece in pieces_of(proto)]
+        names = ["</s>", "<unk>", *dict.fromkeys(used)]
+        table = {piece: id_ for id_, piece in enumerate(names)}
+        vocabularies = [make_vocabulary(table, {1: 0, 2: 1}, [])] * 2
+    protos = map(with_ids, protos, vocabularies)
+    sources, targets = map(len, vocabularies)
+    architecture = Architecture(**{**OTHER, **numbers})
+    sources = None if shares else sources
+    model = Transformer(targets, architecture, 48, sources, name="transformer")
+    model.build()
+    random = np.random.default_rng(4)
+    for weight in model.weights:  # No gain of one and no bias of zero.
+        noise = random.normal(size=weight.shape)
+        if "embeddings" in weight.path:
+            weight.assign(0.7 * noise)
+        elif len(weight.shape) == 2:  # Else a source changes too little.
+            weight.assign(4 * noise * weight.shape[0] ** -0.5)
+        else:
+            weight.assign(weight + 0.3 * noise)
+    bias = np.array(model.embedding.bias)
+    bias[1] += 2  # Some translations end.
+    model.embedding.bias.assign(bias)
+    converted = Converted(model, *protos, DECODING)
+    write_run(folder, converted, {"format": "nothing"}, folder.parent)
+    return model

@@ -1,0 +1,188 @@
+"""Small models in Marian's own files, and what it computes with them.
+
+Written from its formulas (weights of a layer are matrices that stand on the
+right), with nothing of the package that is tested.
+"""
+
+import struct
+
+import numpy as np
+import yaml
+
+WIDTH, INNER, HEADS = 8, 12, 2
+LAYERS, DECODER_LAYERS = 2, 1
+CONFIGURATION = {
+    "type": "transformer",
+    "dim-emb": WIDTH,
+    "enc-depth": LAYERS,
+    "dec-depth": DECODER_LAYERS,
+    "transformer-heads": HEADS,
+    "transformer-dim-ffn": INNER,
+    "transformer-ffn-activation": "relu",
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-emb": "d",
+    "transformer-decoder-autoreg": "rnn",
+    "dec-cell": "ssru",
+    "tied-embeddings-all": True,
+}
+
+
+def make_tensors(sizes, recurrent=True, seed=3):
+    """Returns random tensors by Marian's names.
+
+    Args:
+        sizes: Rows of the one matrix, or of those of sources and targets.
+        recurrent: Bool, whether the decoder has an SSRU.
+        seed: Int.
+    """
+    random = np.random.default_rng(seed)
+    tensors = {}
+
+    def add(name, *shape):
+        values = random.normal(size=shape) * shape[0] ** -0.5
+        tensors[name] = values.astype("float32")
+
+    def add_norm(name):
+        add(f"{name}_ln_scale", 1, WIDTH)
+        add(f"{name}_ln_bias", 1, WIDTH)
+
+    def add_attention(name):
+        for letter in "qkvo":
+            add(f"{name}_W{letter}", WIDTH, WIDTH)
+            add(f"{name}_b{letter}", 1, WIDTH)
+        add_norm(f"{name}_Wo")
+
+    names = ("Wemb",) if len(sizes) == 1 else ("encoder_Wemb", "decoder_Wemb")
+    for name, size in zip(names, sizes, strict=True):
+        add(name, size, WIDTH)
+    add("decoder_ff_logit_out_b", 1, sizes[-1])
+    for stack, layers in (("encoder", LAYERS), ("decoder", DECODER_LAYERS)):
+        for layer in range(1, layers + 1):
+            prefix = f"{stack}_l{layer}"
+            if stack == "decoder":
+                add_attention(f"{prefix}_context")
+            if stack == "decoder" and recurrent:
+                add(f"{prefix}_rnn_W", WIDTH, WIDTH)
+                add(f"{prefix}_rnn_Wf", WIDTH, WIDTH)
+                add(f"{prefix}_rnn_bf", 1, WIDTH)
+                add_norm(f"{prefix}_rnn_ffn")
+            else:
+                add_attention(f"{prefix}_self")
+            add(f"{prefix}_ffn_W1", WIDTH, INNER)
+            add(f"{prefix}_ffn_b1", 1, INNER)
+            add(f"{prefix}_ffn_W2", INNER, WIDTH)
+            add(f"{prefix}_ffn_b2", 1, WIDTH)
+            add_norm(f"{prefix}_ffn_ffn")
+    return tensors
+
+
+def write_model(path, tensors, **changes):
+    """Writes tensors and configuration, as `.npz` or `.bin`."""
+    text = yaml.safe_dump({**CONFIGURATION, **changes}).encode() + b"\0"
+    content = np.frombuffer(text, np.int8)
+    tensors = {**tensors, "special:model.yml": content}
+    if path.suffix == ".npz":
+        np.savez(path, **tensors)
+        return
+    blocks, headers, names, shapes = [], [], [], []
+    for name, array in tensors.items():
+        kind = 0x101 if array.dtype == np.int8 else 0x404
+        block = array.tobytes() + bytes(-array.nbytes % 256)
+        label = name.encode() + b"\0"
+        headers.append(
+            struct.pack("<4Q", len(label), kind, array.ndim, len(block))
+        )
+        names.append(label)
+        shapes.append(struct.pack(f"<{array.ndim}i", *array.shape))
+        blocks.append(block)
+    path.write_bytes(
+        b"".join(
+            (
+                struct.pack("<2Q", 1, len(tensors)),
+                *(*headers, *names, *shapes),
+                struct.pack("<Q", 5) + bytes(5),
+                *blocks,
+            )
+        )
+    )
+
+
+def forward(tensors, source_ids, target_ids, activation="relu"):
+    """Returns the logits of one sentence.
+
+    Args:
+        tensors: Theirs, by name.
+        source_ids: Their ids, with the end.
+        target_ids: Their ids, of what has been said; none at first.
+        activation: `"relu"` or `"swish"`.
+    """
+    table = tensors.get("Wemb")
+    sources = tensors["encoder_Wemb"] if table is None else table
+    targets = tensors["decoder_Wemb"] if table is None else table
+    act = {
+        "relu": lambda x: np.maximum(x, 0),
+        "swish": lambda x: x / (1 + np.exp(-x)),
+    }[activation]
+    t = {name: array.astype("float64") for name, array in tensors.items()}
+
+    def norm(x, name):
+        x = x - x.mean(-1, keepdims=True)
+        x /= np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
+        return x * t[f"{name}_ln_scale"] + t[f"{name}_ln_bias"]
+
+    def attend(name, x, memory, causal=False):
+        q, k, v = (
+            (y @ t[f"{name}_W{letter}"] + t[f"{name}_b{letter}"])
+            for letter, y in zip("qkv", (x, memory, memory), strict=True)
+        )
+        heads = []
+        for place in np.split(np.arange(WIDTH), HEADS):
+            scores = q[:, place] @ k[:, place].T / np.sqrt(len(place))
+            if causal:
+                scores += np.triu(np.full(scores.shape, -1e9), 1)
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            weights /= weights.sum(-1, keepdims=True)
+            heads.append(weights @ v[:, place])
+        output = np.concatenate(heads, -1) @ t[f"{name}_Wo"] + t[f"{name}_bo"]
+        return norm(x + output, f"{name}_Wo")
+
+    def feed_forward(name, x):
+        inner = act(x @ t[f"{name}_W1"] + t[f"{name}_b1"])
+        output = inner @ t[f"{name}_W2"] + t[f"{name}_b2"]
+        return norm(x + output, f"{name}_ffn")
+
+    def recur(name, x):
+        state, states = np.zeros(WIDTH), []
+        for row in x:
+            gate = row @ t[f"{name}_Wf"] + t[f"{name}_bf"][0]
+            kept = 1 / (1 + np.exp(-gate))
+            state = kept * state + (1 - kept) * (row @ t[f"{name}_W"])
+            states.append(np.maximum(state, 0))
+        return norm(x + np.array(states), f"{name}_ffn")
+
+    x = place_words(sources[source_ids].astype("float64"))
+    for layer in range(1, LAYERS + 1):
+        x = attend(f"encoder_l{layer}_self", x, x)
+        x = feed_forward(f"encoder_l{layer}_ffn", x)
+    memory = x
+    begun = np.concatenate([np.zeros((1, WIDTH)), targets[target_ids]])
+    x = place_words(begun)
+    for layer in range(1, DECODER_LAYERS + 1):
+        prefix = f"decoder_l{layer}"
+        if f"{prefix}_rnn_W" in t:
+            x = recur(f"{prefix}_rnn", x)
+        else:
+            x = attend(f"{prefix}_self", x, x, causal=True)
+        x = attend(f"{prefix}_context", x, memory)
+        x = feed_forward(f"{prefix}_ffn", x)
+    return x @ targets.T + t["decoder_ff_logit_out_b"]
+
+
+def place_words(embeddings):
+    """Scales embeddings, and adds sines and cosines, in two halves."""
+    half = WIDTH // 2
+    rates = 1e4 ** -(np.arange(half) / (half - 1))
+    angles = np.arange(len(embeddings))[:, None] * rates
+    signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+    return np.sqrt(WIDTH) * embeddings + signal

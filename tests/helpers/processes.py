@@ -1,0 +1,22 @@
+"""Python in a process of its own."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run_python(*arguments, backend="tensorflow", cwd=ROOT, **environment):
+    """Runs it, on a backend of Keras; returns what it prints."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "KERAS_BACKEND": backend, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    return done.stdout

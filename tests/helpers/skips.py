@@ -1,0 +1,40 @@
+"""Which tests may be skipped: hooks of pytest, for `tests/conftest.py`."""
+
+import importlib.util
+import shutil
+
+import pytest
+
+# How the reasons begin for which a test may be skipped; any other fails the
+# run. Those of peers do, too, where `make peers` has set them up.
+PEER = "needs a peer of `make peers`: "
+ALLOWED_SKIPS = (
+    PEER,
+    f"{PEER}chromium",  # There is not always an apt-get to bring it.
+    # It has an environment of its own: `make bulk`.
+    f"{PEER}apache_beam",
+    "needs Linux",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Skips a test marked `peers` where one of them is not installed."""
+    for marker in item.iter_markers("peers"):
+        for name in marker.args:
+            if not (importlib.util.find_spec(name) or shutil.which(name)):
+                pytest.skip(PEER + name)
+
+
+def pytest_sessionfinish(session):
+    """Fails the run if a test was skipped for a reason that is not listed."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    stats = reporter.stats if reporter else {}  # A worker has no reporter.
+    allowed = ALLOWED_SKIPS
+    if session.config.option.markexpr == "peers":
+        allowed = allowed[1:]
+    for report in stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if not reason.startswith(allowed):
+            reporter.write_line(f"\nmay not be skipped: {reason}", red=True)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED

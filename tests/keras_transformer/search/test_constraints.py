@@ -1,0 +1,233 @@
+"""Tests of `keras_transformer.search.constraints`: what searches find by them.
+
+Both searches are compared with one in plain Python.
+"""
+
+import functools
+
+import hypothesis
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import strategies as st
+
+from keras_transformer.search import beam_search as readable
+from keras_transformer.search import constraints
+from keras_transformer.search import graph_search
+from keras_transformer.search.beam_search import beam_search
+from keras_transformer.search.graph_search import graph_beam_search
+from keras_transformer.search.options import SearchOptions
+from tests.helpers.graph_searches import table_step
+from tests.helpers.searches import END
+from tests.helpers.searches import alphas
+from tests.helpers.searches import check_equal
+from tests.helpers.searches import plain_beam_search
+from tests.helpers.searches import random_tables
+from tests.helpers.searches import repeats
+from tests.helpers.searches import seeds
+from tests.helpers.searches import settings
+from tests.helpers.searches import spreads
+
+LENGTH, VOCABULARY_SIZE = 9, 6
+ROWS = tf.TensorSpec([None], tf.int32)
+fixed_search = functools.partial(beam_search, max_length=LENGTH)
+SEARCHES = [fixed_search, graph_beam_search]
+
+
+@functools.cache
+def traced_search(search, beam_size):
+    """One graph for all tables, limits, prefixes and rules."""
+    shape = [None, LENGTH, VOCABULARY_SIZE, VOCABULARY_SIZE]
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec(shape),
+            tf.TensorSpec([None]),
+            ROWS,
+            tf.TensorSpec([None, None], tf.int32),
+            ROWS,
+            ROWS,
+        ],
+        autograph=False,
+    )
+    def run(tables, alphas, limits, prefix_ids, sizes, least):
+        options = SearchOptions(
+            beam_size, alphas, no_repeat_ngram=sizes, min_length=least
+        )
+        step, state = table_step(tables, beam_size)
+        return search(step, state, options, limits, prefix_ids)
+
+    return run
+
+
+def run_search(search, beam_size, tables, sentences):
+    length_penalties, limits, prefixes, sizes, least = zip(
+        *sentences, strict=True
+    )
+    found = traced_search(search, beam_size)(
+        tables,
+        np.float32(length_penalties),
+        np.int32(limits),
+        tf.ragged.constant(prefixes, tf.int32, 1).to_tensor(),
+        np.int32(sizes),
+        np.int32(least),
+    )
+    return tf.nest.map_structure(lambda x: x.numpy(), found)
+
+
+def make_sentence(alpha, limit, prefix, size, least):
+    return alpha, limit, prefix[: limit - 1], size, least
+
+
+SENTENCES = st.lists(
+    st.builds(
+        make_sentence,
+        alphas,
+        st.integers(1, LENGTH),
+        st.lists(st.sampled_from([2, 4, 5]), max_size=4),
+        st.integers(0, 4),
+        st.integers(0, 11),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def own_length(ids):
+    return ids.tolist().index(END) + 1
+
+
+def test_both_searches_find_what_plain_python_finds():
+    changed = []
+
+    @settings(max_examples=40)
+    @hypothesis.given(
+        seed=seeds,
+        spread=spreads,
+        beam_size=st.sampled_from([1, 2, 4]),
+        sentences=SENTENCES,
+    )
+    def check(seed, spread, beam_size, sentences):
+        shape = (len(sentences), LENGTH, VOCABULARY_SIZE, VOCABULARY_SIZE)
+        tables = random_tables(seed, spread, shape)
+        expected, _, gaps = zip(
+            *[
+                plain_beam_search(
+                    table,
+                    beam_size,
+                    limit,
+                    alpha,
+                    beam_size,
+                    tuple(prefix),
+                    size=size,
+                    least=least,
+                )
+                for table, (alpha, limit, prefix, size, least) in zip(
+                    tables, sentences, strict=True
+                )
+            ],
+            strict=True,
+        )
+        hypothesis.assume(min(gaps) > 1e-4)
+
+        answers = [
+            run_search(search, beam_size, tables, sentences)
+            for search in SEARCHES
+        ]
+
+        check_equal(*answers, atol=1e-5)
+        found = answers[0]
+        for place, hypotheses in enumerate(expected):
+            best = hypotheses[:beam_size]
+            filled = found.scores[place] > -np.inf
+            np.testing.assert_allclose(
+                found.scores[place][filled],
+                [score for score, _ in best],
+                rtol=1e-5,
+                atol=1e-5,
+            )
+            for ids, (_, wanted) in zip(found.ids[place], best, strict=False):
+                assert tuple(ids[: own_length(ids)]) == wanted
+        free = [(*sentence[:3], 0, 0) for sentence in sentences]
+        before = run_search(fixed_search, beam_size, tables, free)
+        changed.append((before.ids != found.ids).any())
+
+    check()
+    assert sum(changed) > 10
+
+
+@settings(max_examples=20)
+@hypothesis.given(
+    seed=seeds, size=st.integers(1, 3), least=st.integers(0, 12), room=seeds
+)
+def test_the_rules_hold(seed, size, least, room):
+    """Read in the results alone, with tables that forbid nothing."""
+    limit = 1 + room % LENGTH
+    shape = (3, LENGTH, VOCABULARY_SIZE, VOCABULARY_SIZE)
+    tables = np.random.default_rng(seed).normal(size=shape).astype("float32")
+    sentences = [(0.6, limit, [], size, least)] * 3
+
+    found = run_search(graph_beam_search, 4, tables, sentences)
+
+    for ids, score in zip(
+        found.ids.reshape(-1, found.ids.shape[2]),
+        found.scores.ravel(),
+        strict=True,
+    ):
+        if score > -np.inf:
+            length = own_length(ids)
+            body = tuple(ids[: length - 1])
+            assert not any(
+                repeats(body[:end], size) for end in range(len(body) + 1)
+            )
+            # Three tokens may come, so all may have come.
+            is_stuck = all(repeats((*body, token), size) for token in (2, 4, 5))
+            assert length > min(least, limit - 1) or is_stuck
+
+
+def test_what_is_forced_is_not_closed():
+    tables = np.zeros((2, LENGTH, VOCABULARY_SIZE, VOCABULARY_SIZE), "float32")
+    tables[..., END] = -1.0
+    sentences = [(0.0, 9, [2, 2, 2, 2], 2, 0), (0.0, 3, [], 0, 9)]
+
+    for search in SEARCHES:
+        found = run_search(search, 1, tables, sentences)
+
+        assert found.ids[0, 0, :4].tolist() == [2] * 4
+        # The limit ends it, though it wants to go on.
+        assert found.lengths[1] == 3
+        assert found.truncated[1]
+
+
+# What is off costs nothing.
+
+
+def count_nodes(search, **rules):
+    """Returns the nodes of a search's graph, those of its loops included."""
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, LENGTH, 7, 7]), ROWS],
+        autograph=False,
+    )
+    def run(tables, limits):
+        step, state = table_step(tables, 4)
+        return search(step, state, SearchOptions(4, **rules), limits)
+
+    graph = run.get_concrete_function().graph.as_graph_def()
+    loops = sum(len(f.node_def) for f in graph.library.function)
+    return len(graph.node) + loops
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=["readable", "graph"])
+def test_what_is_off_has_no_node(search, monkeypatch):
+    with_both = count_nodes(search, no_repeat_ngram=2, min_length=2)
+    with_one = count_nodes(search, min_length=2)
+    off = count_nodes(search, no_repeat_ngram=0, min_length=0)
+
+    def broken(*_):
+        raise AssertionError
+
+    for module in (readable, graph_search):
+        monkeypatch.setattr(module, "find_rules", lambda *_: {})
+    monkeypatch.setattr(constraints, "find_repeats", broken)
+    assert count_nodes(search) == off < with_one < with_both

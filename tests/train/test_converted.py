@@ -1,0 +1,295 @@
+"""Tests of `python -m train` with converted models, and with their kind."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import sentencepiece
+
+import train.__main__ as train_command
+from keras_transformer.text.tokenizer import read_protos
+from tests.helpers.converted_runs import DECODING
+from tests.helpers.converted_runs import write_converted_run
+from tests.helpers.small_runs import TINY
+from tests.helpers.small_runs import assert_same_run
+from tests.helpers.small_runs import load_weights
+from tests.helpers.small_runs import refused
+from tests.helpers.small_tasks import make_training_pairs
+from tests.helpers.small_tasks import weights_after_twenty_updates
+from train import average
+from train.data.corpus import demo_pairs
+from train.fit import make_strategy
+from train.run.fine_tuning import load_finished
+from train.run.run_folder import read_history
+
+FEW = [
+    *["--batch-tokens=64", "--steps=4", "--round-steps=2", "--average=2"],
+    *["--validate-bleu=0", "--learning-rate-scale=0.3"],
+]
+
+
+def write_converted(folder, shares):
+    """Writes the folder of a model that knows the words of `corpus`."""
+    pairs = demo_pairs("validation")
+    sizes = {"num_layers": 1, "key_dim": 3, "value_dim": 5, "dropout": 0.1}
+    texts = pairs.sources[:70], pairs.targets[:70]
+    write_converted_run(folder, texts, shares, **sizes)
+    return folder
+
+
+@pytest.fixture(
+    scope="module",
+    params=[True, pytest.param(False, marks=pytest.mark.slow)],
+    ids=["one", "two"],
+)
+def converted(request, tmp_path_factory):
+    """Folders of a model with one matrix, and of one with two."""
+    folder = tmp_path_factory.mktemp("converted") / "run"
+    return write_converted(folder, request.param)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("converted") / "run"
+    return write_converted(folder, shares=False)
+
+
+def fine_tune(run_dir, start, corpus, *options):
+    named = ["--run-dir", str(run_dir), "--init-from", str(start)]
+    train_command.main([*named, *corpus, *FEW, *map(str, options)])
+    return load_weights(run_dir / "model.keras")
+
+
+@pytest.mark.slow
+def test_fine_tunes_a_converted_run_and_goes_on(
+    converted, corpus, tmp_path, capsys
+):
+    interrupted, whole = tmp_path / "interrupted", tmp_path / "whole"
+    fine_tune(interrupted, converted, corpus, "--steps=2")
+    fine_tune(interrupted, converted, corpus)
+    fine_tune(whole, converted, corpus)
+
+    assert "continuing after update 2" in capsys.readouterr().out
+    assert_same_run(interrupted, whole)
+    assert read_protos(whole) == read_protos(converted)
+    first, *_, last = [float(row["val_loss"]) for row in read_history(whole)]
+    assert last < first
+    description = json.loads((whole / "arguments.json").read_text())
+    assert description["decoding"] == DECODING
+    assert description["init"].keys() == {
+        *("weights", "tokenizer", "target_tokenizer")
+    }
+    model = load_finished(whole).transformer
+    size = description["arguments"].get("source_vocabulary_size")
+    assert size == model.source_vocabulary_size
+    report = json.loads((whole / "report.json").read_text())
+    assert report["model"]["parameters"] == model.count_params()
+    pictures = [path.name for path in (whole / "logs").iterdir()]
+    assert "attention" in pictures
+
+
+@pytest.mark.slow
+def test_all_that_follows_a_fine_tuned_run_works(two, corpus, tmp_path):
+    run_dir = tmp_path / "run"
+    given = ["--keep-best=1", "--validate-bleu=2", "--average-decay=0.5"]
+    weights = fine_tune(run_dir, two, corpus, *given, "--steps=2")
+
+    again = tmp_path / "again.keras"
+    average.main(
+        ["--run-dir", str(run_dir), "--last=1", "--output", str(again)]
+    )
+    for a, b in zip(weights, load_weights(again), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (
+        "bleu" in json.loads((run_dir / "model.json").read_text())["validation"]
+    )
+    train_command.main(
+        [
+            *("--run-dir", str(tmp_path / "repeated")),
+            *("--from-arguments", str(run_dir / "arguments.json")),
+        ]
+    )
+    assert_same_run(run_dir, tmp_path / "repeated")
+
+
+def test_each_side_has_the_ids_of_its_own_tokenizer(two, corpus, tmp_path):
+    fine_tune(tmp_path / "run", two, corpus, "--steps=1")
+
+    (folder,) = [
+        path.parent
+        for path in (tmp_path / "run" / "encoded").glob("*/encoded.json")
+        if json.loads(path.read_text())["figures"]["pairs"] == 10
+    ]
+    for name, proto in zip(("source", "target"), read_protos(two), strict=True):
+        path = pathlib.Path(corpus[corpus.index(f"--validation-{name}") + 1])
+        lines = path.read_text(encoding="utf-8").splitlines()
+        library = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        expected = library.encode(lines, add_eos=True)
+        found = np.fromfile(folder / f"{name}.ids", "<u2")
+        np.testing.assert_array_equal(found, np.concatenate(expected))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--decoder-layers=2", "--activation=gelu"],
+        ["--decoder-mixer=ssru", "--average-decay=0.9"],
+    ],
+)
+def test_trains_other_architectures_from_scratch(options, corpus, tmp_path):
+    command = ["--run-dir", str(tmp_path), *corpus, *TINY, *options]
+    train_command.main(command)
+
+    model = load_finished(tmp_path).transformer
+    given = [o.removeprefix("--").replace("-", "_").split("=") for o in options]
+    for name, value in given:
+        if name != "average_decay":
+            assert str(getattr(model.architecture, name)) == value
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["model"]["parameters"] == model.count_params()
+
+
+def test_a_converted_folder_is_no_place_to_train(two, corpus, capsys):
+    command = ["--run-dir", two, "--init-from", two, *corpus, *FEW]
+
+    line = refused(capsys, command)
+
+    assert "--run-dir must be another folder" in line
+
+
+@pytest.mark.slow
+def test_two_devices_make_the_updates_of_one():
+    changes = {
+        "decoder_layers": 2,
+        "decoder_mixer": "ssru",
+        "use_bias": True,
+        "logits_bias": True,
+    }
+    pairs = make_training_pairs()
+
+    one, _ = weights_after_twenty_updates(pairs, False, **changes)
+    two, _ = weights_after_twenty_updates(
+        pairs, False, make_strategy(["CPU:0", "CPU:1"]), **changes
+    )
+
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def write_text(folder, lines):
+    """Writes pairs of these lines; returns the options that name them."""
+    options = []
+    for split in ("train", "validation"):
+        for side in ("source", "target"):
+            path = folder / f"{split}.{side}"
+            path.write_text("\n".join(lines[side]) + "\n", encoding="utf-8")
+            options += [f"--{split}-{side}", str(path)]
+    return options
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unread", [["source"], ["target"], []])
+def test_warns_of_text_that_it_cannot_read(two, tmp_path, capsys, unread):
+    pairs = demo_pairs("validation")
+    lines = {"source": pairs.sources[:9], "target": pairs.targets[:9]}
+    for side in unread:
+        lines[side] = ["Кот спит дома.", "Это мой дом."] * 4 + ["Да."]
+
+    fine_tune(tmp_path / "run", two, write_text(tmp_path, lines), "--steps=1")
+
+    output = capsys.readouterr().out
+    assert output.count("warning: ") == len(unread)
+    for side in unread:
+        assert f"% of the {side}s' pieces are unknown" in output
+
+
+NEW = ["▁Zürich", "ｘyz", "gato▁negro"]
+
+
+@pytest.fixture
+def pieces(tmp_path):
+    path = tmp_path / "pieces.txt"
+    path.write_text("\n".join(NEW) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.slow
+def test_adds_new_pieces_behind_the_others(converted, pieces, corpus, tmp_path):
+    run_dir = tmp_path / "run"
+    options = ["--extend-vocabulary", pieces, "--steps=1"]
+    weights = fine_tune(
+        run_dir, converted, corpus, *options, "--learning-rate-scale=1e-60"
+    )
+
+    before = load_weights(converted / "model.keras")
+    changed = 0
+    for old, new in zip(before, weights, strict=True):
+        np.testing.assert_array_equal(new[: len(old)], old)
+        if new.shape != old.shape:
+            changed += 1
+            mean = old.mean(axis=0, dtype=np.float64).astype("float32")
+            assert new.shape == (len(old) + 3, *old.shape[1:])
+            np.testing.assert_array_equal(new[-3:], [mean] * 3)
+    both = load_finished(converted).transformer.source_vocabulary_size
+    assert changed == (2 if both is None else 3)  # Of them the bias.
+    for old, new in zip(
+        read_protos(converted), read_protos(run_dir), strict=True
+    ):
+        old, new = (
+            sentencepiece.SentencePieceProcessor(model_proto=proto)
+            for proto in (old, new)
+        )
+        size = len(old)
+        assert len(new) == size + 3
+        assert [new.id_to_piece(i) for i in range(size)] == [
+            old.id_to_piece(i) for i in range(size)
+        ]
+        text = "I see Zürich, a ｘyz and a gato negro."
+        assert {size, size + 1, size + 2} < set(new.encode(text))
+        plain = "I have two black cats."
+        assert new.encode(plain) == old.encode(plain)
+
+
+@pytest.mark.slow
+def test_a_run_keeps_its_new_pieces(two, pieces, corpus, tmp_path, capsys):
+    run_dir = tmp_path / "run"
+    options = ["--extend-vocabulary", pieces]
+    fine_tune(run_dir, two, corpus, *options, "--steps=2")
+    fine_tune(run_dir, two, corpus, *options)
+    assert "continuing after update 2" in capsys.readouterr().out
+    # And another run may start from it.
+    fine_tune(tmp_path / "next", run_dir, corpus, "--steps=1")
+
+    command = ["--run-dir", run_dir, "--init-from", two, *corpus, *FEW]
+    line = refused(capsys, command)
+    assert "pieces: " in line
+    assert "None here" in line
+    pieces.write_text("▁Zürich\nxyz\nother\n", encoding="utf-8")
+    line = refused(capsys, [*command, *options])
+    assert "pieces: " in line
+    assert "weights" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "may not be empty"),
+        ("ab\n\ncd\n", "line 2 of --extend-vocabulary"),
+        ("ab\nc d\n", "▁ stands for a blank. Received: 'c d'"),
+        ("ab\nab\n", "line 2 of"),
+        ("ab\n<s>\n", "must be no piece that is there. Received: '<s>'"),
+        ("ab\n▁\n", "line 2 of"),
+    ],
+)
+def test_refuses_other_pieces(text, message, two, corpus, tmp_path, capsys):
+    path = tmp_path / "pieces.txt"
+    path.write_text(text, encoding="utf-8")
+    command = ["--run-dir", tmp_path / "run", "--init-from", two, *corpus]
+    command += [*FEW, "--extend-vocabulary", path]
+
+    line = refused(capsys, command)
+
+    assert message in line
+    assert not (tmp_path / "run" / "arguments.json").exists()

@@ -1,0 +1,53 @@
+"""Pairs with placeholders: what is the same on both sides is one piece."""
+
+import hashlib
+from collections.abc import Iterator
+
+from keras_transformer.text.placeholders import PLACEHOLDERS
+from keras_transformer.text.placeholders import replace_in_pair
+from train.data.corpus import Corpus
+from train.data.corpus import Mixture
+
+# Of what is replaced; another number makes another corpus of the same text.
+VERSION = 2
+
+
+class WithPlaceholders(Corpus):
+    """A corpus whose addresses, variables and quantities are placeholders.
+
+    Those that a sentence and its translation share: see `replace_in_pair`.
+    Every other pair stays as it is, so that a model reads both.
+
+    Args:
+        corpus: The corpus.
+    """
+
+    def __init__(self, corpus: Corpus):
+        self._corpus = corpus
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return (
+            pair if number % 2 else replace_in_pair(*pair)
+            for number, pair in enumerate(self._corpus)
+        )
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    def digest(self) -> str:
+        text = f"placeholders {VERSION} {self._corpus.digest()}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def languages(self) -> tuple[str, str]:
+        return self._corpus.languages()
+
+    def symbols(self) -> list[str]:
+        return [*self._corpus.symbols(), *PLACEHOLDERS]
+
+
+def with_placeholders(corpus: Corpus) -> Corpus:
+    """Returns a corpus, or a mixture of such, with placeholders."""
+    parts = corpus.parts()
+    if len(parts) == 1 and parts[0][0] is corpus:
+        return WithPlaceholders(corpus)
+    return Mixture([(WithPlaceholders(part), w) for part, w in parts])

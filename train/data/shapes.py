@@ -1,0 +1,97 @@
+"""Shapes of batches: rows, lengths to pad to, and turns to take them in."""
+
+import itertools
+import math
+
+import numpy as np
+
+ROW_MULTIPLE = 8
+
+
+def choose_row_multiple(num_replicas: int) -> int:
+    """Returns what the rows of a batch are a multiple of: replicas, and 8."""
+    return math.lcm(ROW_MULTIPLE, num_replicas)
+
+
+def rows_of(batch_tokens: int, length: int, row_multiple: int) -> int:
+    rows = batch_tokens // length // row_multiple * row_multiple
+    return max(row_multiple, rows)
+
+
+def micro_batches(
+    shape: tuple[int, int, int], num_replicas: int, limit: int | None
+) -> int:
+    """Returns in how many turns a replica takes its rows of a batch.
+
+    They are the fewest that leave less than an eighth of its rows empty.
+
+    Args:
+        shape: Rows of the batch, and its two lengths.
+        num_replicas: Int, replicas that share the rows.
+        limit: Int, most positions of a side that one takes at once, or `None`
+            for no limit. One row it takes in any case.
+    """
+    if limit is None:
+        return 1
+    rows, *lengths = shape
+    mine = -(-rows // num_replicas)
+    least = -(-mine // max(1, limit // max(lengths)))
+    return next(
+        turns
+        for turns in itertools.count(least)
+        if 8 * (-(-mine // turns) * turns - mine) < mine
+    )
+
+
+def size_of(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Returns one length for each pair, by which it finds its shape.
+
+    It is that of the longer side, when the lengths of the language that takes
+    more tokens on the whole are shrunk to those of the other.
+    """
+    ratio = np.float32(targets.sum() / sources.sum())
+    if ratio < 1:
+        sources, targets, ratio = targets, sources, 1 / ratio
+    return np.maximum(sources, np.ceil(targets / ratio).astype(np.int32))
+
+
+def longest_of(
+    lengths: np.ndarray, sizes: np.ndarray, boundaries: list[int]
+) -> list[int]:
+    """Returns, for each boundary, the greatest length of what it holds."""
+    longest = np.zeros(boundaries[-1] + 1, lengths.dtype)
+    np.maximum.at(longest, sizes, lengths)
+    return np.maximum.accumulate(longest)[boundaries].tolist()
+
+
+def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
+    """Chooses the lengths to pad to, so that the padding is least.
+
+    Args:
+        lengths: Int array of sequence lengths, each at least 1.
+        count: Int, number of boundaries at most.
+
+    Returns:
+        Ascending list of ints; the last is the greatest length.
+    """
+    histogram = np.bincount(lengths)
+    sequences = np.cumsum(histogram)
+    longest = len(histogram) - 1
+    # cost[i]: fewest positions that hold all sequences of length <= i, and
+    # chosen[k][i]: the boundary before i when k boundaries were used.
+    cost = np.where(np.arange(longest + 1) > 0, np.inf, 0.0)
+    chosen = []
+    ends = np.arange(longest + 1)
+    # added[i, j]: positions of everything in (j, i], padded to i.
+    added = (sequences[:, None] - sequences[None, :]) * ends[:, None]
+    for _ in range(count):
+        candidates = cost[None, :] + added  # Boundary j < i, then i.
+        candidates[ends[:, None] < ends[None, :]] = np.inf
+        chosen.append(np.argmin(candidates, axis=1))
+        cost = np.min(candidates, axis=1)
+    boundaries, end = [], longest
+    for previous in reversed(chosen):
+        if end > previous[end]:
+            boundaries.append(int(end))
+        end = previous[end]
+    return boundaries[::-1]

@@ -1,0 +1,99 @@
+"""More pieces for the vocabulary of a run (--extend-vocabulary)."""
+
+import dataclasses
+import hashlib
+import pathlib
+
+import numpy as np
+from sentencepiece import sentencepiece_model_pb2
+
+from command_line.errors import UserError
+from command_line.text_files import read_lines
+from keras_transformer import Transformer
+from train.run.fine_tuning import FinishedRun
+
+USER_DEFINED = sentencepiece_model_pb2.ModelProto.SentencePiece.USER_DEFINED
+
+
+def extend(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
+    """Returns a run whose vocabulary has the pieces of a file as well.
+
+    They stand behind all others, whose ids and rows stay; text that has one is
+    split at it. Its row, and its bias, is the mean of all: so at first it is
+    about as likely as any other, where a random row may have the highest of
+    all logits.
+
+    Args:
+        start: The run.
+        path: A text file, a piece a line; `▁` stands for a blank.
+
+    Raises:
+        UserError: If a line cannot be a new piece.
+    """
+    pieces = list(read_lines(path))
+    check(pieces, path)
+    protos = tuple(
+        proto if proto is None else with_pieces(proto, pieces, path)
+        for proto in start.protos
+    )
+    transformer = with_rows(start.transformer, len(pieces))
+    size = transformer.vocabulary_size
+    digest = hashlib.sha256("\n".join(pieces).encode())
+    return dataclasses.replace(
+        start,
+        arguments={**start.arguments, "vocabulary_size": size},
+        protos=protos,
+        transformer=transformer,
+        # The means of other machines may have other last bits.
+        digests={**start.digests, "pieces": digest.hexdigest()},
+    )
+
+
+def check(pieces: list[str], path: pathlib.Path) -> None:
+    """Refuses what no vocabulary can have."""
+    seen = set()
+    for number, piece in enumerate(pieces, 1):
+        if not piece or piece.split() != [piece]:
+            raise refuse(path, number, "a piece; ▁ stands for a blank", piece)
+        if piece in seen:
+            raise refuse(path, number, "another piece than those before", piece)
+        seen.add(piece)
+
+
+def refuse(
+    path: pathlib.Path, number: int, wanted: str, piece: str
+) -> UserError:
+    return UserError(
+        f"line {number} of --extend-vocabulary {path} must be {wanted}. "
+        f"Received: {piece!r}"
+    )
+
+
+def with_pieces(proto: bytes, pieces: list[str], path: pathlib.Path) -> bytes:
+    """Returns a SentencePiece model that has more pieces."""
+    model = sentencepiece_model_pb2.ModelProto.FromString(proto)
+    known = {piece.piece for piece in model.pieces}
+    for number, piece in enumerate(pieces, 1):
+        if piece in known:
+            raise refuse(path, number, "no piece that is there", piece)
+        model.pieces.add(piece=piece, score=0.0, type=USER_DEFINED)
+    model.trainer_spec.vocab_size = len(model.pieces)
+    return model.SerializeToString(deterministic=True)
+
+
+def with_rows(transformer: Transformer, count: int) -> Transformer:
+    """Returns a copy of a model that has more ids, on either side."""
+    config = transformer.get_config()
+    config["vocabulary_size"] += count
+    if config["source_vocabulary_size"] is not None:
+        config["source_vocabulary_size"] += count
+    extended = Transformer.from_config(config)
+    extended.build()
+    for old, new in zip(transformer.weights, extended.weights, strict=True):
+        rows = np.array(old)
+        if rows.shape != new.shape:
+            mean = rows.mean(axis=0, keepdims=True, dtype=np.float64)
+            more = np.repeat(mean.astype(rows.dtype), count, axis=0)
+            rows = np.concatenate([rows, more])
+        new.assign(rows)
+    return extended
