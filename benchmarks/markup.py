@@ -12,10 +12,9 @@ import pathlib
 import random
 import re
 
+from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from export.client import ClientOptions
-from export.loading import ModelOptions
-from export.loading import TranslatorOptions
+from export.loading import load_export
 from export.markup.document import translate_markup
 from export.markup.files import load_translator
 from train.data.demo import generator
@@ -27,19 +26,19 @@ ARTICLES = {"el", "la", "los", "las"}
 
 
 class Scene(generator.Scene):
-    """Notes what it writes for each slot, in either language."""
+    """Notes what it writes for its slots, in either language."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.written = {}
+        self.phrases, self.nouns = [], []
 
     def get(self, slot, target="subject"):
         word = super().get(slot, target)
         if isinstance(word, Phrase):
             noun = word.noun
-            self.written[slot] = [(word.english, word.spanish)]
+            self.phrases.append((word.english, word.spanish))
             if noun and noun.english:
-                self.written[slot] += [
+                self.nouns += [
                     (noun.english, noun.spanish),
                     (noun.english_plural, noun.spanish_plural),
                 ]
@@ -59,14 +58,13 @@ def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
             generator.CAPITAL.sub(lambda first: first[0].upper(), text)
             for text in (english, spanish)
         )
-        phrases = {
-            pair
-            for pairs in scene.written.values()
-            for pair in pairs
-            if find(pair[0], english) and find(pair[1], spanish)
-        }
+        # A noun that is a phrase of its own is that: `las vacas` for `cows`.
+        phrases = {}
+        for left, right in scene.phrases + scene.nouns:
+            if find(left, english) and find(right, spanish):
+                phrases.setdefault(left, right)
         if phrases and not scene.combinations & held_out:
-            found[english] = english, spanish, sorted(phrases)
+            found[english] = english, spanish, sorted(phrases.items())
     return list(found.values())
 
 
@@ -105,6 +103,11 @@ def measure(translator, count: int, seed: int) -> dict[str, float]:
             start, end = find(left, english).span()
             tagged = f"{english[:start]}<b>{english[start:end]}</b>"
             asked.append((f"<p>{tagged}{english[end:]}</p>", left, right))
+    if not asked:
+        raise UserError(
+            "the model must have learnt the demo's grammar. Received: one "
+            f"that translates none of {count} sentences as that does"
+        )
     text = "\n".join(document for document, _, _ in asked)
     found = translate_markup(text, "html", translator).text.split("\n")
     exact = nearly = 0
@@ -130,10 +133,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     with exit_on_user_error():
         translator = load_translator(
-            TranslatorOptions(
-                model=ModelOptions(export_dir=options.export_dir),
-                client=ClientOptions(),
-            )
+            load_export(options.export_dir), options.export_dir
         )
         found = measure(translator, options.sentences, options.seed)
         for name, value in found.items():

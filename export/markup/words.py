@@ -106,7 +106,8 @@ def weigh_words(
 
     Returns:
         Float array of target words and source words, as `find_words` finds
-        them: each row sums to 1, or to 0 where nothing is known.
+        them: each row sums to 1, or to 0 where nothing is known. A source word
+        that many look at tells less of each.
     """
     of_source = share_pieces(source_pieces, source)  # (S, source words)
     of_target = share_pieces(target_pieces, target)  # (T, target words)
@@ -114,13 +115,16 @@ def weigh_words(
     # The first piece of a word is what looks at its source; those that spell
     # the rest of it look ahead.
     later = np.cumsum(of_target > 0, axis=0) - 1
-    return normalize((of_target * LATER_PIECES**later).T @ normalize(rows))
+    weights = (of_target * LATER_PIECES**later).T @ normalize(rows)
+    # A preposition may look most at the noun behind it, as that does; but what
+    # it stands for nothing else looks at.
+    return normalize(normalize(normalize(weights), axis=0))
 
 
-def normalize(rows: np.ndarray) -> np.ndarray:
-    """Lets each row sum to 1, if it has anything."""
-    sums = rows.sum(axis=1, keepdims=True)
-    return np.divide(rows, sums, out=np.zeros_like(rows), where=sums > 0)
+def normalize(weights: np.ndarray, axis: int = 1) -> np.ndarray:
+    """Lets each row sum to 1, or each column, if it has anything."""
+    sums = weights.sum(axis, keepdims=True)
+    return np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
 
 
 def share_pieces(pieces: Sequence[bytes], text: str) -> np.ndarray:

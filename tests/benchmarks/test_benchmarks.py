@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks import markup
 from benchmarks import service
 from benchmarks.decoding import __main__ as decoding
 from benchmarks.decoding import first_requests
@@ -23,6 +24,7 @@ from benchmarks.shared.sizes import make_batch
 from benchmarks.training import parts
 from benchmarks.training import worker as training
 from command_line.errors import UserError
+from tests.helpers.refusal import refusal
 from tests.helpers.sentences import SENTENCES
 
 
@@ -72,6 +74,16 @@ def test_the_parts_of_an_update_add_up(capsys):
     rows = capsys.readouterr().out.splitlines()[2:]
     *some, whole = [float(row.split("|")[2]) for row in rows]
     assert sum(some) == pytest.approx(whole, abs=0.003)
+
+
+def test_tags_are_measured_on_a_model_of_the_grammar_alone(export_dir, capsys):
+    line = refusal(
+        capsys,
+        markup.main,
+        ["--export-dir", str(export_dir), "--sentences", "3"],
+    )
+
+    assert "translates none of 3 sentences" in line
 
 
 def test_batches_are_of_neighbours_and_evenly_taken():
