@@ -11,6 +11,7 @@ import pathlib
 from command_line.decoding import read_decoding
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
+from command_line.errors import refuse_damage
 from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
@@ -190,8 +191,10 @@ def fill_in(options: ExportOptions) -> ExportOptions:
     the paper's numbers.
     """
     run = read_arguments(options.run_dir) or {}
-    defaults = DEFAULTS[run.get("arguments", {}).get("task")]
-    said = read_decoding(run, options.run_dir / "arguments.json")
+    path = options.run_dir / "arguments.json"
+    with refuse_damage(path):
+        defaults = DEFAULTS[run.get("arguments", {}).get("task")]
+    said = read_decoding(run, path)
     defaults = {name: said.get(name, defaults[name]) for name in defaults}
     defaults["source_language"] = run.get("source_language", "")
     return dataclasses.replace(

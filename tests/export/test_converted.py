@@ -103,16 +103,24 @@ def test_searches_as_its_own_system_does(converted_dir):
     assert bundle["run"]["decoding"] == DECODING
 
 
-def test_refuses_a_search_that_is_damaged(run_dir, tmp_path, refused):
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"decoding": {"beam_size": "four"}}, "be an int. Received: 'four'"),
+        ({"arguments": {"task": "x"}}, "be whole. Received: KeyError: 'x'"),
+    ],
+)
+def test_refuses_a_search_that_is_damaged(
+    run_dir, tmp_path, refused, said, expected
+):
     for name in ("model.keras", "tokenizer.model"):
         (tmp_path / name).symlink_to(run_dir / name)
-    said = {"decoding": {"beam_size": "four"}}
     (tmp_path / "arguments.json").write_text(json.dumps(said))
 
     there = f"--run-dir={tmp_path}", f"--export-dir={tmp_path / 'export'}"
     line = refused(export_command, *there)
 
-    assert "arguments.json must be an int. Received: 'four'" in line
+    assert f"arguments.json must {expected}" in line
 
 
 @pytest.mark.parametrize("format", export_command.PRECISIONS)
