@@ -113,7 +113,7 @@ class CorpusOptions:
     )
     placeholders: bool = option(
         False,
-        "what a sentence and its translation share of addresses, variables "
+        "in every other pair, what both sides share of addresses, variables "
         "such as {0}, and numbers with units is one of ten pieces of the "
         "vocabulary; `export.translate --format` puts it back",
     )
