@@ -40,7 +40,19 @@ def test_blocks_about_an_export_run(export_dir, monkeypatch, tmp_path, capsys):
 
     assert set(names["outputs"]) == {"translation", "score", "truncated"}
     assert capsys.readouterr().out.startswith("[b'")
-    assert python_blocks(README)[0] == load
+    assert python_blocks(README)[1] == load
+
+
+def test_the_block_about_a_run_folder_runs(
+    run_dir, monkeypatch, tmp_path, capsys
+):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/en-pt").symlink_to(run_dir)
+    monkeypatch.chdir(tmp_path)
+
+    exec(python_blocks(README)[0], {})
+
+    assert capsys.readouterr().out.startswith("tf.Tensor([b")
 
 
 def test_the_block_about_trees_runs(capsys):
@@ -59,7 +71,7 @@ def test_blocks_about_layers_run(page, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     names = {}
     for block in python_blocks(page):
-        if "tensorflow_text" not in block:
+        if "tensorflow_text" not in block and "pretrained" not in block:
             exec(block, names)
     ids = np.array([[7, 5, 0], [3, 9, 2]])
 
