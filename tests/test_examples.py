@@ -130,6 +130,7 @@ def constant():
     return np.mean([np.bincount(place).max() for place in ids.T]) / len(ids)
 
 
+@pytest.mark.slow
 def test_the_same_file_learns_on_this_backend(constant):
     assert backends.main(number=1_280, epochs=5) > 2 * constant
 

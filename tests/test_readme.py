@@ -1,6 +1,7 @@
 """README and guide: their Python runs as it stands, their commands parse."""
 
 import argparse
+import copy
 import importlib.util
 import pathlib
 import re
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 from tests.helpers.model_server import serve_grpc
-from tests.helpers.servable import Servable
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -27,7 +27,9 @@ def python_blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.S)
 
 
-def test_blocks_about_an_export_run(export_dir, monkeypatch, tmp_path, capsys):
+def test_blocks_about_an_export_run(
+    export_dir, servable, monkeypatch, tmp_path, capsys
+):
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports/mine").symlink_to(export_dir)
     monkeypatch.chdir(tmp_path)
@@ -35,7 +37,9 @@ def test_blocks_about_an_export_run(export_dir, monkeypatch, tmp_path, capsys):
     names = {}
 
     exec(load, names)
-    with serve_grpc(Servable(export_dir, "mine")) as address:
+    mine = copy.copy(servable)
+    mine.name = "mine"
+    with serve_grpc(mine) as address:
         exec(ask.replace("localhost:8500", address), names)
 
     assert set(names["outputs"]) == {"translation", "score", "truncated"}
@@ -43,6 +47,7 @@ def test_blocks_about_an_export_run(export_dir, monkeypatch, tmp_path, capsys):
     assert python_blocks(README)[1] == load
 
 
+@pytest.mark.slow
 def test_the_block_about_a_run_folder_runs(
     run_dir, monkeypatch, tmp_path, capsys
 ):

@@ -17,12 +17,12 @@ from command_line.errors import UserError
 from export import client
 from export import translate
 from export.address import read_address
-from export.bundle.saved_model import load_translate
 from tests.helpers.batching_session import ServerError
 from tests.helpers.model_server import CERTIFICATE
 from tests.helpers.model_server import Gate
 from tests.helpers.model_server import serve_grpc
 from tests.helpers.model_server import serve_rest
+from tests.helpers.requests import ask
 from tests.helpers.sentences import SENTENCES
 from tests.helpers.translations import translated
 
@@ -99,11 +99,9 @@ def translations(outputs):
 
 
 @PROTOCOLS
-def test_translates_as_the_export_does(
-    protocol, servable, export_dir, tmp_path
-):
+def test_translates_as_the_export_does(protocol, servable, tmp_path):
     lines = [*(s.encode() for s in SENTENCES), b"", b"\xff no UTF-8", b"a\0b"]
-    expected = load_translate(export_dir)(lines)["translation"].numpy()
+    expected = servable.predict("serving_default", ask(lines))["translation"]
     (tmp_path / "in").write_bytes(b"\n".join(lines) + b"\n")
 
     with SERVE[protocol](servable) as address:
@@ -124,7 +122,8 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
     parameters = (export_dir / "batching_parameters.txt").read_text()
     (limit,) = re.findall(r"max_batch_size { value: (\d+) }", parameters)
     lines = [b"Two cats."] * 100
-    (expected,) = load_translate(export_dir)(lines[:1])["translation"].numpy()
+    alone = servable.predict("serving_default", ask(lines[:1]))
+    (expected,) = alone["translation"]
     batching = servable.with_batching(max_batch_size=int(limit))
 
     with serve_grpc(batching) as address:

@@ -35,6 +35,8 @@ SIGNATURES = (
 )
 TARGETS = [sentence[::-1] for sentence in SENTENCES]
 
+pytestmark = pytest.mark.slow  # Its own export, and each signature anew.
+
 
 @pytest.fixture(scope="module")
 def model(run_dir):
@@ -277,7 +279,6 @@ def test_a_browser_draws_stacks_of_different_depth(data, tmp_path):
     assert complaints == []
 
 
-@pytest.mark.slow
 def test_its_check_passes(converted_dir, capsys):
     check.main(["--export-dir", str(converted_dir)])
 
@@ -286,7 +287,6 @@ def test_its_check_passes(converted_dir, capsys):
     assert "WRONG" not in said
 
 
-@pytest.mark.slow
 def test_a_program_without_python_translates(converted_dir, served, tmp_path):
     text = [*SENTENCES, "ñandú 🐈"]
 

@@ -1,15 +1,14 @@
 """A plain C program, without Python, serves the SavedModel."""
 
-from export.bundle.saved_model import load_translate
 from tests.helpers.sentences import SENTENCES
 from tests.helpers.serving_smoke import compile_program
 
 
-def test_a_program_without_python_translates(export_dir, tmp_path):
+def test_a_program_without_python_translates(export_dir, translate, tmp_path):
     text = [*SENTENCES, "", "ñandú 🐈"]
 
     lines = compile_program(tmp_path)(export_dir / "1", text)
 
-    expected = load_translate(export_dir)(text)["translation"].numpy()
+    expected = translate(text)["translation"].numpy()
     assert lines == expected.tolist()
     assert len(set(expected)) > 3

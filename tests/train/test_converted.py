@@ -38,11 +38,7 @@ def write_converted(folder, shares):
     return folder
 
 
-@pytest.fixture(
-    scope="module",
-    params=[True, pytest.param(False, marks=pytest.mark.slow)],
-    ids=["one", "two"],
-)
+@pytest.fixture(scope="module", params=[True, False], ids=["one", "two"])
 def converted(request, tmp_path_factory):
     """Folders of a model with one matrix, and of one with two."""
     folder = tmp_path_factory.mktemp("converted") / "run"
@@ -61,18 +57,24 @@ def fine_tune(run_dir, start, corpus, *options):
     return load_weights(run_dir / "model.keras")
 
 
+@pytest.fixture(scope="module")
+def whole(two, corpus, tmp_path_factory):
+    """The folder of a run from a model with two matrices."""
+    folder = tmp_path_factory.mktemp("fine_tuned") / "run"
+    fine_tune(folder, two, corpus)
+    return folder
+
+
 @pytest.mark.slow
 def test_fine_tunes_a_converted_run_and_goes_on(
-    converted, corpus, tmp_path, capsys
+    two, whole, corpus, tmp_path, capsys
 ):
-    interrupted, whole = tmp_path / "interrupted", tmp_path / "whole"
-    fine_tune(interrupted, converted, corpus, "--steps=2")
-    fine_tune(interrupted, converted, corpus)
-    fine_tune(whole, converted, corpus)
+    fine_tune(tmp_path, two, corpus, "--steps=2")
+    fine_tune(tmp_path, two, corpus)
 
     assert "continuing after update 2" in capsys.readouterr().out
-    assert_same_run(interrupted, whole)
-    assert read_protos(whole) == read_protos(converted)
+    assert_same_run(tmp_path, whole)
+    assert read_protos(whole) == read_protos(two)
     first, *_, last = [float(row["val_loss"]) for row in read_history(whole)]
     assert last < first
     description = json.loads((whole / "arguments.json").read_text())
@@ -113,12 +115,11 @@ def test_all_that_follows_a_fine_tuned_run_works(two, corpus, tmp_path):
     assert_same_run(run_dir, tmp_path / "repeated")
 
 
-def test_each_side_has_the_ids_of_its_own_tokenizer(two, corpus, tmp_path):
-    fine_tune(tmp_path / "run", two, corpus, "--steps=1")
-
+@pytest.mark.slow
+def test_each_side_has_the_ids_of_its_own_tokenizer(two, whole, corpus):
     (folder,) = [
         path.parent
-        for path in (tmp_path / "run" / "encoded").glob("*/encoded.json")
+        for path in (whole / "encoded").glob("*/encoded.json")
         if json.loads(path.read_text())["figures"]["pairs"] == 10
     ]
     for name, proto in zip(("source", "target"), read_protos(two), strict=True):
@@ -190,19 +191,17 @@ def write_text(folder, lines):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unread", [["source"], ["target"], []])
+@pytest.mark.parametrize("unread", ["source", "target"])
 def test_warns_of_text_that_it_cannot_read(two, tmp_path, capsys, unread):
     pairs = demo_pairs("validation")
     lines = {"source": pairs.sources[:9], "target": pairs.targets[:9]}
-    for side in unread:
-        lines[side] = ["Кот спит дома.", "Это мой дом."] * 4 + ["Да."]
+    lines[unread] = ["Кот спит дома.", "Это мой дом."] * 4 + ["Да."]
 
     fine_tune(tmp_path / "run", two, write_text(tmp_path, lines), "--steps=1")
 
     output = capsys.readouterr().out
-    assert output.count("warning: ") == len(unread)
-    for side in unread:
-        assert f"% of the {side}s' pieces are unknown" in output
+    assert output.count("warning: ") == 1
+    assert f"% of the {unread}s' pieces are unknown" in output
 
 
 NEW = ["▁Zürich", "ｘyz", "gato▁negro"]

@@ -23,6 +23,8 @@ from keras_transformer import Transformer
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.oracle import log_probabilities
 from tests.helpers.oracle import pad
+from tests.helpers.requests import ask
+from tests.helpers.requests import with_knobs
 from tests.helpers.sentences import NASTY
 from tests.helpers.sentences import SENTENCES
 
@@ -59,12 +61,6 @@ MODELS = {
         "source_vocabulary_size": 333,
     },
 }
-
-
-@pytest.fixture(scope="module")
-def saved(export_dir):
-    """The signatures of the SavedModel of the same weights."""
-    return tf.saved_model.load(str(export_dir / "1"))
 
 
 def make_model(**changes):
@@ -175,29 +171,28 @@ def test_a_decoder_with_a_recurrence_is_refused(tmp_path, refused):
     assert not (tmp_path / "export").exists()
 
 
-def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, saved):
+def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, servable):
     settings = SearchSettings(beam_size=1, max_extra_length=8)
     write(run_dir, tmp_path, settings=settings)
 
     outputs = outputs_of(load_translate(tmp_path), TEXT)
 
-    expected = saved.signatures["translate_greedy"](text=tf.constant(TEXT))
+    expected = servable.predict("translate_greedy", ask(TEXT))
     check_same(outputs, expected)
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6])
-def test_beam_search_equals_the_savedmodel(run_dir, tmp_path, saved, penalty):
+def test_beam_search_equals_the_savedmodel(
+    run_dir, tmp_path, servable, penalty
+):
     """The two need not agree, but do where no beam is refilled to the good."""
     settings = SearchSettings(3, penalty, 8)
     write(run_dir, tmp_path, settings=settings)
 
     outputs = outputs_of(load_translate(tmp_path), SENTENCES)
 
-    expected = saved.signatures["translate_nbest"](
-        text=tf.constant(SENTENCES),
-        beam_size=tf.constant(3),
-        length_penalty=tf.constant(penalty),
-        max_extra_length=tf.constant(8),
+    expected = servable.predict(
+        "translate_nbest", with_knobs(SENTENCES, 3, penalty, 8)
     )
     np.testing.assert_array_equal(
         outputs["translation"], expected["translation"][:, 0]

@@ -72,8 +72,7 @@ def test_no_chunk_costs_more_than_the_budget(costs, budget):
 
 
 @pytest.mark.parametrize(
-    "signature",
-    ["serving_default", "translate_nbest", "translate_options", "score"],
+    "signature", ["serving_default", "translate_nbest", "score"]
 )
 def test_parts_answer_as_the_whole(signature, in_parts, servable):
     inputs = REQUESTS[signature](TEXTS)

@@ -113,7 +113,15 @@ def fast(name, batch, beam_size, num_hypotheses):
 
 
 @pytest.mark.parametrize(
-    ("name", "beam_size"), [*((name, 4) for name in MODELS), ("post, sine", 1)]
+    ("name", "beam_size"),
+    [
+        *(("pre, learned", 4), ("other", 4), ("other, attention", 4)),
+        ("post, sine", 1),
+        *(
+            pytest.param(name, 4, marks=pytest.mark.slow)
+            for name in ("post, sine", "pre, sine", "post, learned")
+        ),
+    ],
 )
 def test_it_finds_what_the_layers_find(name, beam_size):
     model, lengths = model_of(name), []
