@@ -2,7 +2,6 @@
 
 import contextlib
 import pathlib
-import shlex
 import sys
 import traceback
 from collections.abc import Iterator
@@ -76,13 +75,6 @@ def refuse_damage(path: pathlib.Path, advice: str = "") -> Iterator[None]:
             f"{path} must be whole{advice}. Received: {type(error).__name__}: "
             f"{first_line(error)}"
         ) from error
-
-
-def refuse_old_name(name: str, argv: list[str]) -> None:
-    """Ends a command that is called otherwise now, and says how."""
-    with exit_on_user_error():
-        command = shlex.join(["python", "-m", name, *argv])
-        raise UserError(f"this command has another name now: {command}")
 
 
 def first_line(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 import os
 
-from command_line.quiet import start_tensorflow
+from command_line.quiet_tensorflow import start_tensorflow
 
 # oneDNN's own keeps what a model needed while it was made, and was given back:
 # half of its size.

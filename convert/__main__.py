@@ -14,12 +14,12 @@ from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import option
 from command_line.options import read_options
-from convert import marian
-from convert import opus_mt
-from convert import to_marian
-from convert.run import Converted
-from convert.run import check_new
-from convert.run import write_run
+from convert import from_hugging_face
+from convert import from_marian
+from convert import to_hugging_face
+from convert.run_folder_writer import Converted
+from convert.run_folder_writer import check_new
+from convert.run_folder_writer import write_run
 
 PATH = {"kind": pathlib.Path}
 RUN_DIR = {"help": "new folder of a run", **PATH}
@@ -38,7 +38,7 @@ class OpusOptions:
 
     def run(self) -> None:
         check_new(self.run_dir)
-        converted = opus_mt.read(self.model_dir)
+        converted = from_hugging_face.read(self.model_dir)
         origin = {"format": "opus-mt", "model_dir": str(self.model_dir)}
         finish(self.run_dir, converted, origin, self.model_dir)
 
@@ -60,7 +60,7 @@ class MarianOptions:
 
     def run(self) -> None:
         check_new(self.run_dir)
-        converted = marian.read(self.model, self.vocabulary)
+        converted = from_marian.read(self.model, self.vocabulary)
         origin = {"format": "marian", "model": str(self.model)}
         finish(self.run_dir, converted, origin, self.model.parent)
 
@@ -75,7 +75,7 @@ class ToMarianOptions:
     )
 
     def run(self) -> None:
-        to_marian.write(self.run_dir, self.model_dir)
+        to_hugging_face.write(self.run_dir, self.model_dir)
         print(
             f"{self.model_dir} is written. Next:\n"
             "  transformers.MarianMTModel.from_pretrained("

@@ -16,17 +16,17 @@ from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError
 from command_line.errors import first_line
-from keras_transformer.masks import BEGIN_ID
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 
 PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
 SPECIAL = {
     PADDING_ID: ("<pad>", PIECE.CONTROL),
-    END_ID: ("</s>", PIECE.CONTROL),
+    EOS_ID: ("</s>", PIECE.CONTROL),
     UNKNOWN_ID: ("<unk>", PIECE.UNKNOWN),
-    BEGIN_ID: ("<s>", PIECE.CONTROL),
+    BOS_ID: ("<s>", PIECE.CONTROL),
 }
 ZERO = -1  # In the place of a row: none of theirs.
 UNKNOWN_PENALTY = 10.0  # Of the SentencePiece library, for unknown characters.
@@ -159,8 +159,8 @@ def with_ids(
             piece.type = PIECE.UNUSED
     trainer = changed.trainer_spec
     trainer.vocab_size = len(vocabulary)
-    trainer.pad_id, trainer.eos_id = PADDING_ID, END_ID
-    trainer.unk_id, trainer.bos_id = UNKNOWN_ID, BEGIN_ID
+    trainer.pad_id, trainer.eos_id = PADDING_ID, EOS_ID
+    trainer.unk_id, trainer.bos_id = UNKNOWN_ID, BOS_ID
     (
         trainer.pad_piece,
         trainer.eos_piece,

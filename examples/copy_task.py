@@ -11,8 +11,8 @@ import keras
 import numpy as np
 
 import keras_transformer as kt
-from keras_transformer.masks import BEGIN_ID
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
 
 FIRST_ID, VOCABULARY_SIZE = 4, 14
 
@@ -23,14 +23,14 @@ def make_sources(number, longest, seed):
     ids = random.integers(FIRST_ID, VOCABULARY_SIZE, (number, longest + 1))
     ends = random.integers(1, longest + 1, (number, 1))
     places = np.arange(longest + 1)
-    return np.where(places < ends, ids, np.where(places == ends, END_ID, 0))
+    return np.where(places < ends, ids, np.where(places == ends, EOS_ID, 0))
 
 
 def make_inputs(sources):
-    begin = np.full((len(sources), 1), BEGIN_ID)
+    begin = np.full((len(sources), 1), BOS_ID)
     # Everything but the last token, moved by one; no end symbol goes in.
     targets = np.concatenate([begin, sources[:, :-1]], axis=1)
-    targets = np.where(targets == END_ID, 0, targets)
+    targets = np.where(targets == EOS_ID, 0, targets)
     return {"source_ids": sources, "target_ids": targets}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import sacrebleu
 
 import keras_transformer as kt
-from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import BOS_ID
 
 
 def read_pairs(prefix):
@@ -30,7 +30,7 @@ def read_pairs(prefix):
 def make_batch(tokenizer, sources, targets):
     """Returns inputs and labels; targets begin with the begin symbol."""
     labels = tokenizer.tokenize(targets).to_tensor().numpy()
-    begin = np.full((len(labels), 1), BEGIN_ID)
+    begin = np.full((len(labels), 1), BOS_ID)
     inputs = np.concatenate([begin, labels[:, :-1]], axis=1)
     inputs = np.where(labels == 0, 0, inputs)
     source_ids = tokenizer.tokenize(sources).to_tensor().numpy()

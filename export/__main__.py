@@ -8,7 +8,7 @@ import dataclasses
 import json
 import pathlib
 
-from command_line.decoding import read_decoding
+from command_line.decoding_defaults import read_decoding
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.errors import refuse_damage
@@ -16,16 +16,16 @@ from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
-from export.bundle.layout import BUNDLE
-from export.bundle.run_notes import describe_scores
-from export.bundle.saved_model import load_run
-from export.bundle.saved_model import read_arguments
-from export.bundle.saved_model import read_run
-from export.bundle.server_files import choose_name
-from export.bundle.write import MOST_ROWS
-from export.bundle.write import write_version
-from export.ctranslate2.directory import write_ctranslate2
-from export.model.request_checks import CHECKS
+from export.bundle.file_layout import BUNDLE
+from export.bundle.model_loading import load_run
+from export.bundle.model_loading import read_arguments
+from export.bundle.model_loading import read_run
+from export.bundle.model_metadata import describe_scores
+from export.bundle.server_config import choose_name
+from export.bundle.write_version import MOST_ROWS
+from export.bundle.write_version import write_version
+from export.ctranslate2.model_directory import write_ctranslate2
+from export.model.request_validation import CHECKS
 from export.model.search import SearchSettings
 from export.model.translator import INPUTS
 from export.model.translator import SERVING

@@ -26,21 +26,21 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import part
 from command_line.options import read_options
-from export.bundle import layout
-from export.bundle.graph import compiled_functions
-from export.bundle.graph import foreign_ops
-from export.bundle.graph import read_meta_graph
-from export.bundle.graph import served_signatures
-from export.bundle.graph import used_ops
+from export.bundle import file_layout
+from export.bundle.graph_inspection import compiled_functions
+from export.bundle.graph_inspection import foreign_ops
+from export.bundle.graph_inspection import read_meta_graph
+from export.bundle.graph_inspection import served_signatures
+from export.bundle.graph_inspection import used_ops
 from export.bundle.predict_messages import read_tensors
-from export.bundle.samples import Sample
-from export.bundle.samples import differences
-from export.bundle.samples import read_samples
-from export.bundle.samples import readable
+from export.bundle.sample_requests import Sample
+from export.bundle.sample_requests import differences
+from export.bundle.sample_requests import read_samples
+from export.bundle.sample_requests import readable
 from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
-from export.bundle.warmup import MAX_RECORDS
-from export.bundle.warmup import read_warmup
+from export.bundle.warmup_requests import MAX_RECORDS
+from export.bundle.warmup_requests import read_warmup
 from export.client import Client
 from export.client import ClientOptions
 from export.client import connect
@@ -163,7 +163,7 @@ def check_version(
             yield Check(name, [], [], left_out=LEFT_OUT)
     elif ask:
         model = ask(served_signatures(meta_graph))
-        yield check_samples(model, folder / layout.SAMPLES)
+        yield check_samples(model, folder / file_layout.SAMPLES)
     else:
         yield from check_runs(folder)
 
@@ -176,8 +176,8 @@ def check_runs(folder: pathlib.Path) -> Iterator[Check]:
         return
     check.notes.append(f"{len(model.signatures)} signatures")
     yield check
-    yield check_warmup(model, folder / layout.WARMUP)
-    yield check_samples(model, folder / layout.SAMPLES)
+    yield check_warmup(model, folder / file_layout.WARMUP)
+    yield check_samples(model, folder / file_layout.SAMPLES)
 
 
 def attempt(name: str, load: Callable) -> tuple[Check, object]:
@@ -200,7 +200,9 @@ def read_bundle(folder: pathlib.Path) -> dict[str, dict]:
     Raises:
         Exception: Of many kinds, if it is not there, or not whole.
     """
-    bundle = json.loads((folder / layout.BUNDLE).read_text(encoding="utf-8"))
+    bundle = json.loads(
+        (folder / file_layout.BUNDLE).read_text(encoding="utf-8")
+    )
     return {
         name: {"bytes": file["bytes"], "sha256": file["sha256"]}
         for name, file in bundle["files"].items()
@@ -211,21 +213,23 @@ def check_server_files(export_dir: pathlib.Path) -> Check:
     """Looks whether the server's own files are there."""
     problems = [
         f"{name}: missing"
-        for name in layout.SERVER_FILES
+        for name in file_layout.SERVER_FILES
         if not (export_dir / name).is_file()
     ]
-    return Check("server files", [", ".join(layout.SERVER_FILES)], problems)
+    return Check(
+        "server files", [", ".join(file_layout.SERVER_FILES)], problems
+    )
 
 
 def check_files(folder: pathlib.Path, wanted: dict[str, dict]) -> Check:
     """Compares size and digest of each file with `bundle.json`."""
-    found = layout.list_files(folder)
+    found = file_layout.list_files(folder)
     problems = []
     for name in sorted(wanted.keys() | found.keys()):
         if name not in found:
             problems.append(f"{name}: missing")
         elif name not in wanted:
-            problems.append(f"{name}: not in {layout.BUNDLE}")
+            problems.append(f"{name}: not in {file_layout.BUNDLE}")
         elif wanted[name] != found[name]:
             one, other = (
                 f"{file['bytes']} bytes of SHA-256 {file['sha256'][:16]}..."
@@ -311,7 +315,9 @@ def ask_server(
     options: CheckOptions, folder: pathlib.Path, signatures: dict
 ) -> ServerModel:
     """Connects with the server, by the model's name in `bundle.json`."""
-    bundle = json.loads((folder / layout.BUNDLE).read_text(encoding="utf-8"))
+    bundle = json.loads(
+        (folder / file_layout.BUNDLE).read_text(encoding="utf-8")
+    )
     name = options.client.model_name or bundle["model_name"]
     client = dataclasses.replace(options.client, model_name=name)
     return ServerModel(connect(options.server, client), signatures)
@@ -319,7 +325,7 @@ def ask_server(
 
 def run(options: CheckOptions) -> None:
     folder = find_version(
-        options.export_dir, layout.SAVED_MODEL, version=options.version
+        options.export_dir, file_layout.SAVED_MODEL, version=options.version
     )
     ask = functools.partial(ask_server, options, folder)
     checks = []

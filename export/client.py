@@ -23,10 +23,10 @@ import tensorflow as tf
 from command_line.errors import UserError
 from command_line.options import flag
 from command_line.options import option
-from export.address import Address
-from export.address import connect_rest
-from export.address import open_channel
-from export.address import read_address
+from export.server_address import Address
+from export.server_address import connect_rest
+from export.server_address import open_channel
+from export.server_address import read_address
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before a batch is sent again, about.
 MODEL_NAME = "translator"

@@ -20,21 +20,21 @@ from command_line.options import option
 from command_line.options import read_options
 from command_line.text_files import read_lines
 from command_line.treebanks import read_trees
-from export.batches import tell_doubts
-from export.batches import translate_lines
-from export.bundle import layout
+from export.bundle import file_layout
 from export.bundle.recorded_scores import read_scores
 from export.bundle.recorded_scores import record_scores
 from export.bundle.versions import find_version
+from export.line_batching import tell_doubts
+from export.line_batching import translate_lines
 from export.loading import ModelOptions
 from export.loading import TranslatorOptions
 from export.loading import load
 from export.report.tree_pictures import PICTURES
 from export.report.tree_pictures import load_svgling
 from export.report.tree_pictures import write_pictures
-from export.scoring import brackets
-from export.scoring import parses
-from export.scoring import scores
+from export.scoring import bracket_scores
+from export.scoring import parse_scores
+from export.scoring import translation_scores
 from keras_transformer.parsing.trees import Tree
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE"}
@@ -176,7 +176,10 @@ def scores_path(model: ModelOptions) -> pathlib.Path:
         raise UserError(
             f"--record needs --export-dir. Received: --server {model.server}"
         )
-    return find_version(model.export_dir, layout.SAVED_MODEL) / layout.SCORES
+    return (
+        find_version(model.export_dir, file_layout.SAVED_MODEL)
+        / file_layout.SCORES
+    )
 
 
 def run(options: EvaluateOptions) -> None:
@@ -184,7 +187,9 @@ def run(options: EvaluateOptions) -> None:
     sources, references = read_test_set(options)
     baseline = options.baseline and read_aligned(options, sources, "baseline")
     if options.paper_bleu:
-        scores.load_splitter(options.paper_bleu)  # It may be refused.
+        translation_scores.load_splitter(
+            options.paper_bleu
+        )  # It may be refused.
     tokenize = choose_tokenizer(options)
     path = scores_path(options.model) if options.record else None
     if path:
@@ -195,13 +200,13 @@ def run(options: EvaluateOptions) -> None:
     lines = [line.encode() for line in sources]
     counts = collections.Counter()
     outputs = translate_lines(translate, lines, options.batch_tokens, counts)
-    translations = list(map(parses.decode, outputs))
+    translations = list(map(parse_scores.decode, outputs))
     seconds = time.monotonic() - started
     tell_doubts(counts)
     if options.trees:
-        results, trees = parses.score(references, translations)
+        results, trees = parse_scores.score(references, translations)
     else:
-        results = scores.score(
+        results = translation_scores.score(
             translations,
             references,
             options.paper_bleu,
@@ -231,7 +236,7 @@ def print_results(
     if options.json:
         print(json.dumps({**results, "sentences_per_second": speed}, indent=2))
         return
-    kind = parses if options.trees else scores
+    kind = parse_scores if options.trees else translation_scores
     print("\n".join(kind.describe_scores(results)))
     print(
         f"{'speed':18}{speed:6.1f}  sentences a second "
@@ -245,7 +250,7 @@ def draw_parses(
     """Draws the first parses, each with the tree that is right."""
     pairs = itertools.islice(zip(trees, parsed, strict=True), PICTURES)
     write_pictures(
-        path, [(*pair, *brackets.count_brackets(*pair)) for pair in pairs]
+        path, [(*pair, *bracket_scores.count_brackets(*pair)) for pair in pairs]
     )
 
 

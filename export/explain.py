@@ -16,13 +16,13 @@ from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import option
 from command_line.options import read_options
-from export.bundle.layout import SAVED_MODEL
-from export.bundle.saved_model import load_version
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.model_loading import load_version
 from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
-from export.report.page import SIGNATURES
-from export.report.page import describe_translation
-from export.report.page import render
+from export.report.explanation_page import SIGNATURES
+from export.report.explanation_page import describe_translation
+from export.report.explanation_page import render
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,14 +9,14 @@ import numpy as np
 from command_line.options import one_of
 from command_line.options import option
 from command_line.options import part
-from export.batches import BatchOptions
-from export.bundle import saved_model
-from export.bundle.layout import SAVED_MODEL
+from export.bundle import model_loading
+from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
 from export.client import ClientOptions
 from export.client import connect
-from export.ctranslate2 import directory
+from export.ctranslate2 import model_directory
+from export.line_batching import BatchOptions
 
 DOCUMENT = "translate_document"
 
@@ -57,16 +57,16 @@ def load_export(
         UserError: If there is none, or not that one, or if it is damaged.
     """
     folder = find_export(export_dir, version)
-    if (folder / directory.MODEL_FILE).exists():
-        return directory.load_translate(export_dir, version)
-    return saved_model.load_translate(export_dir, version=version)
+    if (folder / model_directory.MODEL_FILE).exists():
+        return model_directory.load_translate(export_dir, version)
+    return model_loading.load_translate(export_dir, version=version)
 
 
 def find_export(
     export_dir: pathlib.Path, version: int | None = None
 ) -> pathlib.Path:
     """Returns the folder of a version, or of the newest, of either format."""
-    formats = SAVED_MODEL, directory.MODEL_FILE
+    formats = SAVED_MODEL, model_directory.MODEL_FILE
     return find_version(export_dir, *formats, version=version)
 
 
@@ -77,4 +77,4 @@ def load_documents(options: TranslatorOptions) -> Callable:
         return lambda texts: client.ask(
             DOCUMENT, {"text": np.array(texts, object)}
         )
-    return saved_model.load_translate(options.model.export_dir, DOCUMENT)
+    return model_loading.load_translate(options.model.export_dir, DOCUMENT)

@@ -14,12 +14,12 @@ import tensorflow as tf
 from command_line.errors import UserError
 from command_line.options import flag
 from command_line.options import option
-from export.bundle.layout import SAVED_MODEL
-from export.bundle.saved_model import load_version
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.model_loading import load_version
 from export.bundle.versions import find_version
 from export.client import Client
 from export.client import check_outputs
-from export.model.request_checks import CHECKS
+from export.model.request_validation import CHECKS
 
 SIGNATURE = "sample"
 

@@ -27,22 +27,22 @@ from command_line.options import read_options
 from command_line.text_files import open_text
 from command_line.text_files import without_mark
 from command_line.text_files import write_beside
-from export.batches import tell_doubts
-from export.batches import translate_lines
 from export.client import connect
-from export.documents import pair_files
-from export.documents import translate_text
+from export.line_batching import tell_doubts
+from export.line_batching import translate_lines
 from export.loading import TranslatorOptions
 from export.loading import load
 from export.loading import load_documents
-from export.markup.document import FORMATS
-from export.markup.files import load_translator
-from export.markup.files import translate_document
+from export.markup.document_files import load_translator
+from export.markup.document_files import translate_document
+from export.markup.translate_markup import FORMATS
 from export.sampling import Sampler
 from export.sampling import SamplingOptions
 from export.sampling import load_ask
-from export.scoring.parses import describe_faults
-from export.scoring.parses import mend_trees
+from export.scoring.parse_scores import describe_faults
+from export.scoring.parse_scores import mend_trees
+from export.text_documents import pair_files
+from export.text_documents import translate_text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,6 @@ from keras_transformer.presets import PRESETS
 from keras_transformer.presets import Architecture
 from keras_transformer.presets import Preset
 from keras_transformer.presets import Recipe
-from keras_transformer.recurrence import SimpleRecurrentUnit
 from keras_transformer.restricted_attention import RestrictedSelfAttention
 from keras_transformer.schedules import TransformerSchedule
 from keras_transformer.search.beam_search import beam_search
@@ -28,12 +27,14 @@ from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.sampling import sample
 from keras_transformer.search.translation import search_translations
+from keras_transformer.ssru import SSRU
 from keras_transformer.transformer import Transformer
 
 __version__ = "0.1.0"
 
 __all__ = [
     "PRESETS",
+    "SSRU",
     "Architecture",
     "Decoder",
     "DecoderLayer",
@@ -48,7 +49,6 @@ __all__ = [
     "RestrictedSelfAttention",
     "Sampling",
     "SearchOptions",
-    "SimpleRecurrentUnit",
     "SinePositionEncoding",
     "SmoothedCrossentropy",
     "SubwordTokenizer",

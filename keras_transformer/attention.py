@@ -8,12 +8,12 @@ import functools
 import keras
 from keras import ops
 
+from keras_transformer.argument_checks import check_fraction
+from keras_transformer.argument_checks import check_known_width
+from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import check_sequences
 from keras_transformer.cache import FixedCache
 from keras_transformer.cache import GrowingCache
-from keras_transformer.checks import check_fraction
-from keras_transformer.checks import check_known_width
-from keras_transformer.checks import check_positive_int
-from keras_transformer.checks import check_sequences
 from keras_transformer.linear import Linear
 from keras_transformer.linear import batch_and_length
 from keras_transformer.masks import causal_mask

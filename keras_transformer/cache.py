@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from keras import ops
 
-from keras_transformer.checks import known_int
+from keras_transformer.argument_checks import known_int
 
 
 class GrowingCache(NamedTuple):
@@ -63,7 +63,7 @@ class FixedCache(NamedTuple):
 
 
 class RecurrentCache(NamedTuple):
-    """The state of a `SimpleRecurrentUnit` after the positions up to now."""
+    """The state of a `SSRU` after the positions up to now."""
 
     state: Any  # (B, D) float32
     length: Any  # Int scalar tensor: the number of positions it holds.

@@ -3,22 +3,22 @@
 import keras
 from keras import ops
 
-from keras_transformer.block import Block
+from keras_transformer.argument_checks import check_choice
+from keras_transformer.argument_checks import check_known_width
+from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.base_layer import BaseLayer
 from keras_transformer.cache import DecoderCache
 from keras_transformer.cache import GrowingCache
-from keras_transformer.checks import check_choice
-from keras_transformer.checks import check_known_width
-from keras_transformer.checks import check_positive_int
 from keras_transformer.masks import combine_masks
-from keras_transformer.recurrence import SimpleRecurrentUnit
 from keras_transformer.residual import EPSILON
 from keras_transformer.residual import make_normalization
+from keras_transformer.ssru import SSRU
 
 MIXERS = ("attention", "ssru")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class DecoderLayer(Block):
+class DecoderLayer(BaseLayer):
     """Masked self-attention, attention to the memory, feed-forward network.
 
     Each of the three sub-layers stands in "Add & Norm". Built without a memory
@@ -39,7 +39,7 @@ class DecoderLayer(Block):
             do not.
         activation: String, of the feed-forward network (`"relu"`).
         norm_epsilon: Positive float, of layer normalization (1e-6).
-        mixer: `"attention"`, or `"ssru"` for a `SimpleRecurrentUnit` in the
+        mixer: `"attention"`, or `"ssru"` for a `SSRU` in the
             place of self-attention.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
@@ -119,9 +119,7 @@ class DecoderLayer(Block):
         check_known_width("target", target_shape)
         width = target_shape[-1]
         if self.mixer == "ssru":
-            self.recurrence = SimpleRecurrentUnit(
-                dtype=self.dtype_policy, name="recurrence"
-            )
+            self.recurrence = SSRU(dtype=self.dtype_policy, name="recurrence")
             self.recurrence.build(target_shape)
         else:
             self.self_attention = self.make_attention("self_attention", width)
@@ -243,7 +241,7 @@ class DecoderLayer(Block):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Decoder(Block):
+class Decoder(BaseLayer):
     """A stack of equal decoder layers (Section 3.1).
 
     With `norm="pre"` the stack ends in one more layer normalization. Without

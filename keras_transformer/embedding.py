@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_known_width
-from keras_transformer.checks import check_positive_int
-from keras_transformer.checks import known_int
+from keras_transformer.argument_checks import check_known_width
+from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import known_int
 from keras_transformer.masks import padding_mask
 
 

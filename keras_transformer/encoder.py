@@ -2,14 +2,14 @@
 
 import keras
 
-from keras_transformer.block import Block
-from keras_transformer.checks import check_known_width
-from keras_transformer.checks import check_positive_int
+from keras_transformer.argument_checks import check_known_width
+from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.base_layer import BaseLayer
 from keras_transformer.residual import make_normalization
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class EncoderLayer(Block):
+class EncoderLayer(BaseLayer):
     """Self-attention and a feed-forward network, each with "Add & Norm".
 
     Args:
@@ -95,7 +95,7 @@ class EncoderLayer(Block):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Encoder(Block):
+class Encoder(BaseLayer):
     """A stack of equal encoder layers (Section 3.1).
 
     With `norm="pre"` the stack ends in one more layer normalization.

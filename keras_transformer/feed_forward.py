@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_transformer.checks import check_known_width
-from keras_transformer.checks import check_positive_int
+from keras_transformer.argument_checks import check_known_width
+from keras_transformer.argument_checks import check_positive_int
 from keras_transformer.linear import Linear
 
 

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_choice
-from keras_transformer.checks import check_fraction
+from keras_transformer.argument_checks import check_choice
+from keras_transformer.argument_checks import check_fraction
 from keras_transformer.masks import token_weights
 
 

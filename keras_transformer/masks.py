@@ -10,8 +10,8 @@ from typing import Any
 from keras import ops
 
 PADDING_ID = 0
-END_ID = 1
-BEGIN_ID = 3
+EOS_ID = 1
+BOS_ID = 3
 
 
 def padding_mask(ids: Any) -> Any:

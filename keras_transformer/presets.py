@@ -32,7 +32,7 @@ class Architecture:
         max_wavelength: Of sines, over 2π.
         norm_epsilon: What layer normalization adds to a variance.
         decoder_mixer: `"attention"`, or `"ssru"`: a recurrence in the place of
-            the decoder's self-attention, see `SimpleRecurrentUnit`.
+            the decoder's self-attention, see `SSRU`.
     """
 
     num_layers: int = 6

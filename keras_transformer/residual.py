@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_transformer.checks import check_choice
-from keras_transformer.checks import check_fraction
+from keras_transformer.argument_checks import check_choice
+from keras_transformer.argument_checks import check_fraction
 
 NORM_ORDERS = ("post", "pre")
 EPSILON = 1e-6

@@ -4,10 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import check_sequences
 from keras_transformer.attention import MultiHeadAttention
 from keras_transformer.attention import scaled_dot_product_attention
-from keras_transformer.checks import check_positive_int
-from keras_transformer.checks import check_sequences
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -6,8 +6,8 @@ import pathlib
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_choice
-from keras_transformer.checks import check_fraction
+from keras_transformer.argument_checks import check_choice
+from keras_transformer.argument_checks import check_fraction
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import PositionEmbedding
 from keras_transformer.embedding import SinePositionEncoding
@@ -15,8 +15,8 @@ from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
 from keras_transformer.linear import Linear
 from keras_transformer.losses import SmoothedCrossentropy
-from keras_transformer.masks import BEGIN_ID
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.metrics import Perplexity
 from keras_transformer.metrics import TokenAccuracy
@@ -318,8 +318,8 @@ class Transformer(keras.Model):
         beam_size=4,
         length_penalty=0.6,
         max_extra_length=50,
-        begin_id=BEGIN_ID,
-        end_id=END_ID,
+        bos_id=BOS_ID,
+        eos_id=EOS_ID,
     ):
         """Translates by beam search, as Section 6.1 does by default.
 
@@ -333,8 +333,8 @@ class Transformer(keras.Model):
             length_penalty: Float, `α`.
             max_extra_length: Int, tokens that a translation may have more than
                 its source, the end symbols counted.
-            begin_id: Int, the token with which targets begin.
-            end_id: Int, the token with which they end.
+            bos_id: Int, the token with which targets begin.
+            eos_id: Int, the token with which they end.
 
         Returns:
             Int32 tensor `(B, L)`: the best translation of each source, its end
@@ -358,8 +358,8 @@ class Transformer(keras.Model):
                 beam_size,
                 length_penalty,
                 num_hypotheses=1,
-                begin_id=begin_id,
-                end_id=end_id,
+                bos_id=bos_id,
+                eos_id=eos_id,
             ),
             max_length=ops.shape(source_ids)[1] + max_extra_length,
         )

@@ -21,8 +21,8 @@ from command_line.options import read_options
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from keras_transformer import Transformer
-from train.loop.task import TeacherForcing
-from train.resolve import look_up
+from train.loop.training_model import TrainingModel
+from train.resolve_options import look_up
 
 # "We used values of 2.8, 3.7, 6.0 and 9.5 TFLOPS for K80, K40, M40 and P100."
 SUSTAINED = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
@@ -96,7 +96,7 @@ def update_flops(
     transformer = Transformer.from_preset(
         preset, vocabulary_size, sequence_length=length
     )
-    task = TeacherForcing(transformer, preset.recipe.label_smoothing)
+    task = TrainingModel(transformer, preset.recipe.label_smoothing)
     task.build()
     task.compile(keras.optimizers.SGD())  # Any optimizer: it is not applied.
     ids = tf.TensorSpec((1, rows, length), tf.int32)

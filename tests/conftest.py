@@ -7,9 +7,11 @@ import signal
 
 import pytest
 
-from tests.helpers.sentences import SENTENCES
-from tests.helpers.skips import pytest_runtest_setup  # noqa: F401  A hook.
-from tests.helpers.skips import pytest_sessionfinish  # noqa: F401
+from tests.helpers.allowed_skips import (
+    pytest_runtest_setup,  # noqa: F401  A hook.
+)
+from tests.helpers.allowed_skips import pytest_sessionfinish  # noqa: F401
+from tests.helpers.example_sentences import SENTENCES
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -103,8 +105,8 @@ def run_dir(tmp_path_factory):
 @pytest.fixture(scope="session")
 def export_dir(run_dir, tmp_path_factory):
     """The folder of that model's export, version 1."""
-    from export.bundle.saved_model import load_run
-    from export.bundle.write import write_version
+    from export.bundle.model_loading import load_run
+    from export.bundle.write_version import write_version
     from export.model.search import SearchSettings
     from export.model.translator import INPUTS
 
@@ -126,7 +128,7 @@ def servable(export_dir):
 @pytest.fixture(scope="session")
 def translate(export_dir):
     """The default signature of that export, as Python loads it."""
-    from export.bundle.saved_model import load_translate
+    from export.bundle.model_loading import load_translate
 
     return load_translate(export_dir)
 

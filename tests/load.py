@@ -2,7 +2,7 @@
 
     python -m tests.load --export-dir exports/mine --minutes 30
 
-`tests.helpers.load` says what is sent.
+`tests.helpers.server_load` says what is sent.
 """
 
 import argparse
@@ -11,11 +11,11 @@ import pathlib
 
 import numpy as np
 
-from export.bundle.layout import BUNDLE
-from export.bundle.layout import SAVED_MODEL
+from export.bundle.file_layout import BUNDLE
+from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.versions import find_version
-from tests.helpers.load import MAX_GROWTH
-from tests.helpers.load import run_load
+from tests.helpers.server_load import MAX_GROWTH
+from tests.helpers.server_load import run_load
 
 
 def parse_arguments(argv=None):

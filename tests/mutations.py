@@ -39,7 +39,7 @@ train/fit.py: test_fit.py
 train/__main__.py: test_command.py
 - settings.average_decay is not None
 + False
-export/model/teacher.py: .
+export/model/forced_decoding.py: .
 - layer = settings.align_layer
 + layer = None
 - return tf.where(padding_mask(labels), found, 0.0)
@@ -97,7 +97,7 @@ keras_transformer/search/beam_steps.py: .
 + totals = values
 - penalty = length_penalty_of(length, alpha, options.penalty_offset)
 + penalty = ops.ones_like(alpha)
-keras_transformer/search/graph_ranking.py: test_graph_search.py
+keras_transformer/search/graph_candidates.py: test_graph_search.py
 - find_best(allowed, count + num_forbidden)
 + find_best(allowed, count)
 keras_transformer/search/graph_search.py: test_graph_search.py
@@ -111,9 +111,9 @@ keras_transformer/search/graph_transformer.py: test_graph_transformer.py
 - return tf.minimum(lengths, self._transformer.sequence_length)
 + return lengths
 keras_transformer/text/tokenizer.py: .
-- tf.cast(ids == END_ID, tf.int32), axis=1) > 0
-+ tf.cast(ids == END_ID, tf.int32), axis=1) > 1
-keras_transformer/parsing/mending.py: .
+- tf.cast(ids == EOS_ID, tf.int32), axis=1) > 0
++ tf.cast(ids == EOS_ID, tf.int32), axis=1) > 1
+keras_transformer/parsing/repair.py: .
 - balanced[place:place] = [LEAF] * after
 + balanced[len(balanced):] = [LEAF] * after
 train/data/batches.py: test_batches.py
@@ -150,56 +150,56 @@ train/loop/optimizer.py: test_optimizer.py
 train/loop/optimizer.py: . ../test_fit.py
 - gradients = context.all_reduce("SUM", gradients)
 + gradients = context.all_reduce("MEAN", gradients)
-train/loop/task.py: ../test_fit.py
+train/loop/training_model.py: ../test_fit.py
 - tf.reduce_sum(losses) / batch["num_tokens"]
 + tf.reduce_mean(losses)
 - layer.seed_generator.__class__ = ReplicaSeed
 + pass
 - self.token_losses(micro_batch(batch, k), training=False)
 + self.token_losses(micro_batch(batch, k), training=True)
-train/loop/logits.py: .
+train/loop/tied_softmax_loss.py: .
 - of_states = upstream * (mean - tf.gather(table, labels))
 + of_states = upstream * (mean + tf.gather(table, labels))
-train/run/saved_states.py: . ../test_interruption.py
+train/run/checkpoint_store.py: . ../test_interruption.py
 - path.replace(self._folder / path.name)
 + (self._folder / path.name).write_bytes(path.read_bytes())
-train/run/run_state.py: . ../test_fit.py
+train/run/training_state.py: . ../test_fit.py
 - if int(r["step"]) <= self.updates
 + if int(r["step"]) < self.updates
-train/run/run_state.py: ../test_interruption.py .
+train/run/training_state.py: ../test_interruption.py .
 - raise SystemExit(128 +
 + raise SystemExit(0 *
-train/run/best.py: . ../test_command.py
+train/run/best_checkpoints.py: . ../test_command.py
 - rounds.sort(key=lambda round_: -round_[0])
 + rounds.sort(key=lambda round_: round_[0])
-train/run/checkpoints.py: . ../test_fit.py
+train/run/checkpoint_averaging.py: . ../test_fit.py
 - averaged.set_weights([total / len(paths) for total in sums])
 + averaged.set_weights([total / len(sums) for total in sums])
-train/watch/validation_bleu.py: test_validation_bleu.py
+train/monitoring/validation_bleu.py: test_validation_bleu.py
 - translations = self.translate()
 + translations = self._pairs.targets
 export/model/search.py: .
 - tf.where(is_empty(lengths), 1, limits)
 + limits
-- forbidden_ids=(PADDING_ID, BEGIN_ID, *padded)
-+ forbidden_ids=(PADDING_ID, BEGIN_ID)
+- forbidden_ids=(PADDING_ID, BOS_ID, *padded)
++ forbidden_ids=(PADDING_ID, BOS_ID)
 export/model/text_model.py: .
 - was_cut | (lengths > limit)
 + was_cut | (lengths >= limit)
-export/model/request_checks.py: .
+export/model/request_validation.py: .
 - (x >= -MAX_LENGTH_PENALTY) & (x <= MAX_LENGTH_PENALTY)
 + ~((x < -MAX_LENGTH_PENALTY) | (x > MAX_LENGTH_PENALTY))
-export/bundle/saved_model.py: ../model
+export/bundle/model_loading.py: ../model
 - return with_dtype(transformer, precision),
 + return transformer,
-export/bundle/samples.py: . ../test_check.py
+export/bundle/sample_requests.py: . ../test_check.py
 - return math.isfinite(wanted) and math.isclose(
 + return True or math.isclose(
 export/bundle/versions.py: . ../test_translate.py
 -             shutil.rmtree(part)
 -             raise
 +             raise
-export/bundle/layout.py: . ../test_check.py
+export/bundle/file_layout.py: . ../test_check.py
 - hashlib.file_digest(file, "sha256").hexdigest()
 + hashlib.sha256(name.encode()).hexdigest()
 export/check.py: test_check.py
@@ -212,16 +212,16 @@ export/client.py: test_client.py
 -             while
 + yield pending.pop().result()
 +             while
-export/batches.py: test_translate.py test_client.py
+export/line_batching.py: test_translate.py test_client.py
 - if batch and (too_long or len(batch) == max_rows):
 + if batch and too_long:
-export/batches.py: test_translate.py
+export/line_batching.py: test_translate.py
 - line.rstrip(b"\r\n") for line in window
 + line.rstrip(b"\n") for line in window
-export/scoring/brackets.py: .
+export/scoring/bracket_scores.py: .
 - (found[0] & found[1]).total()
 + (found[0] | found[1]).total()
-export/scoring/scores.py: .
+export/scoring/translation_scores.py: .
 - float(last.score - other.score)
 + float(other.score - last.score)
 export/__main__.py: test_translate.py

@@ -13,12 +13,14 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = {
     "keras_transformer": "",
     "command_line": "keras_transformer",
-    "train": "keras_transformer command_line",
+    "demo_corpus": "",
+    "train": "keras_transformer command_line demo_corpus",
     "export": "keras_transformer command_line",
     "convert": "keras_transformer command_line train export",
     "paper": "keras_transformer command_line train export",
     "benchmarks": "keras_transformer command_line train export paper",
-    "tests": "keras_transformer command_line train export convert paper "
+    "tests": "keras_transformer command_line demo_corpus train export convert "
+    "paper "
     "benchmarks examples docs",
 }
 # And the layers of other projects: they run on any backend of Keras.
@@ -27,25 +29,28 @@ LAYERS = {"keras", "numpy", *sys.stdlib_module_names}
 TENSORFLOW = (
     "text",
     "search.graph_search",
-    "search.graph_ranking",
+    "search.graph_candidates",
     "search.graph_transformer",
-    "search.graph_past",
+    "search.graph_cache",
     "search.graph_layers",
 )
 
 # The rooms of a package: a line imports from its own room, or further right.
 ROOMS = {
-    "keras_transformer": "__init__ transformer presets encoder decoder block "
-    "residual feed_forward restricted_attention attention recurrence linear "
+    "keras_transformer": "__init__ transformer presets encoder decoder "
+    "base_layer "
+    "residual feed_forward restricted_attention attention ssru linear "
     "search cache "
-    "embedding schedules losses metrics text parsing masks checks",
-    "train": "__init__ __main__ average checkpoints reproduce resolve options "
-    "fit watch run loop data data.demo",
-    "export": "__init__ __main__ bulk serve evaluate translate documents "
-    "loading explain check batches sampling client address report scoring "
+    "embedding schedules losses metrics text parsing masks argument_checks",
+    "train": "__init__ __main__ average resolve_options options fit "
+    "monitoring run loop data",
+    "export": "__init__ __main__ bulk serve evaluate translate text_documents "
+    "loading explain check line_batching sampling client server_address "
+    "report scoring "
     "markup ctranslate2 bundle model",
-    "convert": "__init__ __main__ to_marian marian opus_mt "
-    "opus_configuration run weights vocabularies tensors",
+    "convert": "__init__ __main__ to_hugging_face from_marian "
+    "from_hugging_face hugging_face_config run_folder_writer "
+    "weight_mapping vocabularies tensor_files",
 }
 
 
@@ -158,11 +163,19 @@ def test_imports_go_one_way(package):
     [
         ("train/fit.py", "import export.translate", False),
         ("train/fit.py", "from tests.helpers import arrays", False),
-        ("train/fit.py", "from train.watch import progress", True),
-        ("train/watch/progress.py", "from train import fit", False),
-        ("train/watch/progress.py", "from ..fit import FitSettings", False),
-        ("train/watch/progress.py", "def f():\n    import train.fit", False),
-        ("train/data/demo/words.py", "import train.data.corpus", False),
+        ("train/fit.py", "from train.monitoring import progress", True),
+        ("train/monitoring/progress.py", "from train import fit", False),
+        (
+            "train/monitoring/progress.py",
+            "from ..fit import UpdateOptions",
+            False,
+        ),
+        (
+            "train/monitoring/progress.py",
+            "def f():\n    import train.fit",
+            False,
+        ),
+        ("demo_corpus/word_tables.py", "import train.data.corpus", False),
         ("train/novelty.py", "", False),
         ("keras_transformer/cache.py", "import tensorflow as tf", False),
         ("keras_transformer/cache.py", "import json, numpy, keras", True),
@@ -179,7 +192,11 @@ def test_imports_go_one_way(package):
 )
 def test_a_planted_import_is_found(tmp_path, path, line, is_right):
     for module in (
-        *("train/fit.py", "train/watch/progress.py", "train/data/corpus.py"),
+        *(
+            "train/fit.py",
+            "train/monitoring/progress.py",
+            "train/data/corpus.py",
+        ),
         *("export/translate.py", "keras_transformer/text/tokenizer.py"),
         *("tests/helpers/arrays.py", "tests/conftest.py"),
     ):

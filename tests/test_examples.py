@@ -12,8 +12,8 @@ from examples import fine_tuning
 from examples import text_classification
 from examples import time_series
 from keras_transformer import SubwordTokenizer
-from tests.helpers.processes import run_python
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.python_subprocess import run_python
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import os
 
-from command_line.quiet import start_tensorflow
+from command_line.quiet_tensorflow import start_tensorflow
 
 # oneDNN's matrix products: a sixth less time an update on two cores with AVX2,
 # where TensorFlow leaves them off (it has them on with AVX-512).

@@ -18,6 +18,8 @@ from command_line.errors import first_line
 from keras_transformer import Preset
 from keras_transformer.text.tokenizer import read_protos
 from train import fit
+from train.data.atomic_files import write_atomically
+from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
 from train.data.corpus import Pairs
 from train.data.corpus import read_all
@@ -25,37 +27,35 @@ from train.data.corpus import write_demo_tests
 from train.data.encoded_corpus import Encoded
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
-from train.data.files import write_atomically
-from train.data.shapes import choose_row_multiple
 from train.data.vocabulary import EncodedPairs
-from train.loop import cluster
-from train.loop import signals
-from train.loop.settings import FitSettings
-from train.loop.task import TeacherForcing
+from train.loop import multi_worker
+from train.loop import signal_handling
+from train.loop.training_model import TrainingModel
+from train.loop.update_options import UpdateOptions
+from train.monitoring.attention_pictures import picture_first_pair
+from train.monitoring.final_scores import score_model
+from train.monitoring.final_scores import write_scores
+from train.monitoring.training_report import describe_training
+from train.monitoring.training_report import warn_of_idle_gpus
+from train.monitoring.training_report import warn_of_unread_text
+from train.monitoring.training_report import write_report
+from train.monitoring.validation_bleu import ValidationBleu
+from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import DIGESTED
 from train.options import PARSING
 from train.options import Options
 from train.options import RunOptions
 from train.options import parse_options
-from train.resolve import describe_run
-from train.resolve import load_corpus
-from train.resolve import resolve
-from train.resolve import resolve_tokenizer
+from train.resolve_options import describe_run
+from train.resolve_options import load_corpus
+from train.resolve_options import resolve
+from train.resolve_options import resolve_tokenizer
 from train.run import run_folder
-from train.run.best import BestCheckpoints
-from train.run.checkpoints import write_mean
+from train.run.best_checkpoints import BestCheckpoints
+from train.run.checkpoint_averaging import write_mean
 from train.run.fine_tuning import FinishedRun
 from train.run.fine_tuning import load_finished
-from train.run.new_pieces import extend
-from train.watch.attention_pictures import picture_first_pair
-from train.watch.final_scores import score_model
-from train.watch.final_scores import write_scores
-from train.watch.report import describe_training
-from train.watch.report import warn_of_idle_gpus
-from train.watch.report import warn_of_unread_text
-from train.watch.report import write_report
-from train.watch.validation_bleu import ValidationBleu
-from train.watch.validation_bleu import make_validation_bleu
+from train.run.vocabulary_extension import extend
 
 
 def load_start(run: RunOptions) -> FinishedRun | None:
@@ -95,16 +95,16 @@ def find_vocabulary(
     return read_protos(run_dir)
 
 
-def make_task(
+def make_training_model(
     options: Options,
     preset: Preset,
     start: FinishedRun | None,
     strategy: tf.distribute.Strategy,
-) -> TeacherForcing:
+) -> TrainingModel:
     """Makes the model, with the weights of `start`, and its optimizer."""
     corpus = options.corpus
     try:
-        task = fit.make_task(
+        task = fit.make_training_model(
             preset,
             corpus.vocabulary_size,
             corpus.max_length,
@@ -178,22 +178,22 @@ def run(given: Options) -> None:
     strategy = fit.make_strategy(given.run.devices)
     start = load_start(given.run)
     options, preset = resolve(given, start)
-    if cluster.is_multi_worker():
+    if multi_worker.is_multi_worker():
         asked = options.arguments()
         compared = {n: x for n, x in asked.items() if n not in DIGESTED}
-        cluster.check_equal(strategy, compared)
+        multi_worker.check_equal(strategy, compared)
     looked_at = ()
-    if cluster.is_chief():
+    if multi_worker.is_chief():
         pairs = load_corpus(options.corpus, options.cache)
         options = resolve_tokenizer(options, pairs)
         looked_at = pairs, start, *describe_run(options, preset, pairs, start)
     if options.run.deterministic:
         tf.config.experimental.enable_op_determinism()
     # All that can be refused is, before a large corpus is encoded.
-    task = make_task(options, preset, start, strategy)
+    task = make_training_model(options, preset, start, strategy)
     prepared = prepare(options, *looked_at) if looked_at else None
-    if cluster.is_multi_worker():
-        prepared = cluster.hand_over(
+    if multi_worker.is_multi_worker():
+        prepared = multi_worker.hand_over(
             strategy, prepared, options.run.run_dir / "received"
         )
     train(options, preset, prepared, task, strategy)
@@ -203,14 +203,14 @@ def train(
     options: Options,
     preset: Preset,
     prepared: Prepared,
-    task: TeacherForcing,
+    task: TrainingModel,
     strategy: tf.distribute.Strategy,
 ) -> None:
     """Fits the model, and writes the mean of its checkpoints."""
     run_dir, description = options.run.run_dir, prepared.description
     training, validation = prepared.training, prepared.validation
     settings = dataclasses.replace(
-        options.training, round_steps=description["round_steps"]
+        options.training, steps_per_epoch=description["steps_per_epoch"]
     )
     settings.check_limit([training.pairs, validation.pairs])
     if description["row_multiple"] is None:
@@ -245,7 +245,7 @@ def train(
         run_dir,
         description.get("decoding", {}),
     )
-    with fit.refuse_too_little_memory():
+    with fit.explain_out_of_memory():
         best = fit.fit(
             task,
             training.pairs,
@@ -260,16 +260,16 @@ def train(
             description["row_multiple"],
             description["best_since"],
         )
-        if cluster.is_chief():
+        if multi_worker.is_chief():
             bleu = make_bleu() if text else None
             finish(best, task, validation.pairs, settings, run_dir, bleu)
 
 
 def finish(
     best: BestCheckpoints,
-    task: TeacherForcing,
+    task: TrainingModel,
     validation_pairs: EncodedPairs,
-    settings: FitSettings,
+    settings: UpdateOptions,
     run_dir: pathlib.Path,
     bleu: ValidationBleu | None,
 ) -> None:
@@ -289,19 +289,19 @@ def finish(
 
 def main(argv: list[str] | None = None) -> None:
     with (
-        signals.handled_by(signals.exit_now),
-        cluster.fails_with_the_others(),
+        signal_handling.handled_by(signal_handling.exit_now),
+        multi_worker.fails_with_the_others(),
         exit_on_user_error(),
     ):
         options = parse_options(argv, __doc__)
         with run_folder.locked_or_temporary(options.run.run_dir) as run_dir:
             place = dataclasses.replace(options.run, run_dir=run_dir)
             options = dataclasses.replace(options, run=place)
-            with cluster.ends_with_the_others():
+            with multi_worker.ends_with_the_others():
                 run(options)
 
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)  # Someone follows a log.
-    with signals.exit_at_once():
+    with signal_handling.exit_at_once():
         main()

@@ -14,10 +14,10 @@ from command_line.options import one_of
 from command_line.options import option
 from command_line.options import positive
 from command_line.options import read_options
-from train.run.best import best_steps
-from train.run.checkpoints import average_checkpoints
-from train.run.checkpoints import model_of
-from train.run.checkpoints import save_model
+from train.run.best_checkpoints import best_steps
+from train.run.checkpoint_averaging import average_checkpoints
+from train.run.checkpoint_averaging import model_of
+from train.run.checkpoint_averaging import save_model
 from train.run.run_folder import read_history
 from train.run.run_folder import saved_steps
 

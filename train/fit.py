@@ -16,22 +16,22 @@ from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
-from train.data.shapes import ROW_MULTIPLE
+from train.data.bucketing import ROW_MULTIPLE
 from train.data.vocabulary import EncodedPairs
-from train.loop import cluster
-from train.loop import signals
+from train.loop import multi_worker
+from train.loop import signal_handling
+from train.loop.memory_check import check_memory
 from train.loop.optimizer import DistributedAdam
-from train.loop.rehearsal import rehearse
-from train.loop.settings import PRECISIONS
-from train.loop.settings import FitSettings
-from train.loop.task import TeacherForcing
-from train.loop.task import let_replicas_differ
-from train.run.best import BestCheckpoints
-from train.run.best import Quality
-from train.run.run_state import RunState
-from train.watch.attention_pictures import AttentionPictures
-from train.watch.progress import Progress
-from train.watch.validation_bleu import ValidationBleu
+from train.loop.training_model import TrainingModel
+from train.loop.training_model import let_replicas_differ
+from train.loop.update_options import PRECISIONS
+from train.loop.update_options import UpdateOptions
+from train.monitoring.attention_pictures import AttentionPictures
+from train.monitoring.progress import Progress
+from train.monitoring.validation_bleu import ValidationBleu
+from train.run.best_checkpoints import BestCheckpoints
+from train.run.best_checkpoints import Quality
+from train.run.training_state import TrainingState
 
 
 def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
@@ -47,14 +47,14 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
         UserError: If there is no such device, or if it is not for this
             option to choose.
     """
-    if cluster.is_multi_worker():
+    if multi_worker.is_multi_worker():
         if devices:
             raise UserError(
                 "CUDA_VISIBLE_DEVICES chooses the GPUs of a machine where "
                 "TF_CONFIG is set, and --devices must be left out. "
                 f"Received: --devices {' '.join(devices)}"
             )
-        return cluster.make_strategy()
+        return multi_worker.make_strategy()
     visible = [
         device.name.removeprefix("/device:")
         for device in tf.config.list_logical_devices()
@@ -83,14 +83,14 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
     )
 
 
-def make_task(
+def make_training_model(
     preset: Preset,
     vocabulary_size: int,
     max_length: int,
-    settings: FitSettings,
+    settings: UpdateOptions,
     strategy: tf.distribute.Strategy,
     source_vocabulary_size: int | None = None,
-) -> TeacherForcing:
+) -> TrainingModel:
     """Makes the model and its optimizer, ready for `fit`."""
     keras.utils.set_random_seed(settings.seed)
     with strategy.scope():
@@ -103,7 +103,7 @@ def make_task(
             name="transformer",
         )
         let_replicas_differ(transformer)
-    task = TeacherForcing(transformer, preset.recipe.label_smoothing)
+    task = TrainingModel(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         task.build()
         optimizer = DistributedAdam(
@@ -122,11 +122,11 @@ def make_task(
 
 
 def fit(
-    task: TeacherForcing,
+    task: TrainingModel,
     train_pairs: EncodedPairs,
     validation_pairs: EncodedPairs,
     steps: int,
-    settings: FitSettings,
+    settings: UpdateOptions,
     strategy: tf.distribute.Strategy,
     run_dir: pathlib.Path,
     quality: Quality | None = None,
@@ -158,12 +158,12 @@ def fit(
         make_dataset,
         *(validation, strategy, 0, validation.steps_per_epoch, limit),
     )
-    with signals.collected() as received, strategy.scope():
-        state = RunState(
+    with signal_handling.collected() as received, strategy.scope():
+        state = TrainingState(
             task,
             run_dir,
             steps,
-            settings.average if cluster.is_chief() else 1,
+            settings.average if multi_worker.is_chief() else 1,
             received,
         )
         start = resume(state, strategy)
@@ -177,20 +177,20 @@ def fit(
         board = keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False)
         callbacks = [Progress(steps), *watchers, board, state, best]
         if state.in_round and (
-            start % settings.round_steps == 0 or start == steps
+            start % settings.steps_per_epoch == 0 or start == steps
         ):
             end_round(
                 task,
                 state,
                 callbacks,
-                settings.round_steps,
+                settings.steps_per_epoch,
                 x=validation_data(),
                 steps=validation.steps_per_epoch,
             )
         if start < steps:
-            rehearse(task, plan, strategy, start, limit)
+            check_memory(task, plan, strategy, start, limit)
         for first, epoch, epochs, length in spans(
-            start, steps, settings.round_steps
+            start, steps, settings.steps_per_epoch
         ):
             if best.out_of_patience:
                 break
@@ -209,10 +209,10 @@ def fit(
     return best
 
 
-def resume(state: RunState, strategy: tf.distribute.Strategy) -> int:
+def resume(state: TrainingState, strategy: tf.distribute.Strategy) -> int:
     """Loads where the run is; returns the updates that it has made."""
     start = state.restore()
-    if cluster.is_multi_worker():
+    if multi_worker.is_multi_worker():
         start = state.share(strategy)
     if start:
         print(f"continuing after update {start:,}")
@@ -220,10 +220,10 @@ def resume(state: RunState, strategy: tf.distribute.Strategy) -> int:
 
 
 def follow_best(
-    state: RunState,
+    state: TrainingState,
     run_dir: pathlib.Path,
     quality: Quality,
-    settings: FitSettings,
+    settings: UpdateOptions,
     since: int,
 ) -> BestCheckpoints:
     """Makes what keeps the best; of several workers the chief does."""
@@ -231,20 +231,20 @@ def follow_best(
         state,
         run_dir,
         quality.best_by or "loss",
-        (cluster.is_chief() and quality.keep_best) or 0,
+        (multi_worker.is_chief() and quality.keep_best) or 0,
         quality.patience,
         # A moving average is that of one checkpoint.
         settings.average if settings.average_decay is None else 1,
         since,
     )
-    if cluster.is_chief():
+    if multi_worker.is_chief():
         state.pinned = best.pinned
     best.update()
     return best
 
 
 @contextlib.contextmanager
-def refuse_too_little_memory() -> Iterator[None]:
+def explain_out_of_memory() -> Iterator[None]:
     """Turns what TensorFlow raises into one line that says what to do."""
     try:
         yield
@@ -259,10 +259,10 @@ def refuse_too_little_memory() -> Iterator[None]:
 
 
 def end_round(
-    task: TeacherForcing,
-    state: RunState,
+    task: TrainingModel,
+    state: TrainingState,
     callbacks: list[keras.callbacks.Callback],
-    round_steps: int,
+    steps_per_epoch: int,
     **validation,
 ) -> None:
     """Does what `fit` had not done after the last update of a round."""
@@ -276,11 +276,11 @@ def end_round(
         callbacks, add_history=False, add_progbar=False, model=task
     )
     listed.on_train_begin()
-    listed.on_epoch_end((state.updates - 1) // round_steps, logs)
+    listed.on_epoch_end((state.updates - 1) // steps_per_epoch, logs)
     listed.on_train_end()
 
 
-def spans(start: int, steps: int, round_steps: int) -> list[tuple]:
+def spans(start: int, steps: int, steps_per_epoch: int) -> list[tuple]:
     """Divides the updates that are left into calls of `fit`.
 
     A round that was interrupted is ended first, whole rounds follow, and what
@@ -292,13 +292,13 @@ def spans(start: int, steps: int, round_steps: int) -> list[tuple]:
     """
     spans = []
     while start < steps:
-        epoch, within = divmod(start, round_steps)
-        whole = (steps - start) // round_steps
+        epoch, within = divmod(start, steps_per_epoch)
+        whole = (steps - start) // steps_per_epoch
         if within or not whole:
-            end, epochs = min(steps, (epoch + 1) * round_steps), epoch + 1
+            end, epochs = min(steps, (epoch + 1) * steps_per_epoch), epoch + 1
             spans.append((start, epoch, epochs, end - start))
         else:
-            end, epochs = start + whole * round_steps, epoch + whole
-            spans.append((start, epoch, epochs, round_steps))
+            end, epochs = start + whole * steps_per_epoch, epoch + whole
+            spans.append((start, epoch, epochs, steps_per_epoch))
         start = end
     return spans

@@ -20,8 +20,8 @@ from command_line.options import positive
 from command_line.options import read_options
 from command_line.options import values_of
 from keras_transformer import PRESETS
-from train.loop.settings import FitSettings
-from train.run.best import Quality
+from train.loop.update_options import UpdateOptions
+from train.run.best_checkpoints import Quality
 
 TRANSLATION, PARSING = "translation", "parsing"
 DEMO_VOCABULARY_SIZE = 1_500
@@ -205,7 +205,7 @@ class Options:
 
     corpus: CorpusOptions = part("corpus")
     run: RunOptions = part("run")
-    training: FitSettings = part("training")
+    training: UpdateOptions = part("training")
     quality: Quality = part("quality")
     numbers: Numbers = part("model", "each replaces a number of the preset")
 
@@ -275,8 +275,8 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
     """
     description = read_description(path)
     # Rounds without the option hang on the steps, which may have grown.
-    rounds = description.get("round_steps")
-    defaults = {**description["arguments"], "round_steps": rounds}
+    rounds = description.get("steps_per_epoch")
+    defaults = {**description["arguments"], "steps_per_epoch": rounds}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
     unknown = defaults.keys() - given.keys()
     if unknown:

@@ -31,13 +31,13 @@ from benchmarks.decoding.report import print_table
 from benchmarks.decoding.worker import SYSTEMS
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
 from benchmarks.decoding.worker import WARM_UP
-from benchmarks.shared.sizes import SIZES
-from benchmarks.shared.sizes import TRAINED
-from benchmarks.shared.turns import ROOT
-from benchmarks.shared.turns import environment
-from benchmarks.shared.turns import list_left_out
-from benchmarks.shared.turns import take_turns
-from benchmarks.shared.turns import write_json
+from benchmarks.shared.interleaved_runs import ROOT
+from benchmarks.shared.interleaved_runs import environment
+from benchmarks.shared.interleaved_runs import list_left_out
+from benchmarks.shared.interleaved_runs import take_turns
+from benchmarks.shared.interleaved_runs import write_json
+from benchmarks.shared.model_sizes import SIZES
+from benchmarks.shared.model_sizes import TRAINED
 
 PACKAGES = (
     *("ctranslate2", "keras", "keras-hub", "numpy", "sentencepiece"),

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import ctranslate2
 import sentencepiece
 
-from benchmarks.shared.sizes import BEAM_SIZE
-from benchmarks.shared.sizes import LENGTH_PENALTY
-from benchmarks.shared.sizes import MAX_EXTRA_LENGTH
+from benchmarks.shared.model_sizes import BEAM_SIZE
+from benchmarks.shared.model_sizes import LENGTH_PENALTY
+from benchmarks.shared.model_sizes import MAX_EXTRA_LENGTH
 
 VERSION = "ctranslate2/1"
 

@@ -17,12 +17,12 @@ import numpy as np
 from benchmarks.decoding.report import PERCENTILES
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from export.bundle.layout import SAVED_MODEL
-from export.bundle.layout import WARMUP
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.file_layout import WARMUP
+from export.bundle.model_loading import SIGNATURE
 from export.bundle.predict_messages import read_tensors
-from export.bundle.saved_model import SIGNATURE
 from export.bundle.versions import find_version
-from export.bundle.warmup import read_warmup
+from export.bundle.warmup_requests import read_warmup
 from export.check import SessionModel
 
 GROUPS = ("first", "next", "later")

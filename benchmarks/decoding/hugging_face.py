@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 import transformers
 
-from benchmarks.shared.sizes import BEAM_SIZE
-from benchmarks.shared.sizes import BEGIN_ID
-from benchmarks.shared.sizes import END_ID
-from benchmarks.shared.sizes import PADDING_ID
+from benchmarks.shared.model_sizes import BEAM_SIZE
+from benchmarks.shared.model_sizes import BOS_ID
+from benchmarks.shared.model_sizes import EOS_ID
+from benchmarks.shared.model_sizes import PADDING_ID
 
 
 def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
@@ -54,7 +54,7 @@ def make_config(size: dict) -> transformers.MarianConfig:
         activation_function="relu",
         scale_embedding=True,
         pad_token_id=PADDING_ID,
-        eos_token_id=END_ID,
+        eos_token_id=EOS_ID,
         forced_eos_token_id=None,
-        decoder_start_token_id=BEGIN_ID,
+        decoder_start_token_id=BOS_ID,
     )

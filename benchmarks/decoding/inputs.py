@@ -21,21 +21,21 @@ from sentencepiece import sentencepiece_model_pb2
 
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
 from benchmarks.decoding.worker import WARM_UP
-from benchmarks.shared.sizes import BEAM_SIZE
-from benchmarks.shared.sizes import BEGIN_ID
-from benchmarks.shared.sizes import CURVE_BATCH_SIZE
-from benchmarks.shared.sizes import CURVE_LENGTH
-from benchmarks.shared.sizes import END_ID
-from benchmarks.shared.sizes import LENGTH_PENALTY
-from benchmarks.shared.sizes import MAX_EXTRA_LENGTH
-from benchmarks.shared.sizes import PADDING_ID
-from benchmarks.shared.sizes import SIZES
-from benchmarks.shared.sizes import Size
+from benchmarks.shared.model_sizes import BEAM_SIZE
+from benchmarks.shared.model_sizes import BOS_ID
+from benchmarks.shared.model_sizes import CURVE_BATCH_SIZE
+from benchmarks.shared.model_sizes import CURVE_LENGTH
+from benchmarks.shared.model_sizes import EOS_ID
+from benchmarks.shared.model_sizes import LENGTH_PENALTY
+from benchmarks.shared.model_sizes import MAX_EXTRA_LENGTH
+from benchmarks.shared.model_sizes import PADDING_ID
+from benchmarks.shared.model_sizes import SIZES
+from benchmarks.shared.model_sizes import Size
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from export.bundle.saved_model import load_run
-from export.bundle.saved_model import read_run
-from export.ctranslate2.directory import write_ctranslate2
+from export.bundle.model_loading import load_run
+from export.bundle.model_loading import read_run
+from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.text.tokenizer import UNKNOWN_ID
@@ -44,7 +44,7 @@ from train.data.corpus import FilePairs
 from train.data.corpus import demo_pairs
 from train.data.vocabulary import explain
 
-RESERVED_IDS = [PADDING_ID, END_ID, BEGIN_ID]
+RESERVED_IDS = [PADDING_ID, EOS_ID, BOS_ID]
 WARM_UP_SENTENCES = 3
 
 
@@ -116,9 +116,9 @@ def learn_tokenizer(corpus: Corpus, vocabulary_size: int) -> bytes:
             hard_vocab_limit=False,
             byte_fallback=True,
             pad_id=PADDING_ID,
-            eos_id=END_ID,
+            eos_id=EOS_ID,
             unk_id=UNKNOWN_ID,
-            bos_id=BEGIN_ID,
+            bos_id=BOS_ID,
             minloglevel=2,
         )
     except RuntimeError as error:
@@ -193,7 +193,7 @@ def make_random_batch(
     """Makes one batch of `length` random tokens, to be decoded for as many."""
     generator = np.random.default_rng(0)
     ids = generator.integers(4, vocabulary_size, (batch_size, length))
-    ids[:, -1] = END_ID
+    ids[:, -1] = EOS_ID
     return {
         "source_ids": ids.tolist(),
         "length": length,

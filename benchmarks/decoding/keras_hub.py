@@ -6,12 +6,12 @@ from collections.abc import Callable
 import keras_hub
 import tensorflow as tf
 
-from benchmarks.decoding.package import IDS
-from benchmarks.decoding.package import load_transformer
-from benchmarks.decoding.package import pad
-from benchmarks.decoding.package import strip
-from benchmarks.shared.sizes import BEAM_SIZE
-from benchmarks.shared.sizes import BEGIN_ID
+from benchmarks.decoding.this_package import IDS
+from benchmarks.decoding.this_package import load_transformer
+from benchmarks.decoding.this_package import pad
+from benchmarks.decoding.this_package import strip
+from benchmarks.shared.model_sizes import BEAM_SIZE
+from benchmarks.shared.model_sizes import BOS_ID
 from keras_transformer.cache import DecoderCache
 from keras_transformer.cache import FixedCache
 from keras_transformer.masks import padding_mask
@@ -44,7 +44,7 @@ def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
             )
             return logits[:, 0], None, [cache[:2] for cache in caches]
 
-        begin = tf.fill([tf.shape(source_ids)[0], 1], BEGIN_ID)
+        begin = tf.fill([tf.shape(source_ids)[0], 1], BOS_ID)
         prompt = tf.pad(begin, [[0, 0], [0, length]])
         pairs = [cache[:2] for cache in caches]
         return sampler(next_step, prompt, pairs, index=1)[:, 1:]

@@ -5,14 +5,14 @@ import statistics
 
 import numpy as np
 
-from benchmarks.shared.pictures import open_pyplot
-from benchmarks.shared.sizes import BEAM_SIZE
-from benchmarks.shared.sizes import CURVE_BATCH_SIZE
-from benchmarks.shared.sizes import CURVE_LENGTH
-from benchmarks.shared.sizes import TRAINED
-from benchmarks.shared.sizes import Size
-from benchmarks.shared.sizes import count_source_weights
-from benchmarks.shared.sizes import count_step_weights
+from benchmarks.shared.model_sizes import BEAM_SIZE
+from benchmarks.shared.model_sizes import CURVE_BATCH_SIZE
+from benchmarks.shared.model_sizes import CURVE_LENGTH
+from benchmarks.shared.model_sizes import TRAINED
+from benchmarks.shared.model_sizes import Size
+from benchmarks.shared.model_sizes import count_source_weights
+from benchmarks.shared.model_sizes import count_step_weights
+from benchmarks.shared.plotting import open_pyplot
 
 PACKAGE = "package"
 OWN_WEIGHTS = "hugging-face"  # All others have the package's.

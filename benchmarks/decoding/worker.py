@@ -14,8 +14,8 @@ import pathlib
 import sys
 import time
 
-from benchmarks.shared.child import peak_memory
-from benchmarks.shared.child import tell
+from benchmarks.shared.child_process import peak_memory
+from benchmarks.shared.child_process import tell
 
 WARM_UP = "warm-up"  # The case that is not timed.
 PACKAGE = "package"

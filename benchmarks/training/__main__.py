@@ -16,14 +16,14 @@ import statistics
 import subprocess
 import sys
 
-from benchmarks.shared.sizes import SIZES
-from benchmarks.shared.turns import ROOT
-from benchmarks.shared.turns import Worker
-from benchmarks.shared.turns import cpu_field
-from benchmarks.shared.turns import environment
-from benchmarks.shared.turns import list_left_out
-from benchmarks.shared.turns import take_turns
-from benchmarks.shared.turns import write_json
+from benchmarks.shared.interleaved_runs import ROOT
+from benchmarks.shared.interleaved_runs import Worker
+from benchmarks.shared.interleaved_runs import cpu_field
+from benchmarks.shared.interleaved_runs import environment
+from benchmarks.shared.interleaved_runs import list_left_out
+from benchmarks.shared.interleaved_runs import take_turns
+from benchmarks.shared.interleaved_runs import write_json
+from benchmarks.shared.model_sizes import SIZES
 from benchmarks.training.report import draw
 from benchmarks.training.report import print_input
 from benchmarks.training.report import print_table

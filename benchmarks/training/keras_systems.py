@@ -4,14 +4,14 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from benchmarks.shared.sizes import LABEL_SMOOTHING
-from benchmarks.shared.sizes import PADDING_ID
-from benchmarks.shared.sizes import Size
-from benchmarks.shared.sizes import sine_positions
+from benchmarks.shared.model_sizes import LABEL_SMOOTHING
+from benchmarks.shared.model_sizes import PADDING_ID
+from benchmarks.shared.model_sizes import Size
+from benchmarks.shared.model_sizes import sine_positions
 from keras_transformer import Preset
 from train.fit import PRECISIONS
-from train.fit import FitSettings
-from train.fit import make_task
+from train.fit import UpdateOptions
+from train.fit import make_training_model
 
 # As `fit` sees a batch of ids, for it knows no shape beforehand.
 IDS = tf.TensorSpec((None, None), tf.int32)
@@ -145,10 +145,10 @@ def make_package_task(size: Size, precision: str):
         dropout=size.dropout,
         label_smoothing=LABEL_SMOOTHING,
     )
-    settings = FitSettings(
-        size.rows * size.length, round_steps=1, precision=precision
+    settings = UpdateOptions(
+        size.rows * size.length, steps_per_epoch=1, precision=precision
     )
-    return make_task(
+    return make_training_model(
         preset,
         size.vocabulary_size,
         size.length,

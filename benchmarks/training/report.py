@@ -3,7 +3,7 @@
 import pathlib
 import statistics
 
-from benchmarks.shared.pictures import open_pyplot
+from benchmarks.shared.plotting import open_pyplot
 
 PACKAGE = "package"
 

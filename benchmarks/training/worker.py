@@ -11,11 +11,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.shared.child import peak_memory
-from benchmarks.shared.child import tell
-from benchmarks.shared.sizes import SIZES
-from benchmarks.shared.sizes import count_flops
-from benchmarks.shared.sizes import make_batch
+from benchmarks.shared.child_process import peak_memory
+from benchmarks.shared.child_process import tell
+from benchmarks.shared.model_sizes import SIZES
+from benchmarks.shared.model_sizes import count_flops
+from benchmarks.shared.model_sizes import make_batch
 
 # System: module, function that makes the update, function that prepares a
 # batch for it.

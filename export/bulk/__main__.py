@@ -26,10 +26,10 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import positive
 from command_line.options import read_options
-from command_line.quiet import hidden_unless_it_fails
-from export.batches import BatchOptions
-from export.bundle.layout import list_files
+from command_line.quiet_tensorflow import hidden_unless_it_fails
+from export.bundle.file_layout import list_files
 from export.bundle.versions import EXPORT_DIR
+from export.line_batching import BatchOptions
 from export.loading import find_export
 
 

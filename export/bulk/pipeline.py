@@ -13,8 +13,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from command_line.errors import UserError
-from export.bulk.faults import CUT
-from export.bulk.faults import translate_shard
+from export.bulk.invalid_lines import CUT
+from export.bulk.invalid_lines import translate_shard
 from export.bulk.shards import Shard
 from export.bulk.shards import create
 from export.bulk.shards import read_shard

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterator
 
 from command_line.errors import UserError
-from export.bundle.layout import SCORES
-from export.bundle.layout import SERVER_FILES
+from export.bundle.file_layout import SCORES
+from export.bundle.file_layout import SERVER_FILES
 
 # Of the option whose value `find_version` is given.
 EXPORT_DIR = {

@@ -4,8 +4,8 @@ import collections
 import dataclasses
 from collections.abc import Iterator
 
-from export.markup.tokens import Kind
-from export.markup.tokens import Token
+from export.markup.markup_tokens import Kind
+from export.markup.markup_tokens import Token
 from keras_transformer.text.placeholders import find_placeholders
 
 PLACEHOLDER = "placeholder"  # The name of a part that has no tag.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.search import graph_search
-from keras_transformer.search.graph_ranking import rank_candidates
+from keras_transformer.search.graph_candidates import rank_candidates
 
 
 class BeamTrace(NamedTuple):
@@ -95,7 +95,7 @@ def trace_beam_search(model, options, max_lengths):
         )
         count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
-        live, finished, places, _ = graph_search.split_candidates(
+        live, finished, places, _ = graph_search.update_hypotheses(
             candidates, live, finished, index, schedule, options
         )
         parents = tf.gather(candidates.parents, places, batch_dims=1)
@@ -117,13 +117,13 @@ def trace_beam_search(model, options, max_lengths):
         shape_invariants=graph_search.shapes_of(variables),
     )
     trace = [tf.transpose(x, [1, 0, 2]) for x in trace]
-    return graph_search.tell_hypotheses(finished, options), BeamTrace(*trace)
+    return graph_search.to_hypotheses(finished, options), BeamTrace(*trace)
 
 
 def describe_step(candidates, places, options) -> BeamTrace:
     """Returns one step of a trace, its tensors `(B, C)`."""
     is_filled = candidates.log_probabilities > graph_search.IMPOSSIBLE
-    ended = candidates.ids == options.end_id
+    ended = candidates.ids == options.eos_id
     before = tf.cumsum(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
     is_seen = tf.range(tf.shape(ended)[1]) < options.num_candidates
     parents = tf.gather(places, candidates.parents, batch_dims=1)

@@ -6,10 +6,10 @@ import tensorflow as tf
 
 from export.model.beam_trace import BeamTrace
 from export.model.beam_trace import trace_beam_search
-from export.model.chunks import in_chunks
-from export.model.chunks import positions_of
+from export.model.request_splitting import in_chunks
+from export.model.request_splitting import positions_of
 from keras_transformer import Transformer
-from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import Hypotheses
@@ -93,7 +93,7 @@ class Search(tf.Module):
             settings.beam_size,
             settings.length_penalty,
             num_hypotheses=1,
-            forbidden_ids=(PADDING_ID, BEGIN_ID, *padded),
+            forbidden_ids=(PADDING_ID, BOS_ID, *padded),
             penalty_offset=settings.penalty_offset,
             no_repeat_ngram=settings.no_repeat_ngram,
             min_length=settings.min_length,

@@ -2,11 +2,11 @@
 
 import tensorflow as tf
 
-from export.model.chunks import MAX_BYTES
-from export.model.chunks import in_chunks
+from export.model.request_splitting import MAX_BYTES
+from export.model.request_splitting import in_chunks
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_search import longest_of
@@ -104,7 +104,7 @@ class TextModel(tf.Module):
         goes_on = (tf.range(tf.shape(ids)[1] - 1) == limit - 1) & (
             ids[:, 1:] != PADDING_ID
         )
-        return tf.where(goes_on, END_ID, ids[:, :-1])
+        return tf.where(goes_on, EOS_ID, ids[:, :-1])
 
     def detokenize(self, ids):
         """Returns texts `(B, N)` of ids `(B, N, L)`."""

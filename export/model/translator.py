@@ -5,32 +5,32 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from export.model.answers import blank_out
-from export.model.answers import describe_best
-from export.model.answers import describe_doubts
-from export.model.chunks import MAX_PLACES
-from export.model.chunks import count_numbers
-from export.model.chunks import positions_of
-from export.model.chunks import within_budget
-from export.model.documents import translate_documents
-from export.model.explanations import describe_trace
-from export.model.memory import Sizes
-from export.model.memory import memory_bound
-from export.model.request_checks import with_checked_options
-from export.model.request_checks import with_harmless_rows
+from export.model.alternative_search import DRAWS
+from export.model.alternative_search import RULES
+from export.model.alternative_search import Variants
+from export.model.document_translation import translate_documents
+from export.model.explanation_outputs import describe_trace
+from export.model.forced_decoding import Teacher
+from export.model.memory_estimates import Sizes
+from export.model.memory_estimates import memory_bound
+from export.model.outputs import blank_out
+from export.model.outputs import describe_best
+from export.model.outputs import describe_doubts
+from export.model.request_splitting import MAX_PLACES
+from export.model.request_splitting import count_numbers
+from export.model.request_splitting import positions_of
+from export.model.request_splitting import within_budget
+from export.model.request_validation import with_checked_options
+from export.model.request_validation import with_harmless_rows
 from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.search import is_empty
 from export.model.search import lengths_of
 from export.model.search import limits_of
-from export.model.teacher import Teacher
 from export.model.text_model import TextModel
 from export.model.text_model import strings
-from export.model.variants import DRAWS
-from export.model.variants import RULES
-from export.model.variants import Variants
 from keras_transformer import Transformer
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_search import longest_of
@@ -302,7 +302,7 @@ class Translator(tf.Module):
             prefix
         )
         # Without its end symbol.
-        prefix_ids = tf.where(prefix_ids == END_ID, PADDING_ID, prefix_ids)
+        prefix_ids = tf.where(prefix_ids == EOS_ID, PADDING_ID, prefix_ids)
         found = self._search(
             source_ids,
             lengths,
@@ -335,9 +335,9 @@ class Translator(tf.Module):
         ids = ids[:, : self.sequence_length + 1]
         known = (ids >= 0) & (ids < self.tokenizer.source_vocabulary_size)
         ids = tf.where(known, ids, UNKNOWN_ID)
-        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=END_ID)
-        ids = tf.where(ids == PADDING_ID, END_ID, ids)
-        ends = tf.cumsum(tf.cast(ids == END_ID, tf.int32), 1, exclusive=True)
+        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=EOS_ID)
+        ids = tf.where(ids == PADDING_ID, EOS_ID, ids)
+        ends = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), 1, exclusive=True)
         ids = tf.where(ends > 0, PADDING_ID, ids)
         cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
         ids = self._model.cut(ids)

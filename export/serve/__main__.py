@@ -15,11 +15,11 @@ from command_line.options import read_options
 try:
     import uvicorn
 
-    from export.serve.door import ImpatientProtocol
-    from export.serve.door import listen
+    from export.serve.app import make_app
+    from export.serve.languages import load_pairs
+    from export.serve.middleware import TimeoutProtocol
+    from export.serve.middleware import listen
     from export.serve.options import ServeOptions
-    from export.serve.pairs import load_pairs
-    from export.serve.service import make_app
 except ImportError as error:
     with exit_on_user_error():
         raise UserError(
@@ -44,7 +44,7 @@ def make_server(app) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=ImpatientProtocol,
+            http=TimeoutProtocol,
             ws="none",
             log_level="error",
             access_log=False,

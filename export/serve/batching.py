@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from command_line.errors import UserError
-from export.batches import BYTES_A_TOKEN
-from export.batches import MAX_ROWS
-from export.batches import MIN_TOKENS
+from export.line_batching import BYTES_A_TOKEN
+from export.line_batching import MAX_ROWS
+from export.line_batching import MIN_TOKENS
 
 WAIT = 0.005  # Seconds for others to come.
 LIKE = 2  # By how much lengths may differ in a batch, in tokens.

@@ -8,19 +8,19 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
-from export.bundle import saved_model
-from export.bundle.graph import read_meta_graph
-from export.bundle.layout import SAVED_MODEL
+from export.bundle import model_loading
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.versions import find_version
 from export.client import ClientOptions
 from export.client import connect
-from export.ctranslate2 import directory
+from export.ctranslate2 import model_directory
 from export.loading import DOCUMENT
-from export.markup.document import translate_markup
-from export.markup.translator import make_translator
-from export.report.page import describe_translation
-from export.report.page import render
-from export.serve.words import group_words
+from export.markup.sentence_translator import make_translator
+from export.markup.translate_markup import translate_markup
+from export.report.explanation_page import describe_translation
+from export.report.explanation_page import render
+from export.serve.word_confidence import group_words
 
 # What a model may be asked beside a translation, and the signatures it takes.
 MARKUP = "markup"
@@ -167,10 +167,10 @@ def load_model(export_dir: pathlib.Path) -> Model:
     Raises:
         UserError: If there is none, or if it is damaged.
     """
-    folder = find_version(export_dir, SAVED_MODEL, directory.MODEL_FILE)
-    if (folder / directory.MODEL_FILE).exists():
-        return Model(directory.load_translate(export_dir))
-    loaded = saved_model.load_version(folder)
+    folder = find_version(export_dir, SAVED_MODEL, model_directory.MODEL_FILE)
+    if (folder / model_directory.MODEL_FILE).exists():
+        return Model(model_directory.load_translate(export_dir))
+    loaded = model_loading.load_version(folder)
     told = read_meta_graph(folder).signature_def
     defaults = {
         name: {
@@ -187,7 +187,7 @@ def load_model(export_dir: pathlib.Path) -> Model:
 
     # It takes care of sentences in capitals, and of those that are too long.
     signature = loaded.signatures.get(
-        DOCUMENT, loaded.signatures[saved_model.SIGNATURE]
+        DOCUMENT, loaded.signatures[model_loading.SIGNATURE]
     )
 
     def translate(texts):

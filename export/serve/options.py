@@ -8,13 +8,13 @@ from command_line.options import option
 from command_line.options import part
 from command_line.options import positive
 from export.client import ClientOptions
-from export.serve.keys import read_keys
-from export.serve.pairs import Pair
-from export.serve.pairs import read_pair
+from export.serve.api_keys import read_keys
+from export.serve.languages import Pair
+from export.serve.languages import read_pair
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DoorOptions:
+class HttpOptions:
     """Who may come in, and where."""
 
     host: str = option(
@@ -80,6 +80,6 @@ class ServeOptions:
         action="append",
         metavar="SOURCE:TARGET=PLACE",
     )
-    door: DoorOptions = part("who may ask")
+    door: HttpOptions = part("who may ask")
     limits: LimitOptions = part("how much")
     client: ClientOptions = part("with the address of a TF Serving")

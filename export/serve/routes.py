@@ -15,16 +15,16 @@ import fastapi
 from fastapi.responses import Response
 from fastapi.responses import StreamingResponse
 
-from export.serve import fields
-from export.serve.desk import AUTO
-from export.serve.desk import Counter
-from export.serve.desk import Desk
-from export.serve.desk import Translated
-from export.serve.fields import refuse
-from export.serve.files import Files
-from export.serve.keys import is_known
+from export.serve import schemas
+from export.serve.api_keys import is_known
+from export.serve.file_store import Files
 from export.serve.models import REPORT
 from export.serve.models import WORDS
+from export.serve.schemas import refuse
+from export.serve.translation_service import AUTO
+from export.serve.translation_service import Counter
+from export.serve.translation_service import Translated
+from export.serve.translation_service import TranslationService
 
 SUFFIX = ".txt"
 REPORT_POLICY = (
@@ -33,9 +33,9 @@ REPORT_POLICY = (
 )
 
 
-def admitted(cls: type[fields.Fields], keys: tuple[bytes, ...]):
+def admitted(cls: type[schemas.Fields], keys: tuple[bytes, ...]):
     """Returns the type of an argument: fields of who may ask."""
-    read = fields.reader(cls)
+    read = schemas.reader(cls)
 
     async def admit(request: fastapi.Request):
         asked = await read(request)
@@ -49,14 +49,15 @@ def admitted(cls: type[fields.Fields], keys: tuple[bytes, ...]):
 
 
 def add_translation(
-    app: fastapi.FastAPI, desk: Desk, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, desk: TranslationService, keys: tuple[bytes, ...]
 ) -> None:
     """Adds what translates texts."""
 
     @app.post(
-        "/translate", openapi_extra=fields.describe_body(fields.TranslateFields)
+        "/translate",
+        openapi_extra=schemas.describe_body(schemas.TranslateFields),
     )
-    async def translate(asked: admitted(fields.TranslateFields, keys)):
+    async def translate(asked: admitted(schemas.TranslateFields, keys)):
         counter = desk.find(asked.source, asked.target)
         is_list = isinstance(asked.q, list)
         texts = asked.q if is_list else [asked.q]
@@ -69,9 +70,9 @@ def add_translation(
         return describe(counter, asked, translated, is_list)
 
     @app.post(
-        "/detect", openapi_extra=fields.describe_body(fields.DetectFields)
+        "/detect", openapi_extra=schemas.describe_body(schemas.DetectFields)
     )
-    async def detect(asked: admitted(fields.DetectFields, keys)):
+    async def detect(asked: admitted(schemas.DetectFields, keys)):
         return [certain(desk.detect())]
 
 
@@ -81,7 +82,7 @@ def certain(language: str) -> dict:
 
 def describe(
     counter: Counter,
-    asked: fields.TranslateFields,
+    asked: schemas.TranslateFields,
     translated: list[Translated],
     is_list: bool,
 ) -> dict:
@@ -101,19 +102,19 @@ def describe(
 
 
 def add_files(
-    app: fastapi.FastAPI, desk: Desk, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, desk: TranslationService, keys: tuple[bytes, ...]
 ) -> None:
     """Adds what translates files."""
     files = Files()
 
     @app.post(
         "/translate_file",
-        openapi_extra=fields.describe_body(
-            fields.Languages, "multipart/form-data"
+        openapi_extra=schemas.describe_body(
+            schemas.Languages, "multipart/form-data"
         ),
     )
     async def translate_file(
-        request: fastapi.Request, asked: admitted(fields.FileFields, keys)
+        request: fastapi.Request, asked: admitted(schemas.FileFields, keys)
     ):
         counter = desk.find(asked.source, asked.target)
         name = pathlib.PurePath(asked.file.name)
@@ -151,14 +152,14 @@ def add_files(
 
 
 def add_questions(
-    app: fastapi.FastAPI, desk: Desk, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, desk: TranslationService, keys: tuple[bytes, ...]
 ) -> None:
     """Adds what the page asks beyond LibreTranslate's API."""
 
     @app.post(
-        "/sentences", openapi_extra=fields.describe_body(fields.TextFields)
+        "/sentences", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
-    async def sentences(asked: admitted(fields.TextFields, keys)):
+    async def sentences(asked: admitted(schemas.TextFields, keys)):
         counter = desk.find(asked.source, asked.target)
         (document,) = await desk.cut(counter, [asked.q])
         stack = contextlib.ExitStack()
@@ -179,8 +180,10 @@ def add_questions(
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
-    @app.post("/words", openapi_extra=fields.describe_body(fields.WordsFields))
-    async def words(asked: admitted(fields.WordsFields, keys)):
+    @app.post(
+        "/words", openapi_extra=schemas.describe_body(schemas.WordsFields)
+    )
+    async def words(asked: admitted(schemas.WordsFields, keys)):
         counter = desk.find(asked.source, asked.target)
         check_shows(counter, WORDS)
         if len(asked.q) != len(asked.translations):
@@ -193,8 +196,10 @@ def add_questions(
         pairs = list(zip(asked.q, asked.translations, strict=True))
         return await counter.batcher.ask(counter.model.find_words, pairs)
 
-    @app.post("/report", openapi_extra=fields.describe_body(fields.TextFields))
-    async def report(asked: admitted(fields.TextFields, keys)):
+    @app.post(
+        "/report", openapi_extra=schemas.describe_body(schemas.TextFields)
+    )
+    async def report(asked: admitted(schemas.TextFields, keys)):
         counter = desk.find(asked.source, asked.target)
         check_shows(counter, REPORT)
         (document,) = await desk.cut(counter, [asked.q])

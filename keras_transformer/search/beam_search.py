@@ -50,7 +50,7 @@ def beam_search(
     Args:
         next_step: Function `(ids, index, state, *constants) -> (logits,
             state)`. `ids` is int32 `(B * K,)`, the last token of each
-            hypothesis, `begin_id` at `index` 0; `index` is an int32 scalar,
+            hypothesis, `bos_id` at `index` 0; `index` is an int32 scalar,
             its position. `logits` are float `(B * K, V)`, `V` known. Row
             `b * K + k` is beam `k` of sentence `b`.
         initial_state: What the first step gets as `state`: a nested structure
@@ -172,7 +172,7 @@ def find_forced(limits, prefix_ids, max_length, options):
         forced_ids = ops.concatenate([prefix_ids, forced_ids], axis=1)
         forced_ids = forced_ids[:, :max_length]
     is_last = ops.equal(ops.arange(max_length), limits[:, None] - 1)
-    return ops.where(is_last, options.end_id, forced_ids)
+    return ops.where(is_last, options.eos_id, forced_ids)
 
 
 def start(initial_state, batch, max_length, options):
@@ -184,7 +184,7 @@ def start(initial_state, batch, max_length, options):
     return BeamState(
         index=ops.convert_to_tensor(0, "int32"),
         ids=ops.full((batch, live, max_length), padding, "int32"),
-        last_ids=ops.full((batch, live), options.begin_id, "int32"),
+        last_ids=ops.full((batch, live), options.bos_id, "int32"),
         log_probabilities=ops.broadcast_to(alive, (batch, live)),
         finished=Hypotheses(
             ids=ops.full((batch, returned, max_length), padding, "int32"),

@@ -61,7 +61,7 @@ def allow_tokens(logits, beams, rules, options):
         return allowed
     rows = ops.reshape(allowed, [-1, logits.shape[-1]])
     ids = ops.reshape(beams.ids, [-1, ops.shape(beams.ids)[2]])
-    rows = apply_rules(rows, rules, ids, beams.index, options.end_id)
+    rows = apply_rules(rows, rules, ids, beams.index, options.eos_id)
     return ops.reshape(rows, ops.shape(logits))
 
 
@@ -79,7 +79,7 @@ def offer_tokens(logits, values, ids, forced, options):
         Their log-probabilities and ids, `(B, K, C)`; and bool `(B, K)`,
         whether a beam would end if nothing were forced.
     """
-    wants_end = ops.equal(ids[:, :, 0], options.end_id)
+    wants_end = ops.equal(ids[:, :, 0], options.eos_id)
     # What is forced, be it forbidden elsewhere, is offered once and alone.
     forced = forced[:, None, None]
     is_forced = ops.equal(np.arange(logits.shape[-1]), forced)
@@ -119,7 +119,7 @@ def add_ended(beams, candidates, alpha, options):
     scores = candidates.log_probabilities
     penalty = length_penalty_of(length, alpha, options.penalty_offset)
     scores = scores / penalty[:, None]
-    ended = ops.equal(candidates.last_ids, options.end_id)
+    ended = ops.equal(candidates.last_ids, options.eos_id)
     new = Hypotheses(
         ids=candidates.ids,
         scores=ops.where(ended, scores, IMPOSSIBLE),
@@ -136,7 +136,7 @@ def add_ended(beams, candidates, alpha, options):
 
 def keep_live(beams, candidates, model_state, options):
     """Returns the next `BeamState`: the best candidates that do not end."""
-    ended = ops.equal(candidates.last_ids, options.end_id)
+    ended = ops.equal(candidates.last_ids, options.eos_id)
     alive = ops.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     best = find_best(alive, options.beam_size)
     parents = take_beams(candidates.parents, best)

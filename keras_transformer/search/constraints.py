@@ -36,7 +36,7 @@ def find_rules(options, limits):
     return rules
 
 
-def apply_rules(logits, rules, ids, index, end_id):
+def apply_rules(logits, rules, ids, index, eos_id):
     """Closes what rules do not allow, but for the end if nothing is left.
 
     Args:
@@ -44,12 +44,12 @@ def apply_rules(logits, rules, ids, index, end_id):
         rules: What `find_rules` returned, but with a row a hypothesis.
         ids: Int32 tensor `(R, L)`, the tokens so far.
         index: Int32 scalar tensor, how many these are.
-        end_id: Int.
+        eos_id: Int.
 
     Returns:
         Float32 tensor `(R, V)`.
     """
-    is_end = ops.equal(ops.arange(ops.shape(logits)[1]), end_id)
+    is_end = ops.equal(ops.arange(ops.shape(logits)[1]), eos_id)
     allowed = logits
     if "min_length" in rules:
         is_early = ops.less(index, rules["min_length"])[:, None]

@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from keras_transformer.search.beam_search import Hypotheses
 from keras_transformer.search.constraints import find_rules
-from keras_transformer.search.graph_ranking import rank_candidates
+from keras_transformer.search.graph_candidates import rank_candidates
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
 
@@ -137,7 +137,7 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
         schedule = plan_steps(sentences, options)
         size = tf.size(rows)
 
-        def is_worth_it(step):
+        def should_continue(step):
             return (4 * step.active > 3 * size) & (step.index < room)
 
         def take_step(step):
@@ -155,7 +155,7 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
                 options,
                 options.num_candidates,
             )
-            live, finished, chosen, done = split_candidates(
+            live, finished, chosen, done = update_hypotheses(
                 candidates,
                 step.live,
                 step.finished,
@@ -178,7 +178,7 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
             written,
         )
         (step,) = tf.while_loop(
-            is_worth_it, take_step, (step,), parallel_iterations=1
+            should_continue, take_step, (step,), parallel_iterations=1
         )
         results = tf.nest.map_structure(
             lambda x, new: tf.tensor_scatter_nd_update(
@@ -207,7 +207,7 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
         shape_invariants=(shapes_of(state)._replace(results=results),),
         parallel_iterations=1,
     )
-    return tell_hypotheses(state.results, options)
+    return to_hypotheses(state.results, options)
 
 
 def graph_beam_search(
@@ -308,7 +308,7 @@ def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
         tf.range(batch),
         limits,
         tf.broadcast_to(alpha, [batch]),
-        tf.where(is_last, options.end_id, forced_ids),
+        tf.where(is_last, options.eos_id, forced_ids),
         find_rules(options, limits),
         draws or {},
     )
@@ -322,7 +322,7 @@ def first_hypotheses(options, sentences):
     alive = tf.concat([[0.0], tf.fill([beam_size - 1], IMPOSSIBLE)], axis=0)
     live = Live(
         tf.fill([batch, beam_size, longest], options.padding_id),
-        tf.fill([batch, beam_size], options.begin_id),
+        tf.fill([batch, beam_size], options.bos_id),
         tf.tile(alive[None], [batch, 1]),
     )
     finished = Finished(
@@ -354,7 +354,7 @@ def plan_steps(sentences, options):
     )
 
 
-def split_candidates(candidates, live, finished, index, schedule, options):
+def update_hypotheses(candidates, live, finished, index, schedule, options):
     """Moves what ended to the finished, and keeps the `K` best of the others.
 
     Returns:
@@ -363,7 +363,7 @@ def split_candidates(candidates, live, finished, index, schedule, options):
         done, for none of their hypotheses goes on.
     """
     before = tf.gather(live.ids, candidates.parents, batch_dims=1)  # (B, C, L)
-    ended = candidates.ids == options.end_id
+    ended = candidates.ids == options.eos_id
     scores = candidates.log_probabilities / tf.gather(schedule.penalties, index)
     scores = tf.where(ended, scores, IMPOSSIBLE)
     finished = _merge(finished, Finished(before, scores, candidates.endings))
@@ -394,12 +394,12 @@ def _merge(finished, ended):
     return Finished(*[tf.gather(x, best, batch_dims=1) for x in both])
 
 
-def tell_hypotheses(finished, options):
+def to_hypotheses(finished, options):
     """Returns `Hypotheses`: nothing but padding where there is none."""
     is_filled = finished.scores > IMPOSSIBLE
     lengths = tf.where(is_filled, finished.endings // 2, 0)
     left = lengths[:, :, None] - tf.range(tf.shape(finished.ids)[2])
-    ids = tf.where(left == 1, options.end_id, finished.ids)
+    ids = tf.where(left == 1, options.eos_id, finished.ids)
     return Hypotheses(
         tf.where(left > 0, ids, options.padding_id),
         finished.scores,

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.masks import padding_mask
+from keras_transformer.search.graph_cache import make_past
 from keras_transformer.search.graph_layers import add_and_norm
 from keras_transformer.search.graph_layers import additive
 from keras_transformer.search.graph_layers import attend
@@ -31,7 +32,6 @@ from keras_transformer.search.graph_layers import feed_forward
 from keras_transformer.search.graph_layers import finish
 from keras_transformer.search.graph_layers import prepare
 from keras_transformer.search.graph_layers import project
-from keras_transformer.search.graph_past import make_past
 from keras_transformer.search.graph_search import search_graph
 from keras_transformer.search.sampling import find_draws
 from keras_transformer.search.sampling import one_beam

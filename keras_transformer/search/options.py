@@ -5,8 +5,8 @@ from typing import Any
 
 from keras import ops
 
-from keras_transformer.masks import BEGIN_ID
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 
 IMPOSSIBLE = -float("inf")  # The logarithm of no probability.
@@ -27,9 +27,9 @@ class SearchOptions:
             certain. `None` means `beam_size`. A tensor where that may be one.
         forbidden_ids: Tuple of ints that are never chosen, unless they are
             part of a prefix. Their probability is not given to others. `None`
-            means `padding_id` and `begin_id`.
-        begin_id: Int, the first token that the model is given.
-        end_id: Int, the last token of a hypothesis.
+            means `padding_id` and `bos_id`.
+        bos_id: Int, the first token that the model is given.
+        eos_id: Int, the last token of a hypothesis.
         padding_id: Int, what follows that.
         penalty_offset: Number, `k` of the penalty `((k + n) / (k + 1)) ** α`
             for `n` tokens: 5 in Wu et al. (2016); 0 makes it the `n ** α` of
@@ -49,8 +49,8 @@ class SearchOptions:
     length_penalty: Any = 0.6
     num_hypotheses: Any = None
     forbidden_ids: tuple[int, ...] | None = None
-    begin_id: int = BEGIN_ID
-    end_id: int = END_ID
+    bos_id: int = BOS_ID
+    eos_id: int = EOS_ID
     padding_id: int = PADDING_ID
     penalty_offset: float = 5
     no_repeat_ngram: Any = 0
@@ -102,7 +102,7 @@ class SearchOptions:
     def never_chosen(self):
         """The forbidden ids, whether they were given or not."""
         if self.forbidden_ids is None:
-            return (self.padding_id, self.begin_id)
+            return (self.padding_id, self.bos_id)
         return self.forbidden_ids
 
 

@@ -5,8 +5,8 @@ import pathlib
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_transformer.masks import BEGIN_ID
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 
 UNKNOWN_ID = 2
@@ -105,8 +105,8 @@ class SubwordTokenizer(tf.Module):
         if isinstance(ids, tf.RaggedTensor):
             ids = ids.to_tensor(PADDING_ID)
         ids = tf.cast(ids, tf.int32)
-        ended = tf.cumsum(tf.cast(ids == END_ID, tf.int32), axis=1) > 0
-        kept = ~ended & (ids != PADDING_ID) & (ids != BEGIN_ID)
+        ended = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), axis=1) > 0
+        kept = ~ended & (ids != PADDING_ID) & (ids != BOS_ID)
         return self._target.detokenize(tf.ragged.boolean_mask(ids, kept))
 
 
@@ -136,7 +136,7 @@ def open_model(argument, proto):
     # FastSentencepieceTokenizer gives other ids on BPE models.
     try:
         model = tf_text.SentencepieceTokenizer(proto)
-        specials = [PADDING_ID, END_ID, UNKNOWN_ID, BEGIN_ID]
+        specials = [PADDING_ID, EOS_ID, UNKNOWN_ID, BOS_ID]
         pieces = model.id_to_string(specials).numpy().tolist()
     except tf.errors.OpError as error:
         raise ValueError(
@@ -153,5 +153,5 @@ def open_model(argument, proto):
 
 def tokenize(model, strings):
     ids = model.tokenize(tf.convert_to_tensor(strings, tf.string))
-    ends = tf.fill([ids.nrows(), 1], END_ID)
+    ends = tf.fill([ids.nrows(), 1], EOS_ID)
     return tf.concat([ids, ends], axis=1)

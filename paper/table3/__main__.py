@@ -35,14 +35,14 @@ from paper.table3.rows import broken_ratios
 from paper.table3.rows import order
 from paper.table3.rows import scale_row
 from train import options as train_options
+from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
 from train.data.corpus import read_all
-from train.data.files import write_atomically
-from train.loop import signals
-from train.resolve import load_corpus
-from train.resolve import resolve
+from train.loop import signal_handling
+from train.monitoring.validation_bleu import ValidationBleu
+from train.resolve_options import load_corpus
+from train.resolve_options import resolve
 from train.run import run_folder
-from train.watch.validation_bleu import ValidationBleu
 
 # What the rows are about, or what would make them unlike.
 FIXED = (
@@ -265,7 +265,7 @@ def run(options: TableOptions, rest: list[str]) -> None:
         report.write(options.run_dir)
         return
     with (
-        signals.handled_by(signals.exit_now),
+        signal_handling.handled_by(signal_handling.exit_now),
         run_folder.locked(options.run_dir),
     ):
         train_rows(options, rest)
@@ -280,5 +280,5 @@ def main(argv: list[str] | None = None) -> None:
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)  # Someone follows a log.
-    with signals.exit_at_once():
+    with signal_handling.exit_at_once():
         main()

@@ -10,7 +10,7 @@ import numpy as np
 from paper.table3 import findings
 from paper.table3 import picture
 from paper.table3 import results
-from train.data.files import write_atomically
+from train.data.atomic_files import write_atomically
 
 NOTES = """\
 PPL: per piece of the vocabulary, the end symbol counted, unsmoothed. BLEU: the

@@ -9,23 +9,23 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks import markup
-from benchmarks import service
+from benchmarks import markup_accuracy
+from benchmarks import service_load
 from benchmarks.decoding import __main__ as decoding
 from benchmarks.decoding import first_requests
-from benchmarks.decoding import package
+from benchmarks.decoding import this_package
 from benchmarks.decoding.inputs import choose_batches
 from benchmarks.decoding.inputs import make_random_batch
 from benchmarks.decoding.inputs import make_transformer
 from benchmarks.decoding.worker import WrongWorkError
 from benchmarks.decoding.worker import decode
-from benchmarks.shared.sizes import SIZES
-from benchmarks.shared.sizes import make_batch
-from benchmarks.training import parts
+from benchmarks.shared.model_sizes import SIZES
+from benchmarks.shared.model_sizes import make_batch
+from benchmarks.training import update_profile
 from benchmarks.training import worker as training
 from command_line.errors import UserError
-from tests.helpers.refusal import refusal
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.error_capture import refusal
+from tests.helpers.example_sentences import SENTENCES
 
 
 @pytest.mark.slow
@@ -34,7 +34,7 @@ def test_the_service_answers_as_the_plain_loop(export_dir, tmp_path, capsys):
     path.write_text("".join(f"{text}\n" for text in SENTENCES))
 
     with pytest.raises(SystemExit) as ended:
-        service.main(
+        service_load.main(
             [f"--export-dir={export_dir}", f"--input={path}"]
             + ["--minutes=0.05", "--clients=3"]
         )
@@ -69,7 +69,7 @@ def test_an_update_changes_the_loss(system):
 
 
 def test_the_parts_of_an_update_add_up(capsys):
-    parts.main(["--size=check", "--repetitions=1"])
+    update_profile.main(["--size=check", "--repetitions=1"])
 
     rows = capsys.readouterr().out.splitlines()[2:]
     *some, whole = [float(row.split("|")[2]) for row in rows]
@@ -79,7 +79,7 @@ def test_the_parts_of_an_update_add_up(capsys):
 def test_tags_are_measured_on_a_model_of_the_grammar_alone(export_dir, capsys):
     line = refusal(
         capsys,
-        markup.main,
+        markup_accuracy.main,
         ["--export-dir", str(export_dir), "--sentences", "3"],
     )
 
@@ -109,7 +109,7 @@ def endless(tmp_path_factory):
 def test_a_random_model_decodes_as_long_as_it_is_told(endless):
     transformer, folder = endless
     batch = make_random_batch(SIZES["check"].vocabulary_size, 3, 6)
-    translate = package.make(folder, beam_size=1)
+    translate = this_package.make(folder, beam_size=1)
 
     found = decode(translate, [batch])["outputs"]
 
@@ -134,7 +134,7 @@ def test_keras_hub_finds_what_the_package_finds(endless):
 
     ours, theirs = (
         decode(make(folder), [batch])["outputs"]
-        for make in (package.make, keras_hub.make)
+        for make in (this_package.make, keras_hub.make)
     )
 
     # Ours ends at the limit, in place of the last token.

@@ -13,10 +13,10 @@ import safetensors.numpy
 from hypothesis import strategies
 
 from command_line.errors import UserError
-from convert import tensors
-from convert.marian import read_configuration
-from convert.tensors import open_marian
-from convert.tensors import open_safetensors
+from convert import tensor_files
+from convert.from_marian import read_configuration
+from convert.tensor_files import open_marian
+from convert.tensor_files import open_safetensors
 from tests.helpers.marian_files import write_model
 
 TENSORS = {
@@ -119,7 +119,7 @@ def test_an_array_that_claims_more_than_the_file_takes_no_memory(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_tensor_is_read_in_parts_as_it_stands(dtype, monkeypatch, tmp_path):
-    monkeypatch.setattr(tensors, "PART", 15)
+    monkeypatch.setattr(tensor_files, "PART", 15)
     whole = np.random.default_rng(3).normal(size=(17, 4)).astype(dtype)
     arrays = {"rows": whole, "row": whole[:1], "vector": whole.ravel()}
     path = tmp_path / "model.safetensors"

@@ -3,10 +3,10 @@
 import pytest
 
 from export import explain
-from export.report.page import describe_translation
-from tests.helpers.refusal import refusal
-from tests.helpers.sentences import REFERENCE
-from tests.helpers.sentences import TEXT
+from export.report.explanation_page import describe_translation
+from tests.helpers.error_capture import refusal
+from tests.helpers.example_sentences import REFERENCE
+from tests.helpers.example_sentences import TEXT
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from export import check
 from export import client
-from export.bundle import layout
+from export.bundle import file_layout
 from export.bundle.predict_messages import make_request
-from export.bundle.warmup import write_warmup
+from export.bundle.warmup_requests import write_warmup
 from tests.helpers.model_server import serve_grpc
 from tests.helpers.model_server import serve_rest
-from tests.helpers.processes import run_python
+from tests.helpers.python_subprocess import run_python
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ finally:
         *("warm-up", "samples"),
     ):
         assert any(line[6:].startswith(name) for line in lines)
-    answer = export_dir / "1" / layout.SAMPLES / "rest_row.answer.json"
+    answer = export_dir / "1" / file_layout.SAMPLES / "rest_row.answer.json"
     for row in json.loads(answer.read_text())["predictions"]:
         assert any(repr(row["translation"]) in line for line in lines)
 
@@ -79,19 +79,21 @@ def test_a_flipped_bit_is_found(version):
 def test_missing_and_stray_files_are_found(version):
     (version / "fingerprint.pb").unlink()
     (version / "variables" / "variables.index.bak").touch()
-    (version / layout.SCORES).write_text("{}")  # What comes later is no damage.
+    (version / file_layout.SCORES).write_text(
+        "{}"
+    )  # What comes later is no damage.
     (version.parent / "models.config").unlink()
 
     assert files_problems(version) == [
         "fingerprint.pb: missing",
-        f"variables/variables.index.bak: not in {layout.BUNDLE}",
+        f"variables/variables.index.bak: not in {file_layout.BUNDLE}",
     ]
     (problem,) = check.check_server_files(version.parent).problems
     assert problem == "models.config: missing"
 
 
 def test_another_answer_is_found(version, model):
-    folder = version / layout.SAMPLES
+    folder = version / file_layout.SAMPLES
     whole = check.check_samples(model, folder)
     path = folder / "rest_row.answer.json"
     answer = json.loads(path.read_text())
@@ -111,15 +113,19 @@ def test_another_answer_is_found(version, model):
         f"received {was.title()}",
     ]
     assert [line.partition(":")[0] for line in files_problems(version)] == [
-        f"{layout.SAMPLES}/grpc.answer.txt",
-        f"{layout.SAMPLES}/rest_row.answer.json",
+        f"{file_layout.SAMPLES}/grpc.answer.txt",
+        f"{file_layout.SAMPLES}/rest_row.answer.json",
     ]
 
 
 def test_a_sample_that_cannot_be_read_is_found(version, model):
-    (version / layout.SAMPLES / "rest_columnar.json").write_text('{"inputs"')
+    (version / file_layout.SAMPLES / "rest_columnar.json").write_text(
+        '{"inputs"'
+    )
 
-    (problem,) = check.check_samples(model, version / layout.SAMPLES).problems
+    (problem,) = check.check_samples(
+        model, version / file_layout.SAMPLES
+    ).problems
 
     assert problem.startswith("JSONDecodeError: ")
 
@@ -138,7 +144,7 @@ class Deaf:
 
 
 def test_a_truncated_warmup_is_found(version):
-    path = version / layout.WARMUP
+    path = version / file_layout.WARMUP
     whole = Deaf()
     assert check.check_warmup(whole, path).problems == []
     path.write_bytes(path.read_bytes()[:-5])
@@ -153,7 +159,7 @@ def test_a_truncated_warmup_is_found(version):
 
 def test_a_warmup_request_that_fails_is_found(version):
     (problem,) = check.check_warmup(
-        Deaf("serving_default"), version / layout.WARMUP
+        Deaf("serving_default"), version / file_layout.WARMUP
     ).problems
 
     assert problem.endswith(": InvalidArgumentError: no")
@@ -188,8 +194,8 @@ def test_ops_and_compiled_functions_are_named():
 @pytest.mark.parametrize(
     ("file", "content", "name", "problem"),
     [
-        (layout.BUNDLE, b"{}", "bundle", "KeyError: 'files'"),
-        (layout.BUNDLE, b"[1]", "bundle", "TypeError: "),
+        (file_layout.BUNDLE, b"{}", "bundle", "KeyError: 'files'"),
+        (file_layout.BUNDLE, b"[1]", "bundle", "TypeError: "),
         ("saved_model.pb", b"\xff" * 9, "graph", "DecodeError: "),
     ],
 )
@@ -228,7 +234,7 @@ def leave_a_file(version):
 
 
 def write_a_foreign_op(version):
-    path = version / layout.SAVED_MODEL
+    path = version / file_layout.SAVED_MODEL
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     model.meta_graphs[0].graph_def.node.add(name="n", op="PyFunc")
     path.write_bytes(model.SerializeToString())
@@ -237,9 +243,9 @@ def write_a_foreign_op(version):
 
 def write_digests(version):
     """Writes `bundle.json` again, as whoever meant harm would."""
-    path = version / layout.BUNDLE
+    path = version / file_layout.BUNDLE
     bundle = {**json.loads(path.read_text()), "files": None}
-    bundle["files"] = layout.list_files(version)
+    bundle["files"] = file_layout.list_files(version)
     path.write_text(json.dumps(bundle))
 
 
@@ -290,7 +296,7 @@ def test_a_server_is_asked_the_samples(
         arguments = [folder, f"--server={address}", f"--protocol={protocol}"]
         check.main(arguments)
         whole = capsys.readouterr().out
-        path = version / layout.SAMPLES / "rest_row.answer.json"
+        path = version / file_layout.SAMPLES / "rest_row.answer.json"
         answer = json.loads(path.read_text())
         answer["predictions"][0]["score"] += 1
         path.write_text(json.dumps(answer))
@@ -314,7 +320,7 @@ def test_a_file_that_cannot_be_read_is_found(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", "variables.index")
 
     monkeypatch.setattr(check, "read_bundle", lambda folder: {})
-    monkeypatch.setattr(layout, "list_files", refuse)
+    monkeypatch.setattr(file_layout, "list_files", refuse)
 
     found = {c.name: c.problems for c in check.check_version(tmp_path / "1")}
 

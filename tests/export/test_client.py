@@ -16,15 +16,15 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from command_line.errors import UserError
 from export import client
 from export import translate
-from export.address import read_address
+from export.server_address import read_address
 from tests.helpers.batching_session import ServerError
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.fake_models import translated
 from tests.helpers.model_server import CERTIFICATE
 from tests.helpers.model_server import Gate
 from tests.helpers.model_server import serve_grpc
 from tests.helpers.model_server import serve_rest
-from tests.helpers.requests import ask
-from tests.helpers.sentences import SENTENCES
-from tests.helpers.translations import translated
+from tests.helpers.signature_requests import ask
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
 PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)

@@ -10,13 +10,13 @@ import export.__main__ as export_command
 from command_line.treebanks import read_trees
 from export import check
 from export import translate
-from export.bundle.saved_model import load_run
+from export.bundle.model_loading import load_run
 from export.model.search import SearchSettings
+from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.model_server import serve_grpc
-from tests.helpers.requests import ask
-from tests.helpers.requests import with_seeds
-from tests.helpers.sentences import SENTENCES
 from tests.helpers.servable import Servable
+from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import with_seeds
 
 
 @pytest.mark.slow

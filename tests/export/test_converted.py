@@ -12,10 +12,10 @@ import tensorflow as tf
 
 import export.__main__ as export_command
 from export import check
-from export.bundle.layout import BUNDLE
-from export.report.page import RECURRENT
-from export.report.page import describe_translation
-from export.report.page import render
+from export.bundle.file_layout import BUNDLE
+from export.report.explanation_page import RECURRENT
+from export.report.explanation_page import describe_translation
+from export.report.explanation_page import render
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
@@ -23,7 +23,7 @@ from keras_transformer.search.translation import search_translations
 from tests.helpers import chromium
 from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.servable import Servable
 from tests.helpers.serving_smoke import compile_program
 

@@ -8,14 +8,14 @@ import pytest
 import tensorflow as tf
 
 from export import explain
-from export.report.page import OF_TARGETS
-from export.report.page import SIGNATURES
-from export.report.page import best_path
-from export.report.page import describe_translation
-from export.report.page import make_notes
-from tests.helpers.sentences import REFERENCE
-from tests.helpers.sentences import SENTENCES
-from tests.helpers.sentences import TEXT
+from export.report.explanation_page import OF_TARGETS
+from export.report.explanation_page import SIGNATURES
+from export.report.explanation_page import best_path
+from export.report.explanation_page import describe_translation
+from export.report.explanation_page import make_notes
+from tests.helpers.example_sentences import REFERENCE
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.example_sentences import TEXT
 
 
 def test_the_command_writes_one_file_that_needs_nothing(
@@ -86,7 +86,7 @@ def test_notes_say_what_is_not_as_it_seems(ask):
 
 
 def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
-    monkeypatch.setattr("export.report.page.SHOWN", 3)
+    monkeypatch.setattr("export.report.explanation_page.SHOWN", 3)
 
     found = describe_translation(ask, TEXT.encode(), REFERENCE.encode())
 

@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from export.report.page import render
+from export.report.explanation_page import render
 from tests.helpers import chromium
-from tests.helpers.contrast import contrasts
-from tests.helpers.requests import read_beam
-from tests.helpers.sentences import TEXT
+from tests.helpers.color_contrast import contrasts
+from tests.helpers.example_sentences import TEXT
+from tests.helpers.signature_requests import read_beam
 
 pytestmark = pytest.mark.peers("chromium")
 SELECTED = "#map td[tabindex='0']"

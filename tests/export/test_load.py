@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.helpers.requests import differences
+from tests.helpers.signature_requests import differences
 from tests.load import main
 
 

@@ -5,15 +5,15 @@ import concurrent.futures
 import numpy as np
 import pytest
 
-from tests.helpers import load
 from tests.helpers import model_server
-from tests.helpers.requests import REQUESTS
-from tests.helpers.requests import ask
-from tests.helpers.requests import differences
-from tests.helpers.requests import rows
-from tests.helpers.requests import with_knobs
-from tests.helpers.sentences import NASTY
-from tests.helpers.sentences import SENTENCES
+from tests.helpers import server_load
+from tests.helpers.example_sentences import NASTY
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.signature_requests import REQUESTS
+from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import differences
+from tests.helpers.signature_requests import rows
+from tests.helpers.signature_requests import with_knobs
 
 TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 
@@ -22,7 +22,7 @@ TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 def stub(servable):
     with (
         model_server.serve_grpc(servable) as address,
-        load.connect(address) as stub,
+        server_load.connect(address) as stub,
     ):
         yield stub
 
@@ -40,12 +40,12 @@ def assert_same(outputs, expected):
 def test_missing_options_come_from_the_signature(stub):
     """The fixture was exported with beam 3, α 0.6 and 8 more tokens."""
     inputs = with_knobs(TEXTS, beam_size=3, alpha=0.6, extra=8)
-    expected = load.predict(stub, "translate_nbest", inputs)
+    expected = server_load.predict(stub, "translate_nbest", inputs)
 
-    found = load.predict(stub, "translate_nbest", ask(TEXTS))
+    found = server_load.predict(stub, "translate_nbest", ask(TEXTS))
     assert_same(found, expected)
     one = {**ask(TEXTS), "beam_size": np.int32(1)}
-    found = load.predict(stub, "translate_nbest", one)
+    found = server_load.predict(stub, "translate_nbest", one)
     assert found["translation"].shape == (len(TEXTS), 1)
 
 

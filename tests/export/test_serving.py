@@ -1,6 +1,6 @@
 """A plain C program, without Python, serves the SavedModel."""
 
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.serving_smoke import compile_program
 
 

@@ -18,13 +18,13 @@ from export import check
 from export import evaluate
 from export import explain
 from export import translate
-from export.batches import WINDOW
-from export.batches import cut_batches
-from export.bundle.saved_model import load_translate
+from export.bundle.model_loading import load_translate
 from export.bundle.versions import locked
-from tests.helpers.sentences import SENTENCES
-from tests.helpers.translations import answer
-from tests.helpers.translations import translated
+from export.line_batching import WINDOW
+from export.line_batching import cut_batches
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.fake_models import answer
+from tests.helpers.fake_models import translated
 
 
 class Spy:
@@ -195,7 +195,7 @@ def test_an_error_leaves_the_output_that_was_there(
                 raise error
             return super().__call__(text)
 
-    monkeypatch.setattr("export.batches.WINDOW", 2)
+    monkeypatch.setattr("export.line_batching.WINDOW", 2)
 
     with pytest.raises((SystemExit, KeyboardInterrupt)):
         run(Fails(), b"one\ntwo\nthree\n", "--batch-tokens=1")

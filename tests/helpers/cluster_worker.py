@@ -1,13 +1,13 @@
-"""A worker of `tests/train/loop/test_cluster.py`; `TF_CONFIG` says which."""
+"""Worker process of `tests/train/loop/test_multi_worker.py`."""
 
 import sys
 
 import numpy as np
 
-from tests.helpers.small_tasks import make_training_pairs
-from tests.helpers.small_tasks import weights_after_twenty_updates
+from tests.helpers.small_models import make_training_pairs
+from tests.helpers.small_models import weights_after_twenty_updates
 from train.fit import make_strategy
-from train.loop import cluster
+from train.loop import multi_worker
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
             result[f"{name}-{i}"] = array
         for figure, value in figures.items():
             result[f"{name}-{figure}"] = value
-    if cluster.is_chief():
+    if multi_worker.is_chief():
         np.savez(sys.argv[1], **result)
 
 

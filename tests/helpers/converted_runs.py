@@ -3,16 +3,16 @@
 import numpy as np
 from sentencepiece import sentencepiece_model_pb2
 
-from convert.marian import arrange
-from convert.run import Converted
-from convert.run import write_run
+from convert.from_marian import arrange
+from convert.run_folder_writer import Converted
+from convert.run_folder_writer import write_run
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import pieces_of
 from convert.vocabularies import with_ids
 from keras_transformer import Architecture
 from keras_transformer import Transformer
+from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.marian_models import train_spm
-from tests.helpers.sentences import SENTENCES
 
 DECODING = {"beam_size": 3, "length_penalty": 0.9, "penalty_offset": 0}
 # In nothing what the paper says.

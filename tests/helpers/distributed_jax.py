@@ -8,10 +8,10 @@ import keras
 import numpy as np
 
 from keras_transformer import SmoothedCrossentropy
-from tests.helpers.citizen import BATCH
-from tests.helpers.citizen import as_array
-from tests.helpers.citizen import make_model
-from tests.helpers.citizen import train
+from tests.helpers.keras_workflows import BATCH
+from tests.helpers.keras_workflows import as_array
+from tests.helpers.keras_workflows import make_model
+from tests.helpers.keras_workflows import train
 
 
 def train_model():

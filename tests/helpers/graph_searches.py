@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
-from tests.helpers.searches import NEVER
+from tests.helpers.reference_searches import NEVER
 
 
 def table_step(tables, beam_size, count=None):

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import Transformer
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.presets import Architecture
 from keras_transformer.search.graph_transformer import graph_search_translations
@@ -86,7 +86,7 @@ def randomize(model, seed, end_scale=2.0):
             value *= 0.3
         elif weight is model.embedding.embeddings:
             value *= 2 * weight.shape[1] ** -0.5
-            value[END_ID] *= end_scale
+            value[EOS_ID] *= end_scale
         else:
             value *= weight.shape[0] ** -0.5
         weight.assign(value)
@@ -102,7 +102,7 @@ def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
     sources = model.source_vocabulary_size or model.vocabulary_size
     source_ids = rng.integers(FIRST_WORD, sources, size)
     source_ids[np.arange(size[1]) >= lengths[:, None]] = PADDING_ID
-    source_ids[np.arange(count), lengths - 1] = END_ID
+    source_ids[np.arange(count), lengths - 1] = EOS_ID
     prefix_ids = rng.integers(FIRST_WORD, model.vocabulary_size, (count, 3))
     num_forced = np.minimum(rng.integers(0, 4, count), limits - 1)
     prefix_ids[np.arange(3) >= num_forced[:, None]] = PADDING_ID

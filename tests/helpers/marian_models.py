@@ -6,7 +6,7 @@ import json
 import numpy as np
 import sentencepiece
 
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.example_sentences import SENTENCES
 
 CODE = ">>fra<<"
 MAX_LENGTH = 24

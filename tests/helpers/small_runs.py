@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 import train.__main__ as train_command
-from tests.helpers.refusal import refusal
+from tests.helpers.error_capture import refusal
 from train.data.corpus import demo_pairs
 from train.run.run_folder import read_history
 
@@ -19,7 +19,7 @@ SIZES = {
     "vocabulary-size": 340,
     "batch-tokens": 64,
     "steps": 3,
-    "round-steps": 2,
+    "steps-per-epoch": 2,
     "average": 2,
     "max-length": 90,
     "validate-bleu": 0,  # A search takes as long as all the rest.
@@ -27,7 +27,7 @@ SIZES = {
 TINY = [f"--{name}={value}" for name, value in SIZES.items()]
 # Columns of a history that no run repeats.
 VOLATILE = ("tokens_per_second", "minutes_left")
-OPTIONS = [*TINY, "--steps=24", "--round-steps=6", "--dropout=0.3"]
+OPTIONS = [*TINY, "--steps=24", "--steps-per-epoch=6", "--dropout=0.3"]
 
 
 def write_corpus(folder):

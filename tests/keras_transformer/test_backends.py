@@ -7,7 +7,7 @@ import pytest
 from keras_transformer import RestrictedSelfAttention
 from keras_transformer import Transformer
 from tests.helpers.layer_checks import randomize_weights
-from tests.helpers.processes import run_python
+from tests.helpers.python_subprocess import run_python
 
 MODELS = {
     "sine": {"positions": "sine"},

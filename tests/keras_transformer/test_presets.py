@@ -5,7 +5,7 @@ import pytest
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
-from train.watch.costs import count_parameters
+from train.monitoring.cost_estimates import count_parameters
 
 
 # Table 3 prints millions. The vocabulary is not in the paper: one of 41,100

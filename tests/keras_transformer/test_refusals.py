@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer import SSRU
 from keras_transformer import Decoder
 from keras_transformer import DecoderLayer
 from keras_transformer import Encoder
@@ -16,7 +17,6 @@ from keras_transformer import MultiHeadAttention
 from keras_transformer import PositionEmbedding
 from keras_transformer import RestrictedSelfAttention
 from keras_transformer import SearchOptions
-from keras_transformer import SimpleRecurrentUnit
 from keras_transformer import SinePositionEncoding
 from keras_transformer import SmoothedCrossentropy
 from keras_transformer import TokenEmbedding
@@ -166,7 +166,7 @@ REFUSALS = [
             Encoder(**STACK),
             PositionEmbedding(9),
             SinePositionEncoding(),
-            SimpleRecurrentUnit(),
+            SSRU(),
         )
     ),
     (

@@ -18,7 +18,7 @@ from keras_transformer import padding_mask
 from tests.helpers.arrays import assert_close
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
-from tests.helpers.processes import run_python
+from tests.helpers.python_subprocess import run_python
 
 B, T, S, D, V = 3, 5, 6, 8, 13
 SIZES = {

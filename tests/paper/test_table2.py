@@ -10,7 +10,7 @@ from paper.table2 import update_flops
 from train.data.batches import BatchPlan
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
-from train.watch.costs import count_flops
+from train.monitoring.cost_estimates import count_flops
 
 TOY = PRESETS["tiny"].replace(
     num_layers=2,

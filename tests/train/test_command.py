@@ -15,7 +15,7 @@ import tensorflow as tf
 import train.__main__ as train_command
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
-from tests.helpers.refusal import refusal as refused_by
+from tests.helpers.error_capture import refusal as refused_by
 from tests.helpers.small_runs import TINY
 from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import refused as refusal
@@ -24,12 +24,12 @@ from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
 from train.options import NOT_COMPARED
 from train.options import parse_options
-from train.resolve import describe_run
-from train.resolve import load_corpus
-from train.resolve import resolve
-from train.resolve import resolve_tokenizer
+from train.resolve_options import describe_run
+from train.resolve_options import load_corpus
+from train.resolve_options import resolve
+from train.resolve_options import resolve_tokenizer
 from train.run import run_folder
-from train.run.best import best_steps
+from train.run.best_checkpoints import best_steps
 from train.run.fine_tuning import load_finished
 from train.run.run_folder import read_history
 from train.run.run_folder import read_preset
@@ -140,8 +140,10 @@ def test_a_new_weight_of_a_mixture_encodes_nothing(
 
     train(0.5)
     first = capsys.readouterr().out
-    monkeypatch.delattr(train_command, "make_task")
-    with pytest.raises(NameError, match="make_task"):  # All is encoded.
+    monkeypatch.delattr(train_command, "make_training_model")
+    with pytest.raises(
+        NameError, match="make_training_model"
+    ):  # All is encoded.
         train(2.5)
     second = capsys.readouterr().out
 
@@ -191,12 +193,12 @@ def test_what_moves_no_update_may_change(copy, corpus, capsys):
     options = [*corpus, *TINY]
     changes = (
         "--validate-bleu=1 --validation-beam-size=2 --keep-best=2 --patience=3 "
-        "--best-by=chrf --average=9 --round-steps=7 --bleu-tokenize=char"
+        "--best-by=chrf --average=9 --steps-per-epoch=7 --bleu-tokenize=char"
     )
 
     description = go_on(copy, [*options, *changes.split()])
 
-    assert description["round_steps"] == 7
+    assert description["steps_per_epoch"] == 7
     assert description["best_since"] == 0
     assert "note:" not in capsys.readouterr().out
     # Scores that are no longer of the same kind do not count.
@@ -231,12 +233,12 @@ def test_other_packages_and_other_rounds_are_told(
     description = json.loads((finished / "arguments.json").read_text())
     description["packages"]["numpy"] = "1.0"
     (tmp_path / "arguments.json").write_text(json.dumps(description))
-    options = [o for o in TINY if not o.startswith("--round-steps")]
+    options = [o for o in TINY if not o.startswith("--steps-per-epoch")]
 
     description = go_on(tmp_path, [*corpus, *options, "--steps=40000"])
 
     assert description["packages"]["numpy"] == "1.0"
-    assert description["round_steps"] == 2
+    assert description["steps_per_epoch"] == 2
     said = capsys.readouterr().out
     assert f"note: the run began with numpy 1.0 ({np.__version__} now)" in said
     assert (
@@ -250,7 +252,7 @@ DAMAGES = {
     "text": lambda text: "arguments",
     "list": lambda text: "[1, 2]",
     "no preset": lambda text: text.replace('"preset": {', '"x": {'),
-    "no rounds": lambda text: text.replace('"round_steps"', '"x"'),
+    "no rounds": lambda text: text.replace('"steps_per_epoch"', '"x"'),
     "a list of corpora": lambda text: text.replace(
         '"corpus": {', '"corpus": [], "x": {'
     ),
@@ -315,7 +317,7 @@ def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
 
     found = find(finished, [*options, "--max-tokens-per-replica", "512"])
 
-    assert found["round_steps"] == 2
+    assert found["steps_per_epoch"] == 2
 
 
 def test_changed_text_is_refused(finished, corpus, tmp_path, capsys):
@@ -630,7 +632,11 @@ def test_half_precision_learns_as_well(tmp_path):
                 *("--dataset=demo", "--preset=tiny", "--num-layers=1"),
                 *("--hidden-dim=64", "--intermediate-dim=128"),
                 *("--num-heads=2", "--steps=300", "--warmup-steps=150"),
-                *("--batch-tokens=512", "--round-steps=300", "--dropout=0.1"),
+                *(
+                    "--batch-tokens=512",
+                    "--steps-per-epoch=300",
+                    "--dropout=0.1",
+                ),
                 f"--cache-dir={tmp_path / 'encoded'}",
                 f"--precision={precision}",
                 f"--run-dir={run_dir}",

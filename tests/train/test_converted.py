@@ -11,12 +11,12 @@ import train.__main__ as train_command
 from keras_transformer.text.tokenizer import read_protos
 from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
+from tests.helpers.small_models import make_training_pairs
+from tests.helpers.small_models import weights_after_twenty_updates
 from tests.helpers.small_runs import TINY
 from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import load_weights
 from tests.helpers.small_runs import refused
-from tests.helpers.small_tasks import make_training_pairs
-from tests.helpers.small_tasks import weights_after_twenty_updates
 from train import average
 from train.data.corpus import demo_pairs
 from train.fit import make_strategy
@@ -24,7 +24,7 @@ from train.run.fine_tuning import load_finished
 from train.run.run_folder import read_history
 
 FEW = [
-    *["--batch-tokens=64", "--steps=4", "--round-steps=2", "--average=2"],
+    *["--batch-tokens=64", "--steps=4", "--steps-per-epoch=2", "--average=2"],
     *["--validate-bleu=0", "--learning-rate-scale=0.3"],
 ]
 

@@ -1,4 +1,4 @@
-"""Tests of `train.fit`, `train.watch.progress` and `train.run.checkpoints`."""
+"""Tests of `train.fit`, its progress lines and the final average."""
 
 import dataclasses
 import itertools
@@ -9,21 +9,21 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from keras_transformer import SmoothedCrossentropy
-from tests.helpers.small_tasks import SETTINGS
-from tests.helpers.small_tasks import VOCABULARY_SIZE
-from tests.helpers.small_tasks import make_training_pairs
-from tests.helpers.small_tasks import small_task
-from tests.helpers.small_tasks import weights_after_twenty_updates
+from tests.helpers.small_models import SETTINGS
+from tests.helpers.small_models import VOCABULARY_SIZE
+from tests.helpers.small_models import make_training_pairs
+from tests.helpers.small_models import small_task
+from tests.helpers.small_models import weights_after_twenty_updates
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
 from train.fit import fit
 from train.fit import make_strategy
-from train.loop.task import TeacherForcing
-from train.run.checkpoints import average_checkpoints
-from train.run.run_state import RunState
-from train.watch.attention_pictures import AttentionPictures
-from train.watch.final_scores import score_model
-from train.watch.progress import Progress
+from train.loop.training_model import TrainingModel
+from train.monitoring.attention_pictures import AttentionPictures
+from train.monitoring.final_scores import score_model
+from train.monitoring.progress import Progress
+from train.run.checkpoint_averaging import average_checkpoints
+from train.run.training_state import TrainingState
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +207,7 @@ def test_moving_averages_are_judged_and_leave_no_trace(
     plain, plain_state = train_averaging(tmp_path / "plain", SETTINGS)
     task, state = train_averaging(tmp_path / "averaged")
     with monkeypatch.context() as patch:
-        patch.setattr(RunState, "on_test_batch_end", end_with_a_signal)
+        patch.setattr(TrainingState, "on_test_batch_end", end_with_a_signal)
         with pytest.raises(SystemExit):
             train_averaging(tmp_path / "again")
     again, again_state = train_averaging(tmp_path / "again")
@@ -272,7 +272,7 @@ def test_callbacks_read_the_counts_of_replicas(tmp_path):
 
     assert logs["tokens_per_second"] > 0
     assert logs["minutes_left"] > 0
-    state = RunState(task, tmp_path, steps=9, keep=1)
+    state = TrainingState(task, tmp_path, steps=9, keep=1)
     state.set_params({"steps": 9})
     state.on_train_batch_end(0)
     assert state.updates == 4
@@ -327,7 +327,7 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
     devices = [f"CPU:{i}" for i in range(num_devices)]
     strategy = make_strategy(devices)
     traces, seen = [], []
-    train_step, read = TeacherForcing.train_step, BatchPlan.batch
+    train_step, read = TrainingModel.train_step, BatchPlan.batch
 
     def traced(task, batch):
         traces.append(task)
@@ -338,13 +338,13 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
         seen.append((j, batch[0].shape[1]))
         return batch
 
-    monkeypatch.setattr(TeacherForcing, "train_step", traced)
+    monkeypatch.setattr(TrainingModel, "train_step", traced)
     monkeypatch.setattr(BatchPlan, "batch", watched)
     ends = []
     for name, rehearses in (("with", True), ("without", False)):
         task = small_task(settings, strategy, dropout=0.3)
         if not rehearses:
-            monkeypatch.setattr("train.fit.rehearse", lambda *_: None)
+            monkeypatch.setattr("train.fit.check_memory", lambda *_: None)
         seen.clear()
         best = fit(
             *(task, pairs, pairs, 3, settings, strategy, tmp_path / name)
@@ -369,7 +369,7 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
 def test_a_run_that_diverges_ends_within_ten_updates_more(
     pairs, tmp_path, monkeypatch
 ):
-    settings = dataclasses.replace(SETTINGS, round_steps=60)
+    settings = dataclasses.replace(SETTINGS, steps_per_epoch=60)
     strategy = tf.distribute.get_strategy()
     task = small_task(settings, strategy)
     table = task.transformer.embedding.embeddings

@@ -19,11 +19,11 @@ from tests.helpers import killed_runs
 from tests.helpers.small_runs import OPTIONS
 from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import refused as refusal
-from train.fit import FitSettings
-from train.fit import make_task
+from train.fit import UpdateOptions
+from train.fit import make_training_model
 from train.run import run_folder
 from train.run.run_folder import read_history
-from train.run.run_state import RunState
+from train.run.training_state import TrainingState
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_a_signal_saves_within_an_update_and_says_how_to_go_on(
     capsys,
     monkeypatch,
 ):
-    before = getattr(RunState, method)
+    before = getattr(TrainingState, method)
 
     def send_signal(state, batch, logs=None):
         if state.updates == update:
@@ -114,7 +114,7 @@ def test_a_signal_saves_within_an_update_and_says_how_to_go_on(
 
     arguments = [*corpus, *OPTIONS, "--run-dir", str(tmp_path)]
     with monkeypatch.context() as patch:
-        patch.setattr(RunState, method, send_signal)
+        patch.setattr(TrainingState, method, send_signal)
         with pytest.raises(SystemExit) as exit_:
             train_command.main(arguments)
 
@@ -235,14 +235,14 @@ def test_checkpoints_in_one_file_are_gone_on_from(
 
 def restorable_state(run_dir):
     arguments = json.loads((run_dir / "arguments.json").read_text())
-    task = make_task(
+    task = make_training_model(
         run_folder.read_preset(arguments),
         arguments["arguments"]["vocabulary_size"],
         arguments["arguments"]["max_length"],
-        FitSettings(batch_tokens=64, round_steps=6),
+        UpdateOptions(batch_tokens=64, steps_per_epoch=6),
         tf.distribute.get_strategy(),
     )
-    return RunState(task, run_dir, steps=24, keep=2)
+    return TrainingState(task, run_dir, steps=24, keep=2)
 
 
 def test_refuses_where_every_checkpoint_is_damaged(copied):

@@ -10,16 +10,16 @@ import threading
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.masks import BEGIN_ID
+from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
-from train.data.mixing import count_drawn
-from train.data.mixing import draw_in_turn
-from train.data.shapes import ROW_MULTIPLE
-from train.data.shapes import choose_boundaries
-from train.data.shapes import longest_of
-from train.data.shapes import micro_batches
-from train.data.shapes import rows_of
-from train.data.shapes import size_of
+from train.data.bucketing import ROW_MULTIPLE
+from train.data.bucketing import choose_boundaries
+from train.data.bucketing import longest_of
+from train.data.bucketing import micro_batches
+from train.data.bucketing import rows_of
+from train.data.bucketing import size_of
+from train.data.mixture import count_drawn
+from train.data.mixture import draw_in_turn
 from train.data.vocabulary import EncodedPairs
 
 MAX_SHAPES = 16
@@ -242,7 +242,7 @@ def shift_right(labels: np.ndarray) -> np.ndarray:
     """Returns what the decoder sees when it is to predict `labels`."""
     shifted = np.zeros_like(labels)
     shifted[:, 1:] = labels[:, :-1]
-    shifted[:, 0] = BEGIN_ID
+    shifted[:, 0] = BOS_ID
     return np.where(labels != PADDING_ID, shifted, PADDING_ID)
 
 

@@ -21,7 +21,7 @@ from command_line.bleu import language_of
 from command_line.errors import UserError
 from command_line.text_files import read_lines
 from command_line.text_files import read_text
-from train.data.demo.generator import demo_corpus
+from demo_corpus.generator import demo_corpus
 
 NEWLINE = 10
 

@@ -23,13 +23,13 @@ import sentencepiece
 from command_line.errors import UserError
 from train.data import encoding
 from train.data import vocabulary
+from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
+from train.data.corpus_statistics import count_duplicates
+from train.data.corpus_statistics import merge_statistics
 from train.data.encoding import SIDES
 from train.data.encoding import PairEncoder
 from train.data.encoding import write_blocks
-from train.data.files import write_atomically
-from train.data.text_figures import add_figures
-from train.data.text_figures import count_duplicates
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 from train.data.vocabulary import JoinedIds
@@ -48,7 +48,7 @@ class Encoded:
         pairs: The ids of the kept pairs.
         hashes: Uint64 arrays `(n, 2)`, hashes of their sources and targets,
             one of each part.
-        figures: Dict, the JSON of `TextFigures` and the `duplicates`: kept
+        figures: Dict, the JSON of `CorpusStatistics` and the `duplicates`: kept
             pairs that came before, in their part.
     """
 
@@ -186,7 +186,7 @@ def join(
         tuple(zip((len(part.pairs) for part in parts), weights, strict=True)),
     )
     hashes = [hashes for part in parts for hashes in part.hashes]
-    return Encoded(pairs, hashes, add_figures([p.figures for p in parts]))
+    return Encoded(pairs, hashes, merge_statistics([p.figures for p in parts]))
 
 
 def encode_part(

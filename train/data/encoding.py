@@ -16,8 +16,8 @@ import numpy as np
 import sentencepiece
 
 from train.data.corpus import Corpus
-from train.data.text_figures import TextFigures
-from train.data.text_figures import hash_lines
+from train.data.corpus_statistics import CorpusStatistics
+from train.data.corpus_statistics import hash_lines
 from train.data.vocabulary import Ids
 from train.data.vocabulary import take
 
@@ -28,13 +28,13 @@ SIDES = ("source", "target")
 
 def write_blocks(
     folder: pathlib.Path, corpus: Corpus, encoder: "PairEncoder"
-) -> tuple[TextFigures, dict]:
+) -> tuple[CorpusStatistics, dict]:
     """Encodes block by block, on all cores, and writes them in order.
 
     Returns:
         The figures, and each file's dtype and number of elements.
     """
-    figures = TextFigures(encoder.max_length)
+    figures = CorpusStatistics(encoder.max_length)
     with contextlib.ExitStack() as stack:
         files = Files(folder, stack)
         offsets = dict.fromkeys(SIDES, 0)
@@ -87,7 +87,7 @@ class Block:
 
     sides: list[Ids]
     hashes: np.ndarray
-    figures: TextFigures
+    figures: CorpusStatistics
 
 
 class PairEncoder:
@@ -122,7 +122,7 @@ class PairEncoder:
 
     def __call__(self, block: list[tuple[int, tuple[str, str]]]) -> Block:
         """Encodes pairs, each with its number in the corpus."""
-        figures = TextFigures(self.max_length)
+        figures = CorpusStatistics(self.max_length)
         figures.counts["pairs"] = len(block)
         texts = [[pair[side] for _, pair in block] for side in (0, 1)]
         sequences = [

@@ -12,8 +12,8 @@ import numpy as np
 import sentencepiece
 
 from command_line.errors import UserError
-from keras_transformer.masks import BEGIN_ID
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
@@ -27,9 +27,9 @@ TRAINING = {
     "byte_fallback": True,
     "character_coverage": 0.9999,
     "pad_id": PADDING_ID,
-    "eos_id": END_ID,
+    "eos_id": EOS_ID,
     "unk_id": UNKNOWN_ID,
-    "bos_id": BEGIN_ID,
+    "bos_id": BOS_ID,
     "num_threads": 1,
 }
 

@@ -6,7 +6,7 @@ import pathlib
 
 import keras
 
-from command_line.decoding import read_decoding
+from command_line.decoding_defaults import read_decoding
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from command_line.options import flag

@@ -16,9 +16,9 @@ from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from keras_transformer import PRESETS
 from keras_transformer import Preset
+from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
-from train.data.files import write_atomically
-from train.loop import cluster
+from train.loop import multi_worker
 
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 
@@ -122,7 +122,7 @@ def find(
             f"--init-from starts from it. Received: --run-dir {run_dir}"
         )
     with refuse_damage(path):
-        int(known["round_steps"])
+        int(known["steps_per_epoch"])
         expected = {
             **known,
             "preset": {**known["preset"]},
@@ -206,7 +206,7 @@ def take_back_short_round(run_dir: pathlib.Path, description: dict) -> None:
         return
     known = load(run_dir / "arguments.json")
     end = known["preset"]["steps"]
-    is_short = end % known["round_steps"] and int(rows[-1]["step"]) == end
+    is_short = end % known["steps_per_epoch"] and int(rows[-1]["step"]) == end
     if is_short and description["preset"]["steps"] > end:
         path = run_dir / "history.csv"
         lines = path.read_bytes().splitlines(keepends=True)
@@ -219,7 +219,7 @@ def locked_or_temporary(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
 
     The others write nothing that anyone looks for.
     """
-    if cluster.is_chief():
+    if multi_worker.is_chief():
         with locked(run_dir):
             yield run_dir
     else:

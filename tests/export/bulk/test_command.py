@@ -14,8 +14,8 @@ import pytest
 from export import loading
 from export import translate
 from export.bulk import __main__ as bulk
-from tests.helpers.sentences import SENTENCES
-from tests.helpers.translations import answer
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.fake_models import answer
 
 ROOT = pathlib.Path(__file__).parents[3]
 needs_beam = pytest.mark.peers("apache_beam")

@@ -1,4 +1,4 @@
-"""Tests of `export.markup.document`: every tag comes back once."""
+"""Tests of `export.markup.translate_markup`: every tag comes back once."""
 
 import collections
 import html
@@ -7,7 +7,7 @@ import re
 import lxml.etree
 import pytest
 
-from export.markup.document import translate_markup
+from export.markup.translate_markup import translate_markup
 from tests.helpers.marked_documents import LEAVES
 from tests.helpers.marked_documents import Writer
 from tests.helpers.marked_documents import permuted

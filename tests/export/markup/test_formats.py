@@ -6,9 +6,9 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from export.markup.document import FORMATS
-from export.markup.document import translate_markup
-from export.markup.tokens import Kind
+from export.markup.markup_tokens import Kind
+from export.markup.translate_markup import FORMATS
+from export.markup.translate_markup import translate_markup
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 

@@ -11,17 +11,17 @@ import tensorflow as tf
 
 from command_line.errors import NotTextError
 from export import translate
-from export.bundle.layout import BUNDLE
-from export.bundle.write import knows_placeholders
-from export.markup.document import describe_counts
-from export.markup.document import translate_markup
-from export.markup.encodings import decode
-from export.markup.encodings import encode
-from export.markup.files import translate_document
-from export.markup.translator import Translator
-from export.markup.translator import make_translator
-from export.markup.words import find_words
-from export.markup.words import weigh_words
+from export.bundle.file_layout import BUNDLE
+from export.bundle.write_version import knows_placeholders
+from export.markup.character_encoding import decode
+from export.markup.character_encoding import encode
+from export.markup.document_files import translate_document
+from export.markup.sentence_translator import Translator
+from export.markup.sentence_translator import make_translator
+from export.markup.translate_markup import describe_counts
+from export.markup.translate_markup import translate_markup
+from export.markup.word_alignment import find_words
+from export.markup.word_alignment import weigh_words
 from keras_transformer import SubwordTokenizer
 from keras_transformer.text.placeholders import find_placeholders
 from tests.helpers.marked_documents import permuted
@@ -29,7 +29,7 @@ from tests.helpers.marked_documents import reverse
 from tests.helpers.marked_documents import split
 from tests.helpers.model_server import serve_grpc
 from train.data.corpus import Pairs
-from train.data.placeholders import with_placeholders
+from train.data.placeholder_pairs import with_placeholders
 from train.data.vocabulary import learn_vocabulary
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from export.bundle.saved_model import load_run
+from export.bundle.model_loading import load_run
 from export.model.search import SearchSettings
 
 

@@ -16,17 +16,17 @@ from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
 from tests.helpers.graph_translations import make_model
 from tests.helpers.graph_translations import random_batch
-from tests.helpers.searches import BEGIN
-from tests.helpers.searches import END
-from tests.helpers.searches import NEVER
-from tests.helpers.searches import alphas
-from tests.helpers.searches import check_equal
-from tests.helpers.searches import log_softmax
-from tests.helpers.searches import random_tables
-from tests.helpers.searches import seeds
-from tests.helpers.searches import sentence
-from tests.helpers.searches import settings
-from tests.helpers.searches import spreads
+from tests.helpers.reference_searches import BEGIN
+from tests.helpers.reference_searches import END
+from tests.helpers.reference_searches import NEVER
+from tests.helpers.reference_searches import alphas
+from tests.helpers.reference_searches import check_equal
+from tests.helpers.reference_searches import log_softmax
+from tests.helpers.reference_searches import random_tables
+from tests.helpers.reference_searches import seeds
+from tests.helpers.reference_searches import sentence
+from tests.helpers.reference_searches import settings
+from tests.helpers.reference_searches import spreads
 
 
 @functools.cache

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from tests.helpers.requests import REQUESTS
-from tests.helpers.requests import differences
-from tests.helpers.requests import faults
-from tests.helpers.requests import rows
-from tests.helpers.sentences import NASTY
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.example_sentences import NASTY
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.signature_requests import REQUESTS
+from tests.helpers.signature_requests import differences
+from tests.helpers.signature_requests import faults
+from tests.helpers.signature_requests import rows
 
 NUM_STRINGS = int(os.environ.get("STRINGS", 128))
 BATCH_SIZE = 64

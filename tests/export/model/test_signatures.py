@@ -5,17 +5,17 @@ import pytest
 import tensorflow as tf
 
 from tests.helpers.batching_session import ServerError
-from tests.helpers.oracle import encode
-from tests.helpers.oracle import log_probabilities
-from tests.helpers.oracle import penalty
-from tests.helpers.oracle import pieces_of
-from tests.helpers.requests import REQUESTS
-from tests.helpers.requests import ask
-from tests.helpers.requests import rows
-from tests.helpers.requests import strings
-from tests.helpers.requests import with_knobs
-from tests.helpers.requests import with_options
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.numpy_scores import encode
+from tests.helpers.numpy_scores import log_probabilities
+from tests.helpers.numpy_scores import penalty
+from tests.helpers.numpy_scores import pieces_of
+from tests.helpers.signature_requests import REQUESTS
+from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import rows
+from tests.helpers.signature_requests import strings
+from tests.helpers.signature_requests import with_knobs
+from tests.helpers.signature_requests import with_options
 
 TEXTS = [s.encode() for s in SENTENCES]
 

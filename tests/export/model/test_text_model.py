@@ -6,13 +6,13 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from export.bundle.saved_model import read_run
-from export.bundle.warmup import choose_words
-from export.bundle.warmup import make_sentences
+from export.bundle.model_loading import read_run
+from export.bundle.warmup_requests import choose_words
+from export.bundle.warmup_requests import make_sentences
 from export.model.text_model import TextModel
 from export.model.text_model import cut_bytes
-from tests.helpers.sentences import NASTY
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.example_sentences import NASTY
+from tests.helpers.example_sentences import SENTENCES
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Tests of `export.model.translator` and `export.bundle.saved_model`."""
+"""Tests of `export.model.translator` and `export.bundle.model_loading`."""
 
 import dataclasses
 import json
@@ -12,11 +12,11 @@ import tensorflow as tf
 from command_line.errors import UserError
 from export.__main__ import choose_signatures
 from export.__main__ import main
-from export.bundle.graph import functions_in
-from export.bundle.graph import read_meta_graph
-from export.bundle.graph import served_signatures
-from export.bundle.saved_model import load_run
-from export.bundle.saved_model import read_run
+from export.bundle.graph_inspection import functions_in
+from export.bundle.graph_inspection import read_meta_graph
+from export.bundle.graph_inspection import served_signatures
+from export.bundle.model_loading import load_run
+from export.bundle.model_loading import read_run
 from export.explain import load_ask
 from export.model.search import SearchSettings
 from export.model.translator import INPUTS
@@ -25,10 +25,10 @@ from export.model.translator import Translator
 from keras_transformer import Architecture
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from tests.helpers.processes import run_python
-from tests.helpers.requests import ask
-from tests.helpers.sentences import NASTY
-from tests.helpers.sentences import SENTENCES
+from tests.helpers.example_sentences import NASTY
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.python_subprocess import run_python
+from tests.helpers.signature_requests import ask
 
 SMALL = Architecture(
     num_layers=1,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers import web
+from tests.helpers import service_client
 
 
 @pytest.fixture(scope="session")
@@ -16,5 +16,5 @@ def model(export_dir):
 @pytest.fixture(scope="session")
 def service(model):
     """That model behind HTTP, from English to Spanish."""
-    with web.serve({("en", "es"): model}) as service:
+    with service_client.serve({("en", "es"): model}) as service:
         yield service

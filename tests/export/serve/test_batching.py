@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from export.batches import MAX_ROWS
+from export.line_batching import MAX_ROWS
 from export.serve import batching
 from export.serve.batching import Batcher
 from export.serve.batching import count_tokens

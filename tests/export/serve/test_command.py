@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from export.serve import __main__ as serve
-from tests.helpers import web
+from tests.helpers import service_client
+from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.model_server import serve_grpc
-from tests.helpers.sentences import SENTENCES
 
 
 def test_a_port_that_is_taken_is_told(refused):
@@ -25,8 +25,8 @@ def test_a_port_that_is_taken_is_told(refused):
 @pytest.mark.slow
 def test_a_model_server_serves_too(servable, model):
     from export.client import ClientOptions
-    from export.serve.pairs import load_pairs
-    from export.serve.pairs import read_pair
+    from export.serve.languages import load_pairs
+    from export.serve.languages import read_pair
 
     with serve_grpc(servable) as address:
         pair = read_pair(f"en:es={servable.name}@{address}")
@@ -63,8 +63,8 @@ def test_sigterm_ends_it_when_all_is_answered(export_dir):
     with process:
         assert process.stdout.readline() == "en to es\n"
         port = int(process.stdout.readline().rpartition(":")[2].strip("/\n"))
-        service = web.Web(port)
-        thread, answers = web.in_thread(
+        service = service_client.Web(port)
+        thread, answers = service_client.in_thread(
             service.post,
             "/translate",
             q="\n".join(SENTENCES * 30),
@@ -72,7 +72,7 @@ def test_sigterm_ends_it_when_all_is_answered(export_dir):
             target="es",
         )
         batches = 'translate_batch_rows_count{model="en:es"}'
-        web.wait_until(lambda: service.measured(batches) > 0)
+        service_client.wait_until(lambda: service.measured(batches) > 0)
         process.send_signal(signal.SIGTERM)
         thread.join()
         complaints = process.stderr.read()

@@ -5,11 +5,11 @@ import pytest
 
 from export.serve.models import Model
 from export.serve.models import Translation
-from export.serve.options import DoorOptions
+from export.serve.options import HttpOptions
 from tests.helpers import chromium
-from tests.helpers import web
-from tests.helpers.contrast import contrasts
-from tests.helpers.sentences import TEXT
+from tests.helpers import service_client
+from tests.helpers.color_contrast import contrasts
+from tests.helpers.example_sentences import TEXT
 
 pytestmark = pytest.mark.peers("chromium")
 LINES = f"Two cats sleep.\n\n{TEXT}\n12:30\nIs it raining?"
@@ -69,7 +69,7 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def service():
     models = {("en", "es"): Loud(), ("pt", "fr"): Loud(shows=())}
-    with web.serve(models, char_limit=1000) as service:
+    with service_client.serve(models, char_limit=1000) as service:
         yield service
 
 
@@ -93,7 +93,7 @@ def write(page, text):
 
 
 def wait(page, expression):
-    web.wait_until(lambda: page.evaluate(expression))
+    service_client.wait_until(lambda: page.evaluate(expression))
 
 
 def text_of(page, selector):
@@ -185,7 +185,7 @@ def test_the_report_opens_beside(page, service):
     answer = service.post_form("/report", **form)
     page.click("#report button")
     reports = 'translate_requests_total{path="/report",status="200"}'
-    web.wait_until(lambda: service.measured(reports) == 2)
+    service_client.wait_until(lambda: service.measured(reports) == 2)
     page.call("Page.bringToFront")  # The report has opened a tab before it.
 
     assert answer.body == b"<title>Report</title><p>15"
@@ -258,8 +258,8 @@ def test_a_mistake_is_told(page):
 
 def test_a_key_can_be_given(browser, tmp_path):
     (tmp_path / "keys").write_text("secret")
-    door = DoorOptions(port=0, api_keys=tmp_path / "keys")
-    with web.serve({("en", "es"): Loud()}, door) as service:
+    door = HttpOptions(port=0, api_keys=tmp_path / "keys")
+    with service_client.serve({("en", "es"): Loud()}, door) as service:
         browser.open(service.url)
         write(browser, "Two cats.")
         wait(browser, "!document.getElementById('problem').hidden")

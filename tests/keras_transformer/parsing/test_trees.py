@@ -7,9 +7,9 @@ import pytest
 
 from command_line.errors import UserError
 from command_line.treebanks import read_trees
-from keras_transformer.parsing.mending import restore
+from keras_transformer.parsing.repair import restore
 from keras_transformer.parsing.trees import Tree
-from tests.helpers import treebank
+from tests.helpers import random_trees
 
 CAT = "(S (NP (DT A) (NN cat)) (VP (VBZ sleeps)))"
 CAT_TREE = Tree(
@@ -126,26 +126,28 @@ def test_refuses_a_file_that_is_not_there(tmp_path):
 def test_trees_come_back_but_for_what_is_stripped(trees_of, seed):
     chance = random.Random(seed)
     drawn = [
-        treebank.draw_tree(chance, chance.randint(1, 30)) for _ in range(10)
+        random_trees.draw_tree(chance, chance.randint(1, 30)) for _ in range(10)
     ]
-    decorated = [f"(ROOT {treebank.write_decorated(chance, t)})" for t in drawn]
+    decorated = [
+        f"(ROOT {random_trees.write_decorated(chance, t)})" for t in drawn
+    ]
 
     trees = trees_of("\n".join(decorated))
 
     for tree, expected in zip(trees, drawn, strict=True):
-        assert tree.linearize() == treebank.linearise(expected)
-        assert str(tree) == f"(TOP {treebank.write(expected)})"
+        assert tree.linearize() == random_trees.linearise(expected)
+        assert str(tree) == f"(TOP {random_trees.write(expected)})"
         assert restore(tree.linearize(), tree.words) == (tree, frozenset())
         assert sorted(tree.constituents()) == sorted(spans(expected))
 
 
 def spans(tree, start=0):
     """Returns label, first word and end of each constituent, by recursion."""
-    found = [(tree[0], start, start + len(treebank.words(tree)))]
+    found = [(tree[0], start, start + len(random_trees.words(tree)))]
     for child in tree[1:]:
         if isinstance(child, list):
             found += spans(child, start)
-        start += len(treebank.words(child))
+        start += len(random_trees.words(child))
     return found
 
 

@@ -17,14 +17,14 @@ from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
-from tests.helpers.processes import run_python
-from tests.helpers.searches import alphas
-from tests.helpers.searches import check_equal
-from tests.helpers.searches import every_way
-from tests.helpers.searches import random_tables
-from tests.helpers.searches import seeds
-from tests.helpers.searches import settings
-from tests.helpers.searches import spreads
+from tests.helpers.python_subprocess import run_python
+from tests.helpers.reference_searches import alphas
+from tests.helpers.reference_searches import check_equal
+from tests.helpers.reference_searches import every_way
+from tests.helpers.reference_searches import random_tables
+from tests.helpers.reference_searches import seeds
+from tests.helpers.reference_searches import settings
+from tests.helpers.reference_searches import spreads
 
 VOCABULARY_SIZE = 7
 fixed_search = functools.partial(beam_search, max_length=8)
@@ -121,7 +121,7 @@ sys.modules["tensorflow"] = None
 import keras
 import numpy as np
 from keras_transformer import beam_search
-from tests.helpers.searches import every_way
+from tests.helpers.reference_searches import every_way
 
 folder = sys.argv[1]
 arrays = dict(np.load(folder + "/arrays.npz"))
@@ -165,7 +165,7 @@ def test_special_ids_are_arguments():
     renamed = np.empty_like(tables)
     renamed[:, :, order[:, None], order] = tables
     options = SearchOptions(
-        beam_size=3, begin_id=order[3], end_id=order[1], padding_id=order[0]
+        beam_size=3, bos_id=order[3], eos_id=order[1], padding_id=order[0]
     )
     limits = np.array([6, 3, 5], "int32")
     expected, _ = run_search(tables, 3, 0.6, limits)

@@ -18,15 +18,15 @@ from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import table_step
-from tests.helpers.searches import END
-from tests.helpers.searches import alphas
-from tests.helpers.searches import check_equal
-from tests.helpers.searches import plain_beam_search
-from tests.helpers.searches import random_tables
-from tests.helpers.searches import repeats
-from tests.helpers.searches import seeds
-from tests.helpers.searches import settings
-from tests.helpers.searches import spreads
+from tests.helpers.reference_searches import END
+from tests.helpers.reference_searches import alphas
+from tests.helpers.reference_searches import check_equal
+from tests.helpers.reference_searches import plain_beam_search
+from tests.helpers.reference_searches import random_tables
+from tests.helpers.reference_searches import repeats
+from tests.helpers.reference_searches import seeds
+from tests.helpers.reference_searches import settings
+from tests.helpers.reference_searches import spreads
 
 LENGTH, VOCABULARY_SIZE = 9, 6
 ROWS = tf.TensorSpec([None], tf.int32)

@@ -8,29 +8,29 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from keras_transformer.search.graph_ranking import find_best
+from keras_transformer.search.graph_candidates import find_best
 from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
-from tests.helpers.searches import BEGIN
-from tests.helpers.searches import END
-from tests.helpers.searches import NEVER
-from tests.helpers.searches import alphas
-from tests.helpers.searches import check_equal
-from tests.helpers.searches import check_fillers
-from tests.helpers.searches import check_sentence
-from tests.helpers.searches import every_sequence
-from tests.helpers.searches import exhaustive_search
-from tests.helpers.searches import log_softmax
-from tests.helpers.searches import penalty
-from tests.helpers.searches import plain_beam_search
-from tests.helpers.searches import random_tables
-from tests.helpers.searches import score
-from tests.helpers.searches import seeds
-from tests.helpers.searches import sentence
-from tests.helpers.searches import settings
-from tests.helpers.searches import spreads
+from tests.helpers.reference_searches import BEGIN
+from tests.helpers.reference_searches import END
+from tests.helpers.reference_searches import NEVER
+from tests.helpers.reference_searches import alphas
+from tests.helpers.reference_searches import check_equal
+from tests.helpers.reference_searches import check_fillers
+from tests.helpers.reference_searches import check_sentence
+from tests.helpers.reference_searches import every_sequence
+from tests.helpers.reference_searches import exhaustive_search
+from tests.helpers.reference_searches import log_softmax
+from tests.helpers.reference_searches import penalty
+from tests.helpers.reference_searches import plain_beam_search
+from tests.helpers.reference_searches import random_tables
+from tests.helpers.reference_searches import score
+from tests.helpers.reference_searches import seeds
+from tests.helpers.reference_searches import sentence
+from tests.helpers.reference_searches import settings
+from tests.helpers.reference_searches import spreads
 
 # A beam as wide as the space finds what exhaustive search finds.
 

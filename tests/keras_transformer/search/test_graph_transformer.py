@@ -12,8 +12,8 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from keras_transformer.masks import BEGIN_ID
-from keras_transformer.masks import END_ID
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
@@ -31,10 +31,10 @@ from tests.helpers.graph_translations import to_arrays
 from tests.helpers.graph_translations import trace_fast
 from tests.helpers.graph_translations import trace_greedy
 from tests.helpers.graph_translations import trace_plain
-from tests.helpers.searches import seeds
-from tests.helpers.searches import settings
+from tests.helpers.reference_searches import seeds
+from tests.helpers.reference_searches import settings
 
-PADDED = (PADDING_ID, BEGIN_ID, *range(40, 70))
+PADDED = (PADDING_ID, BOS_ID, *range(40, 70))
 # Each has another width, and a vocabulary at or beside a multiple of 32. There
 # is room for 16 positions more at a time, so 20 and 35 are no limit of it.
 MODELS = {
@@ -340,7 +340,7 @@ def test_a_step_executes_few_nodes(num_layers, beam_size):
     def search(source_ids, max_lengths, alpha, prefix_ids, beam_size=1):
         # No end but at the limit.
         options = SearchOptions(
-            beam_size, alpha, 1, (PADDING_ID, END_ID, BEGIN_ID)
+            beam_size, alpha, 1, (PADDING_ID, EOS_ID, BOS_ID)
         )
         return graph_search_translations(
             model, source_ids, max_lengths, options, prefix_ids, kernel

@@ -9,7 +9,7 @@ from keras_transformer.search.options import length_penalty_of
 
 
 def test_what_is_not_given_follows_what_is():
-    options = dataclasses.replace(SearchOptions(), beam_size=3, begin_id=7)
+    options = dataclasses.replace(SearchOptions(), beam_size=3, bos_id=7)
 
     assert options.num_returned == 3
     assert options.never_chosen == (0, 7)

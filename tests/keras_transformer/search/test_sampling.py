@@ -24,24 +24,24 @@ from keras_transformer.search.sampling import find_chances
 from keras_transformer.search.sampling import find_draws
 from keras_transformer.search.sampling import one_beam
 from keras_transformer.search.sampling import sample
-from tests.helpers.draws import draw
-from tests.helpers.draws import weights_of
 from tests.helpers.graph_searches import table_step
 from tests.helpers.graph_translations import INPUTS
 from tests.helpers.graph_translations import check_same
 from tests.helpers.graph_translations import make_model
 from tests.helpers.graph_translations import random_batch
 from tests.helpers.graph_translations import randomize
-from tests.helpers.searches import BEGIN
-from tests.helpers.searches import END
-from tests.helpers.searches import allowed_tokens
-from tests.helpers.searches import check_equal
-from tests.helpers.searches import log_softmax
-from tests.helpers.searches import penalty
-from tests.helpers.searches import random_tables
-from tests.helpers.searches import seeds
-from tests.helpers.searches import settings
-from tests.helpers.searches import spreads
+from tests.helpers.numpy_sampling import draw
+from tests.helpers.numpy_sampling import weights_of
+from tests.helpers.reference_searches import BEGIN
+from tests.helpers.reference_searches import END
+from tests.helpers.reference_searches import allowed_tokens
+from tests.helpers.reference_searches import check_equal
+from tests.helpers.reference_searches import log_softmax
+from tests.helpers.reference_searches import penalty
+from tests.helpers.reference_searches import random_tables
+from tests.helpers.reference_searches import seeds
+from tests.helpers.reference_searches import settings
+from tests.helpers.reference_searches import spreads
 
 LENGTH, VOCABULARY_SIZE = 7, 8
 INTS, FLOATS = (tf.TensorSpec([None], dtype) for dtype in ("int32", "float32"))

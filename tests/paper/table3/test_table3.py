@@ -17,12 +17,12 @@ from paper.table3.rows import ROWS
 from paper.table3.rows import SIZES
 from paper.table3.rows import broken_ratios
 from paper.table3.rows import scale_row
-from tests.helpers.oracle import encode
-from tests.helpers.oracle import log_probabilities
-from tests.helpers.refusal import refusal
+from tests.helpers.error_capture import refusal
+from tests.helpers.numpy_scores import encode
+from tests.helpers.numpy_scores import log_probabilities
 
 TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
-TOY += " --batch-tokens 64 --max-length 90 --round-steps 1 --base-runs 1"
+TOY += " --batch-tokens 64 --max-length 90 --steps-per-epoch 1 --base-runs 1"
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tests.helpers.small_tasks import make_ids
+from tests.helpers.small_models import make_ids
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
 from train.data.batches import replica_batch
-from train.data.mixing import count_drawn
-from train.data.mixing import draw_in_turn
-from train.data.shapes import choose_boundaries
-from train.data.shapes import choose_row_multiple
-from train.data.shapes import micro_batches
+from train.data.bucketing import choose_boundaries
+from train.data.bucketing import choose_row_multiple
+from train.data.bucketing import micro_batches
+from train.data.mixture import count_drawn
+from train.data.mixture import draw_in_turn
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 

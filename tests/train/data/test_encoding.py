@@ -13,13 +13,13 @@ from keras_transformer import SubwordTokenizer
 from train.data import encoded_corpus
 from train.data import encoding
 from train.data.corpus import Pairs
+from train.data.corpus_statistics import count_duplicates
+from train.data.corpus_statistics import count_overlap
+from train.data.corpus_statistics import hash_lines
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
 from train.data.encoded_corpus import encoded_key
 from train.data.encoded_corpus import vocabulary_key
-from train.data.text_figures import count_duplicates
-from train.data.text_figures import count_overlap
-from train.data.text_figures import hash_lines
 from train.data.vocabulary import TRAINING
 from train.data.vocabulary import learn_vocabulary
 
@@ -284,7 +284,7 @@ def test_counts_duplicates_and_overlap_by_parts(monkeypatch):
     sides = random.integers(0, 40, (500, 2))
     hashes = np.stack([hash_lines(map(str, side)) for side in sides.T], axis=1)
     pairs = set(map(tuple, sides.tolist()))
-    monkeypatch.setattr("train.data.text_figures.CHUNK", 64)
+    monkeypatch.setattr("train.data.corpus_statistics.CHUNK", 64)
     other = random.integers(0, 60, (30, 2))
     validation = np.stack(
         [hash_lines(map(str, side)) for side in other.T], axis=1

@@ -9,7 +9,7 @@ import pytest
 import tensorflow_datasets as tfds
 
 from command_line.errors import UserError
-from train.data.sources import open_dataset
+from train.data.datasets import open_dataset
 from train.data.tfds_pairs import TfdsPairs
 
 TEXT = {

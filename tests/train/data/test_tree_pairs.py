@@ -8,7 +8,7 @@ import sentencepiece
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
-from keras_transformer.parsing.mending import restore
+from keras_transformer.parsing.repair import restore
 from keras_transformer.parsing.trees import Tree
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import learn_vocabulary

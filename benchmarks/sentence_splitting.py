@@ -1,0 +1,72 @@
+"""Measures how well texts are cut into sentences, against a treebank's.
+
+The words of the trees are put together by sacremoses. Where a sentence ends in
+no stop, as headings and what is spoken do, a new line begins, as it would on a
+page; only ends within a line are counted.
+"""
+
+import argparse
+import pathlib
+import re
+
+import numpy as np
+import sacremoses
+import tensorflow as tf
+
+from command_line.errors import exit_on_user_error
+from command_line.treebanks import read_trees
+from export.model.sentence_splitting import split_text
+
+# What stands behind a stop and belongs to its sentence.
+STOPPED = re.compile(r"[.!?…][\"'”’)\]]*$")
+
+
+def read_sentences(path: pathlib.Path, language: str) -> list[str]:
+    """Returns the sentences of a treebank, as text."""
+    detokenizer = sacremoses.MosesDetokenizer(lang=language)
+    return [
+        detokenizer.detokenize(tree.words, unescape=False)
+        for tree in read_trees(path)
+    ]
+
+
+def measure(sentences: list[str], language: str) -> dict[str, float]:
+    """Returns precision, recall and F1 of the ends of sentences in lines."""
+    gaps = [" " if STOPPED.search(s) else "\n" for s in sentences]
+    text = "".join(map("".join, zip(sentences, gaps, strict=True)))
+    parts, is_sentence = split_text(tf.constant([text]), language)
+    lengths = [len(part.decode()) for part in parts[0].numpy()]
+    ends = np.cumsum(lengths)[is_sentence[0].numpy()]
+    found = {end for end in ends if text[end] == " "}
+    ends = np.cumsum([len(s) + 1 for s in sentences]) - 1
+    wanted = {end for end in ends if text[end] == " "}
+    right = len(found & wanted)
+    return {
+        "sentences": len(sentences),
+        "ends": len(wanted),
+        "precision": right / len(found),
+        "recall": right / len(wanted),
+        "F1": 2 * right / (len(found) + len(wanted)),
+    }
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.sentence_splitting", description=__doc__
+    )
+    parser.add_argument(
+        "--trees",
+        type=pathlib.Path,
+        required=True,
+        help="file in Penn Treebank form, plain or gzip",
+    )
+    parser.add_argument("--language", default="en", help="code of ISO 639-1")
+    options = parser.parse_args(argv)
+    with exit_on_user_error():
+        sentences = read_sentences(options.trees, options.language)
+        for name, value in measure(sentences, options.language).items():
+            print(f"{name:10} {value:,.4g}")
+
+
+if __name__ == "__main__":
+    main()

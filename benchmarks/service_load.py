@@ -1,0 +1,198 @@
+"""Loads `python -m export.serve`, and times it beside the plain loop.
+
+    python -m benchmarks.service_load --export-dir exports/demo \\
+        --input runs/demo/demo/test.en --minutes 30
+
+Each client sends one to four lines of the file, and the next when it has the
+answer, which must be that of the plain loop: the same requests, one after the
+other, in one process without HTTP.
+"""
+
+import argparse
+import collections
+import contextlib
+import dataclasses
+import http.client
+import itertools
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+from export.serve.models import load_model
+from export.serve.segmentation import cut_texts
+
+REQUESTS = 200
+MOST_LINES = 4
+
+
+@dataclasses.dataclass
+class Load:
+    """What a load came to.
+
+    Attributes:
+        seconds: List of floats, of each request.
+        problems: Counter of what went wrong, by status or `"wrong"`.
+        sentences: Int, how many were translated.
+        took: Float, seconds of all.
+    """
+
+    seconds: list = dataclasses.field(default_factory=list)
+    problems: collections.Counter = dataclasses.field(
+        default_factory=collections.Counter
+    )
+    sentences: int = 0
+    took: float = 0.0
+
+    def describe(self) -> dict:
+        p50, p99 = np.percentile(self.seconds or [np.nan], [50, 99])
+        return {
+            "requests": len(self.seconds),
+            "problems": dict(self.problems),
+            "sentences_per_second": round(self.sentences / self.took, 1),
+            "p50_ms": round(1000 * p50, 1),
+            "p99_ms": round(1000 * p99, 1),
+        }
+
+
+def parse_arguments(argv=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.service_load",
+        description=__doc__.splitlines()[0],
+    )
+    parser.add_argument("--export-dir", required=True, type=pathlib.Path)
+    parser.add_argument("--input", required=True, type=pathlib.Path)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--clients", type=int, default=8)
+    return parser.parse_args(argv)
+
+
+def make_requests(path: pathlib.Path) -> list[str]:
+    """Returns texts of one to four lines of a file."""
+    draw = random.Random(0)
+    lines = itertools.cycle(path.read_text("utf-8").splitlines())
+    return [
+        "\n".join(itertools.islice(lines, draw.randint(1, MOST_LINES)))
+        for _ in range(REQUESTS)
+    ]
+
+
+def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
+    """Translates texts one after the other.
+
+    Returns:
+        `Load`, and a dict from texts to pairs: the answer, and how many
+        sentences were translated.
+    """
+    model, load, answers = load_model(export_dir), Load(), {}
+    started = time.monotonic()
+    for count, text in enumerate(itertools.cycle(texts)):
+        began = time.monotonic()
+        if began > started + seconds and count >= len(texts):
+            break
+        (document,) = cut_texts([text], "en")
+        found = model.translate(document.sentences)
+        answer = document.filled([each.text for each in found])
+        answers[text] = (answer, len(found))
+        load.seconds.append(time.monotonic() - began)
+        load.sentences += len(found)
+    load.took = time.monotonic() - started
+    return load, answers
+
+
+def send_requests(port, texts, answers, until, load):
+    """Sends texts one after the other, until a time."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        for text in itertools.cycle(texts):
+            began = time.monotonic()
+            if began > until:
+                return
+            fields = {"q": text, "source": "en", "target": "xx"}
+            connection.request("POST", "/translate", json.dumps(fields))
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+            load.seconds.append(time.monotonic() - began)
+            wanted, sentences = answers[text]
+            load.sentences += sentences
+            if response.status != 200:
+                load.problems[response.status] += 1
+            elif answer["translatedText"] != wanted:
+                load.problems["wrong"] += 1
+
+
+def run_clients(port, texts, answers, seconds, count) -> Load:
+    """Sends texts from several threads."""
+    load, started = Load(), time.monotonic()
+    clients = [
+        threading.Thread(
+            target=send_requests,
+            args=(
+                port,
+                random.Random(seed).sample(texts, len(texts)),
+                answers,
+                started + seconds,
+                load,
+            ),
+        )
+        for seed in range(count)
+    ]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    load.took = time.monotonic() - started
+    return load
+
+
+@contextlib.contextmanager
+def service(export_dir):
+    """Yields port and process id of a service."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "export.serve", "--port=0"]
+        + [f"--pair=en:xx={export_dir}"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        process.stdout.readline()
+        address = process.stdout.readline()
+        try:
+            yield int(address.rpartition(":")[2].strip("/\n")), process.pid
+        finally:
+            process.terminate()
+
+
+def resident_mib(pid) -> int:
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) >> 10
+
+
+def main(argv=None):
+    args = parse_arguments(argv)
+    texts = make_requests(args.input)
+    seconds = 60 * args.minutes
+    plain, answers = run_plain_loop(args.export_dir, texts, min(seconds, 30))
+    with service(args.export_dir) as (port, pid):
+        half = [port, texts, answers, seconds / 2, args.clients]
+        loads, memory = [], [resident_mib(pid)]
+        for _ in range(2):
+            loads.append(run_clients(*half).describe())
+            memory.append(resident_mib(pid))
+    report = {
+        "plain_loop": plain.describe(),
+        "service": dict(zip(("first_half", "second_half"), loads, strict=True)),
+        "clients": args.clients,
+        "memory_mib": memory,
+    }
+    print(json.dumps(report, indent=2))
+    raise SystemExit(any(load["problems"] for load in loads))
+
+
+if __name__ == "__main__":
+    main()

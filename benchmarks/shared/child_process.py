@@ -1,0 +1,16 @@
+"""Process that `benchmarks.shared.interleaved_runs` starts and measures."""
+
+import json
+import resource
+import sys
+
+
+def peak_memory() -> int:
+    """Returns the most bytes of memory that this process has held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def tell(values: dict) -> None:
+    """Tells them to who started this process; libraries may print as well."""
+    print(json.dumps(values), file=sys.__stdout__, flush=True)

@@ -1,0 +1,145 @@
+"""What is measured: sizes of models, batches of ids, and their arithmetic.
+
+NumPy alone, so that a process that runs PyTorch holds no TensorFlow.
+"""
+
+import dataclasses
+
+import numpy as np
+
+# Ids of padding, end and begin symbol, as in `train`.
+PADDING_ID = 0
+EOS_ID = 1
+BOS_ID = 3
+LABEL_SMOOTHING = 0.1
+BEAM_SIZE = 4
+# With another, CTranslate2's score would not be this package's.
+LENGTH_PENALTY = 0.0
+MAX_EXTRA_LENGTH = 50
+# Of the two curves of decoding, each at one value of the other's axis.
+CURVE_BATCH_SIZE = 8
+CURVE_LENGTH = 32
+
+
+TRAINED = "trained"  # A model that has no size of `SIZES`.
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """A model and the batch of one update.
+
+    Attributes:
+        num_layers: Int, layers of each stack.
+        hidden_dim: Int, features of a position.
+        intermediate_dim: Int, inner features of the feed-forward network.
+        num_heads: Int, attention heads; each has `hidden_dim / num_heads`.
+        dropout: Float, the share dropped.
+        vocabulary_size: Int, ids.
+        rows: Int, sentence pairs in a batch.
+        length: Int, positions of a sentence, padding included.
+    """
+
+    num_layers: int
+    hidden_dim: int
+    intermediate_dim: int
+    num_heads: int
+    dropout: float
+    vocabulary_size: int
+    rows: int
+    length: int
+
+
+SIZES = {
+    "base": Size(6, 512, 2048, 8, 0.1, 37_000, 64, 32),
+    "tiny": Size(4, 128, 256, 4, 0.3, 10_000, 256, 32),
+    "check": Size(1, 16, 32, 2, 0.1, 100, 8, 8),
+}
+
+
+def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:
+    """Makes a batch of random ids.
+
+    Args:
+        size: The size of the batch.
+        fill: Float in [0.5, 1], the share of positions that are tokens: the
+            lengths are spread evenly from `2 * fill - 1` of `size.length` to
+            all of it.
+
+    Returns:
+        Dict of int32 arrays `(rows, length)`: `"source_ids"`, `"target_ids"`
+        (begin symbol first) and `"labels"`, and a float32 scalar
+        `"num_tokens"`, the number of real labels.
+    """
+    random = np.random.default_rng(0)
+    shape = (size.rows, size.length)
+    columns = np.arange(size.length)
+    shares = np.linspace(2 * fill - 1, 1, size.rows)
+    lengths = np.maximum(1, np.round(size.length * shares))[:, None]
+    source_ids, labels = (
+        np.where(
+            columns < random.permutation(lengths),
+            random.integers(4, size.vocabulary_size, shape),
+            PADDING_ID,
+        ).astype(np.int32)
+        for _ in range(2)
+    )
+    target_ids = np.roll(labels, 1, axis=1)
+    target_ids[:, 0] = BOS_ID
+    target_ids[labels == PADDING_ID] = PADDING_ID
+    return {
+        "source_ids": source_ids,
+        "target_ids": target_ids,
+        "labels": labels,
+        "num_tokens": np.float32((labels != PADDING_ID).sum()),
+    }
+
+
+def count_flops(size: Size, num_logits: int) -> int:
+    """Counts the floating-point operations of an update's matrix products.
+
+    A product of `(m, k)` by `(k, n)` takes `2 m k n`; the backward pass has
+    two products for each of the forward pass. Softmax, normalization and the
+    optimizer are not counted.
+
+    Args:
+        size: The model and its batch.
+        num_logits: Int, positions for which logits are computed.
+    """
+    positions = size.rows * size.length
+    width = size.hidden_dim
+    projections = 4 * 2 * positions * width**2
+    attention = projections + 2 * 2 * positions * size.length * width
+    feed_forward = 2 * 2 * positions * width * size.intermediate_dim
+    encoder = size.num_layers * (attention + feed_forward)
+    decoder = size.num_layers * (2 * attention + feed_forward)
+    logits = 2 * num_logits * width * size.vocabulary_size
+    return 3 * (encoder + decoder + logits)
+
+
+def count_step_weights(size: Size) -> int:
+    """Counts the weights of the matrices that a step of decoding reads.
+
+    Each is multiplied with one vector a hypothesis. The keys and values of the
+    memory are projected before the first step.
+    """
+    width = size.hidden_dim
+    layer = (4 + 2) * width**2 + 2 * width * size.intermediate_dim
+    return size.num_layers * layer + width * size.vocabulary_size
+
+
+def count_source_weights(size: Size) -> int:
+    """Counts the weights that a source token is multiplied with, once.
+
+    Those of the encoder, and of the memory's keys and values.
+    """
+    width = size.hidden_dim
+    layer = (4 + 2) * width**2 + 2 * width * size.intermediate_dim
+    return size.num_layers * layer
+
+
+def sine_positions(length: int, width: int) -> np.ndarray:
+    """Returns the position vectors of Section 3.5, `(length, width)`."""
+    rates = 10_000.0 ** (-np.arange(0, width, 2) / width)
+    angles = np.arange(length)[:, None] * rates
+    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return both.reshape(length, width).astype(np.float32)

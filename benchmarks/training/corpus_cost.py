@@ -1,0 +1,222 @@
+"""Measures what a corpus costs: encoding, batches, memory, disk, start-up.
+
+    python -m benchmarks.training.corpus_cost --pairs 50000 500000
+
+makes synthetic text (words and lengths follow Zipf's law) in a temporary
+folder, prepares it and draws 50 batches, each size in a process of its own, and
+again with the ids on disk. What 36 million pairs would take is the straight
+line through the first and the last size. Seconds of one core are CPU seconds.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+from benchmarks.shared.child_process import peak_memory
+from benchmarks.shared.interleaved_runs import ROOT
+from train.data.batches import BatchPlan
+from train.data.corpus import FilePairs
+from train.data.encoded_corpus import Remembered
+from train.data.encoded_corpus import cached_vocabulary
+from train.data.encoded_corpus import encode_corpus
+
+MILLIONS = 36
+WORDS = 30_000
+BATCHES = 50
+UNITS = {
+    "encoding": "million tokens a second of one core",
+    "batching": "million real tokens a second of one core",
+    "fill": "real tokens over positions",
+    "shapes": "shapes of batches",
+    "memory": "GB at the peak of preparing and 50 batches",
+    "memory_again": "GB at the peak with the ids on disk",
+    "disk": "GB of encoded files",
+    "vocabulary_seconds": "seconds to learn the vocabulary",
+    "encoding_seconds": "seconds to encode, on all cores",
+    "start_seconds": "seconds to the first batch with the ids on disk",
+    "plan_seconds": "seconds to plan and make batch 0",
+    "late_seconds": "seconds to make a batch in mid-epoch, once planned",
+}
+# The peak of preparing is the vocabulary's: it stays from 300,000 pairs on.
+GROWING = (
+    "memory_again",
+    "disk",
+    "encoding_seconds",
+    "start_seconds",
+    "plan_seconds",
+    "late_seconds",
+)
+AGAIN = ("start_seconds", "plan_seconds", "late_seconds")
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.training.corpus_cost",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument(
+        "--pairs", type=int, nargs="+", default=[50_000, 5_000_000]
+    )
+    parser.add_argument("--vocabulary-size", type=int, default=8_000)
+    parser.add_argument("--batch-tokens", type=int, default=25_000)
+    parser.add_argument("--output", type=pathlib.Path, help="JSON file")
+    parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+def write_text(folder: pathlib.Path, count: int) -> None:
+    """Writes `count` pairs: words, and the same words spelt backwards.
+
+    Of a hundred words the target lacks six and has ten twice.
+    """
+    random = np.random.default_rng(0)
+    letters = np.array(list("etaoinshrdlucmfwypvbgkqjxz"))
+    words = [
+        "".join(random.choice(letters, random.integers(2, 11)))
+        for _ in range(WORDS)
+    ]
+    backwards = np.array([word[::-1] for word in words])
+    words = np.array(words)
+    often = 1 / np.arange(1, WORDS + 1)
+    spans = np.arange(8, 81)
+    likely = 1 / spans
+    with (
+        (folder / "source").open("w") as source,
+        (folder / "target").open("w") as target,
+    ):
+        for start in range(0, count, 10_000):
+            n = min(10_000, count - start)
+            lengths = random.choice(spans, n, p=likely / likely.sum())
+            ends = np.cumsum(lengths)
+            drawn = random.choice(WORDS, ends[-1], p=often / often.sum())
+            copies = random.choice(3, ends[-1], p=[0.06, 0.84, 0.1])
+            write_lines(source, words[drawn], ends)
+            ends = np.cumsum(copies)[ends - 1]
+            write_lines(target, backwards[np.repeat(drawn, copies)], ends)
+
+
+def write_lines(file, words: np.ndarray, ends: np.ndarray) -> None:
+    for line in np.split(words, ends[:-1]):
+        file.write(" ".join(line) + "\n")
+
+
+def measure(
+    folder: pathlib.Path, vocabulary_size: int, batch_tokens: int
+) -> dict:
+    """Prepares the text of a folder and makes batches; returns figures."""
+    times = [time.monotonic()]
+    cpu = [time.process_time()]
+
+    def stop() -> None:
+        times.append(time.monotonic())
+        cpu.append(time.process_time())
+
+    files = [folder / "source", folder / "target"]
+    cache = folder / "cache"
+    corpus = Remembered(FilePairs(*files), files, cache)
+    proto = cached_vocabulary(corpus, vocabulary_size, cache)
+    stop()
+    encoded = encode_corpus(corpus, proto, 256, cache)
+    stop()
+    plan = BatchPlan(encoded.pairs, batch_tokens, seed=0)
+    plan.batch(0)
+    stop()
+    middle = plan.steps_per_epoch // 2
+    plan.batch(middle)
+    stop()
+    numbers = [
+        j % plan.steps_per_epoch for j in range(middle, middle + BATCHES)
+    ]
+    for j in numbers:
+        plan.batch(j)
+    stop()
+    batches = [plan.batch(j) for j in numbers]
+    tokens = sum((s != 0).sum() + (t != 0).sum() for s, _, t, _ in batches)
+    figures = encoded.figures
+    return {
+        "vocabulary_seconds": times[1] - times[0],
+        "encoding_seconds": times[2] - times[1],
+        "encoding": (figures["source_tokens"] + figures["target_tokens"])
+        / (cpu[2] - cpu[1])
+        / 1e6,
+        "start_seconds": times[3] - times[0],
+        "plan_seconds": times[3] - times[2],
+        "late_seconds": times[4] - times[3],
+        "batching": float(tokens / (cpu[5] - cpu[4]) / 1e6),
+        "fill": plan.fill,
+        "shapes": len(plan.shapes),
+        "memory": peak_memory() / 1e9,
+        "disk": sum(p.stat().st_size for p in cache.glob("*/*")) / 1e9,
+    }
+
+
+def measure_in_process(args: argparse.Namespace, folder: pathlib.Path) -> dict:
+    command = [
+        *(sys.executable, "-m", "benchmarks.training.corpus_cost"),
+        *("--folder", folder),
+        *("--vocabulary-size", args.vocabulary_size),
+        *("--batch-tokens", args.batch_tokens),
+    ]
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure_size(args: argparse.Namespace, count: int) -> dict:
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write_text(folder, count)
+        first = measure_in_process(args, folder)
+        again = measure_in_process(args, folder)
+    return {
+        **first,
+        **{name: again[name] for name in AGAIN},
+        "memory_again": again["memory"],
+    }
+
+
+def extrapolate(sizes: list[int], results: list[dict]) -> dict:
+    """Continues the line through the first and last size."""
+    figures = {}
+    for name in GROWING:
+        first, last = results[0][name], results[-1][name]
+        slope = (last - first) / (sizes[-1] - sizes[0])
+        figures[name] = last + slope * (MILLIONS * 1e6 - sizes[-1])
+    return figures
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    if args.folder:
+        figures = measure(args.folder, args.vocabulary_size, args.batch_tokens)
+        print(json.dumps(figures))
+        return
+    results = [measure_size(args, count) for count in args.pairs]
+    columns = [f"{count:,}" for count in args.pairs]
+    if len(results) > 1:
+        columns.append(f"{MILLIONS} million (by the slope)")
+        results.append(extrapolate(args.pairs, results))
+    print("| pairs |", " | ".join(columns), "|")
+    print("|---" * (len(columns) + 1) + "|")
+    for name, unit in UNITS.items():
+        values = [f"{r[name]:.3g}" if name in r else "" for r in results]
+        print(f"| {unit} |", " | ".join(values), "|")
+    if args.output:
+        text = json.dumps(dict(zip(columns, results, strict=True)), indent=2)
+        args.output.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""Models of Marian, and the students that browsers translate with."""
+
+import pathlib
+import reprlib
+
+import numpy as np
+import yaml
+
+from command_line.errors import UserError
+from command_line.errors import first_line
+from convert.run_folder_writer import Converted
+from convert.run_folder_writer import make_model
+from convert.tensor_files import Tensors
+from convert.tensor_files import open_marian
+from convert.vocabularies import UNKNOWN_ID
+from convert.vocabularies import Vocabulary
+from convert.vocabularies import make_vocabulary
+from convert.vocabularies import read_proto
+from convert.vocabularies import with_ids
+from convert.weight_mapping import Weight
+from convert.weight_mapping import copy_bias
+from convert.weight_mapping import copy_layers
+from convert.weight_mapping import copy_table
+from keras_transformer import Architecture
+from keras_transformer.masks import EOS_ID
+
+# Its gelu is x times sigmoid(1.702 x), which there is not here.
+ACTIVATIONS = {"relu": "relu", "swish": "swish"}
+SEQUENCE_LENGTH = 512
+# What the configuration must say, or leave out; anything else computes what is
+# not computed here.
+MUST_BE = {
+    "type": "transformer",
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-emb": ("d", ""),  # Dropout.
+    "transformer-postprocess-top": "",
+    "transformer-ffn-depth": 2,
+    "transformer-no-projection": False,
+    "transformer-tied-layers": [],
+    "transformer-train-position-embeddings": False,
+    "transformer-train-positions": False,
+    "transformer-no-bias": False,
+    "transformer-no-affine": False,
+    "transformer-rnn-projection": False,
+    "transformer-decoder-dim-ffn": 0,
+    "transformer-decoder-ffn-depth": 0,
+    "layer-normalization": False,  # Of the recurrence's gates.
+    "transformer-pool": False,
+    "output-omit-bias": False,
+    "output-approx-knn": [],
+    "lemma-dim-emb": 0,
+    "right-left": False,
+    "ulr": False,
+    "input-types": [],
+}
+PARTS = {
+    "self": ("self_", "self_Wo"),
+    "memory": ("context_", "context_Wo"),
+    "feed_forward": ("ffn_", "ffn_ffn"),
+    "recurrence": ("rnn_", "rnn_ffn"),
+}
+MAPS = {
+    **{"query": "q", "key": "k", "value": "v", "output": "o"},
+    **{"expand": "1", "contract": "2", "forget": "f", "update": ""},
+}
+
+
+def read_configuration(text: bytes, path: pathlib.Path) -> dict:
+    """Reads the configuration that a model holds.
+
+    Raises:
+        UserError: If it asks for what there is not here, by key and value.
+    """
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(
+            f"the configuration in {path} must be YAML. "
+            f"Received: {first_line(error)}"
+        ) from None
+    if not isinstance(found, dict):
+        raise UserError(f"the configuration in {path} must be a YAML mapping")
+    for key, wanted in MUST_BE.items():
+        allowed = wanted if isinstance(wanted, tuple) else (wanted,)
+        if found.get(key, allowed[0]) not in allowed:
+            raise refuse(path, key, repr(allowed[0]), found[key])
+    return found
+
+
+def refuse(path: pathlib.Path, key: str, wanted: str, value) -> UserError:
+    return UserError(
+        f"{key} in the configuration of {path} must be {wanted}. "
+        f"Received: {reprlib.repr(value)}"
+    )
+
+
+def read_architecture(found: dict, path: pathlib.Path) -> Architecture:
+    def number(key: str) -> int:
+        value = found.get(key)
+        if type(value) is not int or value < 1:
+            raise refuse(path, key, "a number", value)
+        return value
+
+    def choice(key: str, choices: dict[str, str], default: str) -> str:
+        value = found.get(key, default)
+        if not isinstance(value, str) or value not in choices:
+            raise refuse(path, key, " or ".join(choices), value)
+        return choices[value]
+
+    mixers = {"self-attention": "attention", "rnn": "ssru"}
+    mixer = choice("transformer-decoder-autoreg", mixers, "self-attention")
+    if mixer == "ssru":
+        choice("dec-cell", {"ssru": "ssru"}, "gru")
+    width, heads = number("dim-emb"), number("transformer-heads")
+    if width % heads or width % 2 or width < 4:
+        wanted = f"even, and a multiple of the {heads} heads"
+        raise refuse(path, "dim-emb", wanted, width)
+    return Architecture(
+        num_layers=number("enc-depth"),
+        decoder_layers=number("dec-depth"),
+        hidden_dim=width,
+        intermediate_dim=number("transformer-dim-ffn"),
+        num_heads=heads,
+        key_dim=width // heads,
+        value_dim=width // heads,
+        dropout=found.get("transformer-dropout", 0.0),
+        use_bias=True,
+        activation=choice("transformer-ffn-activation", ACTIVATIONS, "swish"),
+        logits_bias=True,
+        # Its sines have half the width's frequencies from 1 to 1/10000, the
+        # last included, where the paper leaves that out.
+        max_wavelength=float(10_000 ** (width / (width - 2))),
+        decoder_mixer=mixer,
+    )
+
+
+def name_of(weight: Weight) -> str:
+    """Returns the name of the tensor that a weight of a layer is."""
+    prefix = f"{weight.stack}_l{weight.layer + 1}_"
+    maps, norm = PARTS[weight.part]
+    what, end = weight.name.split(".")
+    if what == "norm":
+        end = {"gamma": "scale", "beta": "bias"}[end]
+        return f"{prefix}{norm}_ln_{end}"
+    letter = {"kernel": "W", "bias": "b"}[end]
+    return f"{prefix}{maps}{letter}{MAPS[what]}"
+
+
+def read(
+    model_path: pathlib.Path, vocabulary_paths: list[pathlib.Path]
+) -> Converted:
+    """Reads a model and its vocabularies, one for both sides or one each.
+
+    Raises:
+        UserError: If one is damaged, or of what there is not here.
+    """
+    tensors, text = open_marian(model_path)
+    configuration = read_configuration(text, model_path)
+    architecture = read_architecture(configuration, model_path)
+    protos = [read_proto(path) for path in vocabulary_paths]
+    protos = [protos[0], protos[-1]]
+    vocabularies = [arrange(proto) for proto in protos]
+    tokenizers = map(with_ids, protos, vocabularies)
+    sources, targets = vocabularies
+    shares = "Wemb" in tensors
+    if len(vocabulary_paths) > 2:
+        raise UserError(
+            "--vocabulary must be one file, or those of sources and targets. "
+            f"Received: {len(vocabulary_paths)}"
+        )
+    if shares and sources.pieces != targets.pieces:
+        raise UserError(
+            f"{model_path} has one matrix for both sides; --vocabulary must "
+            f"be one file. Received: {len(vocabulary_paths)} that differ"
+        )
+    for proto, side in zip(protos, ("encoder", "decoder"), strict=True):
+        name = "Wemb" if shares else f"{side}_Wemb"
+        check_rows(proto, tensors, name, architecture.hidden_dim)
+    model = make_model(
+        architecture,
+        tensors,
+        len(targets),
+        SEQUENCE_LENGTH,
+        None if shares else len(sources),
+    )
+
+    def take(weight: Weight) -> np.ndarray:
+        shape = tuple(weight.variable.shape)
+        name = name_of(weight)
+        # A vector is a matrix of one row there.
+        stored = shape if len(shape) == 2 else (1, *shape)
+        return tensors.take(name, stored).reshape(shape)
+
+    copy_tables(model, tensors, sources, targets, shares)
+    copy_layers(model, take)
+    # Scales of activations, for products of bytes.
+    tensors.leave(*(n for n in tensors.shapes if n.endswith("QuantMultA")))
+    tensors.check_all_taken()
+    # The file does not say how it is searched; students are, greedily.
+    decoding = {"beam_size": 1, "length_penalty": 1.0, "penalty_offset": 0}
+    return Converted(model, *tokenizers, decoding)
+
+
+def arrange(proto) -> Vocabulary:
+    """Puts a vocabulary, whose ids are SentencePiece's, in our order."""
+    table = {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
+    trainer = proto.trainer_spec
+    specials = {EOS_ID: trainer.eos_id, UNKNOWN_ID: trainer.unk_id}
+    for id_ in specials.values():
+        if not 0 <= id_ < len(proto.pieces) or trainer.eos_id == trainer.unk_id:
+            raise UserError(
+                "--vocabulary must have ids of the end and of what is unknown. "
+                f"Received: {trainer.eos_id} and {trainer.unk_id}"
+            )
+    # Theirs has no other piece of these names.
+    names = {"<pad>": trainer.pad_id, "<s>": trainer.bos_id}
+    for name, id_ in names.items():
+        if id_ >= 0 and table.get(name) == id_:
+            del table[name]
+    return make_vocabulary(table, specials, [])
+
+
+def check_rows(proto, tensors: Tensors, name: str, width: int) -> None:
+    """Refuses a vocabulary with other ids than a matrix has rows."""
+    size = tensors.shapes.get(name, (0,))[0]
+    tensors.check(name, (size, width))
+    if len(proto.pieces) != size:
+        raise UserError(
+            f"--vocabulary must be that of the model, whose {name} has "
+            f"{size:,} rows. Received: one of {len(proto.pieces):,} pieces"
+        )
+
+
+def copy_tables(
+    model,
+    tensors: Tensors,
+    sources: Vocabulary,
+    targets: Vocabulary,
+    shares: bool,
+) -> None:
+    table = "Wemb" if shares else "decoder_Wemb"
+    copy_table(model.embedding, tensors, table, targets.rows)
+    shape = (1, tensors.shapes[table][0])
+    bias = tensors.take("decoder_ff_logit_out_b", shape)[0]
+    never = (targets.rows < 0) | ~targets.said
+    copy_bias(model.embedding, bias, targets.rows, never)
+    if not shares:
+        copy_table(
+            model.source_embedding, tensors, "encoder_Wemb", sources.rows
+        )

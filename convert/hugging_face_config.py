@@ -1,0 +1,190 @@
+"""What `config.json` and its neighbours say of a `MarianMTModel`."""
+
+import dataclasses
+import pathlib
+import reprlib
+
+import numpy as np
+
+from command_line.errors import UserError
+from convert.tensor_files import read_json
+from keras_transformer import Architecture
+
+ACTIVATIONS = {
+    **{"relu": "relu", "gelu": "gelu"},
+    **{"swish": "swish", "silu": "swish"},
+}
+EPSILON = 1e-5  # PyTorch's, which no configuration changes.
+# What the configuration must say, or leave out; anything else computes what is
+# not computed here.
+MUST_BE = {
+    "model_type": "marian",
+    "is_encoder_decoder": True,
+    "tie_word_embeddings": True,
+    "static_position_embeddings": True,
+    "extra_pos_embeddings": 0,
+}
+# The same of how they search.
+SEARCH_MUST_BE = {
+    "do_sample": False,
+    "forced_bos_token_id": None,
+    "suppress_tokens": None,
+    "begin_suppress_tokens": None,
+    "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
+    "min_length": 0,
+    "num_beam_groups": 1,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """What is read of `config.json`.
+
+    Attributes:
+        architecture: The model's.
+        vocabulary_size: Int, rows of the matrix of targets.
+        source_vocabulary_size: Int, of that of sources.
+        shares_matrix: Bool, whether that is one.
+        padding_id: Int, their id of padding.
+        eos_id: Int, that of the end.
+        bos_id: Int, the one that begins a target.
+        sequence_length: Int, positions.
+    """
+
+    architecture: Architecture
+    vocabulary_size: int
+    source_vocabulary_size: int
+    shares_matrix: bool
+    padding_id: int
+    eos_id: int
+    bos_id: int
+    sequence_length: int
+
+
+def read_configuration(path: pathlib.Path) -> Configuration:
+    """Reads `config.json`.
+
+    Raises:
+        UserError: If it asks for what there is not here, by key and value.
+    """
+    found = read_json(path)
+    check_values(path, found, MUST_BE)
+
+    def number(
+        key: str, least: int = 1, below: float = np.inf, default=None
+    ) -> int:
+        value = found.get(key)
+        value = default if value is None else value
+        if type(value) is not int or not least <= value < below:
+            most = f", below {below:,}" if below < np.inf else ""
+            raise refuse(path, key, f"an int from {least} on{most}", value)
+        return value
+
+    def switch(key: str, default: bool) -> bool:
+        value = found.get(key, default)
+        if type(value) is not bool:
+            raise refuse(path, key, "true or false", value)
+        return value
+
+    activation = found.get("activation_function", "gelu")
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        wanted = f"one of {', '.join(ACTIVATIONS)}"
+        raise refuse(path, "activation_function", wanted, activation)
+    pairs = {}
+    for key in ("attention_heads", "ffn_dim"):
+        one, other = number(f"encoder_{key}"), number(f"decoder_{key}")
+        if one != other:
+            wanted = f"{one}, as encoder_{key}"
+            raise refuse(path, f"decoder_{key}", wanted, other)
+        pairs[key] = one
+    heads, width = pairs["attention_heads"], number("d_model")
+    if width % heads or width % 2:
+        wanted = f"even, and a multiple of the {heads} heads"
+        raise refuse(path, "d_model", wanted, width)
+    size = number("vocab_size")
+    architecture = Architecture(
+        num_layers=number("encoder_layers"),
+        decoder_layers=number("decoder_layers"),
+        hidden_dim=width,
+        intermediate_dim=pairs["ffn_dim"],
+        num_heads=heads,
+        key_dim=width // heads,
+        value_dim=width // heads,
+        dropout=found.get("dropout", 0.1),
+        use_bias=True,
+        activation=ACTIVATIONS[activation],
+        scale_embedding=switch("scale_embedding", False),
+        logits_bias=True,
+        norm_epsilon=EPSILON,
+    )
+    shares = switch("share_encoder_decoder_embeddings", True)
+    targets = number("decoder_vocab_size", default=size)
+    if shares and targets != size:
+        wanted = f"{size}, as vocab_size, for one matrix"
+        raise refuse(path, "decoder_vocab_size", wanted, targets)
+    end, least = number("eos_token_id", 0, targets, 0), min(size, targets)
+    if found.get("forced_eos_token_id", end) not in (None, end):
+        wanted = f"{end}, as eos_token_id"
+        value = found["forced_eos_token_id"]
+        raise refuse(path, "forced_eos_token_id", wanted, value)
+    return Configuration(
+        architecture,
+        targets,
+        size,
+        shares,
+        number("pad_token_id", 0, least),
+        end,
+        number("decoder_start_token_id", 0, targets),
+        number("max_position_embeddings", default=512),
+    )
+
+
+def check_values(path: pathlib.Path, found: dict, must_be: dict) -> None:
+    """Refuses what is neither left out, nor null, nor as it must be."""
+    for key, wanted in must_be.items():
+        if found.get(key) not in (None, wanted):
+            raise refuse(path, key, repr(wanted), found[key])
+
+
+def refuse(path: pathlib.Path, key: str, wanted: str, value) -> UserError:
+    return UserError(
+        f"{key} of {path} must be {wanted}. Received: {reprlib.repr(value)}"
+    )
+
+
+def read_decoding(folder: pathlib.Path) -> tuple[dict, list[int], bool]:
+    """Returns how they search by default.
+
+    Returns:
+        Options of an export; ids of theirs that are never said; and whether
+        these are out of their softmax.
+
+    Raises:
+        UserError: If they search as we do not, by key and value.
+    """
+    path = folder / "generation_config.json"
+    path = path if path.exists() else folder / "config.json"
+    found = read_json(path)
+    check_values(path, found, SEARCH_MUST_BE)
+    values = {}
+    kinds = {"num_beams": int, "length_penalty": (int, float)}
+    for key, kind in kinds.items():
+        value = found.get(key)
+        value = 1 if value is None else value
+        if not isinstance(value, kind) or not 0 <= value < 1_000:
+            raise refuse(path, key, "a number", value)
+        values[key] = value
+    words = found.get("bad_words_ids") or []
+    try:
+        forbidden = [int(id_) for (id_,) in words]
+    except (TypeError, ValueError):
+        wanted = "lists of one id each"
+        raise refuse(path, "bad_words_ids", wanted, words) from None
+    decoding = {
+        "beam_size": max(1, values["num_beams"]),
+        "length_penalty": float(values["length_penalty"]),
+        "penalty_offset": 0,
+    }
+    return decoding, forbidden, bool(found.get("renormalize_logits"))

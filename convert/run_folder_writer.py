@@ -1,0 +1,188 @@
+"""The folder of a finished run, written for a model that was trained elsewhere.
+
+`export`, `--init-from` and all else take it as one that `train` wrote.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import importlib.metadata
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+
+import keras
+
+from command_line.errors import UserError
+from convert.tensor_files import Tensors
+from keras_transformer import Architecture
+from keras_transformer import Preset
+from keras_transformer import Recipe
+from keras_transformer import Transformer
+
+# A model card, README.md, is often all that names the licence.
+LICENSES = ("LICENSE*", "LICENCE*", "COPYING*", "README*")
+
+
+@dataclasses.dataclass(frozen=True)
+class Converted:
+    """What was read.
+
+    Attributes:
+        model: The `Transformer`, with its weights.
+        source_proto: Bytes, the SentencePiece model of sources.
+        target_proto: Bytes, that of targets; the same where it is shared.
+        decoding: Dict, how the other system searches by default.
+    """
+
+    model: Transformer
+    source_proto: bytes
+    target_proto: bytes
+    decoding: dict
+
+
+def make_model(
+    architecture: Architecture,
+    tensors: Tensors,
+    vocabulary_size: int,
+    sequence_length: int,
+    source_vocabulary_size: int | None = None,
+) -> Transformer:
+    """Makes a model of some sizes, which `copy_table` and `copy_layers` build.
+
+    Raises:
+        UserError: If there is none of these, or if a file's tensors cannot be
+            its weights because they are too few.
+    """
+    needed = count_weights(architecture)
+    if needed > tensors.size:
+        raise UserError(
+            f"{tensors.path} must hold the model of its configuration, whose "
+            f"layers have {needed:,} weights. Received: {tensors.size:,}"
+        )
+    try:
+        return Transformer(
+            vocabulary_size,
+            architecture,
+            sequence_length,
+            source_vocabulary_size,
+            name="transformer",
+        )
+    except (ValueError, TypeError) as error:
+        raise UserError(f"the model cannot be made: {error}") from None
+
+
+def count_weights(architecture: Architecture) -> int:
+    """Returns how many numbers the matrices of all layers have."""
+    attention = 4 * architecture.hidden_dim**2
+    rest = 2 * architecture.hidden_dim * architecture.intermediate_dim
+    mixer = (
+        attention // 2 if architecture.decoder_mixer == "ssru" else attention
+    )
+    return architecture.num_layers * (
+        attention + rest
+    ) + architecture.layers_of_decoder * (mixer + attention + rest)
+
+
+def write_run(
+    run_dir: pathlib.Path,
+    converted: Converted,
+    origin: dict,
+    license_dir: pathlib.Path,
+) -> None:
+    """Writes a run folder, whole or not at all.
+
+    Args:
+        run_dir: The folder, which may not be there yet, or must be empty.
+        converted: What was read.
+        origin: Where it comes from, for `arguments.json`.
+        license_dir: Folder whose licence is copied beside it.
+    """
+    check_new(run_dir)
+    with new_folder(run_dir) as part:
+        save_model(converted.model, part / "model.keras")
+        (part / "tokenizer.model").write_bytes(converted.source_proto)
+        if converted.target_proto != converted.source_proto:
+            path = part / "target_tokenizer.model"
+            path.write_bytes(converted.target_proto)
+        write_json(part / "arguments.json", describe(converted, origin))
+        copy_licenses(license_dir, part)
+
+
+def save_model(model: keras.Model, path: pathlib.Path) -> None:
+    """Does what `model.save` does, which holds the file in memory."""
+    if sys.platform == "linux":  # The C library holds what others gave back.
+        ctypes.CDLL(None).malloc_trim(0)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        keras.saving.save_model(model, folder, zipped=False)
+        with zipfile.ZipFile(path, "w") as archive:
+            for file in pathlib.Path(folder).glob("*.*"):
+                archive.write(file, file.name)
+
+
+def copy_licenses(source: pathlib.Path, target: pathlib.Path) -> None:
+    for pattern in LICENSES:
+        for path in source.glob(pattern):
+            if path.is_file():
+                shutil.copyfile(path, target / path.name)
+
+
+def check_new(folder: pathlib.Path, option: str = "--run-dir") -> None:
+    """Refuses a folder that holds something."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(
+            f"{option} must be a new folder, or an empty one. "
+            f"Received: {folder}"
+        )
+
+
+@contextlib.contextmanager
+def new_folder(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Gives a folder to write to, which becomes the one asked for at the end.
+
+    Where something goes wrong before, there is nothing.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = pathlib.Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
+    try:
+        yield part
+        part.chmod(0o755)
+        if folder.exists():
+            folder.rmdir()
+        part.rename(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def write_json(path: pathlib.Path, content: dict) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def describe(converted: Converted, origin: dict) -> dict:
+    """Returns what `arguments.json` says."""
+    model = converted.model
+    preset = Preset(
+        f"converted from {origin['format']}", model.architecture, Recipe()
+    )
+    return {
+        "arguments": {
+            "vocabulary_size": model.vocabulary_size,
+            "source_vocabulary_size": model.source_vocabulary_size,
+            "max_length": model.sequence_length,
+        },
+        "preset": {"description": preset.description, **preset.numbers()},
+        "corpus": {},
+        "init": {},
+        "packages": {
+            name: importlib.metadata.version(name)
+            for name in ("keras", "numpy", "sentencepiece", "tensorflow")
+        },
+        "origin": origin,
+        "decoding": converted.decoding,
+    }

@@ -1,0 +1,212 @@
+"""A run folder becomes one that `MarianMTModel.from_pretrained` loads."""
+
+import pathlib
+
+import keras
+import numpy as np
+
+from command_line.decoding_defaults import read_decoding
+from command_line.errors import UserError
+from command_line.errors import refuse_damage
+from convert.from_hugging_face import is_code
+from convert.from_hugging_face import name_of
+from convert.hugging_face_config import ACTIVATIONS
+from convert.hugging_face_config import MUST_BE
+from convert.run_folder_writer import check_new
+from convert.run_folder_writer import copy_licenses
+from convert.run_folder_writer import new_folder
+from convert.run_folder_writer import write_json
+from convert.tensor_files import read_json
+from convert.vocabularies import PIECE
+from convert.vocabularies import read_proto
+from convert.weight_mapping import permute_back
+from convert.weight_mapping import weights_of
+from keras_transformer import Transformer
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
+from keras_transformer.masks import PADDING_ID
+
+
+def check_architecture(model: Transformer) -> None:
+    """Refuses what `MarianMTModel` cannot compute, by name and value."""
+    architecture = model.architecture
+    width = architecture.hidden_dim // architecture.num_heads
+    for name, wanted in {
+        "norm": "post",
+        "positions": "sine",
+        "decoder_mixer": "attention",
+        "max_wavelength": 10_000,
+        "key_dim": width,
+        "value_dim": width,
+        "hidden_dim": width * architecture.num_heads,
+    }.items():
+        value = getattr(architecture, name)
+        if value != wanted:
+            raise UserError(
+                f"{name} must be {wanted} in a model of --run-dir for Marian. "
+                f"Received: {value}"
+            )
+
+
+def configure(model: Transformer, decoding: dict) -> dict:
+    """Returns the `config.json` of a model."""
+    architecture = model.architecture
+    names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
+    names["swish"] = "swish"
+    shares = model.source_vocabulary_size is None
+    config = {
+        "architectures": ["MarianMTModel"],
+        **MUST_BE,
+        "activation_function": names[architecture.activation],
+        "d_model": architecture.hidden_dim,
+        "scale_embedding": architecture.scale_embedding,
+        "share_encoder_decoder_embeddings": shares,
+        "vocab_size": model.source_vocabulary_size or model.vocabulary_size,
+        "decoder_vocab_size": model.vocabulary_size,
+        "max_position_embeddings": model.sequence_length,
+        "dropout": architecture.dropout,
+        "attention_dropout": 0.0,
+        "activation_dropout": 0.0,
+        "pad_token_id": PADDING_ID,
+        "eos_token_id": EOS_ID,
+        "forced_eos_token_id": EOS_ID,
+        "decoder_start_token_id": BOS_ID,
+        "bos_token_id": BOS_ID,
+        "bad_words_ids": [[PADDING_ID], [BOS_ID]],
+        "num_beams": decoding.get("beam_size", 4),
+        "length_penalty": decoding.get("length_penalty", 1.0),
+        "max_length": model.sequence_length,
+    }
+    for stack, layers in (
+        ("encoder", architecture.num_layers),
+        ("decoder", architecture.layers_of_decoder),
+    ):
+        config[f"{stack}_layers"] = layers
+        config[f"{stack}_attention_heads"] = architecture.num_heads
+        config[f"{stack}_ffn_dim"] = architecture.intermediate_dim
+    return config
+
+
+def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
+    """Returns the tensors of a model by their names there."""
+    tensors = {}
+    for weight in weights_of(model):
+        array = permute_back(np.array(weight.variable), weight.axes)
+        name = name_of(weight)
+        tensors[name] = np.ascontiguousarray(array.T, np.float32)
+        if weight.name.endswith(".kernel") and weight.part != "feed_forward":
+            # Attention has biases there, wherever it has a kernel.
+            empty = np.zeros(array.shape[1], np.float32)
+            tensors.setdefault(name.removesuffix("weight") + "bias", empty)
+    embedding = model.embedding
+    bias = np.zeros(model.vocabulary_size, np.float32)
+    if embedding.bias is not None:
+        bias = np.array(embedding.bias, np.float32)
+    tensors["final_logits_bias"] = bias[None]
+    table = permute_back(np.array(embedding.embeddings, np.float32), (1,))
+    if model.source_embedding is None:
+        tensors["model.shared.weight"] = table
+        return tensors
+    tensors["model.decoder.embed_tokens.weight"] = table
+    tensors["lm_head.weight"] = table.copy()
+    table = np.array(model.source_embedding.embeddings, np.float32)
+    tensors["model.encoder.embed_tokens.weight"] = permute_back(table, (1,))
+    return tensors
+
+
+def write(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
+    """Writes the folder, whole or not at all.
+
+    Returns:
+        Its `config.json`.
+
+    Raises:
+        UserError: If there is no such run, or if Marian has no such model.
+    """
+    import safetensors.numpy
+
+    check_new(model_dir, "--model-dir")
+    path = run_dir / "model.keras"
+    if not path.exists():
+        raise UserError(
+            "--run-dir must be the folder of a finished run. "
+            f"Received: {run_dir}, which has no {path.name}"
+        )
+    with refuse_damage(path):
+        model = keras.saving.load_model(path, compile=False)
+    check_architecture(model)
+    source = read_pieces(run_dir / "tokenizer.model")
+    target = run_dir / "target_tokenizer.model"
+    target = read_pieces(target) if target.exists() else source
+    config = configure(model, read_search(run_dir / "arguments.json"))
+    tables = {"vocab.json": table_of(source)}
+    if model.source_vocabulary_size is not None:
+        tables["target_vocab.json"] = table_of(target)
+    for table, size in zip(
+        tables.values(),
+        (config["vocab_size"], config["decoder_vocab_size"]),
+        strict=False,
+    ):
+        if len(table) != size:
+            raise UserError(
+                f"the tokenizers in {run_dir} must be the model's, which has "
+                f"{size} pieces. Received: {len(table)}"
+            )
+    with new_folder(model_dir) as part:
+        safetensors.numpy.save_file(
+            tensors_of(model), part / "model.safetensors", {"format": "pt"}
+        )
+        (part / "source.spm").write_bytes(source.SerializeToString())
+        (part / "target.spm").write_bytes(target.SerializeToString())
+        for name, content in {
+            "config.json": config,
+            "generation_config.json": generation(config),
+            "tokenizer_config.json": {
+                "tokenizer_class": "MarianTokenizer",
+                "separate_vocabs": len(tables) > 1,
+                "model_max_length": model.sequence_length,
+                "source_lang": "source",
+                "target_lang": "target",
+            },
+            **tables,
+        }.items():
+            write_json(part / name, content)
+        copy_licenses(run_dir, part)
+    return config
+
+
+def read_search(path: pathlib.Path) -> dict:
+    """Returns how a converted model is searched; nothing of one of ours.
+
+    Ours have another length penalty than any of theirs.
+    """
+    decoding = read_decoding(read_json(path), path) if path.exists() else {}
+    return decoding if decoding.get("penalty_offset") == 0 else {}
+
+
+def read_pieces(path: pathlib.Path):
+    """Reads a SentencePiece model, in which no code is a piece of text.
+
+    That library cuts a code such as `>>fra<<` off before it splits a text.
+    """
+    proto = read_proto(path)
+    for piece in proto.pieces:
+        if is_code(piece.piece.removeprefix("▁")):
+            piece.piece = piece.piece.removeprefix("▁")
+            piece.type = PIECE.UNUSED
+    return proto
+
+
+def table_of(proto) -> dict[str, int]:
+    """Returns the id of each piece of a SentencePiece model."""
+    return {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
+
+
+def generation(config: dict) -> dict:
+    """Returns the `generation_config.json`."""
+    names = (
+        *("bad_words_ids", "bos_token_id", "decoder_start_token_id"),
+        *("eos_token_id", "forced_eos_token_id", "length_penalty"),
+        *("max_length", "num_beams", "pad_token_id"),
+    )
+    return {name: config[name] for name in names}

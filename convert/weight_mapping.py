@@ -1,0 +1,158 @@
+"""Which tensor of another system is which weight of ours.
+
+Their positions have sines in the first half of the features and cosines in the
+second, ours alternate (Section 3.5). Nothing else tells features apart, so all
+weights are permuted along the model's width instead, and no layer is new.
+"""
+
+import sys
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from convert.tensor_files import Tensors
+from convert.vocabularies import NEVER
+from keras_transformer import Transformer
+
+PROJECTIONS = ("query", "key", "value", "output")
+
+
+class Weight(NamedTuple):
+    """A weight of a layer, and where its width is that of the model."""
+
+    variable: Any  # Of Keras.
+    stack: str  # "encoder" or "decoder".
+    layer: int
+    part: str  # "self", "memory", "recurrence" or "feed_forward".
+    name: str  # Such as "query.kernel" or "norm.gamma".
+    axes: tuple[int, ...]  # Along which it is permuted.
+
+
+def weights_of(model: Transformer) -> Iterator[Weight]:
+    """Yields the weights of all layers, but those of embeddings."""
+    for index, layer in enumerate(model.encoder.layers):
+        where = "encoder", index
+        yield from attention_of(layer.attention, *where, "self")
+        yield from norm_of(layer.attention_residual, *where, "self")
+        yield from feed_forward_of(layer, *where)
+    for index, layer in enumerate(model.decoder.layers):
+        where = "decoder", index
+        if layer.mixer == "ssru":
+            part, unit = "recurrence", layer.recurrence
+            both = (0, 1)
+            yield Weight(
+                unit.forget.kernel, *where, part, "forget.kernel", both
+            )
+            yield Weight(unit.forget.bias, *where, part, "forget.bias", (0,))
+            yield Weight(
+                unit.update.kernel, *where, part, "update.kernel", both
+            )
+        else:
+            part = "self"
+            yield from attention_of(layer.self_attention, *where, part)
+        yield from norm_of(layer.self_attention_residual, *where, part)
+        yield from attention_of(layer.memory_attention, *where, "memory")
+        yield from norm_of(layer.memory_attention_residual, *where, "memory")
+        yield from feed_forward_of(layer, *where)
+
+
+def attention_of(attention, *where) -> Iterator[Weight]:
+    for name in PROJECTIONS:
+        projection = getattr(attention, f"{name}_projection")
+        is_output = name == "output"
+        axes = (1,) if is_output else (0,)
+        yield Weight(projection.kernel, *where, f"{name}.kernel", axes)
+        if projection.use_bias:
+            axes = (0,) if is_output else ()
+            yield Weight(projection.bias, *where, f"{name}.bias", axes)
+
+
+def norm_of(residual, *where) -> Iterator[Weight]:
+    for name in ("gamma", "beta"):
+        variable = getattr(residual.normalization, name)
+        yield Weight(variable, *where, f"norm.{name}", (0,))
+
+
+def feed_forward_of(layer, stack, index) -> Iterator[Weight]:
+    where = stack, index, "feed_forward"
+    first, second = layer.feed_forward.expand, layer.feed_forward.contract
+    yield Weight(first.kernel, *where, "expand.kernel", (0,))
+    yield Weight(first.bias, *where, "expand.bias", ())
+    yield Weight(second.kernel, *where, "contract.kernel", (1,))
+    yield Weight(second.bias, *where, "contract.bias", (0,))
+    yield from norm_of(layer.feed_forward_residual, *where)
+
+
+def interleaving(width: int) -> np.ndarray:
+    """Returns which of their features each of ours is."""
+    return np.arange(width).reshape(2, -1).T.ravel()
+
+
+def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Returns an array of theirs with our order of features."""
+    for axis in axes:
+        order = interleaving(array.shape[axis])
+        array = np.take(array, order, axis=axis)
+    return array
+
+
+def permute_back(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Returns an array of ours with their order of features."""
+    for axis in axes:
+        order = np.argsort(interleaving(array.shape[axis]))
+        array = np.take(array, order, axis=axis)
+    return array
+
+
+def copy_layers(model: Transformer, read: Callable[[Weight], np.ndarray]):
+    """Gives the layers of a model their weights, in our order of features.
+
+    Args:
+        model: A `Transformer`, with its tables.
+        read: Function from a `Weight` to theirs, of its shape.
+    """
+    model.build()
+    weights = list(weights_of(model))
+    bar = keras.utils.Progbar(len(weights), unit_name="weight")
+    for count, weight in enumerate(weights, start=1):
+        weight.variable.assign(permute(read(weight), weight.axes))
+        if sys.stdout.isatty():
+            bar.update(count)
+
+
+def copy_table(embedding, tensors: Tensors, name: str, rows: np.ndarray):
+    """Gives a `TokenEmbedding` its matrix.
+
+    On the way to TensorFlow that is copied three times, and it is the largest:
+    so it comes first, while nothing else is there.
+
+    Args:
+        embedding: The layer, which is not built yet.
+        tensors: Theirs.
+        name: Of the matrix.
+        rows: Int array, which of its rows each of ours is; -1 for zeros.
+    """
+    shape = tensors.shapes[name]
+    order = np.ix_(rows, interleaving(shape[1]))
+    ours = tensors.take(name, shape)[order]
+    ours[rows < 0] = 0.0
+    embedding.build()
+    embedding.embeddings.assign(ours)
+
+
+def copy_bias(
+    embedding, bias: np.ndarray, rows: np.ndarray, never: np.ndarray
+) -> None:
+    """Gives a `TokenEmbedding` the bias of its logits.
+
+    Args:
+        embedding: The layer.
+        bias: Theirs.
+        rows: As in `copy_table`.
+        never: Bool array, which of ours are never said.
+    """
+    embedding.bias.assign(np.where(never, NEVER, bias[rows]))

@@ -1,0 +1,100 @@
+"""Lines that no model can translate, in corpora that nobody has read."""
+
+import collections
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from command_line.errors import first_line
+from export.line_batching import translate_lines
+
+CUT = "cut at the model's limit of tokens"
+# What every model can translate, unless it is the model that is at fault.
+PROBE = b"."
+
+
+def translate_shard(
+    translate: Callable, lines: list[bytes], batch_tokens: int
+) -> list[tuple[bytes, str | None]]:
+    """Translates lines, whatever they are.
+
+    Args:
+        translate: What `export.loading.load_export` returned.
+        lines: Sentences, without line ends.
+        batch_tokens: Int, source tokens at a time, padding included.
+
+    Returns:
+        For each line its translation and what is wrong with it: `None`, `CUT`,
+        or else the reason why the translation is empty.
+
+    Raises:
+        Exception: Of the model, if it translates no other line either.
+    """
+    careful = CarefulTranslate(translate)
+    faults = [describe_bytes(line) for line in lines]
+    right = [
+        line for line, fault in zip(lines, faults, strict=True) if not fault
+    ]
+    translations = translate_lines(
+        careful, right, batch_tokens, collections.Counter()
+    )
+    return [
+        # The dict is read when the line has been translated.
+        (b"", fault)
+        if fault
+        else (next(translations), careful.faults.get(line))
+        for line, fault in zip(lines, faults, strict=True)
+    ]
+
+
+def describe_bytes(line: bytes) -> str | None:
+    """Says what is wrong with a line that is not UTF-8."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte, column = line[error.start], error.start + 1
+        return f"not UTF-8: byte 0x{byte:02x} at column {column}"
+    return None
+
+
+class CarefulTranslate:
+    """Translates batches, and notes what is wrong with which text.
+
+    A batch that raises an error is halved until one text is left that does so
+    alone. Its translation is empty, if the model still translates another.
+
+    Args:
+        translate: What `export.loading.load_export` returned.
+    """
+
+    def __init__(self, translate: Callable):
+        self._translate = translate
+        self.faults = {}  # By text.
+
+    def __call__(self, texts: list[bytes]) -> dict[str, tf.Tensor]:
+        try:
+            outputs = self._translate(texts)
+        except Exception as error:  # Whatever a model may raise.
+            return self._halve(texts, error)
+        for text, is_cut in zip(
+            texts, outputs["truncated"].numpy(), strict=True
+        ):
+            if is_cut:
+                self.faults[text] = CUT
+        return outputs
+
+    def _halve(self, texts, error):
+        if len(texts) > 1:
+            middle = len(texts) // 2
+            halves = self(texts[:middle]), self(texts[middle:])
+            return {
+                name: tf.concat([half[name] for half in halves], axis=0)
+                for name in ("translation", "truncated")
+            }
+        self._translate([PROBE])
+        said = f"{type(error).__name__}: {first_line(error)}"
+        self.faults[texts[0]] = " ".join(said.split())  # A field, no tab.
+        return {
+            "translation": tf.constant([b""]),
+            "truncated": tf.constant([False]),
+        }

@@ -1,0 +1,89 @@
+"""What a SavedModel is made of, and whether the stock TF Serving can run it."""
+
+import pathlib
+from collections.abc import Iterator
+
+import tensorflow as tf
+from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import node_def_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.core.protobuf import saved_model_pb2
+
+from export.bundle.file_layout import SAVED_MODEL
+
+# The server links TensorFlow's own ops, but for those that call Python, and
+# those of tensorflow-text; these are the ones that our tokenizer is made of.
+TEXT_OPS = {
+    "SentencepieceOp",
+    "SentencepieceTokenizeOp",
+    "SentencepieceDetokenizeOp",
+    "SentencepieceIdToStringOp",
+}
+PREDICT = "tensorflow/serving/predict"
+# The server starts with XLA switched off.
+XLA = "_XlaMustCompile"
+
+
+def read_meta_graph(folder: pathlib.Path) -> meta_graph_pb2.MetaGraphDef:
+    """Reads the graph of a SavedModel, without loading it.
+
+    Raises:
+        DecodeError: If the file is damaged.
+        OSError: If there is none.
+    """
+    model = saved_model_pb2.SavedModel()
+    model.ParseFromString((folder / SAVED_MODEL).read_bytes())
+    (meta_graph,) = model.meta_graphs
+    return meta_graph
+
+
+def served_signatures(meta_graph) -> dict[str, meta_graph_pb2.SignatureDef]:
+    """Returns the signatures that the server answers requests for, by name."""
+    return {
+        name: signature
+        for name, signature in sorted(meta_graph.signature_def.items())
+        if signature.method_name == PREDICT
+    }
+
+
+def functions_in(meta_graph) -> Iterator[function_pb2.FunctionDef]:
+    """Yields the functions of a graph."""
+    yield from meta_graph.graph_def.library.function
+
+
+def nodes_in(meta_graph) -> Iterator[node_def_pb2.NodeDef]:
+    """Yields the nodes of a graph and of its functions."""
+    yield from meta_graph.graph_def.node
+    for function in functions_in(meta_graph):
+        yield from function.node_def
+
+
+def used_ops(meta_graph) -> set[str]:
+    """Returns the names of the ops of a graph, without its own functions."""
+    functions = {f.signature.name for f in functions_in(meta_graph)}
+    return {node.op for node in nodes_in(meta_graph)} - functions
+
+
+def foreign_ops(meta_graph) -> set[str]:
+    """Returns the ops of a graph that the stock server does not link."""
+    core = {
+        name
+        for name in dir(tf.raw_ops)
+        if not name.startswith("Xla") and "PyFunc" not in name
+    }
+    return used_ops(meta_graph) - core - TEXT_OPS
+
+
+def compiled_functions(meta_graph) -> set[str]:
+    """Returns the names of what a graph compiles by XLA."""
+    functions = {
+        function.signature.name
+        for function in functions_in(meta_graph)
+        if XLA in function.attr and function.attr[XLA].b
+    }
+    calls = {
+        node.name
+        for node in nodes_in(meta_graph)
+        if XLA in node.attr and node.attr[XLA].b
+    }
+    return functions | calls

@@ -1,0 +1,168 @@
+"""Reads the folder of a run, and that of an export."""
+
+import json
+import pathlib
+from collections.abc import Callable
+from collections.abc import Iterable
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
+
+from command_line.errors import UserError
+from command_line.errors import refuse_damage
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.versions import find_version
+from export.model.search import SearchSettings
+from export.model.text_model import check_sizes
+from export.model.translator import SERVING
+from export.model.translator import Translator
+from keras_transformer import SubwordTokenizer
+from keras_transformer import Transformer
+from keras_transformer.text.tokenizer import read_protos
+
+SIGNATURE = "serving_default"
+
+
+def load_run(
+    run_dir: pathlib.Path,
+    settings: SearchSettings,
+    precision: str = "float32",
+    signatures: Iterable[str] = SERVING,
+) -> Translator:
+    """Makes the translator of a finished run.
+
+    Args:
+        run_dir: The run folder.
+        settings: How to search.
+        precision: `"float32"`, or `"bfloat16"` for weights of half the size;
+            softmax and scores are float32 in both.
+        signatures: Names of those that the translator has.
+
+    Raises:
+        UserError: If the folder holds no finished run, or a damaged one, or
+            if the settings do not fit its model.
+    """
+    run = read_run(run_dir, precision)
+    try:
+        return Translator(*run, settings, signatures)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def read_run(
+    run_dir: pathlib.Path, precision: str = "float32"
+) -> tuple[Transformer, tuple[bytes, bytes | None]]:
+    """Returns the model of a finished run, and what `read_protos` does of it.
+
+    Raises:
+        UserError: If the folder holds no finished run, a damaged one, or one
+            whose model is no `Transformer`, has weights that are not finite or
+            another tokenizer.
+    """
+    paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]
+    for path in paths:
+        if not path.exists():
+            raise UserError(
+                "--run-dir must be the folder of a finished `python -m train`. "
+                f"Received: {run_dir}, which has no {path.name}"
+            )
+    with refuse_damage(paths[0]):
+        transformer = keras.saving.load_model(paths[0], compile=False)
+    check_model(transformer, paths[0])
+    protos = read_protos(run_dir)
+    try:
+        check_sizes(SubwordTokenizer(*protos), transformer)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return with_dtype(transformer, precision), protos
+
+
+def check_model(model: keras.Model, path: pathlib.Path) -> None:
+    """Refuses what cannot translate.
+
+    Raises:
+        UserError: If it is no `Transformer`, or not all weights are finite.
+    """
+    if not isinstance(model, Transformer):
+        raise UserError(
+            f"{path} must hold a Transformer. Received: {type(model).__name__}"
+        )
+    broken = [
+        weight.path
+        for weight in model.weights
+        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all()
+    ]
+    if broken:
+        more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
+        raise UserError(
+            f"{path} must have finite weights. Received NaN or infinity in: "
+            f"{', '.join(broken[:3])}{more}"
+        )
+
+
+def read_arguments(run_dir: pathlib.Path) -> dict | None:
+    """Returns what a run noted of itself in `arguments.json`, if it did.
+
+    Raises:
+        UserError: If the file is damaged.
+    """
+    path = run_dir / "arguments.json"
+    if not path.exists():
+        return None
+    with refuse_damage(path):
+        # Other JSON than an object is damage, too.
+        return {**json.loads(path.read_text("utf-8"))}
+
+
+def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
+    """Returns the model with weights and arithmetic of another type."""
+    if transformer.dtype_policy.name == dtype:
+        return transformer
+    other = Transformer.from_config(
+        {**transformer.get_config(), "dtype": dtype}
+    )
+    other.build()
+    other.set_weights(transformer.get_weights())
+    return other
+
+
+def load_translate(
+    export_dir: pathlib.Path,
+    signature: str = SIGNATURE,
+    version: int | None = None,
+) -> Callable:
+    """Loads a signature of a version of an export, or of the newest.
+
+    Returns:
+        Function from a string tensor `(B,)` to the dict of outputs.
+
+    Raises:
+        UserError: If there is none, or not that one, or if it is damaged, or
+            lacks the signature.
+    """
+    folder = find_version(export_dir, SAVED_MODEL, version=version)
+    loaded = load_version(folder)
+    if signature not in loaded.signatures:
+        raise UserError(
+            f"the export must have the signature {signature}; export the run "
+            f"anew. Received: {folder}"
+        )
+    translate = loaded.signatures[signature]
+
+    def call(text):
+        return translate(text=tf.convert_to_tensor(text, tf.string))
+
+    call.keep_alive = loaded  # The function alone does not hold its weights.
+    return call
+
+
+def load_version(folder: pathlib.Path):
+    """Loads a SavedModel.
+
+    Raises:
+        UserError: If it is damaged.
+    """
+    with refuse_damage(folder, "; `python -m export.check` says more"):
+        return tf.saved_model.load(str(folder))

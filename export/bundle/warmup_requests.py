@@ -1,0 +1,157 @@
+"""Requests with which TF Serving warms a version up while it loads it.
+
+Without them the first users wait for what TensorFlow prepares on first use.
+The server plays them through the same path as a user's request, and one that
+fails keeps the whole version from being served.
+"""
+
+import itertools
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from export.bundle.predict_messages import make_request
+from export.bundle.predict_messages import serialize
+from export.bundle.server_config import BATCH_SIZES
+
+LENGTH = 8  # In tokens, with the end symbol, or what the model takes if less.
+# Whoever asks them can wait a second; a server that starts should not.
+LEFT_COLD = ("align", "explain", "explain_beam", "sample")
+MAX_RECORDS = 1000  # The server refuses more.
+NUM_WORDS = 50
+FIRST_PIECE = 4  # Padding, end, unknown and begin come before.
+
+
+def choose_words(tokenizer) -> dict[str, int]:
+    """Returns frequent words of sources with their numbers of tokens.
+
+    The pieces of a SentencePiece model stand in the order in which they were
+    learned, the most frequent first. Those that are one token each come first
+    here, and of these the ones of three letters or more. They say nothing of
+    the training text that the tokenizer, a part of the SavedModel, does not.
+
+    Args:
+        tokenizer: A `SubwordTokenizer`.
+    """
+    ids = range(FIRST_PIECE, min(tokenizer.source_vocabulary_size, 2000))
+    pieces = tokenizer.source_id_to_piece(tf.constant([*ids])).numpy()
+    texts = [piece.decode().replace("▁", " ").strip() for piece in pieces]
+    words = [*dict.fromkeys(text for text in texts if text.isalpha())]
+    # No letters at all: any text will do.
+    words = words or ["."]
+    lengths = tokenizer.tokenize(words).row_lengths().numpy() - 1
+    counts = dict(zip(words, lengths.tolist(), strict=True))
+    words.sort(key=lambda word: (counts[word], len(word) < 3))
+    return {word: counts[word] for word in words[:NUM_WORDS]}
+
+
+def make_sentences(
+    words: dict[str, int], num_tokens: int, count: int
+) -> list[str]:
+    """Makes sentences of a given length.
+
+    Args:
+        words: What `choose_words` returned.
+        num_tokens: Int, tokens of a sentence with the end symbol. It may be
+            shorter where words of several tokens do not fill it.
+        count: Int, how many; each begins with another word.
+    """
+    shortest = min(words.values())
+    sentences = []
+    for first in range(count):
+        sentence, room = [], num_tokens - 1
+        turn = itertools.islice(
+            itertools.cycle(words), first % len(words), None
+        )
+        while room >= shortest:
+            word = next(turn)
+            if words[word] <= room:
+                sentence.append(word)
+                room -= words[word]
+        sentences.append(" ".join(sentence))
+    return sentences
+
+
+def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:
+    """Makes the inputs of a signature, known by their names.
+
+    Args:
+        signature: Its `SignatureDef`.
+        sentences: Strings, one a row.
+        tokenizer: The `SubwordTokenizer`, for signatures that take ids.
+        settings: The `SearchSettings`, for signatures that take options.
+
+    Returns:
+        Arrays by name; an option has a value a row.
+    """
+    text = np.array([sentence.encode() for sentence in sentences], object)
+    values = {
+        "text": text,
+        "source": text,
+        "target": text,
+        "prefix": np.full(text.shape, b"", object),
+        "ids": tokenizer.tokenize(sentences).to_tensor().numpy(),
+        "length_penalty": np.full(
+            text.shape, settings.length_penalty, np.float32
+        ),
+        "max_extra_length": np.full(
+            text.shape, settings.max_extra_length, np.int32
+        ),
+        "no_repeat_ngram": np.full(text.shape, 3, np.int32),
+        "min_length": np.full(text.shape, settings.min_length, np.int32),
+        "max_length_ratio": np.full(
+            text.shape, settings.max_length_ratio, np.float32
+        ),
+    }
+    return {name: values[name] for name in signature.inputs}
+
+
+def make_requests(signatures, translator, model_name: str) -> Iterator:
+    """Yields the requests.
+
+    What costs time is the first request of a signature: TensorFlow optimizes
+    the graph. Another batch size or length costs little, so the default
+    signature gets each batch size, and the others one request. Signatures with
+    an input that has no batch axis get none: with --enable_batching the server
+    would refuse it, and then not load the version at all.
+
+    Args:
+        signatures: `SignatureDef`s by name, of the SavedModel.
+        translator: The `Translator`.
+        model_name: The name that the server gives the model.
+    """
+    words = choose_words(translator.tokenizer)
+    length = min(LENGTH, translator.sequence_length)
+    for name, signature in signatures.items():
+        can_batch = all(
+            tensor.tensor_shape.dim for tensor in signature.inputs.values()
+        )
+        if name in LEFT_COLD or not can_batch:
+            continue
+        for size in BATCH_SIZES if name == "serving_default" else (1,):
+            inputs = make_inputs(
+                signature,
+                make_sentences(words, length, size),
+                translator.tokenizer,
+                translator.settings,
+            )
+            yield make_request(model_name, name, inputs)
+
+
+def write_warmup(path: pathlib.Path, requests: Iterable) -> None:
+    """Writes requests as the TFRecord file that the server looks for."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for request in requests:
+            log = PredictionLog()
+            log.predict_log.request.CopyFrom(request)
+            writer.write(serialize(log))
+
+
+def read_warmup(path: pathlib.Path) -> Iterator:
+    """Yields the requests of such a file."""
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        yield PredictionLog.FromString(record).predict_log.request

@@ -1,0 +1,175 @@
+"""Writes a version: a SavedModel and what whoever serves it needs beside it."""
+
+import dataclasses
+import importlib.metadata
+import json
+import pathlib
+import zipfile
+
+import tensorflow as tf
+
+import keras_transformer
+from export.bundle import file_layout
+from export.bundle.graph_inspection import read_meta_graph
+from export.bundle.graph_inspection import served_signatures
+from export.bundle.model_loading import read_arguments
+from export.bundle.model_metadata import choose_samples
+from export.bundle.model_metadata import read_notes
+from export.bundle.sample_requests import write_samples
+from export.bundle.server_config import write_server_files
+from export.bundle.versions import new_version
+from export.bundle.warmup_requests import LENGTH
+from export.bundle.warmup_requests import choose_words
+from export.bundle.warmup_requests import make_inputs
+from export.bundle.warmup_requests import make_requests
+from export.bundle.warmup_requests import make_sentences
+from export.bundle.warmup_requests import write_warmup
+from export.model.translator import Translator
+from keras_transformer import SubwordTokenizer
+from keras_transformer.text.placeholders import PLACEHOLDERS
+
+PACKAGES = (
+    "keras",
+    "tensorflow",
+    "tensorflow-text",
+    "tensorflow-serving-api",
+)
+SAMPLE_SIZE = 2
+MOST_ROWS = 1000  # Of a request whose memory is told.
+
+
+def write_version(
+    translator: Translator,
+    run_dir: pathlib.Path,
+    export_dir: pathlib.Path,
+    model_name: str,
+    version: int | None = None,
+    samples: pathlib.Path | None = None,
+) -> pathlib.Path:
+    """Writes a version of an export, and the server's files if there are none.
+
+    Args:
+        translator: What to export.
+        run_dir: Folder of the run that it comes from.
+        export_dir: Folder of the versions.
+        model_name: The name that the server gives the model.
+        version: Int, the folder's name; `None` takes the next number.
+        samples: Path of a text file with sentences for the samples; `None`
+            takes those that the run noted, or makes some of words.
+
+    Returns:
+        The folder of the version.
+
+    Raises:
+        UserError: If the version is there already, or if another export writes
+            into the same folder, or if the model gives no finite scores.
+    """
+    notes = read_notes(run_dir)
+    chosen = choose_samples(notes, samples)
+    with new_version(export_dir, file_layout.SAVED_MODEL, version) as (
+        folder,
+        part,
+    ):
+        tf.saved_model.save(
+            translator, str(part), signatures=translator.signatures
+        )
+        write_extras(translator, part, model_name, chosen)
+        description = describe(translator, run_dir, model_name, part)
+        description["validation"] = notes.get("validation")
+        description["placeholders"] = knows_placeholders(translator.tokenizer)
+        write_json(part / file_layout.BUNDLE, description)
+        write_server_files(export_dir, model_name, translator.signatures)
+    return folder
+
+
+def write_json(path: pathlib.Path, content: object) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def write_extras(
+    translator: Translator,
+    folder: pathlib.Path,
+    model_name: str,
+    samples: list[dict],
+) -> None:
+    """Writes the warm-up requests and the samples of a SavedModel.
+
+    Args:
+        translator: What was exported.
+        folder: Folder of the SavedModel.
+        model_name: The name that the server gives the model.
+        samples: What `choose_samples` returned.
+    """
+    signatures = served_signatures(read_meta_graph(folder))
+    (folder / file_layout.SAMPLES).mkdir(parents=True)
+    requests = make_requests(signatures, translator, model_name)
+    write_warmup(folder / file_layout.WARMUP, requests)
+    sentences = [sample["source"] for sample in samples] or make_sentences(
+        choose_words(translator.tokenizer), LENGTH, SAMPLE_SIZE
+    )
+    if any("reference" in sample for sample in samples):
+        write_json(folder / file_layout.REFERENCES, samples)
+    inputs = {
+        name: make_inputs(
+            signatures[name],
+            sentences,
+            translator.tokenizer,
+            translator.settings,
+        )
+        for name in ("serving_default", "translate_options")
+        if name in signatures
+    }
+    write_samples(
+        folder / file_layout.SAMPLES, model_name, translator.signatures, inputs
+    )
+
+
+def describe(
+    translator: Translator,
+    run_dir: pathlib.Path,
+    model_name: str,
+    folder: pathlib.Path,
+) -> dict:
+    """Returns what `bundle.json` says of a version, its own file aside."""
+    return {
+        "model_name": model_name,
+        "packages": {
+            "keras_transformer": keras_transformer.__version__,
+            **{name: importlib.metadata.version(name) for name in PACKAGES},
+        },
+        "settings": dataclasses.asdict(translator.settings),
+        "precision": translator.precision,
+        "memory_bound": {
+            "rows": MOST_ROWS,
+            "bytes": translator.memory_bound(MOST_ROWS),
+        },
+        "run": read_arguments(run_dir),
+        "averaged": averaged_checkpoints(run_dir / "model.keras"),
+        "files": file_layout.list_files(folder),
+    }
+
+
+def knows_placeholders(tokenizer: SubwordTokenizer) -> bool:
+    """Tells whether placeholders are pieces of both vocabularies."""
+    name = PLACEHOLDERS[0]
+    return all(
+        name.encode() in to_piece(tokenize([name]).flat_values).numpy()
+        for tokenize, to_piece in (
+            (tokenizer.tokenize, tokenizer.source_id_to_piece),
+            (tokenizer.tokenize_targets, tokenizer.id_to_piece),
+        )
+    )
+
+
+def averaged_checkpoints(path: pathlib.Path) -> dict | None:
+    """Returns what `train` noted in a `.keras` file, if it did.
+
+    What others wrote there is left alone.
+    """
+    with zipfile.ZipFile(path) as file:
+        try:
+            noted = json.loads(file.comment)
+        except ValueError:
+            return None
+    return noted if isinstance(noted, dict) else None

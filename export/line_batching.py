@@ -1,0 +1,130 @@
+"""Translates lines of any number, a batch of like lengths at a time.
+
+They are read in windows, sorted by length within a window, and given back in
+their order.
+"""
+
+import collections
+import dataclasses
+import functools
+import itertools
+import sys
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from command_line.errors import UserError
+from command_line.options import option
+from export.bundle.server_config import BATCH_SIZES
+from export.client import Client
+from export.sampling import Sampler
+
+WINDOW = 2048  # Lines that are sorted together.
+BYTES_A_TOKEN = 4  # About what a piece of European text has.
+# What a line counts at least: however short it is, its translation is searched
+# for with as many beams, and may be longer.
+MIN_TOKENS = 8
+# Of a request: what `batching_parameters.txt` lets a server take.
+MAX_ROWS = BATCH_SIZES[-1]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """How much is translated at a time.
+
+    Raises:
+        UserError: If that is nothing.
+    """
+
+    batch_tokens: int = option(
+        1024,
+        "source tokens at a time, one counted as four bytes, and a line as "
+        f"{MIN_TOKENS} or more",
+        int,
+    )
+
+    def __post_init__(self):
+        if self.batch_tokens < 1:
+            raise UserError(
+                "--batch-tokens must be 1 or more. "
+                f"Received: {self.batch_tokens}"
+            )
+
+
+def translate_lines(
+    translate: Callable,
+    lines: Iterable[bytes],
+    batch_tokens: int,
+    counts: collections.Counter,
+) -> Iterator[bytes]:
+    """Translates sentences in bounded memory.
+
+    Args:
+        translate: What `load`, or `load_sampler`, returned.
+        lines: Sentences, with or without line ends.
+        batch_tokens: Int, source tokens at a time, padding included.
+        counts: To it is added under `"lines"` how many sentences there were,
+            under `"truncated"` how many were cut at a limit of tokens, they
+            or their translations, and under `"suspicious"` how many are too
+            long for each other, if the model tells that.
+
+    Yields:
+        A translation for each sentence, in order, without line ends.
+    """
+    lines = iter(lines)
+    is_drawn = isinstance(translate, Sampler)
+    client = translate.client if is_drawn else translate
+    if isinstance(client, Client):
+        max_rows = MAX_ROWS
+        translate_all = functools.partial(client.map, answer=translate)
+    else:
+        max_rows, translate_all = WINDOW, functools.partial(map, translate)
+    while window := list(itertools.islice(lines, WINDOW)):
+        window = [line.rstrip(b"\r\n") for line in window]
+        translations = [b""] * len(window)
+        batches = list(cut_batches(window, batch_tokens, max_rows))
+        texts = ([window[i] for i in places] for places in batches)
+        if is_drawn:
+            first = counts["lines"] + 1
+            numbers = ([first + i for i in places] for places in batches)
+            texts = zip(texts, numbers, strict=True)
+        for places, outputs in zip(batches, translate_all(texts), strict=True):
+            counts["lines"] += len(places)
+            for name in {"truncated", "suspicious"} & set(outputs):
+                counts[name] += int(outputs[name].numpy().sum())
+            for i, text in zip(
+                places, outputs["translation"].numpy(), strict=True
+            ):
+                # A model may spell a line end in bytes; a line stays a line.
+                translations[i] = b" ".join(text.splitlines())
+        yield from translations
+
+
+def cut_batches(
+    lines: list[bytes], batch_tokens: int, max_rows: int = WINDOW
+) -> Iterator[list[int]]:
+    """Yields the places of lines of like length, a batch at a time."""
+    batch = []
+    for place in sorted(range(len(lines)), key=lambda i: len(lines[i])):
+        # The line is the longest so far, so the others are padded to it.
+        tokens = max(MIN_TOKENS, 1 + len(lines[place]) // BYTES_A_TOKEN)
+        too_long = tokens * (len(batch) + 1) > batch_tokens
+        if batch and (too_long or len(batch) == max_rows):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def tell_doubts(counts: collections.Counter, of: str = "lines") -> None:
+    """Says how many lines were cut, and how many are suspicious, if any."""
+    for name, message in (
+        ("truncated", "were cut at the model's limit of tokens"),
+        ("suspicious", "are suspicious: too long or short for their sources"),
+    ):
+        if counts[name]:
+            print(
+                f"{counts[name]:,} of {counts['lines']:,} {of} {message}",
+                file=sys.stderr,
+            )

@@ -1,0 +1,84 @@
+"""Documents with tags, as bytes, for `export.translate --format`."""
+
+import json
+import pathlib
+import sys
+from collections.abc import Callable
+
+from command_line.errors import NotTextError
+from command_line.errors import UserError
+from command_line.errors import refuse_damage
+from export.bundle.file_layout import BUNDLE
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.versions import find_version
+from export.markup.character_encoding import decode
+from export.markup.character_encoding import encode
+from export.markup.sentence_translator import Translator
+from export.markup.sentence_translator import make_translator
+from export.markup.translate_markup import describe_counts
+from export.markup.translate_markup import translate_markup
+
+
+def load_translator(
+    translate: Callable, export_dir: pathlib.Path | None
+) -> Translator:
+    """Returns what translates documents with tags.
+
+    Args:
+        translate: A `Client`, or what was loaded of an export.
+        export_dir: Folder of the export, if there is no client.
+
+    Raises:
+        UserError: If the model cannot align.
+    """
+    if export_dir is None:
+        return make_translator(
+            translate,
+            lambda source, target: translate.ask(
+                "align", {"source": source, "target": target}
+            ),
+            "",
+        )
+    if not hasattr(translate, "keep_alive"):
+        raise no_alignment(f"{export_dir}, which is of CTranslate2")
+    align = translate.keep_alive.signatures.get("align")
+    if align is None:
+        raise no_alignment(f"{export_dir} without it")
+    path = find_version(export_dir, SAVED_MODEL) / BUNDLE
+    with refuse_damage(path):
+        bundle = json.loads(path.read_text("utf-8"))
+        language = bundle["settings"].get("source_language", "")
+    return make_translator(
+        translate,
+        lambda source, target: align(source=source, target=target),
+        language,
+    )
+
+
+def no_alignment(received: str) -> UserError:
+    return UserError(
+        "--format needs an export with the signature align; export the run "
+        f"anew with `--signatures all`. Received: {received}"
+    )
+
+
+def translate_document(
+    translator: Translator, data: bytes, format: str
+) -> bytes:
+    """Translates a document with tags, and says what may be amiss.
+
+    Raises:
+        NotTextError: If it cannot be read.
+    """
+    try:
+        text, encoding = decode(data, format)
+        found = translate_markup(text, format, translator)
+        written = encode(found.text, encoding, format)
+    except UserError:  # Of a server.
+        raise
+    except ValueError as error:
+        message = str(error).replace("`text`", "the document")
+        raise NotTextError(message) from None
+    for note in describe_counts(found.counts, translator.knows_placeholders):
+        print(note, file=sys.stderr)
+    return written

@@ -1,0 +1,153 @@
+"""What the sentences of a document are translated with."""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from export.markup.word_alignment import weigh_words
+from export.model.sentence_splitting import split_text
+from keras_transformer.text.placeholders import PLACEHOLDERS
+
+# Of the rows that are asked for together, times the square of the longest one's
+# bytes: attention has as many numbers, times heads and layers, or fewer.
+MOST_SQUARES = 2**21
+MOST_ROWS = 64
+OF_ALIGN = ("attention", "source_tokens", "target_tokens")
+
+
+@dataclasses.dataclass(frozen=True)
+class Translator:
+    """What translates sentences.
+
+    Attributes:
+        split: Function from texts to where the sentences of each begin and
+            end.
+        translate: Function from sentences to their translations, and to
+            whether each was cut at the model's limit.
+        align: Function from sentences and their translations to arrays
+            `(target words, source words)`, as `find_words` finds them: how
+            much each looks at each.
+        knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
+    """
+
+    split: Callable[[list[str]], list[list[tuple[int, int]]]]
+    translate: Callable[[list[str]], tuple[list[str], list[bool]]]
+    align: Callable[[list[str], list[str]], list[np.ndarray]]
+    knows_placeholders: bool = False
+
+
+def make_translator(
+    translate: Callable, align: Callable, language: str = ""
+) -> Translator:
+    """Makes a translator of a model's signatures.
+
+    Args:
+        translate: Function from bytes, a list, to the outputs of
+            `serving_default`.
+        align: Function from two string arrays `(B,)` to those of `align`.
+        language: Code of ISO 639-1, of the sources.
+
+    Raises:
+        ValueError: If `align` does not answer as that signature does.
+    """
+
+    def translate_all(texts):
+        found = [("", False)] * len(texts)
+        for rows in batches([size_of(text) for text in texts]):
+            outputs = translate([texts[i].encode() for i in rows])
+            for i, text, was_cut in zip(
+                rows,
+                outputs["translation"].numpy(),
+                outputs["truncated"].numpy(),
+                strict=True,
+            ):
+                found[i] = text.decode("utf-8", "replace"), bool(was_cut)
+        return tuple(map(list, zip(*found, strict=True))) or ([], [])
+
+    def align_all(sources, targets):
+        found = [None] * len(sources)
+        sizes = [
+            max(map(size_of, pair))
+            for pair in zip(sources, targets, strict=True)
+        ]
+        for rows in batches(sizes):
+            some = [[side[i] for i in rows] for side in (sources, targets)]
+            for i, row in zip(rows, ask_align(align, *some), strict=True):
+                attention, *pieces = row
+                found[i] = weigh_words(
+                    attention, sources[i], pieces[0], targets[i], pieces[1]
+                )
+        return found
+
+    return Translator(
+        lambda texts: split_sentences(texts, language),
+        translate_all,
+        align_all,
+        knows_placeholders(align),
+    )
+
+
+def split_sentences(
+    texts: list[str], language: str
+) -> list[list[tuple[int, int]]]:
+    """Returns where the sentences of each text begin and end."""
+    if not texts:
+        return []
+    parts, is_sentence = split_text(tf.constant(texts), language)
+    spans = []
+    for row, flags in zip(parts.to_list(), is_sentence.to_list(), strict=True):
+        place, found = 0, []
+        for part, flag in zip(row, flags, strict=True):
+            end = place + len(part.decode())
+            if flag:
+                found.append((place, end))
+            place = end
+        spans.append(found)
+    return spans
+
+
+def ask_align(
+    align: Callable, sources: list[str], targets: list[str]
+) -> Iterator[tuple]:
+    """Yields attention `(T, S)`, source and target pieces of each pair."""
+    outputs = align(
+        *(np.array([t.encode() for t in s], object) for s in (sources, targets))
+    )
+    missing = [name for name in OF_ALIGN if name not in outputs]
+    if missing:
+        raise ValueError(
+            f"`align` must return {', '.join(OF_ALIGN)}. "
+            f"Received: no {', '.join(missing)}"
+        )
+    for attention, *pieces in zip(
+        *(outputs[name].numpy() for name in OF_ALIGN), strict=True
+    ):
+        source, target = ([p for p in side if p] for side in pieces)
+        yield attention[: len(target), : len(source)], source, target
+
+
+def knows_placeholders(align: Callable) -> bool:
+    """Tells whether placeholders are pieces of a model's vocabularies."""
+    name = PLACEHOLDERS[0]
+    ((_, *sides),) = ask_align(align, [name], [name])
+    return all(name.encode() in pieces for pieces in sides)
+
+
+def size_of(text: str) -> int:
+    return len(text.encode())
+
+
+def batches(sizes: list[int]) -> Iterator[list[int]]:
+    """Yields the places of rows of like size, a batch at a time."""
+    batch = []
+    for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
+        squares = (len(batch) + 1) * sizes[place] ** 2
+        if batch and (squares > MOST_SQUARES or len(batch) == MOST_ROWS):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch

@@ -1,0 +1,218 @@
+"""Translates documents with tags: HTML, XML and Markdown.
+
+Sentences are cut out of the document, across the tags within them, and their
+translations put in; then come the tags, around the words that look at what
+they held. All else stays letter for letter.
+"""
+
+import collections
+import functools
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from export.markup.html_parser import escape_html
+from export.markup.html_parser import read_html
+from export.markup.markdown_parser import escape_markdown
+from export.markup.markdown_parser import read_markdown
+from export.markup.markup_tokens import Token
+from export.markup.rendering import mend_placeholders
+from export.markup.rendering import write_sentence
+from export.markup.segments import Segment
+from export.markup.segments import cut_segments
+from export.markup.sentence_translator import Translator
+from export.markup.tagged_sentences import Sentence
+from export.markup.tagged_sentences import halve
+from export.markup.tagged_sentences import make_sentences
+from export.markup.xml_parser import read_xml
+
+MOST_HALVINGS = 4  # Of a sentence that is too long for the model.
+
+
+class Format(NamedTuple):
+    """How a kind of document is read, and text written in it."""
+
+    read: Callable[[str], list[Token]]
+    escape: Callable[[str], str]
+    is_strict: bool  # Whether a tag is one wherever it stands.
+
+
+FORMATS = {
+    "html": Format(read_html, escape_html, True),
+    "xml": Format(read_xml, escape_html, True),
+    "markdown": Format(read_markdown, escape_markdown, False),
+}
+
+
+class Translated(NamedTuple):
+    """A translated document.
+
+    Attributes:
+        text: The document.
+        counts: How many `"sentences"` it has; how many were `"truncated"` at
+            the model's limit; how many `"placeholders"` they have, and how
+            many of these the model left out or doubled (`"mended"`); and how
+            many sentences are `"kept"`, since their marks would be none.
+    """
+
+    text: str
+    counts: collections.Counter
+
+
+def translate_markup(
+    text: str, format: str, translator: Translator
+) -> Translated:
+    """Translates a document.
+
+    Args:
+        text: The document.
+        format: `"html"`, `"xml"` or `"markdown"`.
+        translator: What translates its sentences.
+
+    Returns:
+        The document, with each of its tags once.
+
+    Raises:
+        ValueError: If the format is another, if XML is not well-formed, or
+            if tags nest deeper than two hundred in a sentence.
+    """
+    if format not in FORMATS:
+        raise ValueError(
+            f"`format` must be one of {', '.join(FORMATS)}. "
+            f"Received: format={format!r}"
+        )
+    written_as = FORMATS[format]
+    counts = collections.Counter()
+    segments = list(cut_segments(written_as.read(text), text))
+    make = functools.partial(
+        make_sentences, source=text, with_pieces=translator.knows_placeholders
+    )
+    spans = translator.split([segment.hidden for segment in segments])
+    sentences = [
+        sentence
+        for segment, some in zip(segments, spans, strict=True)
+        for sentence in make(segment, some)
+    ]
+    pairs = translate_all(sentences, make, translator, counts)
+    written = [
+        (sentence, write_sentence(sentence, *found, written_as.escape))
+        for sentence, *found in align_all(pairs, translator, counts)
+    ]
+    result = put_back(written, text)
+    if not written_as.is_strict:
+        spoilt = find_spoilt(segments, result, written_as)
+        good = [pair for pair in written if pair[0].segment not in spoilt]
+        counts["kept"] = len(written) - len(good)
+        result = put_back(good, text)
+    return Translated(result, counts)
+
+
+def put_back(written: list[tuple[Sentence, str]], text: str) -> str:
+    """Returns a document with sentences in the place of its own."""
+    parts, done = [], 0
+    for sentence, translation in written:
+        start, end = sentence.place
+        parts += [text[done:start], translation]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def find_spoilt(
+    segments: list[Segment], text: str, format: Format
+) -> list[Segment]:
+    """Returns those that have other tags in a translated document."""
+    found = list(cut_segments(format.read(text), text))
+    if len(found) != len(segments):
+        return [segment for segment in segments if segment.marks]
+    return [
+        old
+        for old, new in zip(segments, found, strict=True)
+        if old.count_tags() != new.count_tags()
+    ]
+
+
+def describe_counts(
+    counts: collections.Counter, knows_placeholders: bool
+) -> Iterator[str]:
+    """Yields lines that say what a translated document may lack."""
+    if counts["truncated"]:
+        yield (
+            f"{counts['truncated']:,} of {counts['sentences']:,} sentences "
+            "were cut at the model's limit of tokens"
+        )
+    if counts["kept"]:
+        yield (
+            f"{counts['kept']:,} of {counts['sentences']:,} sentences are not "
+            "translated: their marks would be none in the translation"
+        )
+    if counts["placeholders"] and not knows_placeholders:
+        yield (
+            "the model was trained without --placeholders: the places of "
+            f"{counts['placeholders']:,} parts that stay unchanged come from "
+            "its alignment"
+        )
+    if counts["mended"]:
+        yield (
+            f"{counts['mended']:,} of {counts['placeholders']:,} parts that "
+            "stay unchanged were lost, changed or doubled by the model, and "
+            "put back"
+        )
+
+
+def translate_all(
+    sentences: list[Sentence],
+    make: Callable,
+    translator: Translator,
+    counts: collections.Counter,
+) -> list[tuple[Sentence, str]]:
+    """Returns sentences with their translations, in the document's order.
+
+    One that the model cut is halved.
+    """
+    done = []
+    for halvings in range(MOST_HALVINGS + 1):
+        texts = list(dict.fromkeys(sentence.text for sentence in sentences))
+        found = zip(*translator.translate(texts), strict=True) if texts else ()
+        known = dict(zip(texts, found, strict=True))
+        longer = []
+        for sentence in sentences:
+            translation, was_cut = known[sentence.text]
+            halves = halve(sentence) if was_cut else []
+            if halves and halvings < MOST_HALVINGS:
+                longer += make(sentence.segment, halves)
+            else:
+                counts["truncated"] += was_cut
+                done.append((sentence, " ".join(translation.split())))
+        sentences = longer
+    counts["sentences"] = len(done)
+    return sorted(done, key=lambda pair: pair[0].place)
+
+
+def align_all(
+    pairs: list[tuple[Sentence, str]],
+    translator: Translator,
+    counts: collections.Counter,
+) -> list[tuple[Sentence, str, np.ndarray | None]]:
+    """Mends the leaves of sentences; adds weights where there are tags."""
+    placed = []
+    for sentence, translation in pairs:
+        counts["placeholders"] += len(sentence.leaves)
+        translation, mended = mend_placeholders(
+            sentence, translation, translator.knows_placeholders
+        )
+        counts["mended"] += mended
+        placed.append((sentence, translation))
+    asked = list(
+        dict.fromkeys(
+            (sentence.text, translation)
+            for sentence, translation in placed
+            if sentence.root.children
+        )
+    )
+    weights = {}
+    if asked:
+        found = translator.align(*map(list, zip(*asked, strict=True)))
+        weights = dict(zip(asked, found, strict=True))
+    return [(s, t, weights.get((s.text, t))) for s, t in placed]

@@ -1,0 +1,117 @@
+"""Translations found otherwise: by rules of each row, or drawn by a seed."""
+
+import tensorflow as tf
+
+from export.model.outputs import blank_out
+from export.model.outputs import describe_best
+from export.model.outputs import describe_doubts
+from export.model.outputs import is_suspicious
+from export.model.request_validation import with_harmless_rows
+from export.model.search import Search
+from export.model.search import SearchSettings
+from export.model.text_model import TextModel
+
+RULES = (
+    tf.TensorSpec([None], tf.int32, name="no_repeat_ngram"),
+    tf.TensorSpec([None], tf.int32, name="min_length"),
+    tf.TensorSpec([None], tf.float32, name="max_length_ratio"),
+)
+DRAWS = (
+    tf.TensorSpec([None], tf.float32, name="temperature"),
+    tf.TensorSpec([None], tf.int32, name="top_k"),
+    tf.TensorSpec([None], tf.float32, name="top_p"),
+    tf.TensorSpec([None], tf.int32, name="seed"),
+)
+
+
+class Variants:
+    """Translates as few ask for: a search each, which not every export has.
+
+    Args:
+        model: The `TextModel`.
+        search: What searches.
+        settings: How, where a request does not say.
+    """
+
+    def __init__(
+        self, model: TextModel, search: Search, settings: SearchSettings
+    ):
+        self._model = model
+        self._search = search
+        self._settings = settings
+
+    def translate_constrained(
+        self, text, no_repeat_ngram, min_length, max_length_ratio
+    ) -> dict[str, tf.Tensor]:
+        """Translates by beam search with rules for each sentence.
+
+        They stand in the place of those of the settings; 0 is none.
+
+        Args:
+            text: String tensor `(B,)`.
+            no_repeat_ngram: Int32 tensor `(B,)`: no so many tokens in a row
+                come twice.
+            min_length: Int32 tensor `(B,)`: tokens before the end.
+            max_length_ratio: Float32 tensor `(B,)`, as of `is_suspicious`.
+
+        Returns:
+            The dict of `translate_options`, and `"suspicious"`, bool `(B,)`.
+        """
+        inputs, error = with_harmless_rows(
+            text,
+            no_repeat_ngram=no_repeat_ngram,
+            min_length=min_length,
+            max_length_ratio=max_length_ratio,
+        )
+        text, no_repeat_ngram, min_length, max_length_ratio = inputs
+        source_ids, lengths, cut = self._model.tokenize(text)
+        found = self._search.find_by_rules(
+            source_ids,
+            lengths,
+            no_repeat_ngram=no_repeat_ngram,
+            min_length=min_length,
+        )
+        found = blank_out(found, lengths, cut)
+        return {
+            **describe_best(self._model, found),
+            "suspicious": is_suspicious(found, lengths, max_length_ratio),
+            "error": error,
+        }
+
+    def sample(
+        self, text, temperature, top_k, top_p, seed
+    ) -> dict[str, tf.Tensor]:
+        """Draws a translation of each sentence, as of `Sampling`.
+
+        What a row gets depends on its text and its numbers, and on no other
+        row.
+
+        Args:
+            text: String tensor `(B,)`.
+            temperature: Float32 tensor `(B,)`.
+            top_k: Int32 tensor `(B,)`; 0 is all.
+            top_p: Float32 tensor `(B,)`; 1 is all.
+            seed: Int32 tensor `(B,)`.
+
+        Returns:
+            The dict of `translate_options`.
+        """
+        inputs, error = with_harmless_rows(
+            text, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+        )
+        text, temperature, top_k, top_p, seed = inputs
+        source_ids, lengths, cut = self._model.tokenize(text)
+        found = self._search.sample(
+            source_ids,
+            lengths,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seeds=seed,
+        )
+        found = blank_out(found, lengths, cut)
+        return {
+            **describe_best(self._model, found),
+            **describe_doubts(found, lengths, self._settings),
+            "error": error,
+        }

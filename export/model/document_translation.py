@@ -1,0 +1,150 @@
+"""Translates whole texts, sentence by sentence, in the graph.
+
+What stands between sentences stays, so a text keeps its lines, marks and
+blanks. Texts are taken `MAX_DOCUMENT` bytes at a time and their sentences
+`MAX_SENTENCES` at a time, so memory has a bound that hangs on neither.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+
+import tensorflow as tf
+
+from export.model.request_splitting import in_chunks
+from export.model.sentence_splitting import LINE_END
+from export.model.sentence_splitting import join_parts
+from export.model.sentence_splitting import split_long
+from export.model.sentence_splitting import split_text
+from export.model.text_model import cut_bytes
+
+MAX_DOCUMENT = 2**20  # Bytes, at which a text is cut.
+MAX_SENTENCES = 1024
+LEAST_BYTES = 64  # That a sentence counts as.
+
+
+def translate_documents(
+    text: tf.Tensor,
+    language: str,
+    limit: int,
+    is_too_long: Callable,
+    translate: Callable,
+    doubts: Iterable[str] = ("truncated",),
+) -> dict[str, tf.Tensor]:
+    """Translates the sentences of texts.
+
+    A sentence in capitals, of two words or more, is translated as any other,
+    and its translation written in capitals. One that is too long is split: see
+    `split_long`.
+
+    Args:
+        text: String tensor `(B,)`.
+        language: As of `split_text`.
+        limit: Int, the tokens of the longest sentence that is translated whole.
+        is_too_long: Function from strings `(N,)` to bools `(N,)`: which have
+            more tokens.
+        translate: Function from strings `(N,)` to the outputs of
+            `Translator.translate`.
+        doubts: Names of those that are bools: a text has what one of its
+            sentences has.
+
+    Returns:
+        Dict of `"translation"`, string `(B,)`; `"score"`, float32 `(B,)`, the
+        mean of its sentences' or 0; and the doubts, bool `(B,)`. A text that
+        was cut at `MAX_DOCUMENT` bytes is `"truncated"`, too.
+    """
+    text, was_cut = cut_bytes(text, MAX_DOCUMENT)
+    count = tf.shape(text)[0]
+
+    def answer(rows):
+        parts, is_sentence = split_text(tf.gather(text, rows), language)
+        parts, is_sentence = split_long(
+            parts,
+            is_sentence,
+            limit,
+            lambda sentences: some_at_a_time(
+                sentences, is_too_long, tf.fill(tf.shape(sentences), False)
+            ),
+        )
+        return translate_parts(parts, is_sentence, translate, doubts)
+
+    found = in_chunks(
+        tf.strings.length(text) + 1,
+        MAX_DOCUMENT,
+        answer,
+        blank=no_translations(count, doubts),
+    )
+    return {**found, "truncated": found["truncated"] | was_cut}
+
+
+def translate_parts(parts, is_sentence, translate, doubts):
+    """Translates those parts `(B, (N))` that are sentences, and joins all."""
+    places = tf.where(is_sentence.values)
+    sentences = tf.gather_nd(parts.values, places)
+    found = some_at_a_time(
+        sentences,
+        lambda some: translate_in_case(some, translate),
+        no_translations(tf.size(sentences), doubts),
+    )
+    # A model may spell a line end in bytes.
+    lines = tf.strings.regex_replace(found["translation"], LINE_END, " ")
+    values = tf.tensor_scatter_nd_update(parts.values, places, lines)
+    rows = tf.gather_nd(parts.value_rowids(), places)
+    count = parts.nrows()
+    return {
+        "translation": join_parts(parts.with_values(values)),
+        "score": tf.math.unsorted_segment_mean(found["score"], rows, count),
+        **{
+            name: tf.math.unsorted_segment_max(
+                tf.cast(found[name], tf.int32), rows, count
+            )
+            > 0
+            for name in doubts
+        },
+    }
+
+
+def some_at_a_time(sentences, answer, blank):
+    """Answers sentences of like length together, at most `MAX_SENTENCES`."""
+    return in_chunks(
+        tf.maximum(tf.strings.length(sentences), LEAST_BYTES),
+        MAX_SENTENCES * LEAST_BYTES,
+        lambda rows: answer(tf.gather(sentences, rows)),
+        blank,
+    )
+
+
+def no_translations(count, doubts):
+    """Returns what is found of no text."""
+    return {
+        "translation": tf.fill([count], ""),
+        "score": tf.zeros([count]),
+        **{name: tf.fill([count], False) for name in doubts},
+    }
+
+
+def translate_in_case(sentences, translate):
+    """Translates sentences in capitals as if only their first letter were."""
+    in_capitals = tf.strings.regex_full_match(
+        sentences, r"(?s)\P{Ll}*\p{Lu}{2}\P{Ll}*\P{L}\P{Ll}*\p{Lu}{2}\P{Ll}*"
+    )
+    first = tf.strings.regex_replace(
+        sentences, r"(?s)\A(\P{Lu}*\p{Lu}).*", r"\1"
+    )
+    others = tf.strings.substr(
+        sentences,
+        tf.strings.length(first),
+        tf.strings.length(sentences) - tf.strings.length(first),
+    )
+    found = translate(
+        tf.where(
+            in_capitals,
+            first + tf.strings.lower(others, encoding="utf-8"),
+            sentences,
+        )
+    )
+    translation = tf.where(
+        in_capitals,
+        tf.strings.upper(found["translation"], encoding="utf-8"),
+        found["translation"],
+    )
+    return {**found, "translation": translation}

@@ -1,0 +1,249 @@
+"""Questions about given translations: how likely, and what looks at what."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from export.model.explanation_outputs import no_scores
+from export.model.explanation_outputs import stack_scores
+from export.model.request_splitting import MAX_NUMBERS
+from export.model.request_splitting import count_numbers
+from export.model.request_splitting import in_chunks
+from export.model.request_splitting import within_budget
+from export.model.request_validation import with_equal_rows
+from export.model.search import SearchSettings
+from export.model.search import lengths_of
+from export.model.text_model import TextModel
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import padding_mask
+from keras_transformer.search.options import length_penalty_of
+
+
+class Pairs(NamedTuple):
+    """Texts and their translations, as the model reads them."""
+
+    source_ids: tf.Tensor  # (B, S)
+    labels: tf.Tensor  # (B, T)
+    truncated: tf.Tensor  # (B,), whether one of the two was cut
+
+
+class Taught(NamedTuple):
+    """What the model makes of pairs whose targets are given."""
+
+    states: tf.Tensor  # (B, T, D)
+    encoder_scores: tuple  # A tensor a layer, (B, H, S, S).
+    decoder_scores: tuple  # A pair a layer: to the target, to the source.
+
+
+class Teacher:
+    """Runs a Transformer on pairs, as in training: targets are given.
+
+    Args:
+        model: The `TextModel`.
+        settings: Whose length penalty scores, and whose layer aligns.
+
+    Raises:
+        ValueError: If there is no layer `settings.align_layer`.
+    """
+
+    def __init__(self, model: TextModel, settings: SearchSettings):
+        self._model = model
+        self._settings = settings
+        layers = model.transformer.architecture.layers_of_decoder
+        layer = settings.align_layer
+        if layer is None:
+            layer = max(min(1, layers - 1), layers - 2)
+        if not -layers <= layer < layers:
+            raise ValueError(
+                f"`align_layer` must be between {-layers} and {layers - 1}. "
+                f"Received: align_layer={layer}"
+            )
+        self._align_layer = layer
+
+    def score(self, source, target) -> dict[str, tf.Tensor]:
+        """Scores given translations.
+
+        Args:
+            source: String tensor `(B,)`.
+            target: String tensor `(B,)`, its translations.
+
+        Returns:
+            Dict of `"log_probability"`, float32 `(B,)`, of the whole target
+            and its end; `"token_log_probabilities"`, float32 `(B, T)`, of each
+            token; `"score"`, float32 `(B,)`, the log-probability over the
+            length penalty; `"tokens"`, string `(B, T)`, the pieces; and
+            `"truncated"`, bool `(B,)`: whether source or target was cut at the
+            model's limit. After the end symbol come zeros and `""`.
+        """
+        pairs = self._read(source, target)
+        lengths = [lengths_of(pairs.source_ids), lengths_of(pairs.labels)]
+
+        def answer(rows):
+            sources, targets = (
+                tf.gather(ids, rows)[:, : tf.reduce_max(tf.gather(count, rows))]
+                for ids, count in zip(pairs[:2], lengths, strict=True)
+            )
+            states = self._teach(sources, targets).states
+            found = self._log_probabilities(targets, states)
+            missing = tf.shape(pairs.labels)[1] - tf.shape(found)[1]
+            return tf.pad(found, [[0, 0], [0, missing]])
+
+        # A chunk may hold a long source and, in another row, a long target.
+        longest = tf.maximum(*lengths)
+        found = in_chunks(
+            self._cost(longest, longest),
+            MAX_NUMBERS,
+            answer,
+            blank=tf.zeros(tf.shape(pairs.labels)),
+        )
+        return {
+            "log_probability": tf.reduce_sum(found, axis=1),
+            "score": self._penalize(found, pairs.labels),
+            "token_log_probabilities": found,
+            "tokens": self._model.pieces(pairs.labels),
+            "truncated": pairs.truncated,
+        }
+
+    def align(self, source, target) -> dict[str, tf.Tensor]:
+        """Says which tokens of the source each token of the target looks at.
+
+        Args:
+            source: String tensor `(B,)`.
+            target: String tensor `(B,)`, its translations.
+
+        Returns:
+            Dict of `"attention"`, float32 `(B, T, S)`, the mean over the heads
+            of a layer, as the decoder predicts each target token;
+            `"alignment"`, int32 `(B, T)`, where it is largest, -1 after the
+            target's end; `"source_tokens"`, string `(B, S)`, and
+            `"target_tokens"`, string `(B, T)`, the pieces; and `"truncated"`,
+            bool `(B,)`: whether source or target was cut at the model's limit.
+        """
+        pairs = self._read_few(source, target, with_logits=False)
+        taught = self._teach(pairs.source_ids, pairs.labels)
+        _, attention = taught.decoder_scores[self._align_layer]
+        attention = tf.reduce_mean(tf.cast(attention, tf.float32), axis=1)
+        real = padding_mask(pairs.labels)
+        attention = tf.where(real[:, :, None], attention, 0.0)
+        places = tf.argmax(attention, axis=2, output_type=tf.int32)
+        return {
+            "attention": attention,
+            "alignment": tf.where(real, places, -1),
+            "source_tokens": self._model.source_pieces(pairs.source_ids),
+            "target_tokens": self._model.pieces(pairs.labels),
+            "truncated": pairs.truncated,
+        }
+
+    def explain(self, source, target) -> dict[str, tf.Tensor]:
+        """Shows the attention of every layer and head (Section 3.2.3).
+
+        Row `t` of the decoder's weights is the step that predicts target token
+        `t`. It sees the begin symbol, as key 0, and the target tokens before
+        `t`, each one key further. A decoder with a recurrence in the place of
+        self-attention has no such weights: they are zeros, then.
+
+        Args:
+            source: String tensor `(B,)`.
+            target: String tensor `(B,)`, its translations.
+
+        Returns:
+            Dict of the attention weights, float32, `N` the layers of either
+            stack: `"encoder_attention"`, `(B, N, H, S, S)`,
+            `"decoder_attention"`, `(B, N, H, T, T)`, and
+            `"encoder_decoder_attention"`, `(B, N, H, T, S)`; of
+            `"source_tokens"`, string `(B, S)`, and `"target_tokens"`, string
+            `(B, T)`, the pieces; of `"token_log_probabilities"`, float32 `(B,
+            T)`; of `"score"`, float32 `(B,)`, the log-probability of the whole
+            target over its length penalty; and of `"truncated"`, bool `(B,)`:
+            whether source or target was cut at the model's limit. After a
+            text's end come zeros and `""`.
+        """
+        pairs = self._read_few(source, target)
+        taught = self._teach(pairs.source_ids, pairs.labels)
+        to_target, to_source = zip(*taught.decoder_scores, strict=True)
+        if None in to_target:
+            to_target = no_scores(to_source)
+        found = self._log_probabilities(pairs.labels, taught.states)
+        real = padding_mask(pairs.labels)
+        return {
+            "encoder_attention": stack_scores(
+                taught.encoder_scores, padding_mask(pairs.source_ids)
+            ),
+            "decoder_attention": stack_scores(to_target, real),
+            "encoder_decoder_attention": stack_scores(to_source, real),
+            "source_tokens": self._model.source_pieces(pairs.source_ids),
+            "target_tokens": self._model.pieces(pairs.labels),
+            "token_log_probabilities": found,
+            "score": self._penalize(found, pairs.labels),
+            "truncated": pairs.truncated,
+        }
+
+    def _penalize(self, log_probabilities, labels):
+        """Returns the score of each target, `(B,)`."""
+        penalty = length_penalty_of(
+            lengths_of(labels),
+            self._settings.length_penalty,
+            self._settings.penalty_offset,
+        )
+        return tf.reduce_sum(log_probabilities, axis=1) / penalty
+
+    def _log_probabilities(self, labels, states):
+        """Returns that of each label, `(B, T)`, and 0 of padding."""
+        logits = self._model.transformer.embedding(states, reverse=True)
+        logits = tf.cast(logits, tf.float32)
+        found = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        return tf.where(padding_mask(labels), found, 0.0)
+
+    def _read(self, source, target) -> Pairs:
+        source, target = with_equal_rows(source=source, target=target)
+        source_ids, _, source_cut = self._model.tokenize(source)
+        labels, _, target_cut = self._model.tokenize_targets(target)
+        return Pairs(source_ids, labels, source_cut | target_cut)
+
+    def _read_few(self, source, target, with_logits=True) -> Pairs:
+        """Does what `_read` does; refuses pairs whose answer is too large."""
+        pairs = self._read(source, target)
+        count, longest = tf.unstack(tf.shape(pairs.source_ids))
+        cost = self._cost(longest, tf.shape(pairs.labels)[1], with_logits)
+        return within_budget(
+            pairs,
+            "the attention weights and logits of all rows",
+            count,
+            count_numbers(count, cost),
+            MAX_NUMBERS,
+        )
+
+    def _cost(self, sources, targets, with_logits=True):
+        """Returns how many numbers pairs of some lengths take, int64."""
+        transformer = self._model.transformer
+        source, target = tf.cast(sources, tf.int64), tf.cast(targets, tf.int64)
+        a = transformer.architecture
+        of_decoder = a.layers_of_decoder * (target**2 + source * target)
+        cost = a.num_heads * (a.num_layers * source**2 + of_decoder)
+        if with_logits:
+            cost += transformer.vocabulary_size * target
+        return cost
+
+    # One graph for all that is asked of pairs: a server prepares each apart.
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
+        autograph=False,
+    )
+    def _teach(self, source_ids, labels) -> Taught:
+        """Runs the model on pairs."""
+        transformer = self._model.transformer
+        begin = tf.fill([tf.shape(labels)[0], 1], BOS_ID)
+        target_ids = tf.concat([begin, labels[:, :-1]], axis=1)
+        target_ids = tf.where(padding_mask(labels), target_ids, PADDING_ID)
+        memory, encoder_scores = transformer.encode(
+            source_ids, training=False, return_attention_scores=True
+        )
+        states, decoder_scores = transformer.decode_states(
+            target_ids,
+            memory,
+            padding_mask(source_ids),
+            return_attention_scores=True,
+            training=False,
+        )
+        return Taught(states, encoder_scores, decoder_scores)

@@ -1,0 +1,203 @@
+"""The page that explains a translation: what it shows, and how it is made.
+
+Its parts lie beside: `explain.html`, `explain.css` and `explain.js`.
+"""
+
+import json
+import pathlib
+from collections.abc import Callable
+
+import numpy as np
+
+from command_line.errors import UserError
+from export.bundle.model_loading import SIGNATURE
+
+SIGNATURES = (SIGNATURE, "explain", "explain_beam")
+PAGE = pathlib.Path(__file__).with_name("explain.html")
+DIGITS = 4
+# A map of more is too small to read, and too much for a browser.
+SHOWN = 64
+# What is told of targets, with how many axes of pieces.
+OF_TARGETS = {
+    "token_log_probabilities": 1,
+    "decoder_attention": 2,
+    "encoder_decoder_attention": 2,
+}
+RECURRENT = (
+    "The decoder has a recurrence in the place of self-attention: it keeps one "
+    "vector of the pieces before, so there are no weights of these to show."
+)
+
+
+def describe_translation(
+    ask: Callable, text: bytes, reference: bytes | None = None
+) -> dict:
+    """Returns all that the page shows, as JSON.
+
+    Args:
+        ask: Function from the name of a signature and its texts, one each, to
+            the dict of its outputs, without their batch axis.
+        text: UTF-8.
+        reference: UTF-8, a translation to show beside the model's own.
+
+    Raises:
+        UserError: If one of them has no token.
+    """
+    beam = ask("explain_beam", text=text)
+    if not beam["kept"].size:
+        raise UserError(
+            f"--text must hold some text. Received: {decode(text)!r}"
+        )
+    best = ask(SIGNATURE, text=text)
+    targets = {"Translation": best["translation"]}
+    if reference is not None:
+        targets["Reference"] = reference
+    told = {
+        name: ask("explain", source=text, target=target)
+        for name, target in targets.items()
+    }
+    if reference is not None and len(told["Reference"]["target_tokens"]) < 2:
+        raise UserError(
+            f"--reference must hold some text. Received: {decode(reference)!r}"
+        )
+    translation = told["Translation"]
+    path = best_path(beam)
+    return {
+        "source": describe_text(text, translation["source_tokens"]),
+        "encoder_attention": shown(translation["encoder_attention"], 2),
+        "targets": [
+            describe_target(name, targets[name], outputs)
+            for name, outputs in told.items()
+        ],
+        "beam": {
+            **{name: plain(value[:SHOWN]) for name, value in beam.items()},
+            "best": path[:SHOWN],
+            "steps": len(beam["penalties"]),
+        },
+        "notes": make_notes(best, beam, path, told),
+    }
+
+
+def describe_text(text: bytes, tokens: np.ndarray) -> dict:
+    return {
+        "text": decode(text),
+        "pieces": len(tokens),
+        "tokens": shown(tokens, 1),
+    }
+
+
+def describe_target(name: str, text: bytes, outputs: dict) -> dict:
+    """Returns what the page shows of a target.
+
+    Args:
+        name: What the page calls it.
+        text: UTF-8.
+        outputs: What `explain` answered of it.
+    """
+    return {
+        "name": name,
+        **describe_text(text, outputs["target_tokens"]),
+        "score": plain(outputs["score"]),
+        "log_probability": plain(outputs["token_log_probabilities"].sum()),
+        **{
+            key: shown(outputs[key], axes)
+            for key, axes in OF_TARGETS.items()
+            if key != "decoder_attention" or has_self_attention(outputs)
+        },
+    }
+
+
+def has_self_attention(outputs: dict) -> bool:
+    """Whether the decoder has any: else what `explain` says is zeros."""
+    return bool(outputs["decoder_attention"].any())
+
+
+def make_notes(
+    best: dict, beam: dict, path: list[int], told: dict
+) -> list[str]:
+    """Returns what a reader must know of this translation, as sentences.
+
+    Args:
+        best: What the default signature answered.
+        beam: What `explain_beam` answered.
+        path: What `best_path` returned.
+        told: Dict from the name of a target to what `explain` answered.
+    """
+    notes = [] if has_self_attention(told["Translation"]) else [RECURRENT]
+    if best["truncated"]:
+        notes.append(
+            "The source or the translation was cut at the limit of its length."
+        )
+    notes.extend(
+        f"{name}: it or the source is longer than the model takes and was cut. "
+        "Score, confidence and attention are those of the part that is shown."
+        for name, outputs in told.items()
+        if outputs["truncated"]
+    )
+    pieces = [
+        count
+        for outputs in told.values()
+        for count in (
+            len(outputs["source_tokens"]),
+            len(outputs["target_tokens"]),
+        )
+    ]
+    if max(*pieces, len(beam["penalties"])) > SHOWN:
+        notes.append(
+            f"Only the first {SHOWN} pieces and steps are shown. Texts and "
+            "scores are whole."
+        )
+    translation = told["Translation"]
+    written = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
+    same = written == translation["target_tokens"].tolist()
+    if not same and not translation["truncated"]:
+        notes.append(
+            "The search wrote the translation in other pieces than those into "
+            "which its text is cut. Confidence and attention are those of the "
+            "text, and its score differs a little from that in the search."
+        )
+    return notes
+
+
+def best_path(beam: dict) -> list[int]:
+    """Returns the best translation's candidate in each step of its search."""
+    scores = beam["log_probabilities"] / beam["penalties"][:, None]
+    found = np.where(beam["kept"] & beam["ended"], scores, -np.inf)
+    step, place = np.unravel_index(found.argmax(), found.shape)
+    path = []
+    while step >= 0:
+        path.append(int(place))
+        step, place = step - 1, beam["parents"][step, place]
+    return path[::-1]
+
+
+def shown(value: np.ndarray, axes: int):
+    """Returns the first pieces along the last axes, as lists."""
+    return plain(value[(..., *[slice(SHOWN)] * axes)])
+
+
+def plain(value: np.ndarray):
+    """Returns an array as lists, floats rounded, strings read."""
+    if value.dtype.kind == "f":
+        return np.round(value.astype(np.float64), DIGITS).tolist()
+    if value.dtype.kind == "O":
+        return [
+            decode(item) if isinstance(item, bytes) else plain(item)
+            for item in value
+        ]
+    return value.tolist()
+
+
+def decode(text: bytes) -> str:
+    return text.decode("utf-8", errors="replace")
+
+
+def render(data: dict) -> str:
+    """Returns the page that shows `data`, whole: style, script and numbers."""
+    page = PAGE.read_text("utf-8")
+    for name in ("css", "js"):
+        part = PAGE.with_suffix(f".{name}").read_text("utf-8")
+        page = page.replace(f"{{{name}}}", part)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    # No text may close the element that holds it.
+    return page.replace("{data}", text.replace("<", "\\u003c"))

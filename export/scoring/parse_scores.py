@@ -1,0 +1,95 @@
+"""What becomes of the trees that a model writes (Section 6.3)."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from export.scoring import bracket_scores
+from keras_transformer.parsing.repair import restore
+from keras_transformer.parsing.trees import Tree
+
+
+def mend_trees(
+    sentences: Iterable[bytes],
+    outputs: Iterable[bytes],
+    faults: collections.Counter,
+) -> Iterator[bytes]:
+    """Yields mended trees in Penn Treebank form, a line each.
+
+    Args:
+        sentences: Words between blanks.
+        outputs: What the model wrote of each.
+        faults: To it is added what `restore` had to mend, and under
+            `"parses"` and `"malformed"` how many there were in all.
+    """
+    for sentence, output in zip(sentences, outputs, strict=True):
+        words = [decode(word) for word in sentence.split()]
+        tree = restore_counted(decode(output), words, faults)
+        yield str(tree).encode() if words else b""
+
+
+def decode(text: bytes) -> str:
+    return text.decode("utf-8", errors="replace")
+
+
+def restore_counted(
+    output: str, words: Iterable[str], faults: collections.Counter
+) -> Tree:
+    tree, found = restore(output, words)
+    faults.update(["parses", *found])
+    faults["malformed"] += bool(found)
+    return tree
+
+
+def describe_faults(faults: collections.Counter) -> str:
+    """Says in one line what was mended."""
+    kinds = sorted(faults.keys() - {"parses", "malformed"})
+    listed = ", ".join(f"{kind} {faults[kind]:,}" for kind in kinds)
+    return (
+        f"{faults['malformed']:,} of {faults['parses']:,} parses malformed and "
+        f"mended{f' ({listed})' if listed else ''}"
+    )
+
+
+def score(
+    trees: list[Tree], outputs: Iterable[str]
+) -> tuple[dict[str, object], list[Tree]]:
+    """Scores what a model wrote of the sentences of a treebank.
+
+    Args:
+        trees: The trees that are right.
+        outputs: What the model wrote of each.
+
+    Returns:
+        The scores in per cent and what was mended, as JSON; and the trees that
+        were scored. Every sentence counts.
+    """
+    faults = collections.Counter()
+    parses = [
+        restore_counted(output, tree.words, faults)
+        for tree, output in zip(trees, outputs, strict=True)
+    ]
+    results = {
+        **bracket_scores.score(zip(trees, parses, strict=True)),
+        "rules": "labelled brackets as in evalb's COLLINS.prm",
+        "malformed": bracket_scores.percent(faults["malformed"], len(trees)),
+        "mended": dict(faults),
+    }
+    return results, parses
+
+
+def describe_scores(results: dict[str, object]) -> list[str]:
+    """Returns the lines that the terminal shows."""
+    titles = {
+        "f1": "F1",
+        "precision": "precision",
+        "recall": "recall",
+        "complete_match": "complete match",
+        "malformed": "malformed",
+    }
+    lines = [
+        f"{title:18}{results[name]:6.2f}" for name, title in titles.items()
+    ]
+    lines[0] += f"  {results['rules']}"
+    lines[-1] += f"  {describe_faults(collections.Counter(results['mended']))}"
+    return lines

@@ -1,0 +1,179 @@
+"""The application: what it tells anybody, its page, and how it says no.
+
+A mistake is `{"error": "one line"}`, as LibreTranslate's clients expect.
+"""
+
+import contextlib
+import pathlib
+import sys
+
+import fastapi
+import prometheus_client
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import JSONResponse
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from command_line.errors import UserError
+from export.serve.api_keys import read_keys
+from export.serve.batching import BusyError
+from export.serve.languages import name_language
+from export.serve.metrics import Metrics
+from export.serve.middleware import RequestLimits
+from export.serve.models import Model
+from export.serve.options import HttpOptions
+from export.serve.options import LimitOptions
+from export.serve.routes import SUFFIX
+from export.serve.routes import add_files
+from export.serve.routes import add_questions
+from export.serve.routes import add_translation
+from export.serve.translation_service import TranslationService
+
+PAGE = pathlib.Path(__file__).with_name("page")
+# Nothing comes from elsewhere, and nothing that a text holds is run.
+PAGE_POLICY = (
+    "default-src 'none'; connect-src 'self'; form-action 'self'; "
+    "img-src data:; script-src 'self'; style-src 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+def make_app(
+    models: dict[tuple[str, str], Model],
+    door: HttpOptions,
+    limits: LimitOptions,
+) -> RequestLimits:
+    """Returns the service as an ASGI application.
+
+    Args:
+        models: Dict from pairs of codes to models.
+        door: Who may ask.
+        limits: How much may be asked.
+
+    Raises:
+        UserError: If the file of keys holds none.
+    """
+    keys = read_keys(door.api_keys) if door.api_keys else ()
+    measures = Metrics()
+    desk = TranslationService(models, limits, measures)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_):
+        async with desk.open():
+            yield
+
+    app = fastapi.FastAPI(
+        title="Translation",
+        docs_url=None,  # Its page is fetched from elsewhere.
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    if door.cors_origin:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=door.cors_origin,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Content-Type"],
+        )
+    add_errors(app)
+    add_facts(app, desk, measures, door, limits)
+    add_translation(app, desk, keys)
+    add_files(app, desk, keys)
+    add_questions(app, desk, keys)
+    add_page(app)
+    paths = {route.path for route in app.routes}
+    return RequestLimits(
+        app, limits.byte_limit, measures.observe_request(paths)
+    )
+
+
+def add_errors(app: fastapi.FastAPI) -> None:
+    """Says what is wrong as LibreTranslate does."""
+
+    def tell(status, message, headers=None):
+        return JSONResponse({"error": message}, status, headers)
+
+    @app.exception_handler(HTTPException)
+    def refused(_, error):
+        return tell(error.status_code, error.detail, error.headers)
+
+    @app.exception_handler(BusyError)
+    def busy(*_):
+        return tell(
+            429,
+            "Slowdown: too many sentences wait for a translation",
+            {"Retry-After": "1"},
+        )
+
+    @app.exception_handler(UserError)
+    def unavailable(_, error):
+        # Where a server is and what it says is for whoever runs this.
+        print(error, file=sys.stderr)
+        return tell(502, "the model's server does not answer as it should")
+
+    @app.exception_handler(Exception)
+    def failed(*_):
+        return tell(500, "Cannot translate text: an error of the service")
+
+
+def add_facts(
+    app: fastapi.FastAPI,
+    desk: TranslationService,
+    measures: Metrics,
+    door: HttpOptions,
+    limits: LimitOptions,
+) -> None:
+    """Adds what anybody may know."""
+
+    @app.get("/languages")
+    async def languages():
+        return desk.languages()
+
+    @app.get("/health")
+    async def health():
+        return {"status": "ok"}
+
+    @app.get("/metrics")
+    async def metrics():
+        return Response(
+            measures.render(), media_type=prometheus_client.CONTENT_TYPE_LATEST
+        )
+
+    source, target = (
+        {"code": code, "name": name_language(code)} for code in desk.pairs[0]
+    )
+
+    @app.get("/frontend/settings")
+    async def settings():
+        return {
+            "charLimit": limits.char_limit,
+            "batchLimit": limits.batch_limit,
+            "frontendTimeout": 500,
+            "apiKeys": bool(door.api_keys),
+            "keyRequired": bool(door.api_keys),
+            "suggestions": False,
+            "filesTranslation": True,
+            "supportedFilesFormat": [SUFFIX],
+            "language": {"source": source, "target": target},
+            "pairs": desk.shows(),
+        }
+
+
+def add_page(app: fastapi.FastAPI) -> None:
+    """Adds the page, whose parts lie in `page/`."""
+    headers = {
+        "Content-Security-Policy": PAGE_POLICY,
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+    def add(path, name, kind):
+        content = (PAGE / name).read_bytes()
+
+        @app.get(path, include_in_schema=False)
+        async def send():
+            return Response(content, media_type=kind, headers=headers)
+
+    add("/", "page.html", "text/html")
+    add("/page.css", "page.css", "text/css")
+    add("/page.js", "page.js", "text/javascript")

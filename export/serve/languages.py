@@ -1,0 +1,103 @@
+"""Pairs of languages, and which model translates each."""
+
+import argparse
+import dataclasses
+import pathlib
+import re
+from typing import NamedTuple
+
+import babel
+
+from command_line.errors import UserError
+from export.client import ClientOptions
+from export.serve.models import Model
+from export.serve.models import connect_model
+from export.serve.models import load_model
+from export.serve.segmentation import cut_texts
+
+CODE = r"[a-z]{2,3}(?:-\w+)*"
+PAIR = re.compile(
+    rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<place>.+)", re.ASCII
+)
+SERVER = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
+
+
+class Pair(NamedTuple):
+    """Two languages, and where their model is.
+
+    Attributes:
+        source, target: Strings, codes such as `"en"`.
+        place: String, a folder or the address of a server.
+    """
+
+    source: str
+    target: str
+    place: str
+
+
+def read_pair(text: str) -> Pair:
+    """Parses a pair, for argparse."""
+    match = PAIR.fullmatch(text)
+    if not match:
+        raise argparse.ArgumentTypeError(
+            "must be SOURCE:TARGET=EXPORT_DIR or SOURCE:TARGET=HOST:PORT, such "
+            f"as en:es=exports/demo. Received: {text}"
+        )
+    return Pair(**match.groupdict())
+
+
+def load_pairs(
+    pairs: list[Pair], options: ClientOptions
+) -> dict[tuple[str, str], Model]:
+    """Loads the model of each pair, once where two have the same.
+
+    A place that is a folder is an export; any other is `[NAME@]HOST:PORT` or
+    `[NAME@]https://…`, where `NAME` is what that server calls the model.
+
+    Args:
+        pairs: What is to be served.
+        options: How to speak with servers.
+
+    Returns:
+        Dict from pairs of codes to models.
+
+    Raises:
+        UserError: If a pair is there twice, or has no model.
+    """
+    named = [(source, target) for source, target, _ in pairs]
+    for pair in named:
+        if named.count(pair) > 1:
+            raise UserError(
+                "--pair must name each pair once. "
+                f"Received: {':'.join(pair)} twice"
+            )
+    by_place = {}
+    for place in dict.fromkeys(pair.place for pair in pairs):
+        try:
+            by_place[place] = load_place(place, options)
+        except UserError as error:
+            raise UserError(f"--pair …={place}: {error}") from None
+    for source, _ in named:
+        # Its graph is traced here, and not by several first requests at once.
+        cut_texts([], source)
+    return dict(
+        zip(named, (by_place[pair.place] for pair in pairs), strict=True)
+    )
+
+
+def load_place(place: str, options: ClientOptions) -> Model:
+    name, server = SERVER.fullmatch(place).groups()
+    folder = pathlib.Path(place)
+    if folder.is_dir() or not re.search(r"://|:\d+$", server):
+        return load_model(folder)
+    if name:
+        options = dataclasses.replace(options, model_name=name)
+    return connect_model(server, options)
+
+
+def name_language(code: str) -> str:
+    """Returns the English name of a language, or its code."""
+    try:
+        return babel.Locale.parse(code, sep="-").get_display_name("en") or code
+    except (babel.UnknownLocaleError, ValueError):
+        return code

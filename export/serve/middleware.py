@@ -1,0 +1,193 @@
+"""What stands between the network and the service: size, time, and who left.
+
+A client that is slow, silent or gone costs a socket, and that for seconds.
+"""
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 10  # For the head of a request; twice that at most.
+BODY_SECONDS = 20
+# For a client to take in what it is sent.
+READ_SECONDS = 20
+GONE = 499  # What nginx notes of a client that hangs up.
+
+
+class Refusal(Exception):  # noqa: N818  It ends a request, not the service.
+    """Why a request is not let in.
+
+    Args:
+        status: Int, of HTTP.
+        message: One line.
+    """
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class RequestLimits:
+    """An ASGI application in front of another.
+
+    It reads the body of a request whole, before the other one is called; and
+    cancels that where the client hangs up.
+
+    Args:
+        app: The other one.
+        byte_limit: Int, bytes that a body may have.
+        observe: Function that is told path, status and seconds of each request;
+            the status is `GONE` where nobody was there to be answered.
+    """
+
+    def __init__(self, app: Callable, byte_limit: int, observe: Callable):
+        self._app, self._byte_limit = app, byte_limit
+        self._observe = observe
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        clock = asyncio.get_running_loop().time
+        started, status = clock(), GONE
+
+        async def noting_send(message):
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            body = await self._read_body(scope, receive)
+            if body is not None:
+                answer = self._app(scope, replay(body), noting_send)
+                await answer_unless_gone(answer, receive)
+        except Refusal as refusal:
+            await send_refusal(noting_send, refusal)
+        finally:
+            self._observe(scope["path"], status, clock() - started)
+
+    async def _read_body(self, scope, receive) -> bytes | None:
+        """Returns the body, or `None` where the client has gone.
+
+        Raises:
+            Refusal: If it is too large, or too slow.
+        """
+        too_large = Refusal(
+            413, f"Invalid request: more than {self._byte_limit} bytes"
+        )
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if int(length) > self._byte_limit:
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > self._byte_limit:
+                        raise too_large
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise Refusal(
+                408, f"Invalid request: no whole one in {BODY_SECONDS} seconds"
+            ) from None
+        return bytes(body)
+
+
+def replay(body: bytes) -> Callable:
+    """Returns a `receive` that gives a body, and then never anything."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive():
+        if not messages:
+            await asyncio.Future()
+        return messages.pop()
+
+    return receive
+
+
+async def answer_unless_gone(answer, receive: Callable) -> None:
+    """Runs a coroutine until it ends, or until the client hangs up."""
+    answering = asyncio.ensure_future(answer)
+    # After the body nothing comes but the end of the connection.
+    leaving = asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait(
+            (answering, leaving), return_when=asyncio.FIRST_COMPLETED
+        )
+        if leaving.done() and not answering.done():
+            answering.cancel()
+        await asyncio.wait((answering,))
+        if not answering.cancelled():
+            answering.result()
+    finally:
+        answering.cancel()
+        leaving.cancel()
+
+
+async def send_refusal(send: Callable, refusal: Refusal) -> None:
+    """Answers what is not let in; what is left of it is not read."""
+    body = json.dumps({"error": str(refusal)}).encode()
+    await send(
+        {
+            "type": "http.response.start",
+            "status": refusal.status,
+            "headers": [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode()),
+                (b"connection", b"close"),
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+class TimeoutProtocol(H11Protocol):
+    """Uvicorn's, which waits for ever for the head of a request."""
+
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        self._look(object())
+
+    def _look(self, before):
+        """Hangs up where there was no request then, and is none now."""
+        if self.transport.is_closing():
+            return
+        is_busy = self.cycle is not None and not self.cycle.response_complete
+        now = object() if is_busy else self.cycle
+        if now is before:
+            self.transport.abort()
+        else:
+            self.loop.call_later(HEAD_SECONDS, self._look, now)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Returns a socket whose connections end where nobody reads them.
+
+    Raises:
+        OSError: If the address is not to be had.
+    """
+    family, *_, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(
+            socket, "TCP_USER_TIMEOUT"
+        ):  # Linux; connections inherit it.
+            listener.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * READ_SECONDS
+            )
+        listener.bind(address)
+        listener.listen(1024)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

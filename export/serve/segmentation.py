@@ -1,0 +1,59 @@
+"""Texts of many sentences: cut, and joined again with what stood between."""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from export.model.sentence_splitting import split_text
+
+
+class Document(NamedTuple):
+    """A text, cut.
+
+    Attributes:
+        parts: Strings, which joined are the text.
+        places: Ints, those of the parts that are sentences.
+    """
+
+    parts: list[str]
+    places: list[int]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [self.parts[place] for place in self.places]
+
+    def filled(self, translations: list[str]) -> str:
+        """Returns the text with translations in the place of sentences."""
+        parts = list(self.parts)
+        for place, text in zip(self.places, translations, strict=True):
+            parts[place] = text
+        return "".join(parts)
+
+
+def cut_texts(texts: list[str], language: str) -> list[Document]:
+    """Cuts texts into sentences and what stands between; see `split_text`.
+
+    Args:
+        texts: What to cut.
+        language: Code, such as `"en"` or `"pt-BR"`.
+    """
+    parts, is_sentence = make_cutter(language.split("-")[0])(texts)
+    return [
+        Document(
+            [part.decode() for part in parts[row].numpy()],
+            is_sentence[row].numpy().nonzero()[0].tolist(),
+        )
+        for row in range(len(texts))
+    ]
+
+
+@functools.cache
+def make_cutter(language: str) -> Callable:
+    """Returns `split_text` of a language as a graph, which takes less time."""
+    return tf.function(
+        lambda text: split_text(text, language),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+        autograph=False,
+    )

@@ -1,0 +1,116 @@
+"""What the layers of both stacks have in common (Section 3.1)."""
+
+import keras
+
+from keras_transformer.argument_checks import check_choice
+from keras_transformer.argument_checks import check_fraction
+from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.feed_forward import FeedForward
+from keras_transformer.residual import EPSILON
+from keras_transformer.residual import NORM_ORDERS
+from keras_transformer.residual import Residual
+
+
+class BaseLayer(keras.layers.Layer):
+    """Base of encoder and decoder layers, and of stacks of them.
+
+    Holds their numbers, and makes their parts.
+
+    Its arguments are those of `EncoderLayer`.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        key_dim=None,
+        value_dim=None,
+        dropout=0.1,
+        norm="post",
+        use_bias=False,
+        activation="relu",
+        norm_epsilon=EPSILON,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_int("num_heads", num_heads)
+        check_positive_int("intermediate_dim", intermediate_dim)
+        for name, value in (("key_dim", key_dim), ("value_dim", value_dim)):
+            if value is not None:
+                check_positive_int(name, value)
+        check_fraction("dropout", dropout)
+        check_choice("norm", norm, NORM_ORDERS)
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.dropout = dropout
+        self.norm = norm
+        self.use_bias = use_bias
+        self.activation = activation
+        self.norm_epsilon = norm_epsilon
+        self.supports_masking = True
+
+    def numbers(self):
+        """Returns what a layer of a stack is told too."""
+        return {
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+            "norm": self.norm,
+            "use_bias": self.use_bias,
+            "activation": self.activation,
+            "norm_epsilon": self.norm_epsilon,
+        }
+
+    def make_attention(self, name, width):
+        key_dim = self.key_dim
+        if key_dim is None:
+            key_dim = divide_evenly(width, self.num_heads)
+        return MultiHeadAttention(
+            self.num_heads,
+            key_dim,
+            self.value_dim,
+            use_bias=self.use_bias,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def make_feed_forward(self, name):
+        return FeedForward(
+            self.intermediate_dim,
+            self.activation,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def make_residual(self, name, shape):
+        residual = Residual(
+            self.dropout,
+            self.norm,
+            self.norm_epsilon,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        residual.build(shape)
+        return residual
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`, for what it returns depends on its arguments.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def get_config(self):
+        return {**super().get_config(), **self.numbers()}
+
+
+def divide_evenly(width, num_heads):
+    """Returns the features of a head where nobody says them."""
+    if width % num_heads:
+        raise ValueError(
+            "`key_dim` must be given where `num_heads` does not divide the "
+            f"width. Received: num_heads={num_heads}, width {width}"
+        )
+    return width // num_heads

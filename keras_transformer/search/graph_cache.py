@@ -1,0 +1,239 @@
+"""What the steps of a search keep of the target positions before them.
+
+One kind for each `mixer` of a decoder layer, and of both the same is asked:
+`start` before the first step, `enter` and `leave` around steps of the same
+sentences, in each step `step` and its `look_back` for each layer, and `follow`
+when beams have changed places.
+
+Axes: `N` layers, `B` sentences, `K` beams, `R` positions there is room for,
+`H` heads, `D` width of the model, `d` features of a head.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_transformer.search.graph_layers import FORBIDDEN
+from keras_transformer.search.graph_layers import additive
+from keras_transformer.search.graph_layers import apply
+from keras_transformer.search.graph_layers import attend
+from keras_transformer.search.graph_layers import project
+
+
+def make_past(layers, num_beams):
+    """Makes what fits the decoder layers: an `AttentionPast`, or the other."""
+    if layers[0].mixer == "ssru":
+        return RecurrentPast(layers, num_beams)
+    return AttentionPast(layers, num_beams)
+
+
+class Attended(NamedTuple):
+    """What each sentence keeps of self-attention, between some steps."""
+
+    visible: tf.Tensor  # (B, K, R, K), 0 where a beam sees what one wrote
+    keys: tf.Tensor  # (N, B, H, R, K, d_k)
+    values: tf.Tensor  # (N, B, H, R, K, d_v)
+
+
+class Written(NamedTuple):
+    """What a step writes into: a row a position, with that of all beams."""
+
+    visible: tf.Tensor  # (B * K * R, K)
+    keys: tf.Tensor  # (N * B * H * R, K, d_k)
+    values: tf.Tensor  # (N * B * H * R, K, d_v)
+
+
+class Places(NamedTuple):
+    """What some steps have in common."""
+
+    batch: tf.Tensor  # () int32, B
+    visible: tf.Tensor  # (B * K,) int32, where position 0 is written
+    keys: tf.Tensor  # (N, B * H) int32, the same
+    itself: tf.Tensor  # (B * K, K), 0 where a beam is itself
+
+
+class AttentionPast:
+    """Keys and values, in the order in which they were written.
+
+    A hypothesis sees those that led to it through a mask; when beams change
+    places, the mask alone is reordered.
+
+    Args:
+        layers: The decoder layers.
+        num_beams: Int, or int32 scalar tensor, `K`.
+    """
+
+    def __init__(self, layers, num_beams):
+        self.layers = layers
+        self.num_beams = num_beams
+
+    def start(self, batch):
+        """Returns the `Attended` of so many sentences before any step."""
+        attention, no_room = self.layers[0].self_attention, 0 * batch
+        beams = self.num_beams
+        shape = [len(self.layers), batch, attention.num_heads, no_room, beams]
+        values = attention.value_dim or attention.key_dim
+        return Attended(
+            tf.zeros([batch, beams, no_room, beams]),
+            tf.zeros([*shape, attention.key_dim]),
+            tf.zeros([*shape, values]),
+        )
+
+    def enter(self, kept, rows, room):
+        """Keeps some sentences, and makes room for the steps to come.
+
+        Args:
+            kept: `Attended`.
+            rows: Int32 tensor `(B,)`, places of sentences in it.
+            room: Int32 scalar tensor, `R`, not below that of `kept`.
+
+        Returns:
+            `Written` and `Places`.
+        """
+        more = room - tf.shape(kept.visible)[2]
+
+        def resize(x, axis, fill=0.0):
+            ends = [[0, 0]] * x.shape.rank
+            ends[axis + 2] = [0, more]
+            return tf.pad(tf.gather(x, rows, axis=axis), ends, "CONSTANT", fill)
+
+        visible = resize(kept.visible, 0, FORBIDDEN)
+        keys, values = resize(kept.keys, 1), resize(kept.values, 1)
+        batch, beams = tf.size(rows), self.num_beams
+        first = tf.range(tf.size(keys[:, :, :, 0, 0, 0])) * room
+        return Written(
+            tf.reshape(visible, [-1, beams]),
+            tf.reshape(keys, [-1, beams, keys.shape[-1]]),
+            tf.reshape(values, [-1, beams, values.shape[-1]]),
+        ), Places(
+            batch,
+            tf.range(batch * beams) * room,
+            tf.reshape(first, [len(self.layers), -1]),
+            tf.tile(additive(tf.eye(beams) > 0), [batch, 1]),
+        )
+
+    def step(self, index, written, places):
+        """Begins the step of position `index`."""
+        return AttentionStep(self, index, written, places)
+
+    def follow(self, written, parents, places):
+        """Lets each hypothesis see what its parent saw, `(B, K)`."""
+        beams = self.num_beams
+        visible = tf.reshape(written.visible, [places.batch, beams, -1])
+        visible = tf.gather(visible, parents, batch_dims=1)
+        return written._replace(visible=tf.reshape(visible, [-1, beams]))
+
+    def leave(self, written, places):
+        """Returns the `Attended` that `enter` takes."""
+        beams, heads = self.num_beams, self.layers[0].self_attention.num_heads
+        shape = [len(self.layers), places.batch, heads, -1, beams]
+        keys, values = (
+            tf.reshape(cache, [*shape, cache.shape[-1]])
+            for cache in (written.keys, written.values)
+        )
+        visible = tf.reshape(written.visible, [places.batch, beams, -1, beams])
+        return Attended(visible, keys, values)
+
+
+class AttentionStep:
+    """One position of all hypotheses.
+
+    Attributes:
+        written: `Written`, with the position in the layers gone through.
+    """
+
+    def __init__(self, past, index, written, places):
+        self._past = past
+        self._batch = places.batch
+        visible = write(written.visible, places.visible + index, places.itself)
+        self._mask = tf.reshape(
+            visible, [places.batch, past.num_beams, 1, 1, -1]
+        )
+        self._rows = tf.unstack(places.keys + index, len(past.layers))
+        self.written = written._replace(visible=visible)
+
+    def look_back(self, i, x):
+        """Returns what self-attention of layer `i` makes of `(B * K, D)`."""
+        layer, beams = self._past.layers[i].self_attention, self._past.num_beams
+        keys, values = (
+            write(cache, self._rows[i], tf.reshape(z, [-1, beams, z.shape[-1]]))
+            for cache, z in zip(
+                self.written[1:], project(layer, x, beams), strict=True
+            )
+        )
+        self.written = self.written._replace(keys=keys, values=values)
+        return attend(
+            layer,
+            x,
+            beams,
+            self._of_layer(i, keys),
+            self._of_layer(i, values),
+            self._mask,
+        )
+
+    def _of_layer(self, i, cache):
+        """Returns all it holds of a layer, `(B, 1, H, R * K, d)`."""
+        number = len(self._past.layers)
+        heads = self._past.layers[i].self_attention.num_heads
+        shape = [number, self._batch, 1, heads, -1, cache.shape[-1]]
+        return tf.unstack(tf.reshape(cache, shape), number)[i]
+
+
+class RecurrentPast:
+    """The state of each `SSRU`: a vector a beam.
+
+    What is kept, and written, is a tensor `(B, K, N * D)`.
+
+    Its arguments are those of `AttentionPast`.
+    """
+
+    def __init__(self, layers, num_beams):
+        self.layers = layers
+        self.num_beams = num_beams
+
+    def start(self, batch):
+        width = sum(layer.recurrence.forget.units for layer in self.layers)
+        return tf.zeros([batch, self.num_beams, width])
+
+    def enter(self, kept, rows, room):
+        return tf.gather(kept, rows), ()
+
+    def step(self, index, written, places):
+        return RecurrentStep(self.layers, written)
+
+    def follow(self, written, parents, places):
+        return tf.gather(written, parents, batch_dims=1)
+
+    def leave(self, written, places):
+        return written
+
+
+class RecurrentStep:
+    """One position of all hypotheses."""
+
+    def __init__(self, layers, written):
+        self._layers = layers
+        self._shape = tf.shape(written)
+        rows = tf.reshape(written, [-1, written.shape[-1]])
+        self._states = tf.split(rows, len(layers), axis=1)
+
+    @property
+    def written(self):
+        return tf.reshape(tf.concat(self._states, axis=1), self._shape)
+
+    def look_back(self, i, x):
+        layer = self._layers[i].recurrence
+        kept = tf.sigmoid(apply(layer.forget, x))
+        new = (1.0 - kept) * apply(layer.update, x)
+        self._states[i] = kept * self._states[i] + new
+        return tf.nn.relu(self._states[i])
+
+
+def write(cache, rows, new):
+    """Writes rows into a cache, in its own memory.
+
+    `tf.tensor_scatter_nd_update` would copy all of it in each step. Nothing
+    reads what is overwritten: the caches of a search are its own, and what a
+    step reads of them, it has read before the next one writes.
+    """
+    return tf.raw_ops.InplaceUpdate(x=cache, i=rows, v=new)

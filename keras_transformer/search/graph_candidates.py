@@ -1,0 +1,133 @@
+"""The best continuations of hypotheses, as a TensorFlow graph.
+
+Axes: `B` sentences, `K` beams, `C` candidates, `M` offers of a beam, `V`
+vocabulary, `L` the longest limit.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_transformer.search.constraints import apply_rules
+from keras_transformer.search.options import IMPOSSIBLE
+from keras_transformer.search.sampling import draw_tokens
+
+BLOCK = 32  # Logits of which only the largest is looked at first.
+FEW = 8  # Forbidden ids that are ranked, too, and passed over; more are closed.
+
+
+class Candidates(NamedTuple):
+    """The best continuations of all beams of a sentence, best first."""
+
+    parents: tf.Tensor  # (B, C) int32, the beam that each continues
+    ids: tf.Tensor  # (B, C) int32, its last token
+    log_probabilities: tf.Tensor  # (B, C) float32, of the whole of it
+    endings: tf.Tensor  # (B, C) int32, as of `Finished`, if it has ended
+
+
+def rank_candidates(logits, live, index, schedule, options, count):
+    """Finds the `count` best continuations of the live hypotheses.
+
+    Each beam offers its `count` best, and as many more as are forbidden. Fewer
+    would do for those that go on, of which `K + 1` hold `K`; but which ends
+    are among the best is known only when all others are there too.
+    """
+    logits = tf.cast(logits, tf.float32)
+    allowed, num_forbidden = allow_tokens(
+        logits, live, index, schedule, options
+    )
+    if schedule.draws:
+        values, ids = draw_tokens(allowed, index, schedule.draws)
+    else:
+        values, ids = find_best(allowed, count + num_forbidden)  # (B * K, M)
+    # The normalizer counts what is forbidden, too.
+    top = values if allowed is logits else logits
+    best = tf.reduce_max(top, axis=1, keepdims=True)
+    normalizer = best + tf.math.log(
+        tf.reduce_sum(tf.exp(logits - best), axis=1, keepdims=True)
+    )
+    forced = tf.gather(schedule.forced_ids, index)  # (B * K, 1)
+    forced_logits = tf.gather(logits, forced, batch_dims=1)
+    if num_forbidden:
+        never = tf.constant(options.never_chosen, tf.int32)
+        forbidden = tf.reduce_any(tf.expand_dims(ids, 2) == never, axis=2)
+        values = tf.where(forbidden, IMPOSSIBLE, values)
+    # At the limit, where the end is forced: is there a better choice?
+    if schedule.draws:
+        truncated = ids != options.eos_id
+    else:
+        truncated = forced_logits < tf.reduce_max(values, axis=1, keepdims=True)
+    # What is forced is offered once, and nothing else.
+    is_free = forced == options.padding_id
+    is_first = tf.range(tf.shape(ids)[1]) == 0
+    values = tf.where(
+        is_free, values, tf.where(is_first, forced_logits, IMPOSSIBLE)
+    )
+    ids = tf.where(is_free, ids, forced)
+    values += tf.reshape(live.log_probabilities, [-1, 1]) - normalizer
+    offered = tf.shape(ids)[1]
+    shape = [-1, options.beam_size * offered]
+    totals, best = tf.math.top_k(tf.reshape(values, shape), count)
+    parents = best // offered
+    truncated = tf.reshape(truncated, [-1, options.beam_size])
+    truncated &= tf.gather(schedule.at_limit, index)  # (B, K)
+    truncated = tf.gather(truncated, parents, batch_dims=1)
+    return Candidates(
+        parents,
+        tf.gather(tf.reshape(ids, shape), best, batch_dims=1),
+        totals,
+        2 * (index + 1) + tf.cast(truncated, tf.int32),
+    )
+
+
+def allow_tokens(logits, live, index, schedule, options):
+    """Closes what may not come.
+
+    Returns:
+        Logits `(B * K, V)`, and an int: how many forbidden ids are not closed,
+        which are to be passed over instead, since they are few.
+    """
+    num_forbidden = len(options.never_chosen)
+    if num_forbidden <= FEW and not schedule.rules and not schedule.draws:
+        return logits, num_forbidden
+    allowed = logits + closed(logits, options)
+    if schedule.rules:
+        past = tf.reshape(live.ids, [-1, tf.shape(live.ids)[2]])
+        allowed = apply_rules(
+            allowed, schedule.rules, past, index, options.eos_id
+        )
+    return allowed, 0
+
+
+def closed(logits, options):
+    """Returns -inf where a token is forbidden, and 0 elsewhere, `(V,)`."""
+    ids = tf.constant(options.never_chosen, tf.int32)[:, None]
+    infinite = tf.fill([len(options.never_chosen)], IMPOSSIBLE)
+    return tf.scatter_nd(ids, infinite, tf.shape(logits)[1:])
+
+
+def find_best(logits, count):
+    """Finds the `count` largest of each row, or all; of equals, the first.
+
+    They are in the blocks with the largest maxima: there are fewer of these
+    to rank than logits.
+
+    Returns:
+        Their values and their places, both `(rows, count)`.
+    """
+    width = logits.shape[1] or tf.shape(logits)[1]
+    missing = -width % BLOCK
+    if not isinstance(missing, int) or missing:
+        ends = [[0, 0], [0, missing]]
+        logits = tf.pad(logits, ends, constant_values=IMPOSSIBLE)
+    num_blocks = (width + missing) // BLOCK
+    blocks = tf.reshape(logits, [-1, num_blocks, BLOCK])
+    few = tf.minimum(count, num_blocks)
+    _, places = tf.math.top_k(tf.reduce_max(blocks, axis=2), few)
+    places = -tf.math.top_k(-places, few)[0]  # In order, so ties keep theirs.
+    logits = tf.gather(blocks, places, batch_dims=1)
+    logits = tf.reshape(logits, [-1, few * BLOCK])
+    values, best = tf.math.top_k(logits, tf.minimum(count, few * BLOCK))
+    ids = tf.gather(places, best // BLOCK, batch_dims=1) * BLOCK + best % BLOCK
+    # What was missing is impossible, but no model has an embedding for it.
+    return values, tf.minimum(ids, width - 1)

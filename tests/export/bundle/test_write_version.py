@@ -1,0 +1,246 @@
+"""Tests of `export.bundle.write_version`, `.layout` and `.versions`."""
+
+import fcntl
+import gzip
+import hashlib
+import json
+import math
+import os
+import types
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_transformer
+from command_line.errors import UserError
+from export.bundle import file_layout
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.model_metadata import choose_samples
+from export.bundle.model_metadata import describe_scores
+from export.bundle.model_metadata import read_notes
+from export.bundle.sample_requests import write_samples
+from export.bundle.versions import find_versions
+from export.bundle.versions import new_version
+from export.bundle.write_version import describe
+from export.model.search import SearchSettings
+
+
+def names_in(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_an_export_holds_what_a_server_wants(export_dir):
+    assert names_in(export_dir) == {"1", *file_layout.SERVER_FILES}
+    extra = export_dir / "1" / "assets.extra"
+    assert names_in(extra) == {
+        *("bundle.json", "samples", "tf_serving_warmup_requests")
+    }
+    assert names_in(extra / "samples") == {
+        *("grpc.answer.txt", "grpc.pb", "grpc.txt", "rest_row.json"),
+        *("rest_columnar.answer.json", "rest_columnar.json"),
+        "rest_row.answer.json",
+    }
+
+
+def test_the_bundle_knows_every_file(export_dir):
+    folder = export_dir / "1"
+    bundle = json.loads((folder / file_layout.BUNDLE).read_text())
+    expected = {
+        path.relative_to(folder).as_posix(): {
+            "bytes": path.stat().st_size,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        }
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    del expected["assets.extra/bundle.json"]
+
+    assert bundle["files"] == expected
+    assert "variables/variables.index" in expected
+    assert bundle["model_name"] == "reverse"
+    assert bundle["settings"]["beam_size"] == 3
+    assert bundle["precision"] == "float32"
+    assert bundle["packages"]["tensorflow"] == tf.__version__
+    assert bundle["packages"]["keras"] == keras.__version__
+    assert (
+        bundle["packages"]["keras_transformer"] == keras_transformer.__version__
+    )
+
+
+def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
+    run = {"arguments": {"seed": 7}, "corpus": {}}
+    averaged = {"checkpoints": ["ckpt-5", "ckpt-9"], "moving_average": False}
+    (tmp_path / "arguments.json").write_text(json.dumps(run))
+    with zipfile.ZipFile(tmp_path / "model.keras", "w") as file:
+        file.writestr("config.json", "{}")
+        file.comment = json.dumps(averaged).encode()
+    translator = types.SimpleNamespace(
+        settings=SearchSettings(length_penalty=1),
+        precision="bfloat16",
+        memory_bound=lambda rows: 2**30 + rows,
+    )
+    (tmp_path / "1" / "assets.extra").mkdir(parents=True)
+
+    description = describe(translator, tmp_path, "mine", tmp_path / "1")
+
+    assert description["run"] == run
+    assert description["averaged"] == averaged
+    assert description["settings"]["length_penalty"] == 1
+    assert description["precision"] == "bfloat16"
+    assert description["memory_bound"] == {"rows": 1000, "bytes": 2**30 + 1000}
+    assert description["files"] == {}
+
+
+SAMPLES = [
+    {"source": f"Cat {i}.", "reference": f"Katze {i}.", "translation": "?"}
+    for i in range(6)
+]
+
+
+@pytest.fixture
+def noted_run(tmp_path):
+    """A folder of a run that noted what its model is worth."""
+    (tmp_path / "model.keras").write_bytes(b"the model")
+    notes = {
+        "sha256": hashlib.sha256(b"the model").hexdigest(),
+        "validation": {"loss": 1.25, "bleu": 27.3, "signature": "tok:13a"},
+        "samples": SAMPLES,
+    }
+    (tmp_path / "model.json").write_text(json.dumps(notes))
+    return tmp_path
+
+
+def test_samples_are_those_of_the_run(noted_run):
+    notes = read_notes(noted_run)
+
+    assert choose_samples(notes, None) == SAMPLES[:5]
+    assert choose_samples({}, None) == []
+    assert describe_scores(notes["validation"]) == (
+        "on the validation set: loss 1.25, bleu 27.3, signature tok:13a"
+    )
+
+
+def test_notes_of_another_model_are_left_out(noted_run, tmp_path, capsys):
+    (noted_run / "model.keras").write_bytes(b"another")
+
+    assert read_notes(noted_run) == {}
+    assert "is of another model.keras" in capsys.readouterr().err
+    (noted_run / "model.json").write_text('{"sha')
+    with pytest.raises(UserError, match="model.json must be whole"):
+        read_notes(noted_run)
+    (noted_run / "model.json").unlink()
+    assert read_notes(noted_run) == {}
+
+
+def test_samples_may_be_those_of_a_file(noted_run, tmp_path):
+    lines = ["One.", "", "Two."] + ["More."] * 9
+    (tmp_path / "text.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / "blank").write_text(" \n\n")
+
+    chosen = choose_samples(read_notes(noted_run), tmp_path / "text.gz")
+
+    sources = [sample["source"] for sample in chosen]
+    assert sources == ["One.", "Two.", "More.", "More.", "More."]
+    with pytest.raises(UserError, match="--samples must hold a sentence"):
+        choose_samples({}, tmp_path / "blank")
+
+
+class Tokens:
+    """Stands where a `Translator` would; has one signature, and no graph."""
+
+    def __init__(self, score):
+        self.score = score
+
+    def __call__(self, text, **options):
+        texts = [b"<" + line + b">" for line in text.tolist()]
+        return {
+            "translation": tf.constant(texts),
+            "score": tf.fill(len(texts), self.score),
+        }
+
+
+@pytest.mark.parametrize("score", [math.nan, -math.inf])
+def test_no_sample_has_a_score_that_is_none(tmp_path, score):
+    signatures = {
+        name: Tokens(score) for name in ("serving_default", "translate_options")
+    }
+    inputs = {name: {"text": np.array([b"a b"], object)} for name in signatures}
+
+    with pytest.raises(UserError, match=f"finite.*: score {score} of 'a b'"):
+        write_samples(tmp_path, "mine", signatures, inputs)
+    assert not names_in(tmp_path)
+
+
+def write(export_dir, version=None):
+    """Writes a version without a model."""
+    with new_version(export_dir, SAVED_MODEL, version) as (
+        folder,
+        beside,
+    ):
+        (beside / "saved_model.pb").touch()
+    return folder.name
+
+
+def test_a_new_version_takes_the_next_number(tmp_path):
+    export_dir = tmp_path / "new" / "export"
+
+    assert write(export_dir) == "1"
+    assert write(export_dir, 7) == "7"
+    assert write(export_dir) == "8"
+    assert write(export_dir, 0) == "0"
+    names = {path.name for path in find_versions(export_dir)}
+    assert names == {"0", "1", "7", "8"}
+
+
+def test_a_version_is_never_overwritten(tmp_path):
+    write(tmp_path)
+    (tmp_path / "1" / "saved_model.pb").write_text("old")
+
+    with pytest.raises(UserError, match="Received: 1, and .*1 exists"):
+        write(tmp_path, 1)
+
+    assert (tmp_path / "1" / "saved_model.pb").read_text() == "old"
+    assert names_in(tmp_path) == {"1"}
+
+
+def test_an_export_that_dies_leaves_no_version(tmp_path):
+    def die():
+        with new_version(tmp_path, SAVED_MODEL) as (_, beside):
+            (beside / "saved_model.pb").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        die()
+
+    assert names_in(tmp_path) == set()
+
+
+def test_only_what_an_export_left_is_removed(tmp_path):
+    (tmp_path / ".2.part" / "variables").mkdir(parents=True)
+    ours = [".models.config.part", ".scores.json.part"]
+    for name in (*ours, ".film.mkv.part", ".x.part"):
+        (tmp_path / name).touch()
+
+    assert find_versions(tmp_path) == []
+    # No number, so the server does not look.
+    assert not any(name.isdecimal() for name in names_in(tmp_path))
+    assert write(tmp_path, 3) == "3"
+    assert names_in(tmp_path) == {"3", ".film.mkv.part", ".x.part"}
+
+
+def test_two_exports_do_not_meet(tmp_path):
+    with new_version(tmp_path, SAVED_MODEL) as (_, beside):
+        (beside / "saved_model.pb").touch()
+        with pytest.raises(UserError, match="another process is writing to"):
+            write(tmp_path)
+    assert write(tmp_path) == "2"
+
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(UserError, match="another process is writing to"):
+        write(tmp_path)
+    os.close(descriptor)
+    assert write(tmp_path) == "3"

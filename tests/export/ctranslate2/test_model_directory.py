@@ -1,0 +1,335 @@
+"""Tests of `export.ctranslate2`."""
+
+import json
+import sys
+
+import ctranslate2
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export.__main__ as export_command
+from command_line.errors import UserError
+from export import evaluate
+from export import translate
+from export.bundle.model_loading import load_run
+from export.bundle.model_loading import read_run
+from export.ctranslate2.model_directory import CTranslate2Translator
+from export.ctranslate2.model_directory import load_translate
+from export.ctranslate2.model_directory import write_ctranslate2
+from export.model.search import SearchSettings
+from keras_transformer import Transformer
+from tests.helpers.converted_runs import write_converted_run
+from tests.helpers.example_sentences import NASTY
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.numpy_scores import log_probabilities
+from tests.helpers.numpy_scores import pad
+from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import with_knobs
+
+SETTINGS = SearchSettings(beam_size=3, max_extra_length=8)
+TEXT = [*[sentence.encode() for sentence in SENTENCES], *NASTY]
+TEXT += [b"a truncated \xf0\x9f\x98 cat", b"a\x00b", b" two  blanks "]
+MODELS = {
+    "post-norm, d_k > d_v": {},
+    "pre-norm, d_k < d_v, gelu": {
+        "norm": "pre",
+        "key_dim": 3,
+        "value_dim": 8,
+        "activation": "gelu",
+    },
+    "learned positions, wide heads": {
+        "positions": "learned",
+        "key_dim": 12,
+        "value_dim": 12,
+    },
+    "padded vocabulary, narrow heads": {
+        "vocabulary_size": 337,
+        "key_dim": 2,
+        "value_dim": 3,
+    },
+    "of other systems": {
+        "num_layers": 1,
+        "decoder_layers": 2,
+        "use_bias": True,
+        "activation": "swish",
+        "scale_embedding": False,
+        "logits_bias": True,
+        "max_wavelength": 3_000.0,
+        "norm_epsilon": 1e-3,
+        "source_vocabulary_size": 333,
+    },
+}
+
+
+def make_model(**changes):
+    arguments = {
+        "vocabulary_size": 330,
+        "num_layers": 2,
+        "hidden_dim": 16,
+        "intermediate_dim": 24,
+        "num_heads": 2,
+        "key_dim": 8,
+        "value_dim": 4,
+        "sequence_length": 40,
+    }
+    keras.utils.set_random_seed(8)
+    model = Transformer.from_preset("base", **{**arguments, **changes})
+    model.build()
+    random = np.random.default_rng(1)
+    for weight in model.weights:  # No gain of one and no bias of zero.
+        noise = 0.2 * random.normal(size=weight.shape)
+        weight.assign(weight + noise)
+    return model
+
+
+def write(run_dir, folder, model=None, settings=SETTINGS, precision="float32"):
+    """Writes version 1 of the run's model, or another with its tokenizer."""
+    trained, proto = read_run(run_dir)
+    return write_ctranslate2(
+        model or trained, proto, settings, precision, folder, 1
+    )
+
+
+def outputs_of(translator, text):
+    return {name: value.numpy() for name, value in translator(text).items()}
+
+
+def check_same(outputs, expected):
+    """Compares with the SavedModel; only of what was cut the scores, too."""
+    for name in ("translation", "truncated"):
+        np.testing.assert_array_equal(outputs[name], expected[name])
+    cut = outputs["truncated"]
+    np.testing.assert_allclose(
+        outputs["score"][cut], expected["score"][cut], atol=1e-4
+    )
+    assert len(set(outputs["translation"])) > 3
+
+
+def random_ids(random, lengths):
+    return [[int(i) for i in random.integers(4, 330, n)] for n in lengths]
+
+
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
+def test_forced_log_probabilities_are_those_of_the_model(
+    run_dir, tmp_path, changes
+):
+    model = make_model(**changes)
+    folder = write(run_dir, tmp_path, model)
+    translator = CTranslate2Translator(folder)
+    random = np.random.default_rng(2)
+    sources = random_ids(random, [1, 7, 12, 39])
+    targets = random_ids(random, [5, 1, 0, 38])
+    pieces = translator._tokenizer.id_to_piece
+
+    scored = ctranslate2.Translator(str(folder)).score_batch(
+        [[*pieces(ids), "</s>"] for ids in sources],
+        [pieces(ids) for ids in targets],
+    )
+
+    config = json.loads((folder / "config.json").read_text())
+    epsilon = model.architecture.norm_epsilon
+    assert config["layer_norm_epsilon"] == epsilon  # Seen in small states only.
+    sides = (pad([[*ids, 1] for ids in side]) for side in (sources, targets))
+    expected = log_probabilities(model, *sides)
+    assert expected.min() < -6  # Far from certain.
+    for result, row in zip(scored, expected, strict=True):
+        found = result.log_probs
+        np.testing.assert_allclose(found, row[row != 0], atol=1e-4)
+
+
+def test_a_converted_run_is_searched_as_the_savedmodel_is(tmp_path):
+    """It has two vocabularies and tokenizers."""
+    converted = tmp_path / "run"
+    write_converted_run(converted, decoder_mixer="attention")
+    options = ["--format=ctranslate2", "--beam-size=3", "--max-extra-length=8"]
+    export_command.main(
+        [f"--run-dir={converted}", f"--export-dir={tmp_path}", *options]
+    )
+
+    translator = load_translate(tmp_path)
+    outputs = outputs_of(translator, SENTENCES)
+
+    settings = SearchSettings(3, 0.9, 8, penalty_offset=0)
+    expected = load_run(converted, settings).translate(tf.constant(SENTENCES))
+    check_same(outputs, expected)
+    assert outputs["truncated"].any()
+
+
+def test_a_decoder_with_a_recurrence_is_refused(tmp_path, refused):
+    run_dir = tmp_path / "run"
+    write_converted_run(run_dir)
+
+    line = refused(
+        export_command,
+        *(f"--run-dir={run_dir}", f"--export-dir={tmp_path / 'export'}"),
+        "--format=ctranslate2",
+    )
+
+    assert "which CTranslate2 has not. Received: ssru" in line
+    assert not (tmp_path / "export").exists()
+
+
+def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, servable):
+    settings = SearchSettings(beam_size=1, max_extra_length=8)
+    write(run_dir, tmp_path, settings=settings)
+
+    outputs = outputs_of(load_translate(tmp_path), TEXT)
+
+    expected = servable.predict("translate_greedy", ask(TEXT))
+    check_same(outputs, expected)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6])
+def test_beam_search_equals_the_savedmodel(
+    run_dir, tmp_path, servable, penalty
+):
+    """The two need not agree, but do where no beam is refilled to the good."""
+    settings = SearchSettings(3, penalty, 8)
+    write(run_dir, tmp_path, settings=settings)
+
+    outputs = outputs_of(load_translate(tmp_path), SENTENCES)
+
+    expected = servable.predict(
+        "translate_nbest", with_knobs(SENTENCES, 3, penalty, 8)
+    )
+    np.testing.assert_array_equal(
+        outputs["translation"], expected["translation"][:, 0]
+    )
+    np.testing.assert_allclose(
+        outputs["score"], expected["score"][:, 0], atol=1e-4
+    )
+
+
+def test_hypotheses_cut_at_the_limit_crowd_none_out(run_dir, tmp_path):
+    """At the limit `K` cut ones are likelier than the end that beats them."""
+    model = make_model()
+    last = model.decoder.layers[-1].feed_forward_residual.normalization
+    direction = np.eye(16)[3]
+    last.gamma.assign(np.zeros(16))
+    last.beta.assign(direction)  # The same state, whatever comes before.
+    logits = np.full(330, -20.0)
+    logits[[1, 50, 60]] = np.log([0.05, 0.8, 0.15])
+    model.embedding.embeddings.assign(logits[:, None] * direction)
+    folder = write(run_dir, tmp_path, model, SearchSettings(3, 0.0, 1))
+    translator = CTranslate2Translator(folder)
+    sources, _ = translator._tokenize([b"a"])
+
+    (best,) = translator._translate(sources)
+
+    assert len(sources[0]) == 2  # So the limit is 3: 50 50 50, 50 50 60, …
+    assert 0.8 * 0.8 * 0.15 > 0.05 > 0.8 * 0.8 * 0.05
+    assert best.pieces == ["</s>"]
+    assert best.score == pytest.approx(np.log(0.05), abs=1e-4)
+
+
+def test_batch_mates_change_nothing(run_dir, tmp_path):
+    write(run_dir, tmp_path)
+    translator = load_translate(tmp_path)
+
+    together = outputs_of(translator, TEXT)
+
+    for row, text in enumerate(TEXT):
+        alone = outputs_of(translator, [text])
+        assert alone["translation"][0] == together["translation"][row]
+        assert alone["truncated"][0] == together["truncated"][row]
+        np.testing.assert_allclose(
+            alone["score"][0], together["score"][row], atol=1e-4
+        )
+    none = outputs_of(translator, tf.zeros([0], tf.string))
+    assert {value.shape for value in none.values()} == {(0,)}
+
+
+def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir, tmp_path):
+    model = make_model(vocabulary_size=337)
+    table = model.embedding.embeddings.numpy()
+    table[330:] *= 100  # What training would never learn.
+    model.embedding.embeddings.assign(table)
+    write(run_dir, tmp_path, model)
+    translator = load_translate(tmp_path)
+
+    best = translator._translate(translator._tokenize(TEXT)[0])
+
+    pieces = {piece for hypothesis in best for piece in hypothesis.pieces}
+    assert not pieces & {"<pad>", "<s>", *translator._settings["forbidden"]}
+
+
+def test_int8_is_smaller_and_near(run_dir, tmp_path):
+    folders = [
+        write(run_dir, tmp_path / precision, precision=precision)
+        for precision in ("float32", "int8")
+    ]
+    sizes = [(folder / "model.bin").stat().st_size for folder in folders]
+    random = np.random.default_rng(3)
+    source, target = random_ids(random, [10, 30])
+    piece = CTranslate2Translator(folders[0])._tokenizer.id_to_piece
+    scores = [
+        ctranslate2.Translator(str(folder))
+        .score_batch([[*piece(source), "</s>"]], [piece(target)])[0]
+        .log_probs
+        for folder in folders
+    ]
+
+    assert sizes[1] < 0.6 * sizes[0]
+    # Random weights are the worst to round: these agree to 0.87.
+    assert 0.7 < np.corrcoef(scores)[0, 1] < 0.99999
+    outputs = outputs_of(CTranslate2Translator(folders[1]), SENTENCES)
+    assert all(outputs["translation"])
+
+
+def test_commands_write_and_read_it(run_dir, tmp_path, capsys):
+    arguments = [f"--run-dir={run_dir}", f"--export-dir={tmp_path / 'export'}"]
+    int8 = ["--format=ctranslate2", "--precision=int8", "--beam-size=2"]
+    (tmp_path / "in").write_text("\n".join(SENTENCES) + "\n")
+    there = [arguments[1], "--batch-tokens=40"]
+
+    export_command.main([*arguments, *int8, "--max-extra-length=3"])
+    translate.main(
+        [*there, f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+    )
+    text = (tmp_path / "out").read_text()
+    capsys.readouterr()
+    evaluate.main(
+        [
+            *there,
+            f"--source={tmp_path / 'in'}",
+            f"--reference={tmp_path / 'out'}",
+            "--json",
+        ]
+    )
+
+    assert json.loads(capsys.readouterr().out)["chrf"]["score"] == 100
+    outputs = load_translate(tmp_path / "export")(SENTENCES)
+    expected = [
+        b" ".join(line.splitlines()) for line in outputs["translation"].numpy()
+    ]
+    assert text.encode().split(b"\n") == [*expected, b""]
+    settings = json.loads((tmp_path / "export/1/search.json").read_text())
+    assert (settings["beam_size"], settings["max_extra_length"]) == (2, 3)
+
+
+def test_refuses_in_one_line(
+    run_dir, export_dir, tmp_path, refused, monkeypatch
+):
+    ours = (export_command, f"--run-dir={run_dir}", "--format=ctranslate2")
+    write(run_dir, tmp_path)
+
+    line = refused(*ours, f"--export-dir={export_dir}", "--version=2")
+    assert "--export-dir must be a folder for one format" in line
+    line = refused(*ours, f"--export-dir={tmp_path}", "--version=1")
+    assert "--version must be a number that is not taken" in line
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    line = refused(*ours, f"--export-dir={tmp_path / 'new'}")
+    assert "needs `pip install ctranslate2" in line
+    assert not (tmp_path / "new").exists()
+    line = refused(translate, "--export-dir", tmp_path)
+    assert "needs `pip install ctranslate2" in line
+
+
+def test_refuses_a_damaged_one(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "model.bin").write_bytes(b"half")
+
+    with pytest.raises(UserError, match=r"1 must be whole\. Received: File"):
+        load_translate(tmp_path)

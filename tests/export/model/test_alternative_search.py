@@ -1,0 +1,261 @@
+"""Tests of `export.model.alternative_search`, run as the server runs them."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.bundle.model_loading import load_run
+from export.model.outputs import SLACK
+from export.model.outputs import is_suspicious
+from export.model.search import SearchSettings
+from keras_transformer import SearchOptions
+from keras_transformer import search_translations
+from keras_transformer.search.beam_search import Hypotheses
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.numpy_sampling import draw
+from tests.helpers.numpy_scores import encode
+from tests.helpers.numpy_scores import log_probabilities
+from tests.helpers.numpy_scores import penalty
+from tests.helpers.signature_requests import ALPHA
+from tests.helpers.signature_requests import EXTRA
+from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import differences
+from tests.helpers.signature_requests import rows
+from tests.helpers.signature_requests import with_options
+from tests.helpers.signature_requests import with_rules
+from tests.helpers.signature_requests import with_seeds
+
+TEXTS = [s.encode() for s in SENTENCES]
+LONG = b" ".join(TEXTS * 9)
+BEAMS = 3  # Of the fixture's export.
+
+
+def test_rules_find_what_the_library_finds(servable, model, tokenizer):
+    texts = TEXTS * 2
+    sizes = np.arange(len(texts), dtype="int32") % 4
+    least = np.arange(len(texts), dtype="int32")[::-1].copy()
+    source = encode(tokenizer, texts)
+    limits = (source > 0).sum(axis=1) + EXTRA
+    options = SearchOptions(
+        BEAMS, ALPHA, 1, no_repeat_ngram=sizes, min_length=least
+    )
+    search = functools.partial(
+        search_translations,
+        model,
+        source,
+        limits,
+        options,
+        max_length=limits.max(),
+    )
+    expected = tf.function(search, autograph=False)()
+
+    outputs = servable.predict(
+        "translate_constrained", with_rules(texts, sizes, least)
+    )
+
+    assert (outputs["error"] == b"").all()
+    assert not outputs["suspicious"].any()
+    scores = np.asarray(expected.scores)[:, 0]
+    np.testing.assert_allclose(outputs["score"], scores, rtol=1e-5)
+    for place, row in enumerate(rows(outputs)):
+        ids = [int(i) for i in expected.ids[place, 0] if i > 1]
+        assert row["translation"].decode() == tokenizer.decode(ids)
+        assert row["truncated"] == bool(expected.truncated[place, 0])
+    free = servable.predict("serving_default", ask(texts))
+    assert (free["translation"] != outputs["translation"]).any()
+
+
+def test_without_rules_it_is_the_default(servable):
+    outputs = servable.predict("translate_constrained", with_rules(TEXTS))
+    expected = servable.predict("serving_default", ask(TEXTS))
+
+    for name, value in expected.items():
+        np.testing.assert_array_equal(outputs[name], value)
+
+
+CUTS = [
+    *((1.0, 0, 1.0), (0.7, 5, 1.0), (1.3, 0, 0.8), (1.0, 40, 0.9)),
+    (1.0, 1, 1.0),  # The best.
+]
+
+
+def test_draws_are_those_of_numpy(servable, model, tokenizer):
+    """From the logits of the whole model, a token at a time."""
+    texts, cuts = (TEXTS * 2)[:10], CUTS * 2
+    row_seeds = 1000 + np.arange(10)
+    source = encode(tokenizer, texts)
+    limits = (source > 0).sum(axis=1) + EXTRA
+    target = np.zeros([10, limits.max() + 1], np.int32)
+    target[:, 0] = 3
+    # One shape for all steps: what follows a position is not looked at.
+    logits_of = tf.function(
+        lambda ids: model({"source_ids": source, "target_ids": ids})
+    )
+    allowed = [i for i in range(330) if i not in (0, 3)]
+    for step in range(target.shape[1] - 1):
+        logits = np.array(logits_of(target)[:, step], np.float64)
+        for place, row in enumerate(logits):
+            target[place, step + 1], gap = draw(
+                row, allowed, int(row_seeds[place]), step, *cuts[place]
+            )
+            assert gap > 1e-6 or 1 in target[place, : step + 1]
+
+    columns = zip(*cuts, strict=True)
+    outputs = servable.predict("sample", with_seeds(texts, row_seeds, *columns))
+
+    assert (outputs["error"] == b"").all()
+    for place, row in enumerate(rows(outputs)):
+        ids = target[place, 1 : limits[place] + 1].tolist()
+        cut = 1 not in ids
+        ids = ids[:-1] if cut else ids[: ids.index(1)]
+        total = log_probabilities(
+            model, source[place : place + 1], np.array([[*ids, 1]])
+        ).sum()
+        assert row["translation"].decode() == tokenizer.decode(ids)
+        assert row["truncated"] == cut
+        assert row["score"] == pytest.approx(
+            total / penalty(len(ids) + 1), rel=1e-5
+        )
+
+
+def test_of_one_token_greedy_search_is_what_is_drawn(servable):
+    outputs = servable.predict("sample", with_seeds(TEXTS, 7, top_k=1))
+    expected = servable.predict("translate_greedy", ask(TEXTS))
+
+    assert not [
+        name
+        for row, alone in zip(rows(outputs), rows(expected), strict=True)
+        for name in differences({k: row[k] for k in alone}, alone)
+    ]
+
+
+def test_a_seed_is_a_translation(servable):
+    inputs = with_seeds([TEXTS[0]] * 20, np.arange(20) // 2)
+
+    outputs = servable.predict("sample", inputs)
+
+    found = outputs["translation"].reshape(10, 2)
+    np.testing.assert_array_equal(found[:, 0], found[:, 1])
+    assert len(set(found[:, 0])) > 5
+
+
+ERRORS = {
+    "translate_options": (
+        with_options,
+        [
+            ({"alpha": np.nan}, b"length_penalty must be between -10 and 10."),
+            ({"alpha": 1e30}, b"Received: "),
+            ({"alpha": -np.inf, "extra": -1}, b"Received: -inf"),
+            ({"extra": -1}, b"between 0 and 1000. Received: -1"),
+            ({"extra": 1001}, b"Received: 1001"),
+            # Cut, but of what is not translated that is not told.
+            ({"alpha": np.nan, "prefixes": [LONG]}, b"Received: nan"),
+        ],
+    ),
+    "translate_constrained": (
+        with_rules,
+        [
+            ({"size": -1}, b"no_repeat_ngram must be between 0 and 20."),
+            ({"size": 21}, b"Received: 21"),
+            ({"least": -1}, b"min_length must be between 0 and 1000."),
+            ({"least": 1001}, b"Received: 1001"),
+            ({"ratio": 0.5}, b"max_length_ratio must be 0, or between 1 and"),
+            ({"ratio": np.nan}, b"Received: nan"),
+            ({"ratio": 1001}, b"Received: 1001"),
+        ],
+    ),
+    "sample": (
+        lambda texts, **given: with_seeds(texts, 1, **given),
+        [
+            ({"temperature": 0}, b"temperature must be between 0.01 and 100."),
+            ({"temperature": np.nan}, b"Received: nan"),
+            ({"temperature": 101}, b"Received: 101"),
+            ({"top_k": -1}, b"between 0 and 2147483647. Received: -1"),
+            ({"top_p": 0}, b"top_p must be above 0 and at most 1. Received: "),
+            ({"top_p": 1.01}, b"Received: 1.01"),
+            ({"top_p": np.nan}, b"Received: nan"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("signature", ERRORS)
+def test_a_bad_row_has_its_error_and_the_others_none(servable, signature):
+    make, cases = ERRORS[signature]
+    good = servable.predict(signature, make(TEXTS[:1]))
+    parts = [make(TEXTS[:1], **given) for given, _ in cases]
+    parts.append(make(TEXTS[:1]))
+    inputs = {
+        name: np.concatenate([part[name] for part in parts])
+        for name in parts[0]
+    }
+
+    *bad, last = rows(servable.predict(signature, inputs))
+
+    assert not differences(last, rows(good)[0])
+    for row, (_, message) in zip(bad, cases, strict=True):
+        assert message in row["error"]
+        assert row["translation"] == b""
+        assert row["score"] == 0
+        assert not row["truncated"]
+        assert not row.get("suspicious", False)
+
+
+# What is suspicious, and who says so.
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "ratio", "expected"),
+    [
+        (10, 20, 2.0, False),
+        (10, 20 + SLACK, 2.0, False),
+        (10, 21 + SLACK, 2.0, True),
+        (20 + SLACK, 10, 2.0, False),
+        (21 + SLACK, 10, 2.0, True),
+        (1, 1 + SLACK, 1.0, False),
+        (1, 2 + SLACK, 1.0, True),
+        (SLACK, 0, 1000.0, False),
+        (SLACK + 1, 0, 1000.0, True),
+        (1, 999, 0.0, False),
+        (1, 999, np.nan, False),
+    ],
+)
+def test_what_is_too_long_or_too_short_is_suspicious(
+    source, target, ratio, expected
+):
+    found = Hypotheses(None, None, tf.constant([[target + 1]]), None)
+
+    is_doubtful = is_suspicious(
+        found, tf.constant([source + 1]), tf.constant([ratio])
+    )
+
+    assert is_doubtful.numpy().tolist() == [expected]
+
+
+def test_the_rules_of_an_export_are_those_of_its_signatures(run_dir, servable):
+    """And doubts are told by those that an export with a ratio has."""
+    settings = SearchSettings(
+        BEAMS,
+        max_extra_length=8,
+        no_repeat_ngram=2,
+        min_length=6,
+        max_length_ratio=1.0,
+    )
+    names = ("serving_default", "translate_greedy")
+    signatures = load_run(run_dir, settings, signatures=names).signatures
+    texts = [*TEXTS, b"", b"a"]
+    inputs = with_rules(texts, 2, 6, 1.0)
+    expected = servable.predict("translate_constrained", inputs)
+
+    outputs = signatures["serving_default"](tf.constant(texts))
+
+    assert set(outputs) == {*expected} - {"error"}
+    for name, value in outputs.items():
+        if name == "score":
+            np.testing.assert_allclose(value, expected[name], atol=1e-5)
+        else:
+            np.testing.assert_array_equal(value, expected[name])
+    greedy = signatures["translate_greedy"](tf.constant(texts))
+    assert greedy["suspicious"].dtype == tf.bool

@@ -1,0 +1,167 @@
+"""Tests of `export.model.document_translation` and of `translate_document`."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.model import document_translation
+from export.model.document_translation import translate_documents
+from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import differences
+from tests.helpers.signature_requests import rows
+
+SENTENCES = [
+    "I have two black cats.",
+    "The nurse, Dr. Cole, has cows!",
+    "Is it 3.5 km to St. Ives?",
+    "“Go!” she said.",
+    "Übung macht den Meister…",
+]
+ALONE = [*SENTENCES, "no capital, no stop", "A title"]
+# What may begin and end a line, stand between lines, and between sentences.
+MARKS = ["", "- ", "  * ", "12. ", "> > ", "# ", "    ", "\u3000", "| "]
+ENDS = ["", "  ", " |", "\t42\t"]
+LINES = ["\n", "\n\n", "\r\n", "\n---\n \n", "\n```\nx = 1. Y\n\n```\n"]
+BLANKS = [" ", "  ", "\u00a0"]
+
+
+def write(seed, translate=str):
+    """Returns a text by its author, each sentence translated or not."""
+    chance = random.Random(seed)
+    text = ""
+    for _ in range(chance.randrange(6)):
+        text += chance.choice(MARKS)
+        more = chance.randrange(3)
+        for _ in range(more):
+            text += translate(chance.choice(SENTENCES)) + chance.choice(BLANKS)
+        # What has no capital is only known by the line's beginning.
+        text += translate(chance.choice(SENTENCES if more else ALONE))
+        text += chance.choice(ENDS) + chance.choice(LINES)
+    return text
+
+
+def in_brackets(sentences):
+    """Translates sentences so that it shows where they begin and end."""
+    return {
+        "translation": "<" + sentences + ">",
+        "score": tf.cast(tf.strings.length(sentences), tf.float32),
+        "truncated": tf.strings.length(sentences) > 99,
+    }
+
+
+def translate(texts, translate=in_brackets, limit=99):
+    outputs = translate_documents(
+        tf.constant(texts, tf.string),
+        "en",
+        limit,
+        lambda sentences: tf.strings.length(sentences) > limit,
+        translate,
+    )
+    return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+
+@pytest.fixture(scope="module")
+def answers(servable):
+    """What the model says of each sentence alone."""
+    texts = ask([text.encode() for text in ALONE])
+    found = servable.predict("serving_default", texts)["translation"]
+    return dict(zip(ALONE, (text.decode() for text in found), strict=True))
+
+
+def test_a_text_is_its_sentences_and_what_stood_between():
+    texts = [write(seed) for seed in range(10_000)]
+
+    found = translate(texts)
+
+    expected = [write(seed, "<{}>".format) for seed in range(10_000)]
+    assert [text.decode() for text in found["translation"]] == expected
+    assert not found["truncated"].any()
+
+
+def test_the_signature_translates_each_sentence_alone(servable, answers):
+    texts = [write(seed).encode() for seed in range(60)]
+
+    found = servable.predict("translate_document", ask(texts))
+
+    for seed, text in enumerate(found["translation"]):
+        assert text.decode() == write(seed, answers.get)
+    # Nothing of it hangs on the others.
+    for row in range(0, 60, 12):
+        alone = servable.predict("translate_document", ask(texts[row:][:1]))
+        assert not differences(rows(alone)[0], rows(found)[row])
+
+
+def test_score_and_cut_are_of_the_sentences():
+    found = translate(["Five. Seven, x.", "", "--", "A" + "b" * 199], limit=300)
+
+    np.testing.assert_allclose(found["score"], [(5 + 9) / 2, 0, 0, 200])
+    assert found["truncated"].tolist() == [False, False, False, True]
+
+
+def test_no_text_has_no_translation():
+    assert translate([])["translation"].shape == (0,)
+
+
+def test_sentences_that_are_too_long_are_split():
+    text = "one two three, " * 20
+
+    found = translate([text], limit=40)
+
+    pieces = "<one two three, one two three,>"
+    assert found["translation"][0].decode().startswith(pieces)
+    assert not found["truncated"][0]
+    plain = found["translation"][0].decode().replace("<", "").replace(">", "")
+    assert plain == text
+
+
+def test_capitals_are_translated_as_other_letters_are():
+    seen = []
+
+    def remember(sentences):
+        seen.extend(sentences.numpy().tolist())
+        return in_brackets(sentences + "ß é")
+
+    found = translate(
+        ["“TWO CATS” SLEEP.\nNATO.\nTWO Cats.\nÀ LA UNE"], remember
+    )
+
+    assert found["translation"][0].decode() == (
+        "<“TWO CATS” SLEEP.SS É>\n<NATO.ß é>\n<TWO Cats.ß é>\n<À LA UNESS É>"
+    )
+    assert {text.decode() for text in seen} == {
+        "“Two cats” sleep.",
+        "NATO.",
+        "TWO Cats.",
+        "À la une",
+    }
+
+
+def test_a_line_end_of_the_model_is_a_blank():
+    found = translate(["One.\nTwo."], lambda s: in_brackets(s + "\n\u2028"))
+
+    assert found["translation"][0].decode() == "<One.  >\n<Two.  >"
+
+
+def test_what_is_beyond_the_limit_is_cut_and_said(monkeypatch):
+    monkeypatch.setattr(document_translation, "MAX_DOCUMENT", 12)
+
+    found = translate(["One.\nTwo. Three. Four.", "One.\nTwo."])
+
+    assert found["translation"][0].decode() == "<One.>\n<Two.> <Th>"
+    assert found["translation"][1].decode() == "<One.>\n<Two.>"
+    assert found["truncated"].tolist() == [True, False]
+
+
+def test_few_sentences_are_translated_at_a_time(monkeypatch):
+    monkeypatch.setattr(document_translation, "MAX_SENTENCES", 4)
+    sizes = []
+
+    def count(sentences):
+        sizes.append(len(sentences))
+        return in_brackets(sentences)
+
+    translate(["One. " * 7 + "Two? " * 3 + "X" * 90], count)
+
+    assert sizes == [2, 4, 4, 1]

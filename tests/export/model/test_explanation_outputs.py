@@ -1,0 +1,156 @@
+"""Tests of `explain` and `explain_beam`, run as the server runs them."""
+
+import numpy as np
+import pytest
+
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.numpy_scores import encode
+from tests.helpers.numpy_scores import pieces_of
+from tests.helpers.numpy_scores import split_heads
+from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import read_beam
+from tests.helpers.signature_requests import strings
+from tests.helpers.signature_requests import with_knobs
+
+TEXTS = [s.encode() for s in SENTENCES]
+TARGETS = [b"Two", *TEXTS[:0:-1]]
+ATTENTION = (
+    "encoder_attention",
+    "decoder_attention",
+    "encoder_decoder_attention",
+)
+
+
+@pytest.fixture(scope="module")
+def explained(servable):
+    return servable.predict(
+        "explain", {"source": strings(TEXTS), "target": strings(TARGETS)}
+    )
+
+
+@pytest.fixture(scope="module")
+def ids(tokenizer):
+    return encode(tokenizer, TEXTS), encode(tokenizer, TARGETS)
+
+
+def weights_of(attention, query, value, mask):
+    """Returns where `query` looks, from the kernels (equation 1)."""
+    queries, keys = (
+        split_heads(np.array(x) @ np.array(dense.kernel), attention.num_heads)
+        for x, dense in (
+            (query, attention.query_projection),
+            (value, attention.key_projection),
+        )
+    )
+    logits = queries @ keys.swapaxes(2, 3) / np.sqrt(attention.key_dim)
+    logits = np.where(mask, logits, -np.inf)
+    weights = np.exp(logits - logits.max(axis=3, keepdims=True))
+    return weights / weights.sum(axis=3, keepdims=True)
+
+
+def look(model, source_ids, target_ids):
+    """Runs both stacks sub-layer by sub-layer; returns all weights.
+
+    Returns:
+        Lists, a layer each, of `(B, H, S, S)`, `(B, H, T, T)`, `(B, H, T, S)`.
+    """
+    source, target = source_ids > 0, target_ids > 0
+    length = target_ids.shape[1]
+    found = {name: [] for name in ATTENTION}
+    x = model.embedding(source_ids)
+    x = x + model.position_encoding(x)
+    for layer in model.encoder.layers:
+        mask = source[:, None, None]
+        found[ATTENTION[0]].append(weights_of(layer.attention, x, x, mask))
+        x = layer(x, mask=source)
+    memory = x
+    x = model.embedding(target_ids)
+    x = x + model.position_encoding(x)
+    for layer in model.decoder.layers:
+        mask = target[:, None, None] & np.tri(length, dtype=bool)
+        own = layer.self_attention
+        found[ATTENTION[1]].append(weights_of(own, x, x, mask))
+        y = own(x, x, value_mask=target, use_causal_mask=True)
+        y = layer.self_attention_residual(x, y)
+        mask = source[:, None, None]
+        found[ATTENTION[2]].append(
+            weights_of(layer.memory_attention, y, memory, mask)
+        )
+        x = layer(x, memory, target_mask=target, memory_mask=source)
+    return found
+
+
+def test_attention_is_that_of_every_layer_and_head(explained, model, ids):
+    source, target = ids
+    shifted = np.pad(target, [[0, 0], [1, 0]], constant_values=3)[:, :-1]
+    shifted[target == 0] = 0
+
+    expected = look(model, source, shifted)
+
+    for name in ATTENTION:
+        wanted = np.stack(expected[name], axis=1)
+        real = source if name == "encoder_attention" else target
+        wanted = np.where((real > 0)[:, None, None, :, None], wanted, 0)
+        assert explained[name].shape == wanted.shape
+        np.testing.assert_allclose(explained[name], wanted, atol=1e-5)
+
+
+def test_pieces_and_confidence_are_those_of_score(
+    explained, servable, tokenizer, ids
+):
+    source, _ = ids
+    expected = servable.predict(
+        "score", {"source": strings(TEXTS), "target": strings(TARGETS)}
+    )
+
+    found = explained["source_tokens"]
+    assert found.tolist() == pieces_of(tokenizer, source)
+    np.testing.assert_array_equal(
+        explained["target_tokens"], expected["tokens"]
+    )
+    for name in ("token_log_probabilities", "score"):
+        np.testing.assert_allclose(
+            explained[name], expected[name], rtol=1e-5, atol=1e-5
+        )
+
+
+def test_the_beam_holds_the_search(servable, tokenizer):
+    """What `translate_nbest` answers is read from the trace alone."""
+    texts = [*TEXTS, b"a"]
+
+    beams = servable.predict("explain_beam", ask(texts))
+
+    nbest = servable.predict("translate_nbest", with_knobs(texts))
+    pruned = 0
+    for place in range(len(texts)):
+        beam = {name: value[place] for name, value in beams.items()}
+        pruned += ((beam["parents"] >= 0) & ~beam["kept"]).sum()
+        finished = read_beam(beam)[:3]
+        valid = nbest["valid"][place]
+        assert len(finished) == valid.sum() > 0
+        np.testing.assert_allclose(
+            [score for score, _ in finished],
+            nbest["score"][place][valid],
+            rtol=1e-5,
+        )
+        lengths = nbest["length"][place][valid].tolist()
+        assert [len(path) for _, path in finished] == lengths
+        texts_read = [
+            tokenizer.decode_pieces(list(path[:-1])).encode()
+            for _, path in finished
+        ]
+        assert texts_read == nbest["translation"][place][valid].tolist()
+        assert {path[-1] for _, path in finished} == {"</s>"}
+    assert pruned > 20
+
+
+def test_a_beam_of_nothing_is_empty(servable):
+    beam = servable.predict("explain_beam", ask([b"", b" "]))
+
+    assert all(value.size == 0 for value in beam.values())
+    beam = servable.predict("explain_beam", ask([b"", b"A dog."]))
+    assert (beam["parents"][0] == -1).all()
+    assert (beam["tokens"][0] == b"").all()
+    for name in ("log_probabilities", "kept", "ended", "penalties"):
+        assert not beam[name][0].any()
+        assert beam[name][1].any()

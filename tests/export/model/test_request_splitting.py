@@ -1,0 +1,167 @@
+"""Tests of `export.model.request_splitting`, and of requests that need many."""
+
+import itertools
+
+import hypothesis
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import strategies
+
+from export.bundle.model_loading import load_run
+from export.model import forced_decoding
+from export.model.request_splitting import in_chunks
+from export.model.search import SearchSettings
+from export.model.translator import INPUTS
+from tests.helpers.batching_session import ServerError
+from tests.helpers.example_sentences import NASTY
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.signature_requests import REQUESTS
+from tests.helpers.signature_requests import differences
+from tests.helpers.signature_requests import rows
+from tests.helpers.signature_requests import with_knobs
+from tests.helpers.signature_requests import with_options
+
+TEXTS = [s.encode() for s in SENTENCES] + NASTY
+SETTINGS = {"beam_size": 3, "max_extra_length": 8}  # Of the fixture's export.
+FEW = 4 * 3 * 64  # Four short rows.
+
+
+@pytest.fixture(scope="module")
+def in_parts(run_dir):
+    """The signatures of the fixture's model, a few rows at a time."""
+    before = forced_decoding.MAX_NUMBERS
+    forced_decoding.MAX_NUMBERS = 40_000
+    settings = SearchSettings(**SETTINGS, budget=FEW)
+    yield load_run(run_dir, settings, signatures=INPUTS).signatures
+    forced_decoding.MAX_NUMBERS = before
+
+
+def ask(signatures, name, inputs):
+    outputs = signatures[name](
+        **{key: tf.constant(value) for key, value in inputs.items()}
+    )
+    return {key: value.numpy() for key, value in outputs.items()}
+
+
+@hypothesis.settings(max_examples=30, derandomize=True, deadline=None)
+@hypothesis.given(
+    costs=strategies.lists(strategies.integers(1, 40), max_size=12),
+    budget=strategies.integers(1, 100),
+)
+def test_no_chunk_costs_more_than_the_budget(costs, budget):
+    chunks = []
+
+    def answer(rows):
+        chunks.append(rows.numpy().tolist())
+        return tf.gather(tf.constant(costs, tf.int32), rows)
+
+    found = in_chunks(
+        tf.constant(costs, tf.int32), budget, answer, tf.fill([len(costs)], -1)
+    )
+
+    assert found.numpy().tolist() == costs
+    assert sorted(itertools.chain(*chunks)) == [*range(len(costs))]
+    for chunk in chunks:
+        most = max(costs[row] for row in chunk)
+        assert len(chunk) == 1 or len(chunk) * most <= budget
+    # As few as these costs, taken in order, can have.
+    for chunk, following in itertools.pairwise(chunks):
+        assert (len(chunk) + 1) * costs[chunk[0]] > budget
+        assert costs[following[0]] <= costs[chunk[-1]]
+
+
+@pytest.mark.parametrize(
+    "signature", ["serving_default", "translate_nbest", "score"]
+)
+def test_parts_answer_as_the_whole(signature, in_parts, servable):
+    inputs = REQUESTS[signature](TEXTS)
+
+    found = ask(in_parts, signature, inputs)
+
+    expected = servable.predict(signature, inputs)
+    for row, whole in zip(rows(found), rows(expected), strict=True):
+        assert not differences(row, whole)
+    assert {k: v.shape for k, v in found.items()} == {
+        k: v.shape for k, v in expected.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        ("align", "weights and logits of all rows must be at most"),
+        ("explain", "weights and logits of all rows must be at most"),
+        (
+            "explain_beam",
+            "times beam_size times positions must be at most",
+        ),
+    ],
+)
+def test_what_explains_many_is_refused(signature, message, in_parts):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        ask(in_parts, signature, REQUESTS[signature](TEXTS))
+
+    ask(in_parts, signature, REQUESTS[signature](TEXTS[-1:]))  # One: always.
+
+
+def test_beams_beyond_the_budget_are_refused(in_parts):
+    inputs = with_knobs([b"Two cats sleep.", b"a"], FEW // 64 + 1)
+
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=rf"must be at most {FEW}\. Received:.*\[{FEW // 64 + 1}\] \[64\]",
+    ):
+        ask(in_parts, "translate_nbest", inputs)
+
+
+def test_a_request_gets_no_more_length_than_the_export_has(servable):
+    texts = TEXTS[:3]
+
+    for name, make in (
+        ("translate_nbest", with_knobs),
+        ("translate_options", with_options),
+    ):
+        found = servable.predict(name, make(texts, extra=1000))
+        expected = servable.predict(name, make(texts, extra=8))
+        for key, value in expected.items():
+            np.testing.assert_array_equal(found[key], value)
+        assert found["truncated"].any()
+
+
+OPTIONS = strategies.tuples(
+    strategies.one_of(
+        strategies.sampled_from(TEXTS),
+        strategies.binary(max_size=20),
+        strategies.just(b"word " * 20_000),
+    ),
+    strategies.floats(width=32),
+    strategies.integers(-(2**31), 2**31 - 1) | strategies.integers(-2, 9),
+    strategies.one_of(
+        strategies.sampled_from([b"", b"Two", b"\0", *NASTY]),
+        strategies.binary(max_size=20),
+    ),
+)
+
+
+def test_no_row_fails_its_mates(servable):
+    good = (TEXTS[0], 0.6, 8, b"")
+    alone = servable.predict("translate_options", with_options(TEXTS[:1]))
+    (alone,) = rows(alone)
+
+    @hypothesis.settings(
+        max_examples=15, derandomize=True, deadline=None, database=None
+    )
+    @hypothesis.given(bad=strategies.lists(OPTIONS, min_size=1, max_size=5))
+    def check(bad):
+        texts, alpha, extra, prefixes = zip(*bad, good, strict=True)
+        try:
+            outputs = servable.predict(
+                "translate_options",
+                with_options(list(texts), alpha, extra, list(prefixes)),
+            )
+        except ServerError as error:
+            raise AssertionError(f"{bad}: {error}") from error
+        assert not differences(rows(outputs)[-1], alone)
+
+    check()

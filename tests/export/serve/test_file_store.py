@@ -1,0 +1,30 @@
+"""Tests of `export.serve.file_store`."""
+
+import time
+
+from export.serve.file_store import Files
+
+
+def test_a_file_is_found_by_its_key_alone():
+    files = Files()
+    key = files.add("a.txt", b"content")
+
+    assert files.find(key).content == b"content"
+    assert files.find(key[:-1]) is None
+    assert len(key) > 20
+
+
+def test_the_oldest_go_where_there_are_too_many():
+    files = Files(max_bytes=10)
+    keys = [files.add("a", bytes(4)) for _ in range(3)]
+
+    assert [files.find(key) is None for key in keys] == [True, False, False]
+    assert files.find(files.add("a", bytes(11))) is None
+
+
+def test_none_stays_for_long():
+    files = Files(seconds=0.01)
+    key = files.add("a", b"b")
+    time.sleep(0.02)
+
+    assert files.find(key) is None

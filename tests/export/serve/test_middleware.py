@@ -1,0 +1,148 @@
+"""Clients that are slow, silent, greedy or gone cost nothing."""
+
+import contextlib
+import json
+import socket
+import threading
+
+import pytest
+
+from export.serve import middleware
+from tests.helpers import service_client
+
+PAIR = {"source": "en", "target": "es"}
+FIELDS = json.dumps({"q": "ab", **PAIR})
+WAITING = 'translate_waiting{model="en:es"}'
+HEAD = (
+    "POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+)
+
+
+@pytest.fixture
+def upside():
+    return service_client.Upside()
+
+
+@contextlib.contextmanager
+def connected(service, *parts):
+    """Yields a socket that has sent something."""
+    with socket.create_connection(("127.0.0.1", service.port), 30) as client:
+        for part in parts:
+            client.sendall(part.encode())
+        yield client
+
+
+def read_all(client):
+    """Returns what comes until the other end hangs up."""
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while part := client.recv(65536):
+            received += part
+    return received
+
+
+def request(body):
+    return f"{HEAD}Content-Length: {len(body)}\r\n\r\n{body}"
+
+
+@pytest.mark.parametrize(
+    "sent", ["", "POST /tra", f"{HEAD}X-Slow: yes\r\n"], ids=len
+)
+def test_who_sends_no_head_is_hung_up_on(upside, monkeypatch, sent):
+    monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.1)
+    with service_client.serve_function(upside) as service:
+        with connected(service, sent) as client:
+            assert read_all(client) == b""
+        # Nor is a second one waited for.
+        with connected(service, request(FIELDS), sent) as client:
+            assert read_all(client).startswith(b"HTTP/1.1 200")
+
+
+def test_a_request_that_works_long_is_not_hung_up_on(upside, monkeypatch):
+    monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.02)
+    upside.gate.clear()
+    with service_client.serve_function(upside) as service:
+        thread, answers = service_client.in_thread(
+            service.post, "/translate", q="ab", **PAIR
+        )
+        threading.Timer(0.2, upside.gate.set).start()
+        thread.join()
+
+    assert answers[0].json() == {"translatedText": "ba"}
+
+
+def test_who_sends_no_body_is_told_so(upside, monkeypatch):
+    monkeypatch.setattr(middleware, "BODY_SECONDS", 0.1)
+    with (
+        service_client.serve_function(upside) as service,
+        connected(service, request(FIELDS)[:-1]) as client,
+    ):
+        answer = read_all(client)
+
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert (
+        b'{"error": "Invalid request: no whole one in 0.1 seconds"}' in answer
+    )
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_large_is_not_read(upside, chunked):
+    with service_client.serve_function(upside, byte_limit=1000) as service:
+        body = "Content-Length: 1001\r\n\r\n"
+        if chunked:  # And no end.
+            body = f"Transfer-Encoding: chunked\r\n\r\n3e9\r\n{'a' * 1001}\r\n"
+        with connected(service, HEAD + body) as client:
+            answer = read_all(client)
+        fits = service.post("/translate", q="a" * 900, **PAIR)
+
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b'{"error": "Invalid request: more than 1000 bytes"}' in answer
+    assert fits.status == 200
+
+
+@pytest.mark.parametrize("path", ["/translate", "/sentences"])
+def test_what_a_client_that_left_asked_is_not_translated(upside, path):
+    upside.gate.clear()
+    with service_client.serve_function(upside) as service:
+        thread, answers = service_client.in_thread(
+            service.post, "/translate", q="first", **PAIR
+        )
+        service_client.wait_until(lambda: upside.batches)
+        asked = request(FIELDS.replace("ab", "gone")).replace(
+            "/translate", path
+        )
+        with connected(service, asked):
+            service_client.wait_until(lambda: service.measured(WAITING) == 1)
+        service_client.wait_until(lambda: service.measured(WAITING) == 0)
+        upside.gate.set()
+        thread.join()
+        told = service.get("/metrics").body.decode()
+
+    assert answers[0].status == 200
+    assert upside.batches == [[b"first"]]
+    assert f'translate_request_seconds_count{{path="{path}"}}' in told
+    assert path == "/sentences" or 'status="499"} 1.0' in told
+
+
+@pytest.mark.skipif(
+    not hasattr(socket, "TCP_USER_TIMEOUT"), reason="needs Linux"
+)
+def test_who_does_not_read_is_hung_up_on(monkeypatch):
+    """The kernel does it, of a connection that takes nothing in."""
+    monkeypatch.setattr(middleware, "READ_SECONDS", 1)
+    lost = threading.Event()
+    lose = middleware.TimeoutProtocol.connection_lost
+
+    def note(self, error):
+        lose(self, error)
+        if isinstance(error, OSError):
+            lost.set()
+
+    monkeypatch.setattr(middleware.TimeoutProtocol, "connection_lost", note)
+    many = service_client.serve_function(
+        lambda texts: service_client.answer(
+            [b"b" * 30_000_000 for _ in texts], 10**9
+        )
+    )
+    with many as service, connected(service, request(FIELDS)):
+        assert lost.wait(60)

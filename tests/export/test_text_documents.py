@@ -1,0 +1,123 @@
+"""Tests of `export.text_documents` and of `export.translate --documents`."""
+
+import codecs
+import gzip
+import io
+import sys
+
+import pytest
+
+from export import text_documents
+from export import translate
+from export.text_documents import cut_pieces
+from tests.helpers.fake_models import answer
+
+TEXT = b"One. Two.\r\n\n- Three\n\n  four"
+
+
+@pytest.fixture
+def spy(monkeypatch):
+    """Has all texts translated into capitals; returns them."""
+    seen = []
+
+    def load_documents(options):
+        def shout(texts):
+            seen.extend(texts)
+            return answer([text.upper() for text in texts], limit=100)
+
+        return shout
+
+    monkeypatch.setattr(translate, "load_documents", load_documents)
+    return seen
+
+
+def run(*arguments):
+    translate.main(["--export-dir=x", "--documents", *map(str, arguments)])
+
+
+def test_a_text_is_one_text(spy, tmp_path):
+    (tmp_path / "in").write_bytes(codecs.BOM_UTF8 + TEXT)
+
+    run("--input", tmp_path / "in", "--output", tmp_path / "out")
+
+    assert (tmp_path / "out").read_bytes() == TEXT.upper()
+    assert spy == [TEXT]
+
+
+def test_so_is_what_is_piped_through(spy, monkeypatch, capsysbinary):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
+
+    run()
+
+    assert capsysbinary.readouterr().out == TEXT.upper()
+
+
+def test_all_files_of_a_folder_are_translated(spy, tmp_path, capsys):
+    source = tmp_path / "in"
+    (source / "deep" / ".git").mkdir(parents=True)
+    (source / "deep" / ".git" / "config").write_bytes(b"x")
+    (source / "deep" / "a.md.gz").write_bytes(gzip.compress(TEXT))
+    (source / "b.txt").write_bytes(b"")
+    (source / "c.png").write_bytes(b"\x89PNG")
+
+    run("--input", source, "--output", tmp_path / "out")
+
+    written = {
+        str(path.relative_to(tmp_path / "out")): path.read_bytes()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    }
+    assert written == {"deep/a.md": TEXT.upper(), "b.txt": b""}
+    assert f"left out: {source / 'c.png'}: text must be UTF-8. Received: " in (
+        capsys.readouterr().err
+    )
+
+
+def test_what_was_cut_is_said(spy, tmp_path, capsys):
+    (tmp_path / "in").write_bytes(b"x" * 200)
+
+    run("--input", tmp_path / "in")
+
+    note = "1 of 1 pieces were cut at the model's limit of tokens\n"
+    assert capsys.readouterr().err == note
+
+
+def test_pieces_are_whole_lines_and_whole_fences(monkeypatch):
+    monkeypatch.setattr(text_documents, "PIECE", 6)
+    lines = [b"one\n", b"two\n", b" ```x\n", b"a\n", b"b\n", b"```\n", b"end"]
+
+    pieces = list(cut_pieces(lines))
+
+    assert pieces == [b"one\ntwo\n", b" ```x\na\nb\n```\n", b"end"]
+    assert list(cut_pieces([])) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input={}"], "--output must be a folder where --input is one"),
+        (["--input={}", "--output={}/x"], "--output must be outside of"),
+        (["--input={}/png"], "text must be UTF-8. Received: byte 0x89"),
+    ],
+)
+def test_refuses_what_it_cannot_do(spy, tmp_path, refused, arguments, message):
+    (tmp_path / "png").write_bytes(b"\x89PNG")
+
+    arguments = [argument.format(tmp_path) for argument in arguments]
+    line = refused(translate, "--export-dir=x", "--documents", *arguments)
+
+    assert line.startswith(f"error: {message}")
+
+
+def test_an_export_translates_a_folder(export_dir, servable, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_bytes(TEXT)
+    there = ["--documents", f"--input={tmp_path / 'in'}"]
+
+    translate.main(
+        [f"--export-dir={export_dir}", f"--output={tmp_path / 'out'}", *there]
+    )
+
+    found = servable.predict("translate_document", {"text": [TEXT]})
+    written = (tmp_path / "out" / "a.txt").read_bytes()
+    assert written == found["translation"][0]

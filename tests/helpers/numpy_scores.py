@@ -1,0 +1,46 @@
+"""What a model says of ids, reckoned from its logits by NumPy."""
+
+import numpy as np
+
+from tests.helpers.signature_requests import ALPHA
+
+
+def encode(tokenizer, texts):
+    """Returns padded ids, each row ended by 1."""
+    all_ids = [[*tokenizer.encode(text.decode()), 1] for text in texts]
+    return pad(all_ids)
+
+
+def pad(all_ids):
+    longest = max(map(len, all_ids))
+    return np.array([ids + [0] * (longest - len(ids)) for ids in all_ids])
+
+
+def pieces_of(tokenizer, ids):
+    """Returns the pieces of padded ids, as bytes; padding has none."""
+    return [
+        [tokenizer.id_to_piece(int(i)).encode() if i else b"" for i in row]
+        for row in ids
+    ]
+
+
+def log_probabilities(model, source_ids, target_ids):
+    """Returns the log-probability of each token, `(B, T)`, from the logits."""
+    shifted = np.pad(target_ids, [[0, 0], [1, 0]], constant_values=3)[:, :-1]
+    shifted[target_ids == 0] = 0
+    logits = model({"source_ids": source_ids, "target_ids": shifted})
+    logits = np.array(logits, np.float64)
+    logits -= logits.max(axis=2, keepdims=True)
+    logits -= np.log(np.exp(logits).sum(axis=2, keepdims=True))
+    found = np.take_along_axis(logits, target_ids[:, :, None], axis=2)[..., 0]
+    return np.where(target_ids > 0, found, 0.0)
+
+
+def penalty(length, alpha=ALPHA):
+    return ((5 + length) / 6) ** float(alpha)
+
+
+def split_heads(x, num_heads):
+    batch, length, width = x.shape
+    x = x.reshape(batch, length, num_heads, width // num_heads)
+    return x.swapaxes(1, 2)

@@ -1,0 +1,140 @@
+"""A translation service in this process, and requests to it."""
+
+import contextlib
+import dataclasses
+import http.client
+import json
+import re
+import threading
+import time
+import urllib.parse
+
+import urllib3
+
+from export.serve.__main__ import make_server
+from export.serve.app import make_app
+from export.serve.middleware import listen
+from export.serve.models import Model
+from export.serve.options import HttpOptions
+from export.serve.options import LimitOptions
+from tests.helpers.fake_models import answer
+
+
+class Upside:
+    """A model that turns texts round, as fast as a test lets it.
+
+    Attributes:
+        batches: Lists of bytes: what it was asked, in order.
+        gate: Event; it does not answer before it is set.
+    """
+
+    def __init__(self):
+        self.batches, self.gate = [], threading.Event()
+        self.gate.set()
+
+    def __call__(self, texts):
+        self.batches.append(texts)
+        assert self.gate.wait(60)
+        return answer([text[::-1] for text in texts])
+
+
+@dataclasses.dataclass
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict
+    body: bytes
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Web:
+    """Where a service is.
+
+    Attributes:
+        port: Int.
+        url: String.
+    """
+
+    def __init__(self, port):
+        self.port, self.url = port, f"http://127.0.0.1:{port}"
+
+    def get(self, path, **headers):
+        return self._ask("GET", path, None, headers)
+
+    def measured(self, name):
+        """Returns a number that Prometheus is told; 0 where there is none."""
+        told = self.get("/metrics").body.decode()
+        found = re.search(rf"^{re.escape(name)} (.*)", told, re.M)
+        return float(found[1]) if found else 0
+
+    def post(self, path, **fields):
+        """Posts fields as JSON."""
+        return self.post_body(path, json.dumps(fields), "application/json")
+
+    def post_form(self, path, **fields):
+        return self.post_body(
+            path,
+            urllib.parse.urlencode(fields),
+            "application/x-www-form-urlencoded",
+        )
+
+    def post_file(self, path, name, content, **fields):
+        body, kind = urllib3.encode_multipart_formdata(
+            {**fields, "file": (name, content)}
+        )
+        return self.post_body(path, body, kind)
+
+    def post_body(self, path, body, kind):
+        return self._ask("POST", path, body, {"Content-Type": kind})
+
+    def _ask(self, method, path, body, headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, 120)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return Answer(
+                response.status, dict(response.headers), response.read()
+            )
+
+
+@contextlib.contextmanager
+def serve(models, door=None, **limits):
+    """Serves on a free port while the context lasts; yields a `Web`."""
+    door = door or HttpOptions(port=0)
+    app = make_app(models, door, LimitOptions(**limits))
+    listener = listen("127.0.0.1", 0)
+    server = make_server(app)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        wait_until(lambda: server.started)
+        yield Web(listener.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def serve_function(translate, **limits):
+    """Serves what translates English to Spanish."""
+    return serve({("en", "es"): Model(translate)}, **limits)
+
+
+def wait_until(holds, seconds=30):
+    """Waits for what another thread does."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it does not happen"
+        time.sleep(0.005)
+
+
+def in_thread(function, *args, **kwargs):
+    """Starts a thread; returns it and the list that its result comes into."""
+    results = []
+    thread = threading.Thread(
+        target=lambda: results.append(function(*args, **kwargs))
+    )
+    thread.start()
+    return thread, results

@@ -1,0 +1,73 @@
+"""What a Keras user expects of any model, on TensorFlow, JAX and torch."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.helpers import keras_workflows
+from tests.helpers.keras_workflows import BATCH
+from tests.helpers.keras_workflows import SOURCE
+from tests.helpers.keras_workflows import make_model
+from tests.helpers.python_subprocess import run_python
+
+SLOW = {"check_generates", "check_quantizes"}
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, marks=[pytest.mark.slow] * (name in SLOW), id=name)
+        for name, check in ((f.__name__, f) for f in keras_workflows.CHECKS)
+    ],
+)
+def test_on_tensorflow(check):
+    check()
+
+
+@pytest.mark.slow
+def test_on_jax():
+    run_python("-m", "tests.helpers.keras_workflows", backend="jax")
+
+
+@pytest.mark.slow
+@pytest.mark.peers("torch")
+def test_on_torch():
+    run_python("-m", "tests.helpers.keras_workflows", backend="torch")
+
+
+@pytest.mark.slow
+def test_data_and_model_parallel_on_two_devices_of_jax():
+    run_python(
+        *("-m", "tests.helpers.distributed_jax"),
+        backend="jax",
+        XLA_FLAGS="--xla_force_host_platform_device_count=2",
+    )
+
+
+def test_exports_its_logits(tmp_path):
+    model = make_model()
+
+    model.export(tmp_path / "exported", verbose=False)
+
+    loaded = tf.saved_model.load(str(tmp_path / "exported"))
+    ids = {name: tf.constant(x, tf.int32) for name, x in BATCH.items()}
+    for columns in (3, 6):  # Lengths and batches are free.
+        part = {name: x[:columns, :columns] for name, x in ids.items()}
+        np.testing.assert_allclose(
+            loaded.serve(part), model(part), rtol=1e-5, atol=1e-5
+        )
+
+
+def test_generates_in_a_graph_of_unknown_shapes():
+    model = make_model()
+    generate = tf.function(
+        lambda ids: model.generate(ids, max_extra_length=3),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
+    )
+
+    for rows in (1, 4):
+        ids = tf.constant(SOURCE[:rows], tf.int32)
+        np.testing.assert_array_equal(
+            generate(ids), model.generate(ids, max_extra_length=3)
+        )

@@ -1,0 +1,152 @@
+"""Tests of `train.data.datasets`."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from command_line.errors import UserError
+from train.data import encoded_corpus
+from train.data.corpus import Mixture
+from train.data.corpus import Pairs
+from train.data.datasets import read_mixture
+from train.data.encoded_corpus import cached_vocabulary
+from train.data.encoded_corpus import encode_corpus
+
+SMALL = Pairs(["A cat.", "Two cats.", "A dog."], ["Un gato.", "Dos.", "Perro."])
+LARGE = Pairs(["A house."] * 8, ["Una casa."] * 8)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The folder of two small parallel files."""
+    for name, text in (("a.en", "one\ntwo\n"), ("a.es", "uno\ndos\n")):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def write(folder, content):
+    path = folder / "mixture.json"
+    path.write_text(
+        content if isinstance(content, str) else json.dumps(content)
+    )
+    return path
+
+
+def test_parts_come_one_behind_the_other():
+    mixture = Mixture([(SMALL, Fraction(5, 2)), (LARGE, Fraction(1, 4))])
+
+    assert list(mixture) == [*SMALL, *LARGE]
+    assert len(mixture) == 11
+
+
+def test_the_digest_sees_text_order_and_weight():
+    parts = [(SMALL, Fraction(2)), (LARGE, Fraction(1))]
+    digests = {
+        Mixture(parts).digest(),
+        Mixture(parts[::-1]).digest(),
+        Mixture([(SMALL, Fraction(3)), parts[1]]).digest(),
+    }
+
+    assert len(digests) == 3
+
+
+def test_a_mixture_without_weights_has_the_digest_of_before():
+    mixture = Mixture([(SMALL, Fraction(1)), (LARGE, Fraction(1))])
+
+    # Its batches are those of before, too, and such a run goes on.
+    assert mixture.digest().startswith("a40c586c135c010a")
+
+
+def test_parts_are_encoded_once_whatever_their_weights(tmp_path, monkeypatch):
+    corpus = Pairs(["A cat.", "", "Two cats.", "A dog."], ["x", "y", "z", "w"])
+
+    def encode(*weights):
+        parts = zip((corpus, LARGE), map(Fraction, weights), strict=True)
+        mixture = Mixture(list(parts))
+        proto = cached_vocabulary(mixture, 290, tmp_path)
+        return encode_corpus(mixture, proto, 90, tmp_path)
+
+    first = encode("3/2", "1/2")
+    monkeypatch.setattr(encoded_corpus, "learn_vocabulary", None)
+    monkeypatch.setattr(encoded_corpus, "encode_into", None)
+    second = encode("2", "1/3")
+
+    assert first.pairs.parts == ((3, Fraction(3, 2)), (8, Fraction(1, 2)))
+    assert second.pairs.parts == ((3, Fraction(2)), (8, Fraction(1, 3)))
+    assert first.figures == second.figures
+    # One behind the other, as if they were one text.
+    order = np.array([10, 0, 3, 2, 5])
+    whole = Pairs(
+        [*corpus.sources, *LARGE.sources], [*corpus.targets, *LARGE.targets]
+    )
+    monkeypatch.undo()
+    proto = cached_vocabulary(Mixture([(corpus, 1), (LARGE, 1)]), 290, tmp_path)
+    joined = encode_corpus(whole, proto, 90, tmp_path)
+    for ids, others in (
+        (first.pairs.sources, joined.pairs.sources),
+        (first.pairs.targets, joined.pairs.targets),
+    ):
+        np.testing.assert_array_equal(ids.lengths, others.lengths)
+        np.testing.assert_array_equal(ids.pad(order, 9), others.pad(order, 9))
+    # The figures add up, but that a copy elsewhere is not found.
+    assert first.figures["empty"] == 1
+    assert first.figures == joined.figures
+    np.testing.assert_array_equal(
+        np.concatenate(first.hashes), np.concatenate(joined.hashes)
+    )
+
+
+def test_reads_files_and_sets_beside_the_mixture(files):
+    path = write(
+        files,
+        [
+            {"source": "a.en", "target": "a.es", "weight": 2.1},
+            {"dataset": "demo", "split": "test"},
+        ],
+    )
+
+    mixture = read_mixture(path, files)
+
+    assert list(mixture)[:2] == [("one", "uno"), ("two", "dos")]
+    assert len(mixture) == 502
+    assert [weight for _, weight in mixture.parts()] == [Fraction("2.1"), 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "mixture.json must be JSON"),
+        ("{}", "must hold a list of sources"),
+        ([3], "source 1 must name .*Received: 3"),
+        ([{"source": "a.en"}], 'source 1 must name "source" and "target"'),
+        (
+            [{"dataset": "demo", "source": "a.en", "target": "a.es"}],
+            'source 1 must name "source" and "target", or "dataset"',
+        ),
+        ([{"dataset": "demo", "wieght": 2}], "wieght"),
+        ([{"dataset": 3}], r"must be of strings. Received: \[3\]"),
+        ([{"dataset": "demo"}, {"dataset": "x"}], "demo or tfds:.*Received: x"),
+        (
+            [{"dataset": "demo", "weight": 0}],
+            '"weight" of .*source 1 must be a number above 0. Received: 0',
+        ),
+        ([{"dataset": "demo", "split": "x"}], "test, unseen.*split x"),
+        (
+            [{"dataset": "demo", "source_language": "es"}],
+            "from en.*source language es",
+        ),
+        ('[{"dataset": "demo", "weight": NaN}]', "above 0. Received: nan"),
+    ],
+)
+def test_refuses_what_is_no_mixture(files, content, message):
+    with pytest.raises(UserError, match=message) as error:
+        read_mixture(write(files, content), files)
+
+    assert "\n" not in str(error.value)
+
+
+def test_refuses_a_mixture_that_is_not_there(tmp_path):
+    with pytest.raises(UserError, match="no such file: .*mixture"):
+        read_mixture(tmp_path / "mixture", tmp_path)

@@ -1,0 +1,185 @@
+"""Tests of `train.monitoring.validation_bleu`."""
+
+import contextlib
+import types
+
+import keras
+import numpy as np
+import pytest
+import sacrebleu
+import tensorflow as tf
+from tensorflow.core.util import event_pb2
+
+from export.model.search import SearchSettings
+from export.model.translator import Translator
+from keras_transformer import SearchOptions
+from keras_transformer import SubwordTokenizer
+from tests.helpers.example_sentences import SENTENCES
+from train.data.corpus import Pairs
+from train.fit import make_strategy
+from train.monitoring import validation_bleu
+from train.monitoring.validation_bleu import ValidationBleu
+from train.run.best_checkpoints import Quality
+
+# Out of the order of lengths; one without text, one beyond 40 tokens.
+SOURCES = [SENTENCES[2], "", SENTENCES[1], " ".join(SENTENCES), SENTENCES[3]]
+
+
+@pytest.fixture(scope="module")
+def model(run_dir):
+    model = keras.saving.load_model(run_dir / "model.keras", compile=False)
+    table = model.embedding.embeddings.numpy()
+    table[4:260] = 0  # Bytes are never chosen: it says words.
+    model.embedding.embeddings.assign(table)
+    return model
+
+
+@pytest.fixture(scope="module")
+def make_bleu(run_dir, model, tmp_path_factory):
+    """Makes the callback as `fit` does, for a model of random weights."""
+
+    def make(references, transformer=None, **kwargs):
+        bleu = ValidationBleu(
+            Pairs(SOURCES, references),
+            (run_dir / "tokenizer.model").read_bytes(),
+            tmp_path_factory.mktemp("logs"),
+            **kwargs,
+        )
+        task = types.SimpleNamespace(
+            transformer=transformer or model, as_exported=contextlib.nullcontext
+        )
+        bleu.set_model(task)
+        bleu.on_train_begin()
+        return bleu
+
+    return make
+
+
+def decode_greedily(logits_of, tokenizer, sentence):
+    """Puts the whole target through the model anew for each token."""
+    source = tokenizer.tokenize([sentence])[:, :40].to_tensor().numpy()
+    source[0, -1] = 1
+    target = [3]
+    while target[-1] != 1 and len(target) < source.shape[1] + 50:
+        last = logits_of(source, np.array([target], np.int32))[0, -1].numpy()
+        last[[0, 3]] = -np.inf
+        target.append(int(last.argmax()))
+    return tokenizer.detokenize([target[1:]]).numpy()[0].decode()
+
+
+def test_greedy_bleu_is_that_of_sentences_decoded_alone(
+    run_dir, model, make_bleu, monkeypatch
+):
+    tokenizer = SubwordTokenizer((run_dir / "tokenizer.model").read_bytes())
+    logits_of = tf.function(
+        lambda source, target: model(
+            {"source_ids": source, "target_ids": target}, training=False
+        ),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
+        autograph=False,
+    )
+    expected = [
+        decode_greedily(logits_of, tokenizer, source) if source else ""
+        for source in SOURCES
+    ]
+    # Some of what comes out is right, and some is not.
+    references = [line[: len(line) * 2 // 3] for line in expected]
+    references[1] = "text"
+    monkeypatch.setattr(validation_bleu, "BATCH_ROWS", 2)
+    bleu = make_bleu(references, beam_size=1)
+    logs = {}
+
+    bleu.on_epoch_end(0, logs)
+
+    assert bleu.translate() == expected
+    score = sacrebleu.corpus_bleu(expected, [references]).score
+    assert logs["bleu"] == score
+    assert 10 < score < 90
+    assert bleu._search.experimental_get_tracing_count() == 1
+
+
+def test_translates_as_the_export_does_also_on_replicas(
+    run_dir, model, make_bleu
+):
+    proto = (run_dir / "tokenizer.model").read_bytes()
+    translator = Translator(model, (proto, None), SearchSettings())
+    expected = [
+        translator.translate([source])["translation"].numpy()[0].decode()
+        for source in SOURCES
+    ]
+    strategy = make_strategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        mirrored = type(model).from_config(model.get_config())
+        mirrored.build()
+        mirrored.set_weights(model.get_weights())
+        bleu = make_bleu(expected, mirrored)
+
+        assert bleu.translate() == expected
+
+
+def test_searches_as_a_converted_run_says(run_dir, tmp_path, monkeypatch):
+    asked = []
+
+    def search(transformer, source_ids, limits, options):
+        asked.append(options)
+        return types.SimpleNamespace(ids=source_ids[:, None])
+
+    monkeypatch.setattr(validation_bleu, "graph_search_translations", search)
+    bleu = validation_bleu.make_validation_bleu(
+        Quality(validation_beam_size=3, bleu_tokenize="13a"),
+        Pairs(["A cat."], ["A cat."]),
+        ((run_dir / "tokenizer.model").read_bytes(), None),
+        tmp_path,
+        {"beam_size": 9, "length_penalty": 0.9, "penalty_offset": 0},
+    )
+    transformer = types.SimpleNamespace(sequence_length=9)
+    bleu.set_model(types.SimpleNamespace(transformer=transformer))
+
+    bleu.translate()
+
+    assert asked == [SearchOptions(3, 0.9, 1, penalty_offset=0)]
+
+
+def test_only_every_nth_round_has_a_bleu(make_bleu, monkeypatch):
+    bleu = make_bleu(SENTENCES[:5], every=2)
+    monkeypatch.setattr(bleu, "translate", lambda: SENTENCES[:5])
+    rounds = [{}, {}, {}, {}]
+
+    for epoch, logs in enumerate(rounds):
+        bleu.on_epoch_end(epoch, logs)
+    bleu.on_train_end()
+
+    scores = {"bleu", "chrf"}
+    assert [set(logs) for logs in rounds] == [set(), scores, set(), scores]
+    assert rounds[1]["bleu"] == pytest.approx(100)
+    texts = [
+        (event.step, value.tensor.string_val[0].decode())
+        for event in read_events(bleu._log_dir)
+        for value in event.summary.value
+        if value.tag == "translations"
+    ]
+    assert [step for step, _ in texts] == [1, 3]
+    table = texts[0][1].splitlines()
+    assert table[:2] == ["source | reference | translation", "---|---|---"]
+    assert table[2] == f"{SOURCES[0]} | {SENTENCES[0]} | {SENTENCES[0]}"
+    assert len(table) == 2 + len(SOURCES)
+
+
+def read_events(folder):
+    (path,) = folder.iterdir()
+    return map(
+        event_pb2.Event.FromString,
+        tf.data.TFRecordDataset(str(path)).as_numpy_iterator(),
+    )
+
+
+def test_samples_are_spread_over_the_set(run_dir):
+    lines = [f"a|{i}" for i in range(101)]
+    bleu = ValidationBleu(
+        Pairs(lines, lines), (run_dir / "tokenizer.model").read_bytes(), None
+    )
+
+    table = validation_bleu.sample_table(bleu.samples(lines)).splitlines()
+
+    cells = [rf"a\|{i}" for i in (0, 25, 50, 75, 100)]
+    assert table[2:] == [f"{cell} | {cell} | {cell}" for cell in cells]

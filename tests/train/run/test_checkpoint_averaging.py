@@ -1,0 +1,384 @@
+"""Tests of checkpoint averaging and of the best checkpoints."""
+
+import dataclasses
+import json
+import re
+import shutil
+import types
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from command_line.errors import UserError
+from tests.helpers.error_capture import refusal as refused
+from tests.helpers.small_models import SETTINGS
+from tests.helpers.small_models import VOCABULARY_SIZE
+from tests.helpers.small_models import preset
+from tests.helpers.small_models import small_task
+from train import average
+from train.run.best_checkpoints import BestCheckpoints
+from train.run.best_checkpoints import best_steps
+from train.run.run_folder import saved_steps
+from train.run.training_state import TrainingState
+
+# Losses of the validation set after each round of three updates.
+LOSSES = {3: 5.0, 6: 2.0, 9: 4.0, 12: 3.0, 15: 2.5}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of five rounds with weights that only float64 can add up."""
+    run_dir = tmp_path_factory.mktemp("averaged")
+    task = small_task()
+    state = TrainingState(task, run_dir, steps=15, keep=3)
+    best = BestCheckpoints(state, run_dir, "loss", keep=2)
+    random = np.random.default_rng(4)
+    for (step, loss), size in zip(
+        LOSSES.items(), (7.0, 3.0, 2.0**24, 1.0, -(2.0**24)), strict=True
+    ):
+        for weight in task.transformer.trainable_weights:
+            noise = random.integers(0, 2, weight.shape)
+            weight.assign(size * (1 + noise))
+        task.optimizer.iterations.assign(step)
+        state.set_params({"steps": 1})
+        state.on_train_batch_end(0)
+        state.on_epoch_end(step // 3 - 1, {"loss": 1.0, "val_loss": loss})
+        best.on_epoch_end(step // 3 - 1)
+    write_arguments(run_dir)
+    return run_dir
+
+
+def write_arguments(run_dir, **more):
+    """Writes what a run says of itself, as far as the mean needs it."""
+    sizes = {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16}
+    description = {
+        "arguments": {**sizes, **more},
+        "preset": {"description": "", **preset().numbers()},
+    }
+    (run_dir / "arguments.json").write_text(json.dumps(description))
+
+
+def weights_in(prefix):
+    """Reads the weights of a checkpoint, without any model."""
+    reader = tf.train.load_checkpoint(str(prefix))
+    value = "/.ATTRIBUTES/VARIABLE_VALUE"
+    names = reader.get_variable_to_shape_map()
+    count = sum("/_trainable_variables/" in name for name in names)
+    return [
+        reader.get_tensor(f"optimizer/_trainable_variables/{i}{value}")
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("which", "paths"),
+    [
+        (
+            ["--last", "3"],
+            [f"checkpoints/ckpt-{step}" for step in (9, 12, 15)],
+        ),
+        (["--best", "2"], ["best/ckpt-6", "best/ckpt-15"]),
+        (["--steps", "15", "6"], ["checkpoints/ckpt-15", "best/ckpt-6"]),
+    ],
+)
+def test_the_command_writes_the_mean_in_float64(
+    finished, tmp_path, capsys, which, paths
+):
+    output = tmp_path / "mean.keras"
+    command = ["--run-dir", str(finished), "--output", str(output)]
+
+    average.main([*command, *which])
+
+    assert [path.name for path in tmp_path.iterdir()] == ["mean.keras"]
+    model = keras.saving.load_model(output)
+    kept = [weights_in(finished / path) for path in paths]
+    for mean, *weights in zip(model.get_weights(), *kept, strict=True):
+        expected = np.mean(np.asarray(weights, np.float64), axis=0)
+        np.testing.assert_array_equal(mean, expected.astype(np.float32))
+    assert model.sequence_length == 16
+    with zipfile.ZipFile(output) as file:
+        assert json.loads(file.comment) == {
+            "checkpoints": [path.split("/")[1] for path in paths],
+            "moving_average": False,
+        }
+    names = ", ".join(str(finished / path) for path in paths)
+    assert f"is the mean of {names}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--last", "4"], "--last must be at most 3, .*: 9, 12, 15. Rec.*: 4"),
+        (["--best", "3"], "--best must be at most 2, .*: 6, 15. Received: 3"),
+        (
+            ["--steps", "9", "3"],
+            "--steps must be different ones of 6, 9, 12, 15. Received: 9, 3",
+        ),
+        (["--steps", "9", "9"], "different ones of .* Received: 9, 9"),
+        (["--last", "1", "--best", "1"], "not allowed with"),
+        (["--last", "1", "--output", "mean.h5"], "end in .keras. .*mean.h5"),
+        (
+            ["--last", "1", "--run-dir", "nowhere"],
+            "folder of a run. Received: nowhere, which has no arguments.json",
+        ),
+        (
+            ["--last", "1", "--output", "nowhere/mean.keras"],
+            "No such file or directory",
+        ),
+    ],
+)
+def test_mistakes_end_in_one_line(
+    finished, tmp_path, monkeypatch, capsys, changes, message
+):
+    monkeypatch.chdir(tmp_path)
+
+    assert re.search(message, refusal(capsys, finished, *changes))
+    assert not list(tmp_path.iterdir())
+
+
+def refusal(capsys, run_dir, *arguments):
+    """Returns the one line with which the command ends in exit code 2."""
+    command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
+    return refused(capsys, average.main, [*command, *arguments])
+
+
+@pytest.fixture
+def run_dir(finished, tmp_path, monkeypatch):
+    """A copy of the run, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def test_what_cannot_be_read_is_named(run_dir, capsys):
+    data = run_dir / "checkpoints" / "ckpt-15.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:1000])
+    assert "ckpt-15 holds no weights of" in refusal(
+        capsys, run_dir, "--last", "1"
+    )
+
+    description = json.loads((run_dir / "arguments.json").read_text())
+    description["preset"]["intermediate_dim"] = 25
+    (run_dir / "arguments.json").write_text(json.dumps(description))
+    line = refusal(capsys, run_dir, "--steps", "12")
+    assert "ckpt-12 holds no weights of this run's model: " in line
+
+    shutil.rmtree(run_dir / "checkpoints")
+    shutil.rmtree(run_dir / "best")
+    line = refusal(capsys, run_dir, "--steps", "12")
+    assert "different ones of none, as none is there" in line
+    assert "the checkpoints there: none." in refusal(
+        capsys, run_dir, "--last", "1"
+    )
+
+
+def test_a_run_that_kept_no_best_says_what_would(run_dir, capsys):
+    shutil.rmtree(run_dir / "best")
+
+    line = refusal(capsys, run_dir, "--best", "2")
+
+    assert "a run that was trained with --keep-best N" in line
+    assert "which --last N takes" in line
+
+
+def test_the_last_are_those_of_whole_rounds(run_dir, capsys):
+    folder = run_dir / "checkpoints"
+    for path in folder.glob("ckpt-15.*"):  # Of a round that was interrupted.
+        shutil.copy(path, folder / path.name.replace("15", "16"))
+
+    command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
+    average.main([*command, "--last", "1"])
+
+    assert capsys.readouterr().out.endswith("ckpt-15\n")
+
+
+def test_the_last_two_checkpoints_alone_keep_the_whole_state(
+    finished, tmp_path
+):
+    shutil.copytree(finished / "checkpoints", tmp_path / "checkpoints")
+    folder = tmp_path / "checkpoints"
+    names = sorted(path.stem for path in folder.glob("*.index"))
+    assert names == ["ckpt-12", "ckpt-15", "ckpt-9", "state-12", "state-15"]
+    sizes = [
+        next(folder.glob(f"{name}.data*")).stat().st_size
+        for name in ("ckpt-15", "state-15")
+    ]
+    assert sizes[1] > 1.9 * sizes[0]  # Adam's two moments.
+
+    # Where both states are lost, the weights are not.
+    task = small_task()
+    state = TrainingState(task, tmp_path, steps=15, keep=3)
+    for path in folder.glob("state-*.index"):
+        path.write_bytes(b"")
+    before = sorted(folder.iterdir())
+    with pytest.raises(UserError, match="weights of update 15 .*--steps 15"):
+        state.restore()
+    assert sorted(folder.iterdir()) == before
+    for path in folder.glob("state-*"):
+        path.unlink()
+    with pytest.raises(UserError, match="weights of update 15 are there"):
+        state.restore()
+
+
+def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
+    task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
+    averages = task.optimizer.averages
+    for weight, mean in zip(
+        task.transformer.trainable_weights, averages, strict=True
+    ):
+        weight.assign(tf.ones(weight.shape))
+        mean.assign(tf.fill(mean.shape, 3.0))
+    state = TrainingState(task, tmp_path, steps=3, keep=1)
+    state.set_params({"steps": 1})
+    state.on_train_batch_end(0)
+    write_arguments(tmp_path, average_decay=0.9)
+    output = tmp_path / "mean.keras"
+
+    average.main(
+        ["--run-dir", str(tmp_path), "--output", str(output)] + ["--steps", "0"]
+    )
+
+    assert "the mean of the moving averages in" in capsys.readouterr().out
+    for weight in keras.saving.load_model(output).get_weights():
+        np.testing.assert_array_equal(weight, 3.0)
+    with zipfile.ZipFile(output) as file:
+        assert json.loads(file.comment)["moving_average"]
+
+
+def rounds(values, column="val_loss"):
+    """The state of a run whose rounds of ten updates had these values."""
+    rows = [
+        {"step": str(10 * (i + 1)), **({} if v is None else {column: v})}
+        for i, v in enumerate(values)
+    ]
+    return types.SimpleNamespace(history=rows)
+
+
+def save(run_dir, step):
+    """Writes the files of a checkpoint, with its step for content."""
+    for suffix in ("index", "data-00000-of-00001"):
+        path = run_dir / "checkpoints" / f"ckpt-{step}.{suffix}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(str(step))
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_best_stay_when_they_are_no_longer_the_last(tmp_path):
+    values = [30.0, None, 31.0, "nan", 30.5, 31.0, 29.0]
+    state = rounds([], "bleu")
+    best = BestCheckpoints(state, tmp_path, "bleu", keep=2)
+    for i, row in enumerate(rounds(values, "bleu").history):
+        state.history.append(row)
+        save(tmp_path, row["step"])
+        if i > 0:  # Only the last one stays.
+            for path in (tmp_path / "checkpoints").glob(f"ckpt-{10 * i}.*"):
+                path.unlink()
+        best.update()
+
+    # Of equals, the earlier; a round without a value is none of them.
+    assert best_steps(tmp_path) == [30, 60]
+    assert json.loads((tmp_path / "best" / "best.json").read_text()) == [
+        {"step": 30, "bleu": 31.0},
+        {"step": 60, "bleu": 31.0},
+    ]
+    assert names_in(tmp_path / "best") == [
+        "best.json",
+        "ckpt-30.data-00000-of-00001",
+        "ckpt-30.index",
+        "ckpt-60.data-00000-of-00001",
+        "ckpt-60.index",
+    ]
+    assert (tmp_path / "best" / "ckpt-30.index").read_text() == "30"
+
+
+def test_a_run_that_was_killed_between_files_mends_its_best(tmp_path):
+    for step in (10, 20, 30):
+        save(tmp_path, step)
+    BestCheckpoints(rounds([3.0, 2.0, 1.0]), tmp_path, keep=2).update()
+    expected = names_in(tmp_path / "best")
+    (tmp_path / "best" / "ckpt-20.index").unlink()  # Copied half.
+    (tmp_path / "best" / "ckpt-10.index.part").touch()
+    (tmp_path / "best" / "best.json").unlink()
+
+    BestCheckpoints(rounds([3.0, 2.0, 1.0]), tmp_path, keep=2).update()
+
+    assert names_in(tmp_path / "best") == expected
+    assert best_steps(tmp_path) == [30, 20]
+
+    # The last round was lost: it comes again, and its copy must not stay.
+    BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=2).update()
+    assert best_steps(tmp_path) == [20, 10]
+    assert saved_steps(tmp_path / "best").keys() == {10, 20}
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "by", "ends"),
+    [
+        ([3.0, 2.0, 2.5, 2.1], "val_loss", "loss", True),
+        ([3.0, 2.0, 2.5, 1.9], "val_loss", "loss", False),
+        ([3.0, 2.0, 2.0, 2.0], "val_loss", "loss", True),
+        ([3.0, 4.0, 2.5, 4.0], "bleu", "bleu", True),
+        ([3.0, 4.0, 2.5], "bleu", "bleu", False),
+        # Scores count, not rounds: two of them, and then three.
+        ([None, 4.0, None, 3.0, None], "bleu", "bleu", False),
+        ([None, 4.0, None, 3.0, 3.5], "chrf", "chrf", True),
+        (["", 4.0, "", "", ""], "bleu", "bleu", False),
+        # One that is not finite is none that is better.
+        ([2.0, "nan", "nan"], "val_loss", "loss", True),
+        ([0.0, 0.0, 0.0], "bleu", "bleu", True),
+        ([], "val_loss", "loss", False),
+    ],
+)
+def test_patience_counts_scores_since_the_best(
+    tmp_path, values, column, by, ends
+):
+    best = BestCheckpoints(rounds(values, column), tmp_path, by, patience=2)
+
+    assert best.out_of_patience == ends
+    assert not BestCheckpoints(rounds(values), tmp_path).out_of_patience
+
+
+# Three checkpoints stay; after the best of all come four rounds and more.
+VALUES = [5.0, 4.0, 2.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]
+
+
+def test_patience_keeps_what_is_around_the_best(tmp_path):
+    task = small_task()
+    kept = []
+    for i, loss in enumerate(VALUES):
+        # Every round in a process of its own: each follows from the files.
+        state = TrainingState(task, tmp_path, steps=99, keep=3)
+        best = BestCheckpoints(state, tmp_path, patience=9, around=3)
+        state.pinned = best.pinned
+        state.restore()
+        task.optimizer.iterations.assign(10 * (i + 1))
+        state.set_params({"steps": 1})
+        state.on_train_batch_end(0)
+        state.on_epoch_end(i, {"val_loss": loss})
+        steps = saved_steps(tmp_path / "checkpoints")
+        kept.append([step // 10 for step in steps])
+
+    # What was around the best stays for a round: the last one may be lost.
+    assert kept[3:5] == [[1, 2, 3, 4], [2, 3, 4, 5]]
+    assert kept[5:7] == [[3, 4, 5, 6], [3, 4, 5, 6, 7]]
+    assert kept[7:] == [[3, 4, 5, 6, 7, 8], [3, 4, 5, 7, 8, 9]]
+    paths, step = best.final()
+    assert step == 40
+    assert [path.rpartition("-")[2] for path in paths] == ["30", "40", "50"]
+
+
+def test_a_best_whose_checkpoint_is_gone_is_told(tmp_path, capsys):
+    state = rounds([1.0, 2.0, 3.0])
+    state.checkpoints = ["ckpt-30"]
+    save(tmp_path, 30)
+
+    paths, step = BestCheckpoints(state, tmp_path, patience=9).final()
+
+    assert (paths, step) == (["ckpt-30"], None)
+    said = capsys.readouterr().out
+    assert "of the best, after update 10, is not there" in said

@@ -1,0 +1,172 @@
+"""Tests of `train.options` and `train.resolve_options`."""
+
+import json
+
+import pytest
+import tensorflow_datasets as tfds
+
+from command_line.errors import UserError
+from command_line.options import flag
+from train.data.encoded_corpus import Remembered
+from train.data.tree_pairs import TreePairs
+from train.options import FILES
+from train.options import parse_options
+from train.resolve_options import check_corpus
+from train.resolve_options import find_row_multiple
+from train.resolve_options import load_corpus
+from train.resolve_options import resolve
+
+GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
+TREES = ["--train-trees=a", "--validation-trees=b"]
+# What `arguments.json` has held since its first version with all of these; the
+# last ones may be missing.
+ARGUMENTS = """
+task train_trees validation_trees dataset train_source train_target
+validation_source validation_target mixture source_language train_split
+validation_split vocabulary_size max_length preset batch_tokens steps_per_epoch
+average learning_rate_scale precision max_tokens_per_replica clip_norm
+average_decay seed deterministic validate_bleu validation_beam_size keep_best
+patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
+num_heads key_dim value_dim dropout positions norm label_smoothing steps
+warmup_steps extend_vocabulary decoder_layers activation max_wavelength
+norm_epsilon decoder_mixer placeholders
+"""
+
+
+def parse(*options):
+    return parse_options(["--run-dir=run", *map(str, options)])
+
+
+def load(*options):
+    given = parse(*options)
+    check_corpus(given)
+    return load_corpus(given.corpus, given.cache)
+
+
+def test_the_arguments_of_a_run_are_those_of_older_versions():
+    resolved, _ = resolve(parse("--dataset=demo", "--patience=2"), None)
+
+    arguments = resolved.arguments()
+    assert arguments.keys() == set(ARGUMENTS.split())
+    assert json.loads(json.dumps(arguments)) == arguments
+    # Defaults are resolved, and what was not asked for is null.
+    assert arguments["vocabulary_size"] == 1_500
+    assert (arguments["preset"], arguments["best_by"]) == ("base", "loss")
+    assert arguments["validation_beam_size"] is arguments["steps"] is None
+    files = parse(*GIVEN_FILES).arguments()
+    assert files["train_source"] == "f"
+
+
+def test_a_mixture_takes_its_validation_set_from_the_other_options(tmp_path):
+    for name, text in (("a.en", "one\ntwo\n"), ("a.es", "uno\ndos\n")):
+        (tmp_path / name).write_text(text)
+    path = tmp_path / "mixture.json"
+    path.write_text('[{"source": "a.en", "target": "a.es"}]')
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    validation = [
+        f"--validation-{side}={tmp_path / name}"
+        for side, name in (("source", "a.es"), ("target", "a.en"))
+    ]
+    for options, count in ((["--dataset=demo"], 500), (validation, 2)):
+        training, other = load("--mixture", path, cache, *options)
+
+        assert list(training) == [("one", "uno"), ("two", "dos")]
+        assert len(other) == count
+
+
+def test_a_set_is_read_as_the_options_say(tmp_path):
+    options = [
+        "--dataset=tfds:wmt14_translate/de-en",
+        f"--data-dir={tmp_path}",
+        f"--cache-dir={tmp_path / 'cache'}",
+    ]
+    with tfds.testing.mock_data(num_examples=3):
+        training, _ = load(*options)
+        back, _ = load(*options, "--source-language=en")
+        part, other = load(
+            *options, "--train-split=test", "--validation-split=train"
+        )
+
+        assert [pair[::-1] for pair in training] == list(back)
+        assert part.digest() != other.digest() == training.digest()
+
+
+def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
+    path = tmp_path / "trees"
+    path.write_text("(ROOT (S (NP (NNS Dogs)) (VP (VBP eat))))\n")
+    given = parse(
+        "--task=parsing",
+        f"--train-trees={path}",
+        f"--validation-trees={path}",
+        f"--cache-dir={tmp_path / 'cache'}",
+    )
+
+    resolved, preset = resolve(given, None)
+    training, validation = load_corpus(resolved.corpus, resolved.cache)
+
+    sizes = preset.architecture
+    assert (sizes.num_layers, sizes.hidden_dim) == (4, 1024)
+    assert resolved.run.preset == "parsing"
+    assert resolved.corpus.vocabulary_size == 16_000
+    assert resolved.corpus.max_length == 512
+    assert list(training) == list(validation) == list(TreePairs(path))
+    assert isinstance(training, Remembered)
+    assert training.symbols() == TreePairs(path).symbols()
+
+
+def test_a_translation_is_the_task_that_needs_no_name():
+    given = parse("--task=translation", "--dataset=demo")
+
+    resolved, preset = resolve(given, None)
+
+    # As in the runs of versions that knew no other.
+    assert resolved.corpus.task is None
+    assert preset.description == "Table 3, row base"
+    assert resolved.corpus.max_length == 256
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--mixture=m"], "all of --validation-source.*with --mixture"),
+        (["--mixture=m", *GIVEN_FILES], "Received: --train-source"),
+        (["--dataset=demo", "--train-source=f"], "not both"),
+        (
+            ["--source-language=de", *GIVEN_FILES],
+            "are of --dataset. Received: --source-language and files",
+        ),
+        (
+            ["--mixture=m", "--dataset=demo", "--train-split=train[:9%]"],
+            r'own "split". Received: --train-split train\[:9%\]',
+        ),
+        (
+            ["--mixture=m", *GIVEN_FILES[2:], "--validation-split=test"],
+            "must come with --dataset. Received: --validation-split test",
+        ),
+        (["--task=parsing"], "come with --train-trees.*none of them"),
+        (["--task=parsing", TREES[1]], "Received: --validation-trees$"),
+        (["--task=parsing", "--dataset=demo"], "Received: --dataset$"),
+        (["--task=parsing", *TREES, "--train-source=x"], "--train-source$"),
+        (["--task=parsing", *TREES, "--mixture=x"], "--mixture$"),
+        (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
+        (["--task=parsing", *TREES, "--placeholders"], "--placeholders$"),
+        (["--dataset=demo", TREES[0]], "--train-trees needs --task parsing"),
+        (TREES, "--train-trees needs --task parsing"),
+    ],
+)
+def test_refuses_options_that_do_not_go_together(options, message):
+    with pytest.raises(UserError, match=message):
+        resolve(parse(*options), None)
+
+
+def test_a_run_that_goes_on_or_is_repeated_keeps_its_rows(tmp_path):
+    path = tmp_path / "arguments.json"
+    new, again = parse("--dataset=demo"), {"row_multiple": 24}
+    found = [find_row_multiple(new, known) for known in (None, {}, again)]
+    for description in ({"arguments": {}}, {"arguments": {}, **again}):
+        path.write_text(json.dumps(description))
+        repeated = parse("--dataset=demo", f"--from-arguments={path}")
+        found.append(find_row_multiple(repeated, None))
+
+    # Runs that are older than the number had eight.
+    assert found == [None, 8, 24, 8, 24]

@@ -1,0 +1,58 @@
+"""The largest batch, once before all: too little memory shows at once."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.masks import EOS_ID
+from keras_transformer.masks import PADDING_ID
+from train.data.batches import BatchPlan
+from train.data.batches import make_dataset
+from train.loop.training_model import TrainingModel
+
+
+class FilledBatches:
+    """A plan whose batches are full, and have a loss that is no number.
+
+    Args:
+        plan: The plan of the batches.
+    """
+
+    def __init__(self, plan: BatchPlan):
+        self._plan = plan
+
+    def __getattr__(self, name: str):
+        return getattr(self._plan, name)
+
+    def batch(self, *which: int) -> tuple[np.ndarray, ...]:
+        *ids, _ = self._plan.batch(*which)
+        full = (np.where(x == PADDING_ID, EOS_ID, x) for x in ids)
+        return *full, np.float32(np.nan)
+
+
+def check_memory(
+    task: TrainingModel,
+    plan: BatchPlan,
+    strategy: tf.distribute.Strategy,
+    start: int,
+    limit: int | None = None,
+) -> None:
+    """Makes an update of the largest shape, which changes nothing.
+
+    Where it takes too much memory, a run tells so before its first update. Its
+    loss is no number, so that weights, moments and averages stay as they are;
+    what is counted is put back.
+    """
+    optimizer, transformer = task.optimizer, task.transformer
+    counts = [v for v in optimizer.variables if v.shape == ()]
+    counts += [v for v in transformer.variables if "seed_generator" in v.path]
+    values = [np.array(count) for count in counts]
+    data = make_dataset(
+        FilledBatches(plan), strategy, plan.longest(start), None, limit
+    )
+    if isinstance(data, tf.data.Dataset):  # As `fit` does.
+        data = strategy.experimental_distribute_dataset(data)
+    task.make_train_function()
+    task.train_function(iter(data))
+    for count, value in zip(counts, values, strict=True):
+        count.assign(value)
+    task.reset_metrics()

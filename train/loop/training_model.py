@@ -1,0 +1,274 @@
+"""The model that `fit` trains: a Transformer that predicts each next token."""
+
+import contextlib
+from collections.abc import Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer import Transformer
+from keras_transformer.argument_checks import check_fraction
+from keras_transformer.losses import smooth
+from keras_transformer.masks import padding_mask
+from train.loop.tied_softmax_loss import label_losses
+
+
+class TrainingModel(keras.Model):
+    """A Transformer as `fit` sees it: it predicts each next token.
+
+    The loss of an update is the sum of the losses of its target tokens over
+    their number, in the batch of all replicas, workers and micro-batches
+    together: each part divides its own sum by `num_tokens`, which comes with
+    the batch, and the gradients are added up. Logits are computed for real
+    tokens only.
+
+    A batch is a dict as `make_dataset` makes it, of `K` micro-batches, which
+    are taken one after the other.
+
+    Make the Transformer inside the scope of a strategy and this object outside
+    of it; then build, compile and fit inside. (Keras
+    would otherwise build itself on the mean of the replicas' first batches.)
+
+    Args:
+        transformer: The model to train.
+        label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
+    """
+
+    def __init__(self, transformer: Transformer, label_smoothing: float):
+        super().__init__(name="teacher_forcing")
+        self.transformer = transformer
+        check_fraction("label_smoothing", label_smoothing)
+        self.label_smoothing = label_smoothing
+        # Whether `fit` reads the figures of the update at hand: that waits for
+        # the device. Else it shows those that were read last.
+        self.reads_figures = True
+
+    def build(self, input_shape=None):
+        self.transformer.build()
+        self.means = {
+            name: keras.metrics.Mean(name)
+            for name in (
+                "loss",
+                "negative_log_likelihood",
+                "accuracy",
+                "gradient_norm",
+            )
+        }
+        self.built = True
+
+    @property
+    def metrics(self):
+        return list(self.means.values())
+
+    def get_metrics_result(self):
+        results = {name: mean.result() for name, mean in self.means.items()}
+        likelihood = results.pop("negative_log_likelihood")
+        results["perplexity"] = tf.exp(likelihood)
+        strategy = tf.distribute.get_strategy()
+        several = isinstance(
+            strategy, tf.distribute.MultiWorkerMirroredStrategy
+        )
+        if several and not tf.distribute.in_cross_replica_context():
+            # Keras would reduce them over an axis (tensorflow#72388).
+            results = {k: tf.reshape(v, [1]) for k, v in results.items()}
+        return results
+
+    def train_step(self, batch):
+        norm = self.optimizer.apply(
+            self.gradients(batch), self.trainable_variables
+        )
+        if norm is not None:  # Keras's own optimizers return none.
+            update_mean(self.means["gradient_norm"], norm)
+        return self.get_metrics_result()
+
+    def make_train_function(self, force=False):
+        if self.train_function is not None and not force:
+            return
+        super().make_train_function(force)
+        update, figures = self.train_function, {}
+
+        def update_and_read(iterator):
+            results = update(iterator)
+            if self.reads_figures or not figures:
+                figures.update(
+                    {name: read_figure(x) for name, x in results.items()}
+                )
+            return dict(figures)
+
+        self.train_function = update_and_read
+
+    def test_step(self, batch):
+        def count(k, nothing):
+            self.token_losses(micro_batch(batch, k), training=False)
+            return nothing
+
+        take_in_turn(batch, count, [])
+        # All of them: where a name is missing, Keras takes the mean of what
+        # the replicas say instead of these.
+        return self.get_metrics_result()
+
+    def evaluate(self, *args, **kwargs):
+        with self.as_exported():
+            results = super().evaluate(*args, **kwargs)
+        del results["gradient_norm"]  # Nothing was trained.
+        return results
+
+    @contextlib.contextmanager
+    def as_exported(self) -> Iterator[None]:
+        """Has the weights that an export would have, for a while.
+
+        They are the moving averages, where the optimizer keeps some. Nothing
+        may be saved meanwhile.
+        """
+        swap = getattr(self.optimizer, "swap_averages", lambda: None)
+        swap()
+        try:
+            yield
+        finally:
+            swap()
+
+    def gradients(self, batch):
+        """Returns the dense gradients, summed over the micro-batches."""
+
+        def add(k, sums):
+            parts = self._micro_gradients(batch, k)
+            return [a + b for a, b in zip(sums, parts, strict=True)]
+
+        if batch["labels"].shape[0] == 1:
+            return self._micro_gradients(batch, 0)
+        zeros = [tf.zeros(v.shape, v.dtype) for v in self.trainable_variables]
+        return take_in_turn(batch, add, zeros)
+
+    def _micro_gradients(self, batch, k):
+        with tf.GradientTape() as tape:
+            losses = self.token_losses(micro_batch(batch, k), training=True)
+            loss = tf.reduce_sum(losses) / batch["num_tokens"]
+            loss = self.optimizer.scale_loss(loss)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        # Rows of an embedding come as slices, the same row several times;
+        # the sum over replicas, and Adam's squares, want them added up.
+        return [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    def token_losses(self, batch, training):
+        """Returns the loss of each real target token, and counts it."""
+        memory = self.transformer.encode(batch["source_ids"], training=training)
+        states = self.transformer.decode_states(
+            batch["target_ids"],
+            memory,
+            padding_mask(batch["source_ids"]),
+            training=training,
+        )
+        real = tf.where(padding_mask(batch["labels"]))
+        labels = tf.gather_nd(batch["labels"], real)  # (N,)
+        states = tf.gather_nd(states, real)  # (N, D)
+        states, table = with_bias(states, self.transformer.embedding)
+        nll, best = label_losses(states, table, labels)
+        losses = smooth(
+            nll,
+            self._mean_loss(nll, states, table, labels),
+            self.label_smoothing,
+            self.transformer.vocabulary_size,
+        )
+        right = tf.cast(best == labels, tf.float32)
+        for name, values in (
+            ("loss", losses),
+            ("negative_log_likelihood", nll),
+            ("accuracy", right),
+        ):
+            if training:
+                update_mean(self.means[name], values)
+            else:  # No update is skipped that would explain what is missing.
+                self.means[name].update_state(values)
+        return losses
+
+    def _mean_loss(self, nll, states, table, labels):
+        """Returns the mean of `-log p(v)` over all tokens `v`.
+
+        With logits `z = E h`, that is `-log p(label) + z_label - mean(z)`.
+        Both logits come from `h` and `E`: four passes over `(N, V)` less.
+        """
+        states = tf.cast(states, tf.float32)
+        label = tf.reduce_sum(states * tf.gather(table, labels), axis=1)
+        mean = tf.linalg.matvec(states, tf.reduce_mean(table, axis=0))
+        return nll + label - mean
+
+
+def with_bias(states, embedding):
+    """Returns `h` and `E`, or `[h, 1]` and `[E, b]`, whose logits have a bias.
+
+    Args:
+        states: Float tensor `(N, D)`.
+        embedding: The `TokenEmbedding` that gives the logits.
+    """
+    table = tf.convert_to_tensor(embedding.embeddings)
+    if embedding.bias is None:
+        return states, table
+    bias = tf.convert_to_tensor(embedding.bias)
+    return (
+        tf.concat([states, tf.ones_like(states[:, :1])], axis=1),
+        tf.concat([table, bias[:, None]], axis=1),
+    )
+
+
+def read_figure(value) -> float:
+    """Returns a figure; of several workers it comes as an array of one."""
+    return float(np.ravel(value)[0])
+
+
+def take_in_turn(batch, step, state):
+    """Returns what `step(k, state)` made of the state, for each micro-batch.
+
+    Their number is that of the batch's shape: where it is not always 1, it is
+    known when the batch is there.
+    """
+    if batch["labels"].shape[0] == 1:
+        return step(0, state)
+    count = tf.shape(batch["labels"])[0]
+    return tf.while_loop(
+        lambda k, _: k < count,
+        lambda k, state: (k + 1, step(k, state)),
+        (0, state),
+    )[1]
+
+
+def micro_batch(batch, k):
+    """Returns micro-batch `k` of a batch."""
+    return {
+        name: value[k] if name != "num_tokens" else value
+        for name, value in batch.items()
+    }
+
+
+def update_mean(mean, values):
+    """Adds values to a `keras.metrics.Mean`, but those that are not finite.
+
+    (The update that they come from is skipped, and counted.)
+    """
+    finite = tf.cast(tf.math.is_finite(values), tf.float32)
+    mean.update_state(tf.math.multiply_no_nan(values, finite), finite)
+
+
+class ReplicaSeed(keras.random.SeedGenerator):
+    """A seed generator that draws another seed on each replica.
+
+    Keras's own state is the same on all of them, and so are its masks.
+    """
+
+    def next(self, ordered=True):
+        seed = super().next(ordered)
+        context = tf.distribute.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1:
+            return seed
+        replica = tf.cast(context.replica_id_in_sync_group, seed.dtype)
+        return tf.stack(
+            [seed[0], seed[1] * context.num_replicas_in_sync + replica]
+        )
+
+
+def let_replicas_differ(transformer: Transformer) -> None:
+    """Lets every replica draw dropout masks of its own."""
+    for layer in transformer._flatten_layers():
+        if isinstance(layer, keras.layers.Dropout) and layer.rate > 0:
+            # The same state, drawn from in another way.
+            layer.seed_generator.__class__ = ReplicaSeed

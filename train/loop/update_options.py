@@ -1,0 +1,97 @@
+"""What can be asked of an update (Sections 5.1, 5.3), as options too."""
+
+import dataclasses
+
+from command_line.errors import UserError
+from command_line.options import fraction
+from command_line.options import option
+from command_line.options import positive
+from train.data.vocabulary import EncodedPairs
+
+ROUNDS = 40
+PRECISIONS = {
+    "float32": "float32",
+    "bfloat16": "mixed_bfloat16",
+    "float16": "mixed_float16",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class UpdateOptions:
+    """How a model is fitted, beside what its preset says."""
+
+    batch_tokens: int = option(
+        25_000,
+        "positions of a side in an update, over all devices (Section 5.1)",
+        kind=positive(int),
+    )
+    steps_per_epoch: int | None = option(
+        None,
+        f"updates between validations and checkpoints (default: a {ROUNDS}th "
+        "of all, 100 at least)",
+        kind=positive(int),
+        properties=("free",),
+    )
+    average: int = option(
+        5,
+        "checkpoints whose mean is the final model (Section 6.1)",
+        kind=positive(int),
+        metavar="N",
+        properties=("free",),
+    )
+    learning_rate_scale: float = option(
+        1.0,
+        "factor of the paper's learning rate (Section 5.3)",
+        kind=positive(float),
+    )
+    precision: str = option(
+        "float32",
+        "of matrix products; weights, softmax and loss stay float32",
+        choices=list(PRECISIONS),
+    )
+    max_tokens_per_replica: int | None = option(
+        None,
+        "positions of a side that a device takes at once; a larger share of an "
+        "update is taken in several turns (default: no limit)",
+        kind=positive(int),
+        metavar="N",
+        properties=("free",),
+    )
+    clip_norm: float | None = option(
+        None,
+        "shrink longer gradients to this norm (default: never)",
+        kind=positive(float),
+        metavar="NORM",
+    )
+    average_decay: float | None = option(
+        None,
+        "make the final model the exponential moving average of the weights, "
+        "such as 0.999, instead of the mean of checkpoints",
+        kind=fraction,
+        metavar="DECAY",
+    )
+    seed: int = option(0, "of weights, dropout and order", kind=int)
+
+    def check_limit(self, corpora: list[EncodedPairs]) -> None:
+        """Refuses a limit that is below the longest sentence.
+
+        Args:
+            corpora: The training corpus and the validation set.
+
+        Raises:
+            UserError: With the least limit that holds every sentence.
+        """
+        limit = self.max_tokens_per_replica
+        if limit is None:
+            return
+        longest = max(
+            int(ids.lengths.max())
+            for pairs in corpora
+            for ids in (pairs.sources, pairs.targets)
+        )
+        if limit < longest:
+            raise UserError(
+                "--max-tokens-per-replica must be at least as long as the "
+                f"longest sentence, {longest} tokens; a lower --max-length "
+                f"drops such. Received: --max-tokens-per-replica {limit}"
+            )

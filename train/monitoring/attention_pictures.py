@@ -1,0 +1,201 @@
+"""Heat maps of attention while a model trains (Section 3.2.3)."""
+
+import pathlib
+import warnings
+from collections.abc import Callable
+
+import keras
+import matplotlib
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+from keras import ops
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from keras_transformer import Transformer
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import padding_mask
+from train.data.vocabulary import EncodedPairs
+from train.loop import multi_worker
+
+MAX_PIECES = 40
+INCHES_A_PIECE = 0.15
+DPI = 80
+
+
+class AttentionPictures(keras.callbacks.Callback):
+    """Shows TensorBoard where the model looks, at the end of each round.
+
+    It draws one pair with the weights that an export would have, of replicas
+    the first one's.
+    That takes no random numbers and changes nothing, and of several workers
+    only those that have this callback take part.
+
+    Args:
+        source: Ids of a sentence, the end symbol included.
+        target: Ids of its translation, the end symbol included.
+        pieces: Function from a list of ids to their pieces.
+        log_dir: Folder for TensorBoard.
+        target_pieces: That of targets, or `None` where both sides share one.
+    """
+
+    def __init__(
+        self,
+        source: list[int],
+        target: list[int],
+        pieces: Callable,
+        log_dir: pathlib.Path,
+        target_pieces: Callable | None = None,
+    ):
+        super().__init__()
+        self._pair = (source, target)
+        self._pieces = pieces, target_pieces
+        self._log_dir = log_dir
+
+    def on_train_begin(self, logs=None):
+        self._writer = tf.summary.create_file_writer(str(self._log_dir))
+
+    def on_epoch_end(self, epoch, logs=None):
+        with self.model.as_exported():
+            pictures = draw_attention(
+                self.model.transformer, *self._pair, *self._pieces
+            )
+        with self._writer.as_default():
+            for name, picture in pictures.items():
+                tf.summary.image(f"attention/{name}", picture, step=epoch)
+        self._writer.flush()
+
+    def on_train_end(self, logs=None):
+        self._writer.close()
+
+
+def picture_first_pair(
+    pairs: EncodedPairs,
+    protos: tuple[bytes, bytes | None],
+    run_dir: pathlib.Path,
+) -> AttentionPictures | None:
+    """Makes what draws the first pair; of several workers the chief does.
+
+    Args:
+        pairs: The validation set.
+        protos: SentencePiece models of sources and of targets, `None` for no
+            second.
+        run_dir: Folder of the run.
+    """
+    if not multi_worker.is_chief():
+        return None
+    pieces, *target_pieces = (
+        sentencepiece.SentencePieceProcessor(model_proto=proto).id_to_piece
+        for proto in protos
+        if proto is not None
+    )
+    source, target = (
+        ids.flat[: ids.offsets[1]].tolist()
+        for ids in (pairs.sources, pairs.targets)
+    )
+    folder = run_dir / "logs" / "attention"
+    return AttentionPictures(source, target, pieces, folder, *target_pieces)
+
+
+def draw_attention(
+    transformer: Transformer,
+    source: list[int],
+    target: list[int],
+    pieces: Callable,
+    target_pieces: Callable | None = None,
+) -> dict[str, np.ndarray]:
+    """Draws where a model looks as it reads a source and writes its target.
+
+    Args:
+        transformer: The model.
+        source: Ids, the end symbol included.
+        target: Ids of the translation, the end symbol included.
+        pieces: Function from a list of ids to their pieces.
+        target_pieces: That of targets, or `None` where both sides share one.
+
+    Returns:
+        Dict from `"encoder"`, `"decoder"` (of a decoder with self-attention)
+        and `"encoder_decoder"` to a picture, uint8 `(1, height, width, 4)`, as
+        TensorBoard takes it: a row of maps a layer, a column a head. A row of a
+        map is what looks, a column what is looked at. In the decoder, what
+        looks predicts the piece of its row, and has not seen it. Of a longer
+        sentence, which the model reads as a whole,
+        the first `MAX_PIECES` are drawn.
+    """
+    given = [BOS_ID, *target[:-1]]
+    source_ids, given_ids = np.array([source]), np.array([given])
+    memory, encoder_scores = transformer.encode(
+        source_ids, training=False, return_attention_scores=True
+    )
+    _, decoder_scores = transformer.decode_states(
+        given_ids,
+        memory,
+        padding_mask(source_ids),
+        return_attention_scores=True,
+        training=False,
+    )
+    to_target, to_memory = zip(*decoder_scores, strict=True)
+    of_targets = target_pieces or pieces
+    source, target, given = (
+        pieces(source),
+        of_targets(target),
+        of_targets(given),
+    )
+    maps = {
+        "encoder": (encoder_scores, source, source),
+        "decoder": (to_target, target, given),
+        "encoder_decoder": (to_memory, target, source),
+    }
+    if transformer.architecture.decoder_mixer != "attention":
+        del maps["decoder"]
+    return {name: draw_maps(*drawn) for name, drawn in maps.items()}
+
+
+def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
+    """Draws the weights of all layers, `(1, H, T, S)` each, as one picture."""
+    rows, columns = rows[:MAX_PIECES], columns[:MAX_PIECES]
+    maps = np.stack(
+        [np.array(ops.cast(score[0], "float32")) for score in scores]
+    )[:, :, :MAX_PIECES, :MAX_PIECES]
+    # One image with a line of nothing after each map: a plot for each of them
+    # would take seconds, as do the layouts that matplotlib finds by itself.
+    maps = np.pad(
+        maps, [(0, 0), (0, 0), (0, 1), (0, 1)], constant_values=np.nan
+    )
+    layers, heads, height, width = maps.shape
+    image = maps.transpose(0, 2, 1, 3).reshape(layers * height, heads * width)
+
+    labels = 0.3 + 0.08 * max(map(len, [*rows, *columns]))  # In inches.
+    inner = [INCHES_A_PIECE * length for length in image.shape]
+    size = np.array([inner[1] + labels + 0.3, inner[0] + labels + 0.3])
+    figure = Figure(size, dpi=DPI)
+    plot = figure.add_axes((*(labels / size), *(inner[::-1] / size)))
+    blues = matplotlib.colormaps["Blues"].with_extremes(bad="silver")
+    plot.imshow(image, blues, vmin=0, vmax=1, interpolation="nearest")
+    text = {"fontsize": 7, "parse_math": False}  # A piece may be a dollar.
+    plot.set_yticks(places(layers, height), rows * layers, **text)
+    plot.set_xticks(places(heads, width), columns * heads, rotation=90, **text)
+    for layer in range(layers):
+        middle = (layer + 0.5) * height - 1
+        plot.text(
+            heads * width,
+            middle,
+            f"layer {layer + 1}",
+            va="center",
+            rotation=270,
+        )
+    for head in range(heads):
+        middle = (head + 0.5) * width - 1
+        plot.text(middle, -1, f"head {head + 1}", ha="center")
+    canvas = FigureCanvasAgg(figure)
+    with warnings.catch_warnings():
+        # A script that the font lacks is drawn as boxes.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        canvas.draw()
+    return np.array(canvas.buffer_rgba())[None]
+
+
+def places(count: int, period: int) -> list[int]:
+    """Returns where the pieces of each map are: all but its last place."""
+    return [i for i in range(count * period) if (i + 1) % period]

@@ -1,0 +1,91 @@
+"""What the final model is worth: its scores on the validation set."""
+
+import hashlib
+import json
+import pathlib
+
+import tensorflow as tf
+
+from keras_transformer import Transformer
+from train.data.atomic_files import write_atomically
+from train.data.batches import BatchPlan
+from train.data.batches import make_dataset
+from train.data.vocabulary import EncodedPairs
+from train.loop.training_model import TrainingModel
+from train.loop.update_options import UpdateOptions
+from train.monitoring.validation_bleu import ValidationBleu
+
+
+def score_model(
+    transformer: Transformer,
+    pairs: EncodedPairs,
+    settings: UpdateOptions,
+    label_smoothing: float,
+    bleu: ValidationBleu | None = None,
+) -> dict:
+    """Scores a model on the validation set, on one device of this machine.
+
+    Args:
+        transformer: The model.
+        pairs: The validation set.
+        settings: How the model was fitted.
+        label_smoothing: Float, that of the loss.
+        bleu: What translates, or `None` to leave translations out.
+
+    Returns:
+        Dict of `"validation"`, the scores by name, and with `bleu` of
+        `"samples"`.
+    """
+    task = TrainingModel(transformer, label_smoothing)
+    task.build()
+    task.compile(jit_compile=False)
+    plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
+    limit = settings.max_tokens_per_replica
+    strategy = tf.distribute.get_strategy()
+    results = task.evaluate(
+        make_dataset(plan, strategy, 0, plan.steps_per_epoch, limit),
+        steps=plan.steps_per_epoch,
+        verbose=0,
+        return_dict=True,
+    )
+    names = ("loss", "perplexity", "accuracy")
+    scores = {"validation": {name: float(results[name]) for name in names}}
+    if bleu:
+        bleu.set_model(task)
+        translations = bleu.translate()
+        scores["validation"].update(bleu.score(translations))
+        scores["validation"]["signature"] = bleu.signature
+        scores["samples"] = bleu.samples(translations)
+    return scores
+
+
+def write_scores(
+    path: pathlib.Path, paths: list[str], moving: bool, scores: dict
+) -> None:
+    """Prints scores, and writes them beside the model, in `model.json`.
+
+    Args:
+        path: The model's file.
+        paths: Prefixes of the checkpoints that it was made of.
+        moving: Bool, whether of their moving averages.
+        scores: What `score_model` returned.
+    """
+    description = {
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "checkpoints": [pathlib.Path(prefix).name for prefix in paths],
+        "moving_average": moving,
+        **scores,
+    }
+    text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
+    write_atomically(path.with_suffix(".json"), text.encode())
+    found = scores["validation"]
+    print(
+        f"on the validation set it has a loss of {found['loss']:.4f}, "
+        f"perplexity {found['perplexity']:.4g}, "
+        f"accuracy {found['accuracy']:.2%}"
+    )
+    if "bleu" in found:
+        print(
+            f"BLEU {found['bleu']:.2f} ({found['signature']}), "
+            f"chrF {found['chrf']:.2f}"
+        )

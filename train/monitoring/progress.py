@@ -1,0 +1,66 @@
+"""What `fit` tells of itself while it runs."""
+
+import time
+
+import keras
+
+from train.loop.training_model import read_figure
+
+READ_EVERY = 10
+
+
+class Progress(keras.callbacks.Callback):
+    """Adds to what `fit` logs: learning rate, skipped updates, speed.
+
+    Reading a figure waits for the device, so they are read after every tenth
+    update and the last of a round, and shown until they are read again.
+
+    Args:
+        steps: Int, update after which training stops.
+    """
+
+    def __init__(self, steps: int):
+        super().__init__()
+        self._steps = steps
+        self._speed = {}
+        self._shown = {}
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._speed = {}
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == 0:
+            self._started = time.monotonic()
+            self._first = int(self.model.optimizer.iterations.numpy())
+            self._counted = float(self.model.means["loss"].count.numpy())
+        last = batch + 1 == self.params["steps"]
+        self.model.reads_figures = batch % READ_EVERY == 0 or last
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.model.reads_figures:
+            self._read_speed(batch + 1)
+            self._shown = self._read()
+        logs.update(self._shown)
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs.update(self._read())
+        for name, value in logs.items():
+            logs[name] = read_figure(value)
+
+    def _read_speed(self, updates):
+        # Validation counts its tokens in the same means, so read them here.
+        tokens = float(self.model.means["loss"].count.numpy()) - self._counted
+        seconds = time.monotonic() - self._started
+        left = (self._steps - self._first - updates) / updates
+        self._speed = {
+            "tokens_per_second": tokens / seconds,
+            "minutes_left": left * seconds / 60,
+        }
+
+    def _read(self):
+        optimizer = self.model.optimizer
+        return {
+            "learning_rate": read_figure(optimizer.learning_rate),
+            "skipped": read_figure(optimizer.skipped),
+            **self._speed,
+        }

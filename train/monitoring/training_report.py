@@ -1,0 +1,248 @@
+"""What a run is about to train on: text, JSON and a picture."""
+
+import io
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+from matplotlib.figure import Figure
+
+from keras_transformer import Preset
+from train.data.atomic_files import write_atomically
+from train.data.batches import BatchPlan
+from train.data.bucketing import ROW_MULTIPLE
+from train.data.corpus_statistics import count_overlap
+from train.data.corpus_statistics import share_unread
+from train.data.encoded_corpus import Encoded
+from train.data.encoding import SIDES
+from train.data.vocabulary import EncodedPairs
+from train.loop.update_options import UpdateOptions
+from train.monitoring.cost_estimates import count_flops
+from train.monitoring.cost_estimates import count_parameters
+from train.monitoring.cost_estimates import count_positions
+from train.monitoring.cost_estimates import estimate_memory
+from train.monitoring.cost_estimates import shapes_at_once
+
+BINS = 12
+BAR = 24
+BUSY = 1_024  # Positions of a side that keep a GPU busy, about.
+
+
+def describe_training(
+    training: Encoded,
+    validation: Encoded,
+    preset: Preset,
+    vocabulary_size: int,
+    max_length: int,
+    settings: UpdateOptions,
+    num_replicas: int = 1,
+    row_multiple: int = ROW_MULTIPLE,
+    source_vocabulary_size: int | None = None,
+) -> dict:
+    """Returns all that is known before the first update, as JSON.
+
+    Args:
+        training: The training corpus.
+        validation: The validation set.
+        preset: Sizes of the model, and number of updates.
+        vocabulary_size: Int, pieces of the tokenizer.
+        max_length: Int, longest side of a pair.
+        settings: How the model is fitted.
+        num_replicas: Int, devices.
+        row_multiple: Int, of which the rows of a batch are a multiple.
+        source_vocabulary_size: Int, pieces of sources that have a matrix of
+            their own, or `None`.
+    """
+    plan = BatchPlan(
+        training.pairs, settings.batch_tokens, settings.seed, row_multiple
+    )
+    at_once = shapes_at_once(
+        plan, num_replicas, settings.max_tokens_per_replica
+    )
+    flops = count_flops(preset.architecture, vocabulary_size, plan)
+    return {
+        "training": training.figures,
+        "validation": {
+            **validation.figures,
+            "in_training": count_overlap(
+                training.hashes, np.concatenate(validation.hashes)
+            ),
+        },
+        "batches": {
+            "shapes": plan.shapes,
+            "fill": plan.fill,
+            "tokens_per_epoch": plan.tokens,
+            "target_tokens_per_epoch": plan.target_tokens,
+            "steps_per_epoch": plan.steps_per_epoch,
+            "positions_per_device": count_positions(plan) // num_replicas,
+        },
+        "model": {
+            "parameters": count_parameters(
+                preset.architecture,
+                vocabulary_size,
+                max_length,
+                source_vocabulary_size,
+            ),
+            "flops_per_step": flops,
+            "steps": preset.recipe.steps,
+            "warmup_steps": preset.recipe.warmup_steps,
+            "flops": flops * preset.recipe.steps,
+            "memory_bytes": estimate_memory(
+                preset.architecture,
+                vocabulary_size,
+                max_length,
+                at_once,
+                settings.precision,
+                source_vocabulary_size,
+            ),
+        },
+    }
+
+
+def write_report(report: dict, run_dir: pathlib.Path) -> None:
+    """Prints a report and writes `report.json` and `report.png`."""
+    print(format_report(report))
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    write_atomically(run_dir / "report.json", text.encode())
+    write_atomically(run_dir / "report.png", draw_lengths(report["training"]))
+
+
+def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
+    """Prints a line if GPUs get too few tokens an update to be busy."""
+    positions = report["batches"]["positions_per_device"]
+    # TensorFlow's default is for a machine without GPUs, and knows no devices.
+    default = strategy is tf.distribute.get_strategy()
+    devices = () if default else strategy.extended.worker_devices
+    if positions < BUSY and any("GPU" in device for device in devices):
+        print(
+            f"warning: a GPU gets {positions:,} positions of a side an update, "
+            f"too few to be busy (below {BUSY:,}): take more --batch-tokens, "
+            "or fewer GPUs"
+        )
+
+
+def warn_of_unread_text(
+    pairs: EncodedPairs, protos: tuple[bytes, bytes | None]
+) -> None:
+    """Prints a line if a tokenizer does not know most of the text.
+
+    That is the text of another language, or of another script, than the model
+    was trained for.
+
+    Args:
+        pairs: The training corpus.
+        protos: SentencePiece models of sources and of targets, `None` for no
+            second.
+    """
+    of_sides = protos[0], protos[1] or protos[0]
+    unread = [
+        f"{measured:.0%} of the {side}s' pieces"
+        for side, ids, proto in zip(
+            SIDES, (pairs.sources, pairs.targets), of_sides, strict=True
+        )
+        if (measured := share_unread(ids, proto)) > 1 / 2
+    ]
+    if unread:
+        print(
+            f"warning: {' and '.join(unread)} are unknown, or bytes of unknown "
+            "characters: was the model of --init-from trained for these "
+            "languages?"
+        )
+
+
+def format_report(report: dict) -> str:
+    """Returns the text that the terminal shows."""
+    batches, model = report["batches"], report["model"]
+    memory = sum(model["memory_bytes"].values())
+    overlap = report["validation"]["in_training"]
+    epochs = model["steps"] / batches["steps_per_epoch"]
+    shapes = ", ".join("x".join(map(str, s)) for s in batches["shapes"])
+    return "\n".join(
+        [
+            *describe_text("training", report["training"]),
+            *describe_text("validation", report["validation"]),
+            f"  in training too: {overlap['sources']:,} sources, "
+            f"{overlap['pairs']:,} pairs",
+            *draw_bars(report["training"]),
+            f"an epoch: {batches['steps_per_epoch']:,} updates, "
+            f"{batches['tokens_per_epoch']:,} tokens of both sides, "
+            f"{batches['fill']:.1%} of all positions",
+            f"  rows x source x target: {shapes}",
+            f"model: {model['parameters']:,} parameters, about "
+            f"{memory / 1e9:.2g} GB a device",
+            f"training: {model['steps']:,} updates ({epochs:.1f} epochs) of "
+            f"{model['flops_per_step']:.2g} FLOPs, {model['flops']:.2g} in all",
+            *describe_warmup(model),
+        ]
+    )
+
+
+def describe_warmup(model: dict) -> list[str]:
+    """Returns a line if the learning rate never falls."""
+    if model["steps"] > model["warmup_steps"]:
+        return []
+    return [
+        f"  the learning rate rises until update {model['warmup_steps']:,}, "
+        "and so to the end: take more --steps, or fewer --warmup-steps"
+    ]
+
+
+def describe_text(name: str, figures: dict) -> list[str]:
+    """Returns the lines about the text of a corpus."""
+    tokens = figures["source_tokens"] + figures["target_tokens"]
+    lines = [
+        f"{name}: {figures['pairs']:,} pairs read, {figures['kept']:,} kept, "
+        f"{figures['empty']:,} empty and {figures['too_long']:,} too long "
+        f"dropped (the longest line has {figures['longest']:,} tokens)",
+        f"  of the kept: {figures['duplicates']:,} came before, "
+        f"{figures['source_equals_target']:,} have source = target",
+        f"  {tokens:,} tokens, {share(figures['unknown_tokens'], tokens)} "
+        f"unknown, {share(figures['byte_tokens'], tokens)} bytes of rare "
+        "characters",
+        f"  {figures['round_trip_failures']:,} of {figures['round_trips']:,} "
+        "lines that were decoded again came back changed",
+    ]
+    if figures["round_trip_example"]:
+        line, back = figures["round_trip_example"]
+        lines[3] += f", such as {line[:60]!r} as {back[:60]!r}"
+    return lines
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part / whole:.3%}"
+
+
+def draw_bars(figures: dict) -> list[str]:
+    """Returns the histogram of lengths, a line a range, both sides."""
+    counts = [np.array(figures[f"{side}_lengths"]) for side in SIDES]
+    longest = max(int(np.flatnonzero(side).max()) for side in counts)
+    width = -(-longest // BINS)
+    edges = np.arange(1, longest + 1, width)
+    shares = [np.add.reduceat(side[: longest + 1], edges) for side in counts]
+    shares = [side / side.sum() for side in shares]
+    top = max(side.max() for side in shares)
+    lines = [f"{'tokens':>9}  {'sources':<{BAR + 6}}  targets"]
+    for edge, *row in zip(edges.tolist(), *shares, strict=True):
+        label = f"{edge}-{min(edge + width - 1, longest)}"
+        bars = [
+            f"{'#' * round(BAR * value / top):<{BAR}} {value:5.1%}"
+            for value in row
+        ]
+        lines.append(f"{label:>9}  {'  '.join(bars)}")
+    return lines
+
+
+def draw_lengths(figures: dict) -> bytes:
+    """Returns a PNG of the histogram of lengths."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    for side in SIDES:
+        counts = figures[f"{side}_lengths"]
+        axes.step(range(len(counts)), counts, where="mid", label=f"{side}s")
+    axes.set(xlabel="tokens of a sentence", ylabel="pairs")
+    axes.set_yscale("symlog")
+    axes.legend()
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    return picture.getvalue()

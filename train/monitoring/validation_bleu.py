@@ -1,0 +1,190 @@
+"""BLEU of the validation set, while a model trains and after (Section 6.1)."""
+
+import pathlib
+
+import keras
+import numpy as np
+import sacrebleu
+import sentencepiece
+import tensorflow as tf
+
+from command_line.bleu import DEFAULT
+from command_line.bleu import make_bleu
+from keras_transformer import SubwordTokenizer
+from keras_transformer.masks import EOS_ID
+from keras_transformer.masks import padding_mask
+from keras_transformer.search.graph_transformer import graph_search_translations
+from keras_transformer.search.options import SearchOptions
+from train.data.corpus import Pairs
+from train.data.vocabulary import Ids
+from train.run.best_checkpoints import BEAM_SIZE
+from train.run.best_checkpoints import Quality
+
+BATCH_ROWS = 64
+MAX_EXTRA_LENGTH = 50  # Section 6.1.
+NUM_SAMPLES = 5
+PENALTY = ("length_penalty", "penalty_offset")  # Of a run's search.
+
+
+class ValidationBleu(keras.callbacks.Callback):
+    """Translates the validation set; adds `bleu` and `chrf` to `fit`'s logs.
+
+    It translates as an export with its defaults does, and with the weights
+    that one would have: of replicas, the first one's. Some translations go to
+    TensorBoard as text. The scores are sacreBLEU's, on the text as it was read.
+
+    Args:
+        pairs: The text of the validation set.
+        model_proto: Bytes, the SentencePiece model.
+        log_dir: Folder for TensorBoard.
+        every: Positive int, rounds from one BLEU to the next. Rounds between
+            log none.
+        beam_size: Positive int, beams a sentence; 1 is greedy search.
+        tokenize: sacreBLEU's name of BLEU's tokenizer.
+        target_proto: Bytes, the SentencePiece model of targets, or `None`
+            where both sides share one.
+        penalty: Dict of `SearchOptions`, the length penalty if it is not the
+            paper's.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        model_proto: bytes,
+        log_dir: pathlib.Path,
+        every: int = 1,
+        beam_size: int = 4,
+        tokenize: str = DEFAULT,
+        target_proto: bytes | None = None,
+        penalty: dict[str, float] | None = None,
+    ):
+        super().__init__()
+        self._pairs = pairs
+        processor = sentencepiece.SentencePieceProcessor(
+            model_proto=model_proto
+        )
+        sequences = processor.encode(pairs.sources, add_eos=True)
+        ends = np.cumsum([0] + [len(ids) for ids in sequences])
+        self._sources = Ids(np.concatenate(sequences), ends)
+        self._tokenizer = SubwordTokenizer(model_proto, target_proto)
+        self._log_dir = log_dir
+        self._every = every
+        self._options = SearchOptions(
+            beam_size, num_hypotheses=1, **(penalty or {})
+        )
+        self._bleu = make_bleu(tokenize)
+        self._chrf = sacrebleu.CHRF()
+        self.before_batch = lambda: None  # May exit.
+        self._search = tf.function(
+            self._search_batch,
+            input_signature=[tf.TensorSpec([None, None], tf.int32)],
+            autograph=False,
+        )
+
+    def on_train_begin(self, logs=None):
+        self._writer = tf.summary.create_file_writer(str(self._log_dir))
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (epoch + 1) % self._every:
+            return
+        with self.model.as_exported():
+            translations = self.translate()
+        logs.update(self.score(translations))
+        table = sample_table(self.samples(translations))
+        with self._writer.as_default():
+            tf.summary.text("translations", table, step=epoch)
+        self._writer.flush()
+
+    def on_train_end(self, logs=None):
+        self._writer.close()
+
+    def translate(self) -> list[str]:
+        """Returns a translation of each source, in their order."""
+        limit = self.model.transformer.sequence_length
+        lengths = np.minimum(self._sources.lengths, limit)
+        order = np.argsort(lengths, kind="stable")
+        translations = [""] * len(order)
+        for start in range(0, len(order), BATCH_ROWS):
+            self.before_batch()
+            rows = order[start : start + BATCH_ROWS]
+            ids = self._sources.pad(rows, lengths[rows].max())
+            ids[self._sources.lengths[rows] > limit, -1] = EOS_ID
+            for i, text in zip(rows, self._search(ids).numpy(), strict=True):
+                # A model may spell a line end in bytes; a line stays a line.
+                line = b" ".join(text.splitlines())
+                translations[i] = line.decode("utf-8", errors="replace")
+        return translations
+
+    def score(self, translations: list[str]) -> dict[str, float]:
+        """Returns `"bleu"` and `"chrf"`."""
+        references = [self._pairs.targets]
+        return {
+            "bleu": self._bleu.corpus_score(translations, references).score,
+            "chrf": self._chrf.corpus_score(translations, references).score,
+        }
+
+    @property
+    def signature(self) -> str:
+        """What sacreBLEU calls the BLEU that was reckoned."""
+        return str(self._bleu.get_signature())
+
+    def samples(self, translations: list[str]) -> list[dict[str, str]]:
+        """Returns some pairs, evenly spread, with their translations."""
+        count = min(NUM_SAMPLES, len(self._pairs))
+        return [
+            {
+                "source": self._pairs.sources[i],
+                "reference": self._pairs.targets[i],
+                "translation": translations[i],
+            }
+            for i in np.linspace(0, len(self._pairs) - 1, count, dtype=int)
+        ]
+
+    def _search_batch(self, source_ids):
+        real = padding_mask(source_ids)
+        lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
+        # The end symbol alone is no text: its translation ends at once.
+        limits = tf.where(lengths == 1, 1, lengths + MAX_EXTRA_LENGTH)
+        best = graph_search_translations(
+            self.model.transformer, source_ids, limits, self._options
+        )
+        return self._tokenizer.detokenize(best.ids[:, 0])
+
+
+def make_validation_bleu(
+    quality: Quality,
+    pairs: Pairs,
+    protos: tuple[bytes, bytes | None],
+    run_dir: pathlib.Path,
+    decoding: dict,
+) -> ValidationBleu:
+    """Makes what translates the validation set, as the options say.
+
+    Args:
+        quality: The options.
+        pairs: The text of the validation set.
+        protos: SentencePiece models of sources and of targets, `None` for no
+            second.
+        run_dir: Folder of the run.
+        decoding: What the run says of its search; its length penalty holds.
+    """
+    source, target = protos
+    return ValidationBleu(
+        pairs,
+        source,
+        run_dir / "logs" / "translations",
+        quality.validate_bleu or 1,
+        quality.validation_beam_size or BEAM_SIZE,
+        quality.bleu_tokenize,
+        target,
+        {name: decoding[name] for name in PENALTY if name in decoding},
+    )
+
+
+def sample_table(samples: list[dict[str, str]]) -> str:
+    """Returns translations and their pairs as a table in Markdown."""
+    lines = ["source | reference | translation", "---|---|---"]
+    for sample in samples:
+        cells = (cell.replace("|", "\\|") for cell in sample.values())
+        lines.append(" | ".join(cells))
+    return "\n".join(lines)

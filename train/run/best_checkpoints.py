@@ -1,0 +1,233 @@
+"""The best checkpoints of a run, and when to stop waiting for a better one."""
+
+import dataclasses
+import json
+import math
+import pathlib
+import shutil
+
+import keras
+import tensorflow as tf
+
+from command_line import bleu
+from command_line.options import natural
+from command_line.options import option
+from command_line.options import positive
+from train.data.atomic_files import write_atomically
+from train.loop import multi_worker
+from train.run.run_folder import saved_steps
+from train.run.training_state import TrainingState
+
+BEAM_SIZE = 4
+# What is compared: a column of `history.csv`, and the sign of better.
+COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1), "chrf": ("chrf", 1)}
+# None of these options moves an update.
+FREE = {"properties": ("free",)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Quality:
+    """What is watched on the validation set, and what follows from it."""
+
+    validate_bleu: int | None = option(
+        None,
+        "translate the validation set every N rounds and log its BLEU and chrF;"
+        " 0 for never (default: once, with the final model)",
+        kind=natural,
+        metavar="N",
+        **FREE,
+    )
+    validation_beam_size: int | None = option(
+        None,
+        f"beams for that; 1 is greedy search (default: {BEAM_SIZE})",
+        kind=positive(int),
+        metavar="K",
+        **FREE,
+    )
+    bleu_tokenize: str | None = option(None, bleu.HELP, metavar="NAME", **FREE)
+    keep_best: int | None = option(
+        None,
+        "checkpoints that stay in RUN_DIR/best, beside the last ones",
+        kind=positive(int),
+        metavar="N",
+        **FREE,
+    )
+    patience: int | None = option(
+        None,
+        "stop after N scores without a better one; the final model is then "
+        "the mean around the best",
+        kind=positive(int),
+        metavar="N",
+        **FREE,
+    )
+    best_by: str | None = option(
+        None,
+        "what is better, on the validation set (default: loss)",
+        choices=list(COLUMNS),
+        **FREE,
+    )
+
+
+class BestCheckpoints(keras.callbacks.Callback):
+    """Keeps the best checkpoints beside the last, and ends a run in vain.
+
+    `RUN_DIR/best` holds copies of the best checkpoints and `best.json`, which
+    lists their steps and values, best first; of equals, the earlier. With
+    patience, the checkpoints around the best stay among the last ones, for
+    the final model. All of it follows from the rounds in `history.csv`, so a
+    run that was interrupted keeps and stops as one that was not. It comes
+    after `TrainingState` in the list of callbacks.
+
+    Args:
+        state: The state of the run.
+        run_dir: Folder of the run.
+        by: `"loss"`, of the validation set, `"bleu"` or `"chrf"`.
+        keep: Int, how many stay; 0 for none.
+        patience: Positive int: the run ends after so many scores without a
+            better one. `None` for never.
+        around: Positive int, checkpoints that the final model is the mean of.
+        since: Int, update up to which scores do not count.
+    """
+
+    def __init__(
+        self,
+        state: TrainingState,
+        run_dir: pathlib.Path,
+        by: str = "loss",
+        keep: int = 0,
+        patience: int | None = None,
+        around: int = 1,
+        since: int = 0,
+    ):
+        super().__init__()
+        self.state = state
+        self._last = run_dir / "checkpoints"
+        self._best = run_dir / "best"
+        self._column, self._sign = COLUMNS[by]
+        self._keep = keep
+        self._patience = patience
+        self._around = around
+        self._since = since
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether so many scores came after the best."""
+        if self._patience is None:
+            return False
+        worths = [worth for _, worth in self._scores(self.state.history)]
+        waited = len(worths) - 1 - worths.index(max(worths)) if worths else 0
+        # The chief alone knows all rounds; what it decides holds for all.
+        return multi_worker.any_worker(
+            tf.distribute.get_strategy(), waited >= self._patience
+        )
+
+    def pinned(self) -> set[int]:
+        """Returns the steps of what must stay: all around the best.
+
+        That of the round before stays for a round, too: the last one may be
+        taken back, if it was a short one or its checkpoint is damaged.
+        """
+        if self._patience is None:
+            return set()
+        rows = self.state.history
+        return {*self._steps_around(rows), *self._steps_around(rows[:-1])}
+
+    def final(self) -> tuple[list[str], int | None]:
+        """Chooses what makes the final model.
+
+        Returns:
+            Prefixes of checkpoints, oldest first, and the step of the best
+            one that they are around; `None` where they are the latest.
+        """
+        rows = self.state.history
+        place = self._find_best(rows)
+        if self._patience is None or place is None:
+            return self.state.checkpoints, None
+        best, saved = int(rows[place]["step"]), saved_steps(self._last)
+        if best not in saved:
+            print(
+                f"note: the checkpoint of the best, after update {best:,}, is "
+                "not there any more, since --patience is newer; the latest are"
+            )
+            return self.state.checkpoints, None
+        steps = [step for step in self._steps_around(rows) if step in saved]
+        return [str(saved[step]) for step in steps], best
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.update()
+        if self.out_of_patience:
+            plural = "s"[: self._patience > 1]
+            print(f"no better {self._column} in {self._patience} score{plural}")
+            self.model.stop_training = True
+
+    def update(self) -> None:
+        """Makes `RUN_DIR/best` what the rounds so far say."""
+        rows = self.state.history
+        kept = {**saved_steps(self._last), **saved_steps(self._best)}
+        rounds = [
+            (worth, int(rows[place]["step"]))
+            for place, worth in self._scores(rows)
+            if math.isfinite(worth)
+        ]
+        rounds = [round_ for round_ in rounds if round_[1] in kept]
+        # What another validation set called the best stays until there is one.
+        if not self._keep or not rounds:
+            return
+        self._best.mkdir(exist_ok=True)
+        rounds.sort(key=lambda round_: -round_[0])
+        values = {step: self._sign * x for x, step in rounds[: self._keep]}
+        for step in values.keys() - saved_steps(self._best).keys():
+            copy_checkpoint(kept[step], self._best)
+        entries = [
+            {"step": step, self._column: value}
+            for step, value in values.items()
+        ]
+        text = json.dumps(entries, indent=2) + "\n"
+        write_atomically(self._best / "best.json", text.encode())
+        for path in self._best.glob("ckpt-*"):
+            if int(path.name.split("-")[1].split(".")[0]) not in values:
+                path.unlink()
+
+    def _scores(self, rows):
+        """Returns place and worth of the rounds that were scored."""
+        scores = []
+        for place, row in enumerate(rows):
+            value = row.get(self._column, "")
+            # A row of a file has "" where it has no value.
+            if value != "" and int(row["step"]) > self._since:
+                worth = self._sign * float(value)
+                worth = worth if math.isfinite(worth) else -math.inf
+                scores.append((place, worth))
+        return scores
+
+    def _find_best(self, rows):
+        """Returns the place of the best round, `None` where there is none."""
+        scores = [s for s in self._scores(rows) if math.isfinite(s[1])]
+        return max(scores, key=lambda s: s[1], default=(None,))[0]
+
+    def _steps_around(self, rows):
+        """Returns the steps of the rounds nearest to the best, ascending."""
+        best = self._find_best(rows)
+        if best is None:
+            return []
+        places = range(len(rows))
+        nearest = sorted(places, key=lambda i: (abs(i - best), -i))
+        return sorted(int(rows[i]["step"]) for i in nearest[: self._around])
+
+
+def best_steps(run_dir: pathlib.Path) -> list[int]:
+    """Returns the steps of the checkpoints in `RUN_DIR/best`, best first."""
+    path = run_dir / "best" / "best.json"
+    if not path.exists():
+        return []
+    return [entry["step"] for entry in json.loads(path.read_text())]
+
+
+def copy_checkpoint(prefix: pathlib.Path, folder: pathlib.Path) -> None:
+    """Copies a checkpoint; its index, which makes it one, comes last."""
+    paths = sorted(prefix.parent.glob(f"{prefix.name}.*"))
+    paths.sort(key=lambda path: path.suffix == ".index")
+    for path in paths:
+        beside = folder / (path.name + ".part")
+        shutil.copyfile(path, beside)
+        beside.replace(folder / path.name)

@@ -1,0 +1,202 @@
+"""The checkpoints of a run on disk: written whole, read if not damaged."""
+
+import pathlib
+
+import tensorflow as tf
+
+from command_line.errors import UserError
+from command_line.errors import first_line
+from train.run.run_folder import saved_steps
+
+# So many of the latest checkpoints hold all that a run goes on with.
+WHOLE = 2
+# What TensorFlow raises on a file that is changed, cut short or missing. What
+# else it raises tells of a disk or a memory, and of no file.
+DAMAGED = (
+    tf.errors.DataLossError,
+    tf.errors.OutOfRangeError,
+    tf.errors.NotFoundError,
+)
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+class CheckpointStore:
+    """Writes and reads checkpoints, each of which is two files.
+
+    `ckpt-N` holds the weights and their moving averages. `state-N`, which the
+    last two alone keep, holds the rest of the optimizer, the state of dropout's
+    random numbers and the means of the round so far. Older runs have all in
+    `ckpt-N`, and go on from it.
+
+    Args:
+        task: The compiled `TrainingModel`.
+        folder: The folder `checkpoints`.
+    """
+
+    def __init__(self, task, folder: pathlib.Path):
+        self._folder = folder
+        optimizer = task.optimizer
+        averages = {id(average) for average in optimizer.averages}
+        others = {
+            "random": [
+                variable.value
+                for variable in task.transformer.variables
+                if "seed_generator" in variable.path
+            ],
+            "means": [variable.value for variable in task.metrics_variables],
+        }
+        weights = tf.Module()
+        # Their names are those in a checkpoint that has all.
+        weights._trainable_variables = [
+            variable.value for variable in task.trainable_variables
+        ]
+        weights.averages = [average.value for average in optimizer.averages]
+        self._weights = tf.train.Checkpoint(optimizer=weights)
+        rest = [
+            variable.value
+            for variable in optimizer.variables
+            if id(variable) not in averages
+        ]
+        self._rest = tf.train.Checkpoint(optimizer=rest, **others)
+        self._all = tf.train.Checkpoint(
+            model=task.transformer, optimizer=optimizer, **others
+        )
+
+    def write(self, step: int) -> None:
+        """Writes the checkpoint of an update beside, and renames it."""
+        part = self._folder / "part"
+        part.mkdir(parents=True, exist_ok=True)
+        prefix = part / f"ckpt-{step}"
+        rest = rest_of(prefix)
+        self._rest.write(str(rest))
+        self._weights.write(str(prefix))
+        # The index of the weights comes last: what has one is whole.
+        for name in (rest.name, prefix.name):
+            # "ckpt-9.data…" sorts before "ckpt-9.index".
+            for path in sorted(part.glob(f"{name}.*")):
+                path.replace(self._folder / path.name)
+
+    def read_latest(self) -> pathlib.Path | None:
+        """Loads the latest whole checkpoint; damaged ones get another name.
+
+        Returns:
+            The prefix of the file that has the means; `None` where there is no
+            checkpoint.
+
+        Raises:
+            UserError: If a checkpoint cannot be read, which is no damage, or if
+                there are some, and none is whole. Nothing is renamed then.
+        """
+        saved = saved_steps(self._folder)
+        damaged = []
+        for step, prefix in reversed(saved.items()):
+            try:
+                found = self.read(prefix)
+            except DAMAGED as error:
+                print(f"{prefix} is damaged and left out: {reason(error)}")
+                damaged.append(step)
+                continue
+            if found:
+                for bad in damaged:
+                    self._put_aside(bad)
+                return found
+        if saved:
+            raise UserError(self._say_none_is_whole(saved))
+        return None
+
+    def read(self, prefix: pathlib.Path) -> pathlib.Path | None:
+        """Loads a checkpoint, if it is whole; returns what has the means."""
+        rest = rest_of(prefix)
+        try:
+            check_index(prefix)
+            if rest.with_suffix(".index").exists():
+                check_index(rest)
+                self._rest.read(str(rest)).assert_consumed()
+                self._weights.read(str(prefix)).assert_consumed()
+                return rest
+            if read_means(prefix, 1):
+                self._all.read(str(prefix)).assert_consumed()
+                return prefix
+        except (*DAMAGED, tf.errors.ResourceExhaustedError):
+            raise
+        except tf.errors.OpError as error:
+            raise UserError(
+                f"{prefix} cannot be read now, and is left as it is. "
+                f"Received: {reason(error)}"
+            ) from None
+        return None
+
+    def delete_old(self, kept: set[str]) -> None:
+        """Deletes all but some checkpoints, and all states but the latest.
+
+        Args:
+            kept: Prefixes of those that stay.
+        """
+        for path in saved_steps(self._folder).values():
+            if str(path) not in kept:
+                delete(path)
+        latest = list(saved_steps(self._folder).values())[-WHOLE:]
+        names = {rest_of(path).name for path in latest}
+        for path in sorted(self._folder.glob("state-*"), reverse=True):
+            if path.stem not in names:  # The index first, as `delete` does.
+                path.unlink()
+
+    def _put_aside(self, step):
+        for name in (f"ckpt-{step}", f"state-{step}"):
+            for path in sorted(self._folder.glob(f"{name}.*"), reverse=True):
+                path.replace(path.with_name(f"damaged-{path.name}"))
+
+    def _say_none_is_whole(self, saved):
+        run_dir = self._folder.parent
+        for step, prefix in reversed(saved.items()):
+            try:
+                check_index(prefix)
+                self._weights.read(str(prefix)).expect_partial()
+            except DAMAGED:
+                continue
+            return (
+                f"no checkpoint in {self._folder} has a whole state. The "
+                f"weights of update {step} are there: `python -m train.average "
+                f"--run-dir {run_dir} --steps {step} --output {run_dir}/"
+                f"model.keras`, and --init-from {run_dir} starts from them"
+            )
+        return (
+            f"every checkpoint in {self._folder} is damaged; start again in "
+            "another --run-dir"
+        )
+
+
+def rest_of(prefix: pathlib.Path) -> pathlib.Path:
+    """Returns the prefix of the `state-N` of a `ckpt-N`."""
+    return prefix.with_name(prefix.name.replace("ckpt", "state"))
+
+
+def check_index(prefix: pathlib.Path) -> None:
+    """Raises what is wrong with an index, as a class that tells what.
+
+    `Checkpoint.read` raises one for all.
+    """
+    tf.raw_ops.RestoreV2(
+        prefix=str(prefix),
+        tensor_names=["_CHECKPOINTABLE_OBJECT_GRAPH"],
+        shape_and_slices=[""],
+        dtypes=[tf.string],
+    )
+
+
+def read_means(prefix: pathlib.Path, count: int) -> list:
+    """Returns the first means in a file; none where it has weights alone."""
+    reader = tf.train.load_checkpoint(str(prefix))
+    names = [f"means/{i}{VALUE}" for i in range(count)]
+    return [reader.get_tensor(n) for n in names if reader.has_tensor(n)]
+
+
+def delete(prefix: pathlib.Path) -> None:
+    """Deletes the files of a checkpoint, the index first."""
+    for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
+        path.unlink()
+
+
+def reason(error: tf.errors.OpError) -> str:
+    """Returns the first line of a message, without the node it comes from."""
+    return first_line(error).rpartition("}} ")[2]

@@ -1,0 +1,206 @@
+"""Where a run is: its checkpoints and its history, kept through any kill."""
+
+import csv
+import io
+import pathlib
+import signal
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from command_line.errors import UserError
+from train.data.atomic_files import write_atomically
+from train.loop import multi_worker
+from train.run.checkpoint_store import CheckpointStore
+from train.run.checkpoint_store import read_means
+from train.run.run_folder import read_history
+from train.run.run_folder import saved_steps
+
+MOST_SKIPPED = 10
+
+
+class TrainingState(keras.callbacks.Callback):
+    """Writes a checkpoint and a line of `history.csv` for each round.
+
+    A checkpoint (`CheckpointStore`) holds weights, optimizer, the state of
+    dropout's random numbers and the means of the round so far, so that a run
+    that continues is the run that never stopped, wherever it stopped. That of a
+    whole round is written before validation, and its line after it. A
+    checkpoint without a line is one of a round that was interrupted.
+
+    Args:
+        task: The compiled `TrainingModel`.
+        run_dir: Folder of the run.
+        steps: Int, update after which training stops.
+        keep: Int, how many of the latest checkpoints stay.
+        signals: List that a signal handler adds to; after the update in which
+            it does, the run is saved and ends.
+    """
+
+    def __init__(
+        self,
+        task,
+        run_dir: pathlib.Path,
+        steps: int,
+        keep: int,
+        signals: list[int] | None = None,
+    ):
+        super().__init__()
+        self._task = task
+        self._strategy = tf.distribute.get_strategy()
+        self._steps = steps
+        self._keep = keep
+        self.pinned = set  # Returns the steps of others that stay.
+        self._signals = [] if signals is None else signals
+        self._history = run_dir / "history.csv"
+        self._folder = run_dir / "checkpoints"
+        self._rows = []
+        self._means = None
+        self._states = CheckpointStore(task, self._folder)
+
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+        return int(self._task.optimizer.iterations.numpy())
+
+    @property
+    def in_round(self) -> bool:
+        """Whether the checkpoint that was restored is of an open round."""
+        return self._means is not None
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """Prefixes of the latest checkpoints of whole rounds, oldest first."""
+        saved = saved_steps(self._folder)
+        ends = [int(row["step"]) for row in self._rows]
+        kept = [str(saved[step]) for step in ends if step in saved]
+        return kept[-self._keep :]
+
+    @property
+    def history(self) -> list[dict]:
+        """The rounds so far, as rows of `history.csv`."""
+        return list(self._rows)
+
+    def restore(self, path: str | None = None) -> int:
+        """Loads a checkpoint: by default the latest that is whole.
+
+        Returns:
+            The number of updates made; 0 where there is no checkpoint.
+
+        Raises:
+            UserError: If there are checkpoints, and none can be taken.
+        """
+        if path is not None:
+            self._states.read(pathlib.Path(path))
+            return self.updates
+        found = self._states.read_latest()
+        if found is None:
+            return 0
+        self._resume_history(found)
+        return self.updates
+
+    def _resume_history(self, prefix):
+        rows = read_history(self._history.parent)
+        self._rows = [r for r in rows if int(r["step"]) <= self.updates]
+        ended = self._rows and int(self._rows[-1]["step"]) == self.updates
+        if not ended:  # `fit` forgets the means when it begins the round.
+            count = len(self._task.metrics_variables)
+            self._means = read_means(prefix, count)
+
+    def share(self, strategy: tf.distribute.Strategy) -> int:
+        """Gives the chief's state to all workers; returns its updates."""
+        variables = [
+            *self._task.transformer.variables,
+            *self._task.optimizer.variables,
+        ]
+        arrays = [np.array(variable) for variable in variables]
+        # There is no sum of unsigned numbers.
+        arrays = [
+            array.astype(np.int64) if array.dtype.kind == "u" else array
+            for array in arrays
+        ]
+        means = self._means or [0.0] * len(self._task.metrics_variables)
+        inside = np.array([self._means is not None, *means], np.float64)
+        inside, *values = multi_worker.broadcast(strategy, [inside, *arrays])
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        if inside[0]:
+            self._means = list(inside[1:].astype(np.float32))
+        return self.updates
+
+    def restore_means(self) -> None:
+        """Goes on with the means of a round that was interrupted."""
+        if self._means is not None:
+            for variable, value in zip(
+                self._task.metrics_variables, self._means, strict=True
+            ):
+                variable.assign(value)
+            self._means = None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.restore_means()
+
+    def on_train_batch_end(self, batch, logs=None):
+        reads = self._task.reads_figures
+        if reads:
+            self._refuse_divergence()
+        round_ends = batch + 1 == self.params["steps"]
+        # To ask the other workers waits for the device. And ask once: a signal
+        # may come meanwhile.
+        asks = reads or not multi_worker.is_multi_worker()
+        interrupted = asks and self._interrupted()
+        if round_ends or interrupted:
+            self._states.write(self.updates)
+        if interrupted:
+            self._exit()
+
+    def _refuse_divergence(self):
+        skipped = int(self._task.optimizer.skipped_in_a_row.numpy())
+        if skipped >= MOST_SKIPPED:
+            raise UserError(
+                f"the training diverged: {skipped} updates in a row, up to "
+                f"{self.updates}, had a gradient that was not finite. The last "
+                "good checkpoint is kept; try a lower --learning-rate-scale, "
+                "more --warmup-steps or --clip-norm 1 in a new --run-dir"
+            )
+
+    def on_test_batch_end(self, batch, logs=None):
+        self.exit_if_interrupted()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._rows.append({"step": self.updates, **logs})
+        names = dict.fromkeys(name for row in self._rows for name in row)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names)
+        writer.writeheader()
+        writer.writerows(self._rows)
+        write_atomically(self._history, text.getvalue().encode())
+        pinned = {str(self._folder / f"ckpt-{n}") for n in self.pinned()}
+        self._states.delete_old({*self.checkpoints, *pinned})
+        if self.updates < self._steps:
+            self.exit_if_interrupted()
+
+    def exit_if_interrupted(self) -> None:
+        """Exits if a signal came, to any worker; what is there is saved."""
+        if self._interrupted():
+            self._exit()
+
+    def _interrupted(self):
+        return multi_worker.any_worker(self._strategy, bool(self._signals))
+
+    def _exit(self):
+        saved = max(saved_steps(self._folder), default=0)
+        print(
+            f"interrupted at update {self.updates:,}. The same command goes on "
+            f"after update {saved:,}",
+            flush=True,
+        )
+        if multi_worker.is_multi_worker():
+            multi_worker.any_worker(
+                self._strategy, True
+            )  # All have saved by now,
+            time.sleep(1)  # but may not have read this one's part of the sum.
+        # Where another worker got the signal, this one ends as if it had.
+        raise SystemExit(128 + (self._signals or [signal.SIGTERM])[0])
