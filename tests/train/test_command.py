@@ -242,7 +242,7 @@ def test_other_packages_and_other_rounds_are_told(
     said = capsys.readouterr().out
     assert f"note: the run began with numpy 1.0 ({np.__version__} now)" in said
     assert (
-        "note: rounds stay at 2 updates. One run of 40,000 updates would take "
+        "note: an epoch stays at 2 updates. A new run of 40,000 updates would use "
         "1,000" in said
     )
 
