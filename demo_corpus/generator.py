@@ -1,8 +1,8 @@
 """A bilingual grammar that generates the pairs of the demo data set.
 
 A fresh machine may have no network, so the demo trains on English-Spanish
-sentences that `demo_corpus` generates from `demo_corpus.word_tables`. A sentence
-is a pattern with slots, such as `{subject} {verb} {object}.`; each slot is
+sentences that this module generates from `word_tables.py`. A sentence is a
+pattern with slots, such as `{subject} {verb} {object}.`; each slot is
 drawn once and written in both languages, which differ in agreement,
 conjugation and word order. The English decides the Spanish: "you" is always
 "tú", and persons of unknown gender ("I", "they", "the teacher") are masculine.

@@ -18,7 +18,8 @@ PACKAGES = {
     "export": "keras_transformer command_line",
     "convert": "keras_transformer command_line train export",
     "paper": "keras_transformer command_line train export",
-    "benchmarks": "keras_transformer command_line train export paper",
+    "benchmarks": "keras_transformer command_line demo_corpus train export "
+    "paper",
     "tests": "keras_transformer command_line demo_corpus train export convert "
     "paper "
     "benchmarks examples docs",

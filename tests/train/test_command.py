@@ -242,8 +242,8 @@ def test_other_packages_and_other_rounds_are_told(
     said = capsys.readouterr().out
     assert f"note: the run began with numpy 1.0 ({np.__version__} now)" in said
     assert (
-        "note: an epoch stays at 2 updates. A new run of 40,000 updates would use "
-        "1,000" in said
+        "note: an epoch stays at 2 updates. A new run of 40,000 updates would "
+        "use 1,000" in said
     )
 
 
