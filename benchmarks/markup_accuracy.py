@@ -1,4 +1,4 @@
-"""Asks how many tags a model puts around the right words of a translation.
+"""Measures the share of tags that a model places around the right words.
 
 On sentences of the embedded grammar, which says which words of both sides
 belong together: those that fill a slot of its patterns, and their nouns; each

@@ -1,4 +1,4 @@
-"""Measures how well texts are cut into sentences, against a treebank's.
+"""Measures sentence splitting against the sentences of a treebank.
 
 The words of the trees are put together by sacremoses. Where a sentence ends in
 no stop, as headings and what is spoken do, a new line begins, as it would on a

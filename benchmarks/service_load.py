@@ -1,4 +1,4 @@
-"""Loads `python -m export.serve`, and times it beside the plain loop.
+"""Measures `python -m export.serve` under load, beside a plain loop.
 
     python -m benchmarks.service_load --export-dir exports/demo \\
         --input runs/demo/demo/test.en --minutes 30

@@ -1,4 +1,4 @@
-"""Lets the API pages read the sections of Keras's docstrings.
+"""Griffe extension that parses the sections of Keras-style docstrings.
 
 Keras says `Example:` and `Call arguments:` where griffe, which reads docstrings
 for mkdocs, knows `Examples:` and `Other arguments:`.

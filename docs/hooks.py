@@ -1,4 +1,4 @@
-"""Fills the pages with what the code says, when mkdocs builds them.
+"""MkDocs hooks that insert tables from the code into the pages.
 
 `{{ source attention.scaled_dot_product_attention }}` becomes the lines of that
 function or method of `keras_transformer`, without its docstring, and

@@ -1,4 +1,4 @@
-"""Draws the pictures of the guide by the code that the guide shows."""
+"""Draws the figures of the guide with the code that the guide shows."""
 
 import pathlib
 

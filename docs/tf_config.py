@@ -1,4 +1,4 @@
-"""Prints `TF_CONFIG` for a worker: its index, then the names of all hosts."""
+"""Prints `TF_CONFIG` for a worker, given its index and all host names."""
 
 import json
 import sys

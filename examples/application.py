@@ -1,4 +1,4 @@
-"""Our attention in a network of `keras.applications`.
+"""Adds multi-head attention to a network of `keras.applications`.
 
 A picture shows a small square in each half: are they of one colour? Each place
 of a map in the middle of MobileNetV2 looks at all others by

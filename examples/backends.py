@@ -1,4 +1,4 @@
-"""One file, three backends: the same layers under TensorFlow, JAX and torch.
+"""Runs the same layers on TensorFlow, JAX and torch.
 
 Two encoder layers learn to sort ids. Run
 

@@ -1,4 +1,4 @@
-"""A language model over characters, of masked self-attention alone.
+"""Trains a decoder-only character language model.
 
 It predicts each byte of a text from those before it: the decoder of the paper
 without a memory. Run, on any two texts,

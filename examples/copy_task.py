@@ -1,4 +1,4 @@
-"""The copy task: the smallest thing that a whole Transformer can learn.
+"""Trains a Transformer to copy its input.
 
 A source of random ids is to be written again, end symbol included. Run
 

@@ -1,4 +1,4 @@
-"""Fine-tuning a trained Transformer with plain Keras.
+"""Fine-tunes a trained Transformer with plain Keras.
 
 The encoder and the embeddings stay as they are, the decoder learns. (`python -m
 train --init-from` lets all of them learn.) Run, after `make demo`,

@@ -1,4 +1,4 @@
-"""Text classification with the paper's encoder in a functional model.
+"""Classifies text with the paper's encoder in a functional model.
 
 Is a sentence in its own order, or were its words shuffled? Nothing but the
 positions tells. Run, on any texts of one sentence a line,

@@ -1,4 +1,4 @@
-"""Forecasting a time series with the paper's decoder.
+"""Forecasts a time series with the paper's decoder.
 
 The decoder has no input but the positions of the future; all that it knows of
 the past comes by attention to a memory, the past behind a linear map. Run

@@ -1,6 +1,6 @@
-"""Exports a trained model: strings in, strings out.
+"""Exports a trained model as a SavedModel or as a CTranslate2 directory.
 
-As a SavedModel, for TF Serving, or as a CTranslate2 directory.
+The SavedModel takes strings and returns strings, in the stock TF Serving.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from export.bundle.model_loading import read_arguments
 from export.bundle.model_loading import read_run
 from export.bundle.model_metadata import describe_scores
 from export.bundle.server_config import choose_name
-from export.bundle.write_version import MOST_ROWS
+from export.bundle.write_version import MAX_ROWS
 from export.bundle.write_version import write_version
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.request_validation import CHECKS
@@ -50,7 +50,7 @@ DEFAULTS = {
     },
 }
 MAX_PENALTY_OFFSET = 1_000
-# What no search of CTranslate2 is told.
+# Options that CTranslate2's search does not have.
 RULES = ("no_repeat_ngram", "min_length", "max_length_ratio")
 
 
@@ -58,13 +58,13 @@ def searching(name: str, help: str, kind: type):
     """Declares an option whose default depends on the run."""
     first, other = (DEFAULTS[task][name] for task in (None, "parsing"))
     of_task = "" if first == other else f"; {other} for parsing"
-    help += f" (default: {first}{of_task}; or what a converted run says)"
+    help += f" (default: {first}{of_task}; or the value of a converted run)"
     return option(None, help, kind=kind)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What `python -m export` can be asked."""
+    """Options of `python -m export`."""
 
     run_dir: pathlib.Path = option(
         help="folder of a finished run", kind=pathlib.Path
@@ -103,17 +103,16 @@ class ExportOptions:
     )
     no_repeat_ngram: int = option(
         0,
-        "tokens that may not come twice in a row in a translation; 0 allows it",
+        "length of the n-grams that a translation may not repeat; 0: no limit",
         int,
     )
     min_length: int = option(
-        0, "tokens that a translation has at least, its limit allowing", int
+        0, "minimum number of tokens of a translation", int
     )
     max_length_ratio: float = option(
         0.0,
-        "above which the longer of text and translation makes the other "
-        "suspicious, in tokens, 5 aside; signatures then tell it. 0: they "
-        "do not",
+        "mark a translation as suspicious if source and translation differ in "
+        "length by more than this factor, 5 tokens aside; 0: no such output",
         float,
     )
     align_layer: int | None = option(
@@ -126,13 +125,13 @@ class ExportOptions:
     )
     source_language: str | None = option(
         None,
-        "code of ISO 639-1, whose abbreviations end no sentence of a document "
-        "(default: what the run says of its training text)",
+        "ISO 639-1 code; its abbreviations do not end a sentence when "
+        "documents are split (default: the language that the run recorded)",
         metavar="CODE",
     )
     signatures: list[str] | None = option(
         None,
-        "what can be asked: all, or some of "
+        "signatures to export: all, or some of "
         f"{', '.join(INPUTS)} (default: those that translate)",
         nargs="+",
         metavar="NAME",
@@ -141,7 +140,7 @@ class ExportOptions:
         None, "folder in --export-dir (default: the next number)", kind=int
     )
     model_name: str | None = option(
-        None, "what clients call the model (default: the name of --export-dir)"
+        None, "the model's name in requests (default: the name of --export-dir)"
     )
 
     samples: pathlib.Path | None = option(
@@ -163,10 +162,10 @@ def parse_options(argv: list[str] | None = None) -> ExportOptions:
 
 
 def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
-    """Returns the signatures that an export has, the default among them.
+    """Returns the names of the signatures to export, with the default one.
 
     Args:
-        names: What `--signatures` was given; `None` means those that translate.
+        names: Values of `--signatures`; `None` selects those that translate.
 
     Raises:
         UserError: If there is no such signature.
@@ -185,10 +184,10 @@ def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
 
 
 def fill_in(options: ExportOptions) -> ExportOptions:
-    """Sets what the command line leaves open.
+    """Fills in the options that the command line does not give.
 
-    To what the run says of its decoding, as a converted one does, or else to
-    the paper's numbers.
+    The values come from the decoding options that the run recorded, as a
+    converted run does, or else from the paper.
     """
     run = read_arguments(options.run_dir) or {}
     path = options.run_dir / "arguments.json"
@@ -208,7 +207,7 @@ def fill_in(options: ExportOptions) -> ExportOptions:
 
 
 def check(options: ExportOptions) -> None:
-    """Refuses options with which nothing could be found, or written."""
+    """Refuses values out of range and options that exclude each other."""
     for name, wanted, good in (
         *(
             (name, wanted, is_good(getattr(options, name)))
@@ -246,7 +245,7 @@ def check(options: ExportOptions) -> None:
         return
     for name in ("align_layer", "model_name", "signatures", *RULES):
         given = getattr(options, name)
-        # 0 is a layer, and no rule.
+        # 0 is a valid layer; for the other options it means "off".
         if given is not None and (given or name not in RULES):
             raise UserError(
                 f"{flag(name)} must be left out with --format "
@@ -291,9 +290,9 @@ def run(options: ExportOptions) -> None:
         bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
         if bundle["validation"]:
             print(describe_scores(bundle["validation"]))
-        bound = translator.memory_bound(MOST_ROWS) / 2**20
+        bound = translator.memory_bound(MAX_ROWS) / 2**20
         print(
-            f"a request of {MOST_ROWS:,} rows takes at most {bound:,.0f} MiB "
+            f"a request of {MAX_ROWS:,} rows takes at most {bound:,.0f} MiB "
             "beside the weights"
         )
         print(f"{folder} serves; {export_dir / 'README.md'} says how")

@@ -1,11 +1,11 @@
-"""Checks that a version of an export is whole, and does what it did.
+"""Verifies an export: digests, ops, warm-up requests and recorded samples.
 
-What is not whole is neither loaded nor run. The digests are not signed: they
-show accidents, and not what someone does who writes new ones. With --server,
-that is asked the samples, and nothing is run here.
+A version that is incomplete or changed is neither loaded nor run. The digests
+are not signed: they detect accidents, but not an attacker who writes new ones.
+With --server, the samples are sent to that server, and nothing is run here.
 
-It needs what the SavedModel needs, `tensorflow` and `tensorflow_text`, the
-messages of TF Serving, and nothing of the model's code.
+The command needs `tensorflow`, `tensorflow_text` and the messages of TF
+Serving, but none of the model's code.
 """
 
 import argparse
@@ -47,18 +47,18 @@ from export.client import connect
 
 # The checks that run the model.
 RUN = ("session", "warm-up", "samples")
-LEFT_OUT = "left out: nothing is run that is not as it was written"
+LEFT_OUT = "left out: a version that has changed is not run"
 
 
 @dataclasses.dataclass
 class Check:
-    """What was checked, and what is wrong with it.
+    """Result of one check.
 
     Attributes:
         name: String.
-        notes: Strings, what there was to check.
-        problems: Strings, one for each thing that is wrong.
-        left_out: String, why it was not checked, or `""`.
+        notes: Strings, the items that were checked.
+        problems: Strings, one for each failure.
+        left_out: String, the reason for skipping the check, or `""`.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Check:
 
 
 class SessionModel:
-    """A version, loaded as TF Serving loads it.
+    """A version that is loaded as TF Serving loads it.
 
     Args:
         folder: Folder of the version.
@@ -95,7 +95,7 @@ class SessionModel:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """What is checked, and how that is told."""
+    """Options of `python -m export.check`."""
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     version: int | None = option(None, "which one (default: the newest)", int)
@@ -140,12 +140,12 @@ class ServerModel:
 def check_version(
     folder: pathlib.Path, ask: Callable | None = None
 ) -> Iterator[Check]:
-    """Yields the checks of a version, as they are done.
+    """Runs the checks of a version and yields their results.
 
     Args:
         folder: Folder of the version, in the folder of the export.
         ask: Function from the signatures of the version to a `ServerModel`,
-            which is asked in place of loading the version.
+            which answers the samples; the version is then not loaded.
     """
     check, files = attempt("bundle", lambda: read_bundle(folder))
     checks = [check]
@@ -181,15 +181,17 @@ def check_runs(folder: pathlib.Path) -> Iterator[Check]:
 
 
 def attempt(name: str, load: Callable) -> tuple[Check, object]:
-    """Returns the check of loading something, and that or `None`."""
+    """Returns the result of `load` as a check, and what it loaded or `None`."""
     try:
         return Check(name, [], []), load()
-    except Exception as error:  # Whatever damage makes TensorFlow say.
+    except (
+        Exception
+    ) as error:  # TensorFlow raises many kinds for damaged files.
         return Check(name, [], [describe_error(error)]), None
 
 
 def describe_error(error: Exception) -> str:
-    """Returns what an error says, without what follows in further lines."""
+    """Returns the first line of an error message."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"
 
@@ -198,7 +200,7 @@ def read_bundle(folder: pathlib.Path) -> dict[str, dict]:
     """Returns the files in `bundle.json`.
 
     Raises:
-        Exception: Of many kinds, if it is not there, or not whole.
+        Exception: If the file does not exist or is damaged.
     """
     bundle = json.loads(
         (folder / file_layout.BUNDLE).read_text(encoding="utf-8")
@@ -210,7 +212,7 @@ def read_bundle(folder: pathlib.Path) -> dict[str, dict]:
 
 
 def check_server_files(export_dir: pathlib.Path) -> Check:
-    """Looks whether the server's own files are there."""
+    """Checks that the configuration files of the server exist."""
     problems = [
         f"{name}: missing"
         for name in file_layout.SERVER_FILES
@@ -251,10 +253,7 @@ def check_ops(meta_graph) -> Check:
 
 
 def check_xla(meta_graph) -> Check:
-    """Looks for compiled functions, which the stock server refuses.
-
-    Exports that were written with `--xla`, which is gone, have some.
-    """
+    """Finds functions compiled by XLA, which the stock server refuses."""
     names = ", ".join(sorted(compiled_functions(meta_graph)))
     if names:
         problem = f"compiled by XLA, which the stock server refuses: {names}"
@@ -263,7 +262,7 @@ def check_xla(meta_graph) -> Check:
 
 
 def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
-    """Plays the warm-up requests, as the server does when it loads."""
+    """Runs the warm-up requests, as the server does when it loads a version."""
     check = Check("warm-up", [], [])
     requests = read_warmup(path)
     count = 0
@@ -273,7 +272,7 @@ def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
                 request.model_spec.signature_name, read_tensors(request.inputs)
             )
             count += 1
-    except Exception as error:  # One that fails keeps the server from loading.
+    except Exception as error:  # The server does not load then.
         check.problems.append(f"request {count + 1}: {describe_error(error)}")
     if not 0 < count <= MAX_RECORDS:
         check.problems.append(
@@ -284,7 +283,7 @@ def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
 
 
 def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
-    """Asks the samples, and compares the answers with those of the export."""
+    """Runs the samples and compares the outputs with the recorded ones."""
     check = Check("samples", [], [])
     try:
         for sample in read_samples(folder, model.signatures):
@@ -294,9 +293,9 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
                 for difference in differences(sample.outputs, outputs)
             ]
             check.notes += describe_sample(sample, outputs)
-    except UserError:  # A server that is not there is no damage.
+    except UserError:  # An unreachable server is not a damaged export.
         raise
-    except Exception as error:  # Whatever damage makes a parser say.
+    except Exception as error:  # Parsers raise many kinds for damaged files.
         check.problems.append(describe_error(error))
     return check
 
@@ -314,7 +313,7 @@ def describe_sample(sample: Sample, outputs: dict) -> list[str]:
 def ask_server(
     options: CheckOptions, folder: pathlib.Path, signatures: dict
 ) -> ServerModel:
-    """Connects with the server, by the model's name in `bundle.json`."""
+    """Connects to the server, with the model's name from `bundle.json`."""
     bundle = json.loads(
         (folder / file_layout.BUNDLE).read_text(encoding="utf-8")
     )
@@ -340,7 +339,7 @@ def run(options: CheckOptions) -> None:
 
 
 def print_check(check: Check) -> None:
-    """Prints what was checked, or what is wrong, a line each."""
+    """Prints the notes or the problems of a check, one a line."""
     status = "WRONG" if check.problems else "-" if check.left_out else "ok"
     for line in check.problems or check.notes or [check.left_out]:
         print(f"{status:6}{check.name:13}{line}".rstrip(), flush=True)

@@ -1,4 +1,4 @@
-"""A client of a running TF Serving: batches of sentences in, outputs out."""
+"""Client of TF Serving over gRPC or REST, with several requests at a time."""
 
 import base64
 import collections
@@ -28,33 +28,32 @@ from export.server_address import connect_rest
 from export.server_address import open_channel
 from export.server_address import read_address
 
-PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before a batch is sent again, about.
+PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before each retry, on average.
 MODEL_NAME = "translator"
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
-# Those of the model's outputs that the command lines read.
+# The outputs that the commands read.
 OUTPUTS = {"translation": tf.string, "truncated": tf.bool}
 
 
 class ServerUnavailableError(Exception):
-    """No answer, which another try may bring."""
+    """The server did not answer; a retry may succeed."""
 
 
 class Client:
-    """Asks a server; waits, tries again, and keeps order.
+    """Sends requests to a server, with retries, and keeps their order.
 
-    What it asks is sent again where the server is not there or is too busy.
-    Any other refusal is final, and so is an answer that is late: the server
-    may still be at it, and would have more to do with each try. gRPC's own
-    retry policy ends with the timeout of the first try, and urllib3's waits
-    cannot be broken off.
+    A request is sent again if the server is unreachable or too busy. Any other
+    error is final, and so is a timeout: the server may still be computing, and
+    a retry would add to its load. gRPC's own retry policy ends with the timeout
+    of the first attempt, and the waits of urllib3 cannot be interrupted.
 
     Args:
         send: Function from the name of a signature and a dict of arrays to a
             dict of tensors. Raises `ServerUnavailableError` or `UserError`.
         in_flight: Positive int, how many batches `map` sends before the first
             is answered.
-        pauses: Seconds to wait before each further try, half as long or half
-            as long again by chance: so not all clients come back at once.
+        pauses: Seconds to wait before each retry, times a random factor from
+            0.5 to 1.5, so that clients do not retry at the same moment.
     """
 
     def __init__(self, send: Callable, in_flight: int, pauses: Iterable[float]):
@@ -67,8 +66,8 @@ class Client:
         """Translates a batch.
 
         Raises:
-            UserError: If the server refuses, or stays away, or has another
-                model.
+            UserError: If the server refuses the request, stays unreachable, or
+                serves another model.
         """
         lines = [tf.compat.as_bytes(line) for line in text]
         outputs = self.ask("", {"text": np.array(lines, object)})
@@ -80,7 +79,7 @@ class Client:
         """Returns the outputs of a signature; `""` is the default one.
 
         Raises:
-            UserError: If the server refuses, or stays away.
+            UserError: If the server refuses the request or stays unreachable.
         """
         for pause in (*self._pauses, None):
             try:
@@ -97,11 +96,11 @@ class Client:
     def map(
         self, batches: Iterable, answer: Callable | None = None
     ) -> Iterator[dict[str, tf.Tensor]]:
-        """Translates batches, several at once; yields in their order.
+        """Translates batches, several at a time; yields results in order.
 
         Args:
-            batches: What `answer` takes, one each.
-            answer: Function that asks this client; `None` is the client.
+            batches: Arguments of `answer`, one for each call.
+            answer: Function that uses this client; `None` is the client.
         """
         pool = concurrent.futures.ThreadPoolExecutor(self._in_flight)
         pending = collections.deque()
@@ -113,7 +112,7 @@ class Client:
             while pending:
                 yield pending.popleft().result()
         except BaseException:
-            self._stopped.set()  # No further try of those in flight.
+            self._stopped.set()  # Requests in flight are not retried.
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -122,10 +121,10 @@ class Client:
 def check_outputs(
     outputs: dict[str, tf.Tensor], rows: int
 ) -> dict[str, tf.Tensor]:
-    """Returns outputs that this model could have given.
+    """Returns the outputs if they have the expected names, types and shapes.
 
     Raises:
-        UserError: If it could not.
+        UserError: If they do not.
     """
     for name, dtype in OUTPUTS.items():
         found = outputs.get(name)
@@ -138,7 +137,7 @@ def over_grpc(address: Address, model_name: str, timeout: float) -> Callable:
     """Returns the `send` of a `Client` that calls `PredictionService`.
 
     Raises:
-        UserError: If the package with its protocol is not there.
+        UserError: If the package of TF Serving's messages is not installed.
     """
     try:
         import grpc
@@ -159,13 +158,13 @@ def over_grpc(address: Address, model_name: str, timeout: float) -> Callable:
     metadata = [(name.lower(), value) for name, value in address.headers()]
 
     def send(signature, inputs):
-        # All outputs: the server batches whole signatures only.
+        # The server only batches requests for all outputs.
         request = make_request(model_name, signature, inputs)
         try:
             response = predict(request, timeout=timeout, metadata=metadata)
         except grpc.RpcError as error:
             code = error.code()
-            message = address.tell(f"{code.name}: {error.details()}")
+            message = address.describe(f"{code.name}: {error.details()}")
             if code == grpc.StatusCode.DEADLINE_EXCEEDED:
                 raise late(message, timeout) from None
             if code == grpc.StatusCode.UNAVAILABLE:
@@ -191,15 +190,17 @@ def over_rest(address: Address, model_name: str, timeout: float) -> Callable:
             response = connection.getresponse()
             content = response.read().decode("utf-8", errors="replace")
         except TimeoutError as error:
-            raise late(address.tell(repr(error)), timeout) from None
+            raise late(address.describe(repr(error)), timeout) from None
         except (ConnectionError, IncompleteRead) as error:
-            raise ServerUnavailableError(address.tell(repr(error))) from None
+            raise ServerUnavailableError(
+                address.describe(repr(error))
+            ) from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:
-            raise refusal(address.tell(repr(error))) from None
+            raise refusal(address.describe(repr(error))) from None
         finally:
             connection.close()
         if response.status != 200:
-            message = address.tell(f"{response.status}: {content}")
+            message = address.describe(f"{response.status}: {content}")
             if response.status == 504:
                 raise late(message, timeout)
             if response.status == 503:
@@ -209,15 +210,15 @@ def over_rest(address: Address, model_name: str, timeout: float) -> Callable:
             outputs = json.loads(content)["outputs"]
             return {name: tf.constant(value) for name, value in outputs.items()}
         except (ValueError, LookupError, TypeError, AttributeError):
-            raise refusal(address.tell(content)) from None
+            raise refusal(address.describe(content)) from None
 
     return send
 
 
 def write_json(signature: str, inputs: dict[str, np.ndarray]) -> str:
-    """Returns the JSON of a request, by columns."""
+    """Returns the JSON of a request in column format."""
     columns = {
-        # In base64, since a line need not be UTF-8 and JSON must be.
+        # In base64: a line need not be UTF-8, but JSON must be.
         name: [{"b64": base64.b64encode(text).decode()} for text in value]
         if value.dtype == object
         else value.tolist()
@@ -251,10 +252,10 @@ def one_line(message: object) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClientOptions:
-    """What a client needs to know beside the server's address.
+    """Options of a client, apart from the server's address.
 
     Raises:
-        UserError: If one of them cannot be.
+        UserError: If a value is out of range.
     """
 
     protocol: str = option(
@@ -267,7 +268,9 @@ class ClientOptions:
         "the server's name of the model (default: that of --export-dir's "
         f"model where it is given, else {MODEL_NAME})",
     )
-    timeout: float = option(120, "seconds for the answer to a batch", float)
+    timeout: float = option(
+        120, "seconds to wait for the outputs of a batch", float
+    )
     in_flight: int = option(4, "batches sent before the first is answered", int)
     ca_certificate: pathlib.Path | None = option(
         None,
@@ -300,10 +303,10 @@ def connect(server: str, options: ClientOptions) -> Client:
 
     Args:
         server: Its address, `HOST:PORT` or a URL.
-        options: How to speak with it.
+        options: Protocol, timeout and credentials.
 
     Raises:
-        UserError: If the address is none.
+        UserError: If the address is invalid.
     """
     address = read_address(server, options.ca_certificate, options.token_file)
     over = PROTOCOLS[options.protocol]

@@ -24,7 +24,7 @@ from export.bundle import file_layout
 from export.bundle.recorded_scores import read_scores
 from export.bundle.recorded_scores import record_scores
 from export.bundle.versions import find_version
-from export.line_batching import tell_doubts
+from export.line_batching import print_warnings
 from export.line_batching import translate_lines
 from export.loading import ModelOptions
 from export.loading import TranslatorOptions
@@ -42,7 +42,7 @@ FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(TranslatorOptions):
-    """What `python -m export.evaluate` can be asked."""
+    """Options of `python -m export.evaluate`."""
 
     source: pathlib.Path | None = option(
         None, "sentences, one a line; any file may be gzip", **FILE
@@ -96,7 +96,7 @@ def find_test_set(options: EvaluateOptions) -> dict[str, pathlib.Path]:
     """Returns the files of the test set, by the names of their options.
 
     Raises:
-        UserError: If it is not named, or named twice.
+        UserError: If no test set is given, or two.
     """
     files = {
         name: getattr(options, name)
@@ -128,7 +128,7 @@ def find_test_set(options: EvaluateOptions) -> dict[str, pathlib.Path]:
 
 
 def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
-    """Returns sentences, and their translations or trees."""
+    """Returns sentences and their references: translations or trees."""
     if options.trees:
         trees = list(read_trees(options.trees))
         return [" ".join(tree.words) for tree in trees], trees
@@ -139,7 +139,7 @@ def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
 def read_aligned(
     options: EvaluateOptions, sources: list[str], name: str
 ) -> list[str]:
-    """Reads the file of an option, which has a line for each source."""
+    """Reads the file of an option; it must have a line for each source."""
     path = getattr(options, name)
     lines = list(read_lines(path))
     if len(lines) != len(sources):
@@ -155,7 +155,7 @@ def choose_tokenizer(options: EvaluateOptions) -> str:
     """Returns the name of BLEU's tokenizer.
 
     Raises:
-        UserError: If it is not there.
+        UserError: If the tokenizer is not installed.
     """
     if options.trees:
         return bleu.DEFAULT
@@ -167,10 +167,10 @@ def choose_tokenizer(options: EvaluateOptions) -> str:
 
 
 def scores_path(model: ModelOptions) -> pathlib.Path:
-    """Returns where `--record` writes.
+    """Returns the path to which `--record` writes.
 
     Raises:
-        UserError: If that is no SavedModel's folder.
+        UserError: If the model is not a SavedModel on this machine.
     """
     if model.server:
         raise UserError(
@@ -195,14 +195,14 @@ def run(options: EvaluateOptions) -> None:
     if path:
         read_scores(path)  # It may be refused.
     translate = load(options)
-    translate(sources[:1])  # The first call prepares the graph.
+    translate(sources[:1])  # The first call traces the graph; it is not timed.
     started = time.monotonic()
     lines = [line.encode() for line in sources]
     counts = collections.Counter()
     outputs = translate_lines(translate, lines, options.batch_tokens, counts)
     translations = list(map(parse_scores.decode, outputs))
     seconds = time.monotonic() - started
-    tell_doubts(counts)
+    print_warnings(counts)
     if options.trees:
         results, trees = parse_scores.score(references, translations)
     else:
@@ -215,7 +215,7 @@ def run(options: EvaluateOptions) -> None:
             tokenize,
         )
     results["truncated"] = counts["truncated"]
-    # First of all: what is written later may fail.
+    # Open the output first, so that errors appear before the work.
     print_results(options, results, len(sources), seconds)
     if options.picture:
         draw_parses(options.picture, references, trees)
@@ -247,7 +247,7 @@ def print_results(
 def draw_parses(
     path: pathlib.Path, trees: list[Tree], parsed: list[Tree]
 ) -> None:
-    """Draws the first parses, each with the tree that is right."""
+    """Draws the first parses, each beside the correct tree."""
     pairs = itertools.islice(zip(trees, parsed, strict=True), PICTURES)
     write_pictures(
         path, [(*pair, *bracket_scores.count_brackets(*pair)) for pair in pairs]

@@ -1,4 +1,4 @@
-"""Draws how an exported model translates a sentence, as one HTML file.
+"""Writes an HTML report on how a model translates a sentence.
 
 Attention of every layer and head, alignment, confidence, and the search. The
 file needs no network.
@@ -27,7 +27,7 @@ from export.report.explanation_page import render
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExplainOptions:
-    """What is drawn, and where."""
+    """Options of `python -m export.explain`."""
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     text: str = option(help="sentence to translate")
@@ -55,8 +55,8 @@ def load_ask(export_dir: pathlib.Path) -> Callable:
         dict of its outputs, without their batch axis.
 
     Raises:
-        UserError: If there is none, or if it is damaged or has no signature
-            that explains.
+        UserError: If there is no version, or it is damaged or lacks the
+            signatures `explain` and `explain_beam`.
     """
     folder = find_version(export_dir, SAVED_MODEL)
     loaded = load_version(folder)
@@ -84,7 +84,7 @@ def load_ask(export_dir: pathlib.Path) -> Callable:
 
 def run(options: ExplainOptions) -> None:
     ask = load_ask(options.export_dir)
-    # What is no UTF-8 on the command line comes as surrogates.
+    # Python represents bytes that are not UTF-8 as surrogates.
     text, reference = (
         None if given is None else given.encode("utf-8", "surrogateescape")
         for given in (options.text, options.reference)

@@ -1,7 +1,7 @@
-"""Translates lines of any number, a batch of like lengths at a time.
+"""Translates any number of lines in batches of similar length.
 
-They are read in windows, sorted by length within a window, and given back in
-their order.
+Lines are read in windows, sorted by length within a window, and returned in
+their original order.
 """
 
 import collections
@@ -19,21 +19,21 @@ from export.bundle.server_config import BATCH_SIZES
 from export.client import Client
 from export.sampling import Sampler
 
-WINDOW = 2048  # Lines that are sorted together.
-BYTES_A_TOKEN = 4  # About what a piece of European text has.
-# What a line counts at least: however short it is, its translation is searched
-# for with as many beams, and may be longer.
+WINDOW = 2048  # Lines of a window.
+BYTES_A_TOKEN = 4  # Average bytes of a subword in European text.
+# Minimum cost of a line: a short line has as many beams, and its translation
+# may be longer.
 MIN_TOKENS = 8
-# Of a request: what `batching_parameters.txt` lets a server take.
+# Maximum batch size of the server, as in `batching_parameters.txt`.
 MAX_ROWS = BATCH_SIZES[-1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchOptions:
-    """How much is translated at a time.
+    """Batch size of translation.
 
     Raises:
-        UserError: If that is nothing.
+        UserError: If it is below 1.
     """
 
     batch_tokens: int = option(
@@ -60,13 +60,13 @@ def translate_lines(
     """Translates sentences in bounded memory.
 
     Args:
-        translate: What `load`, or `load_sampler`, returned.
+        translate: Function that `load` or `load_sampler` returned.
         lines: Sentences, with or without line ends.
-        batch_tokens: Int, source tokens at a time, padding included.
-        counts: To it is added under `"lines"` how many sentences there were,
-            under `"truncated"` how many were cut at a limit of tokens, they
-            or their translations, and under `"suspicious"` how many are too
-            long for each other, if the model tells that.
+        batch_tokens: Int, source tokens of a batch, padding included.
+        counts: Counter to which the function adds the number of sentences
+            (`"lines"`), of those whose source or translation was cut at the
+            model's limit of tokens (`"truncated"`), and of those whose lengths
+            differ too much (`"suspicious"`, if the model reports it).
 
     Yields:
         A translation for each sentence, in order, without line ends.
@@ -95,7 +95,7 @@ def translate_lines(
             for i, text in zip(
                 places, outputs["translation"].numpy(), strict=True
             ):
-                # A model may spell a line end in bytes; a line stays a line.
+                # A model may generate line ends; each output is one line.
                 translations[i] = b" ".join(text.splitlines())
         yield from translations
 
@@ -103,7 +103,7 @@ def translate_lines(
 def cut_batches(
     lines: list[bytes], batch_tokens: int, max_rows: int = WINDOW
 ) -> Iterator[list[int]]:
-    """Yields the places of lines of like length, a batch at a time."""
+    """Yields batches of indices of lines of similar length."""
     batch = []
     for place in sorted(range(len(lines)), key=lambda i: len(lines[i])):
         # The line is the longest so far, so the others are padded to it.
@@ -117,8 +117,8 @@ def cut_batches(
         yield batch
 
 
-def tell_doubts(counts: collections.Counter, of: str = "lines") -> None:
-    """Says how many lines were cut, and how many are suspicious, if any."""
+def print_warnings(counts: collections.Counter, of: str = "lines") -> None:
+    """Prints how many lines were cut and how many are suspicious, if any."""
     for name, message in (
         ("truncated", "were cut at the model's limit of tokens"),
         ("suspicious", "are suspicious: too long or short for their sources"),

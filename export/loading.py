@@ -1,4 +1,4 @@
-"""Loads what translates: the newest version of an export, or a server."""
+"""Loads a translator: the newest version of an export, or a client."""
 
 import dataclasses
 import pathlib
@@ -23,7 +23,7 @@ DOCUMENT = "translate_document"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """What translates: one of both."""
+    """The model: an export or a server; exactly one of them."""
 
     export_dir: pathlib.Path | None = option(None, **EXPORT_DIR)
     server: str | None = option(
@@ -35,7 +35,7 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslatorOptions(BatchOptions):
-    """What translates, and how much at a time."""
+    """The model, its client and the batch size."""
 
     model: ModelOptions = one_of()
     client: ClientOptions = part("with --server")
@@ -51,10 +51,10 @@ def load(options: TranslatorOptions) -> Callable:
 def load_export(
     export_dir: pathlib.Path, version: int | None = None
 ) -> Callable:
-    """Returns a function that translates a batch, of a version or the newest.
+    """Returns a function that translates a batch with a version of an export.
 
     Raises:
-        UserError: If there is none, or not that one, or if it is damaged.
+        UserError: If the version does not exist or is damaged.
     """
     folder = find_export(export_dir, version)
     if (folder / model_directory.MODEL_FILE).exists():
@@ -65,13 +65,13 @@ def load_export(
 def find_export(
     export_dir: pathlib.Path, version: int | None = None
 ) -> pathlib.Path:
-    """Returns the folder of a version, or of the newest, of either format."""
+    """Returns the folder of a version, by default of the newest."""
     formats = SAVED_MODEL, model_directory.MODEL_FILE
     return find_version(export_dir, *formats, version=version)
 
 
 def load_documents(options: TranslatorOptions) -> Callable:
-    """Returns a function that translates a list of whole texts."""
+    """Returns a function that translates a list of documents."""
     if options.model.server:
         client = connect(options.model.server, options.client)
         return lambda texts: client.ask(

@@ -1,7 +1,7 @@
-"""Draws translations of lines instead of searching the best ones.
+"""Samples translations of lines, for `export.translate --sample`.
 
-Each line has a seed of its own, which its number in the file makes. So a run
-can be repeated, and what a line gets depends on its text and its number alone.
+The seed of a line is computed from its number in the file. So a run is
+reproducible, and a sample depends only on the text and the number of its line.
 """
 
 import dataclasses
@@ -26,28 +26,30 @@ SIGNATURE = "sample"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    """How to draw, if at all.
+    """Options of sampling.
 
     Raises:
-        UserError: If it cannot be drawn so, or is not to be drawn.
+        UserError: If a value is out of range, or given without `--sample`.
     """
 
     sample: bool = option(
         False,
-        "draw each translation by its probability instead of searching the "
+        "sample each translation instead of searching for the "
         "best, as for back-translation",
     )
     temperature: float = option(
         1.0, "by which logits are divided: below 1, less is surprising", float
     )
     top_k: int = option(
-        0, "draw from so many of the likeliest tokens; 0: from all", int
+        0, "sample among this number of most probable tokens; 0: among all", int
     )
     top_p: float = option(
-        1.0, "draw from the likeliest tokens of this probability", float
+        1.0,
+        "sample among the most probable tokens with this total probability",
+        float,
     )
     seed: int = option(
-        0, "what line n draws by is the seed plus n, from 1", int
+        0, "line n, counted from 1, is sampled with this seed plus n", int
     )
 
     def __post_init__(self):
@@ -68,13 +70,13 @@ class SamplingOptions:
 
 
 class Sampler:
-    """Draws translations of numbered lines.
+    """Samples translations of numbered lines.
 
     Args:
         ask: Function from the name of a signature and a dict of arrays to the
             dict of its outputs.
-        options: How to draw.
-        client: The `Client` that is asked, if it is one.
+        options: Options of sampling.
+        client: The `Client`, if the model is on a server.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Sampler:
     def __call__(
         self, batch: tuple[list[bytes], list[int]]
     ) -> dict[str, tf.Tensor]:
-        """Draws a translation of each line.
+        """Samples a translation of each line.
 
         Args:
             batch: Lines, and their numbers.
@@ -105,21 +107,21 @@ class Sampler:
                 "temperature": np.full(rows, options.temperature, np.float32),
                 "top_k": np.full(rows, options.top_k, np.int32),
                 "top_p": np.full(rows, options.top_p, np.float32),
-                "seed": seeds.astype(np.int32),  # Of 32 bits, the last.
+                "seed": seeds.astype(np.int32),  # The lower 32 bits.
             },
         )
         return check_outputs(outputs, rows)
 
 
 def load_ask(export_dir: pathlib.Path) -> Callable:
-    """Loads the newest version of an export, to be asked for draws.
+    """Loads the newest version of an export, to sample from it.
 
     Returns:
         Function from the name of a signature and a dict of arrays to the dict
         of its outputs.
 
     Raises:
-        UserError: If there is none, or it has no signature that draws.
+        UserError: If there is no version, or it lacks the signature `sample`.
     """
     folder = find_version(export_dir, SAVED_MODEL)
     loaded = load_version(folder)

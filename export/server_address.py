@@ -1,4 +1,4 @@
-"""Where a server is, and what it takes to speak with it."""
+"""Parses the address of a server, with its TLS certificates and token."""
 
 import dataclasses
 import http.client
@@ -14,14 +14,13 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """Where a server is, and what it takes to speak with it.
+    """Address of a server, with TLS settings and credentials.
 
     Attributes:
         host: String, a name or an IP address.
         port: Int.
-        prefix: String, what stands before the paths of TF Serving: `""`, or
-            `"/mt"`.
-        tls: Bool, whether it speaks TLS.
+        prefix: String, prefix of TF Serving's paths: `""`, or `"/mt"`.
+        tls: Bool, whether the connection uses TLS.
         certificates: String, PEM, the only ones to trust; `None` for the
             system's.
         token: String for the header `Authorization`, or `None`.
@@ -44,8 +43,8 @@ class Address:
         token = self.token
         return [("Authorization", f"Bearer {token}")] if token else []
 
-    def tell(self, message: str) -> str:
-        """Returns what the server said, without the token if it said that."""
+    def describe(self, message: str) -> str:
+        """Returns a server's message with its address; the token is masked."""
         if self.token:
             message = message.replace(self.token, "***")
         return f"{self.netloc}{self.prefix}, {message}"
@@ -56,7 +55,7 @@ def read_address(
     ca_certificate: pathlib.Path | None = None,
     token_file: pathlib.Path | None = None,
 ) -> Address:
-    """Reads an address, and the files that belong to it.
+    """Parses an address and reads its certificate and token files.
 
     Args:
         server: `HOST:PORT`, `http://HOST[:PORT][/PREFIX]` or `https://…`.
@@ -64,7 +63,7 @@ def read_address(
         token_file: Path of the token.
 
     Raises:
-        UserError: If it is none, or if a file holds something else.
+        UserError: If the address or a file is invalid.
     """
     is_url = "://" in server
     url = urllib.parse.urlsplit(server if is_url else f"http://{server}")
@@ -75,7 +74,7 @@ def read_address(
     fits = (is_url or not url.path) and url.scheme in PORTS
     bare = "@" not in server and not (url.query or url.fragment)
     if not (url.hostname and port and fits and bare):
-        # Someone may have written a password before an @.
+        # The part before an @ may hold a password.
         received = server.rpartition("@")[2]
         raise UserError(
             "--server must be HOST:PORT or https://HOST[:PORT][/PREFIX]. "
@@ -97,7 +96,7 @@ def read_address(
 
 
 def read_certificates(path: pathlib.Path) -> str:
-    """Reads certificates that can be trusted.
+    """Reads certificates in PEM form.
 
     Raises:
         UserError: If the file holds none.
@@ -113,10 +112,10 @@ def read_certificates(path: pathlib.Path) -> str:
 
 
 def read_token(path: pathlib.Path) -> str:
-    """Reads a token; no message shows it.
+    """Reads a token. Error messages do not show it.
 
     Raises:
-        UserError: If it cannot stand in a header.
+        UserError: If it is not valid in an HTTP header.
     """
     token = path.read_bytes().strip().decode("latin-1")
     if not re.fullmatch("[!-~]+", token):
@@ -128,12 +127,12 @@ def read_token(path: pathlib.Path) -> str:
 
 
 def open_channel(address: Address):
-    """Returns a channel of gRPC."""
-    import grpc  # Optional, so not before it is needed.
+    """Returns a gRPC channel to the server."""
+    import grpc  # Optional dependency.
 
     options = {
         "grpc.max_receive_message_length": -1,
-        # Else it stays away longer and longer from a server that restarts.
+        # By default the delay grows, also for a server that restarts quickly.
         "grpc.max_reconnect_backoff_ms": 1000,
     }
     options = list(options.items())
@@ -147,7 +146,7 @@ def open_channel(address: Address):
 def connect_rest(
     address: Address, timeout: float
 ) -> http.client.HTTPConnection:
-    """Returns a connection of HTTP, which is opened when it is used."""
+    """Returns an HTTP connection, which opens on first use."""
     if not address.tls:
         return http.client.HTTPConnection(
             address.host, address.port, timeout=timeout

@@ -1,4 +1,4 @@
-"""Whole texts, in files or folders, for `export.translate --documents`."""
+"""Translates plain-text documents for `export.translate --documents`."""
 
 import pathlib
 from collections.abc import Callable
@@ -8,24 +8,23 @@ from collections.abc import Iterator
 from command_line.errors import NotTextError
 from command_line.errors import UserError
 
-PIECE = 2**14  # Bytes of a text that are translated at a time.
+PIECE = 2**14  # Bytes of a text that are translated at once.
 FENCES = (b"```", b"~~~")
 
 
 def pair_files(
     folder: pathlib.Path, output: pathlib.Path | None
 ) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
-    """Yields the files of a folder, each with that of its translation.
+    """Yields pairs of an input file and its output file.
 
-    Hidden ones are left out, and `.gz` of what is written.
+    Hidden files are skipped. Output names lose the suffix `.gz`.
 
     Args:
-        folder: The folder, searched through.
-        output: Another one, which need not be there.
+        folder: Input folder, searched recursively.
+        output: Output folder; it is created if it does not exist.
 
     Raises:
-        UserError: If the folder for the translations is none, or is within
-            the other.
+        UserError: If `output` is not a folder, or lies within `folder`.
     """
     if output is None or output.is_file():
         raise UserError(
@@ -44,10 +43,10 @@ def pair_files(
 
 
 def cut_pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields a text in pieces of about `PIECE` bytes, cut at ends of lines.
+    """Splits a text at line ends into parts of about `PIECE` bytes.
 
-    Each can be translated alone: no sentence goes on in the next line, and
-    fenced code stays whole.
+    Each part can be translated alone: no sentence spans two lines, and fenced
+    code is never split.
     """
     held, size, in_fence = [], 0, False
     for line in lines:
@@ -65,16 +64,16 @@ def cut_pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
 def translate_text(
     translate: Callable, lines: Iterable[bytes], counts: dict[str, int]
 ) -> Iterator[bytes]:
-    """Yields the translation of a text, in pieces.
+    """Yields the translation of a text, part by part.
 
     Args:
         translate: Function from a list of texts to the outputs of the
             signature `translate_document`.
         lines: The text, UTF-8, with its line ends.
-        counts: As of `translate_lines`.
+        counts: Counter, as in `translate_lines`.
 
     Raises:
-        NotTextError: If it is none.
+        NotTextError: If the text is not UTF-8.
     """
     for piece in cut_pieces(lines):
         try:

@@ -1,8 +1,9 @@
 """Translates text, one sentence a line, with an exported model or a server.
 
-Any size of file: sentences are read in windows, sorted by length within a
-window, and written in their order. With --documents, lines are text as people
-write it: its sentences are translated, and all that stands between them stays.
+Files may have any size: sentences are read in windows, sorted by length within
+a window, and written in their original order. With --documents, the input is
+running text: the command splits it into sentences, translates these, and keeps
+the text between them.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from command_line.text_files import open_text
 from command_line.text_files import without_mark
 from command_line.text_files import write_beside
 from export.client import connect
-from export.line_batching import tell_doubts
+from export.line_batching import print_warnings
 from export.line_batching import translate_lines
 from export.loading import TranslatorOptions
 from export.loading import load
@@ -40,14 +41,14 @@ from export.sampling import Sampler
 from export.sampling import SamplingOptions
 from export.sampling import load_ask
 from export.scoring.parse_scores import describe_faults
-from export.scoring.parse_scores import mend_trees
+from export.scoring.parse_scores import repair_trees
 from export.text_documents import pair_files
 from export.text_documents import translate_text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslateOptions(TranslatorOptions):
-    """What `python -m export.translate` can be asked."""
+    """Options of `python -m export.translate`."""
 
     input: pathlib.Path | None = option(
         None,
@@ -70,7 +71,7 @@ class TranslateOptions(TranslatorOptions):
     trees: bool = option(
         False,
         "of a parsing model: write trees in Penn Treebank form; malformed "
-        "ones are mended, and counted on standard error",
+        "ones are repaired, and counted on standard error",
     )
     format: str | None = option(
         None,
@@ -93,7 +94,7 @@ def parse_options(argv: list[str] | None = None) -> TranslateOptions:
 
 
 def load_sampler(options: TranslateOptions) -> Sampler:
-    """Returns what draws translations."""
+    """Returns a function that samples translations."""
     if options.model.server:
         client = connect(options.model.server, options.client)
         return Sampler(client.ask, options.sampling, client)
@@ -101,7 +102,7 @@ def load_sampler(options: TranslateOptions) -> Sampler:
 
 
 def show_progress(translations: Iterable[bytes]) -> Iterator[bytes]:
-    """Counts on the terminal; passes everything on."""
+    """Shows a counter on the terminal and yields the translations."""
     if not sys.stderr.isatty():
         yield from translations
         return
@@ -118,7 +119,7 @@ def show_progress(translations: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def check_options(options: TranslateOptions) -> None:
-    """Refuses what cannot be read, or would be written over."""
+    """Refuses missing inputs, and outputs that would overwrite the input."""
     for name, given in (
         ("trees", options.trees),
         ("sample", options.sampling.sample),
@@ -143,7 +144,7 @@ def check_options(options: TranslateOptions) -> None:
 
 
 def run_documents(options: TranslateOptions) -> None:
-    """Translates a document, or all of a folder."""
+    """Translates a document, or all documents of a folder."""
     counts = collections.Counter()
     if options.format:
         translator = load_translator(load(options), options.model.export_dir)
@@ -166,7 +167,7 @@ def run_documents(options: TranslateOptions) -> None:
                 print(f"left out: {source}: {error}", file=sys.stderr)
     else:
         translate_file(translate, options.input, options.output)
-    tell_doubts(counts, "pieces")
+    print_warnings(counts, "pieces")
 
 
 def translate_file(
@@ -174,7 +175,7 @@ def translate_file(
     source: pathlib.Path | None,
     target: pathlib.Path | None,
 ) -> None:
-    """Writes what a function yields of a file; `None` is standard input."""
+    """Translates a file with a function; `None` is standard input."""
     with contextlib.ExitStack() as stack:
         file, output = sys.stdin.buffer, sys.stdout.buffer
         if source:
@@ -187,7 +188,7 @@ def translate_file(
 
 
 def run_lines(options: TranslateOptions) -> None:
-    """Translates a file line by line, in any of the ways but documents'."""
+    """Translates a file line by line."""
     drawn = options.sampling.sample
     translate = load_sampler(options) if drawn else load(options)
     counts, faults = collections.Counter(), collections.Counter()
@@ -200,12 +201,12 @@ def run_lines(options: TranslateOptions) -> None:
             translate, source, options.batch_tokens, counts
         )
         if options.trees:
-            translations = mend_trees(sentences, translations, faults)
+            translations = repair_trees(sentences, translations, faults)
         for translation in show_progress(translations):
             yield translation + b"\n"
 
     translate_file(translate_all, options.input, options.output)
-    tell_doubts(counts)
+    print_warnings(counts)
     if options.trees:
         print(describe_faults(faults), file=sys.stderr)
 

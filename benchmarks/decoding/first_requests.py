@@ -1,4 +1,4 @@
-"""Measures the first requests that a server gets.
+"""Measures the latency of a server's first requests.
 
     TF_ENABLE_ONEDNN_OPTS=1 python -m benchmarks.decoding.first_requests \\
         --export-dir exports/mine --source test.en

@@ -1,4 +1,4 @@
-"""Hugging Face's Marian model of the same size, for comparison."""
+"""Runs Hugging Face's Marian model of the same size."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Makes what all systems of `benchmarks.decoding` get: weights and batches.
+"""Makes the weights and batches that all systems of the benchmark share.
 
 A process of its own: what a process has held in memory when it starts another
 counts as the other's peak, and TensorFlow is not to count as CTranslate2's.

@@ -1,4 +1,4 @@
-"""keras-hub's beam search around this package's model, for comparison."""
+"""Runs keras-hub's beam search on the model of this package."""
 
 import pathlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Measures what it costs that the lines of a file differ in length.
+"""Measures the cost of batches whose lines differ in length.
 
     python -m benchmarks.decoding.length_grouping --run-dir runs/mine \\
         --export-dir exports/mine --input train.en

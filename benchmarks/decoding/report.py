@@ -1,4 +1,4 @@
-"""The tables and the picture of `benchmarks.decoding`."""
+"""Formats the tables and the chart of `benchmarks.decoding`."""
 
 import pathlib
 import statistics

@@ -1,4 +1,4 @@
-"""This package's search, for `benchmarks.decoding`."""
+"""Runs the search of this package for `benchmarks.decoding`."""
 
 import pathlib
 from collections.abc import Callable

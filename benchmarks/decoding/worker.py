@@ -1,4 +1,4 @@
-"""Runs one system of `benchmarks.decoding` in a process of its own, on demand.
+"""Worker process that runs one system of `benchmarks.decoding` on request.
 
 At first it decodes a few short sentences, so that libraries have started and
 functions are traced, and writes an empty line of JSON. Then it reads the names

@@ -1,4 +1,4 @@
-"""Process that `benchmarks.shared.interleaved_runs` starts and measures."""
+"""Child process of `benchmarks.shared.interleaved_runs`."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""Runs systems side by side: a process each, all warmed up, then in turns."""
+"""Runs several systems in processes of their own, interleaved after warm-up."""
 
 import datetime
 import importlib.metadata

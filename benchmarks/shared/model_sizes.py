@@ -1,4 +1,4 @@
-"""What is measured: sizes of models, batches of ids, and their arithmetic.
+"""Model sizes, random batches and FLOP counts of the benchmarks.
 
 NumPy alone, so that a process that runs PyTorch holds no TensorFlow.
 """

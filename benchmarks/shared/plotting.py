@@ -1,4 +1,4 @@
-"""Pictures where matplotlib is installed."""
+"""Imports matplotlib where it is installed, and saves charts."""
 
 
 def open_pyplot():

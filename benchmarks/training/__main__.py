@@ -1,4 +1,4 @@
-"""Measures training beside other systems: time, memory, share of the peak.
+"""Measures training beside other systems: time, memory, share of peak FLOPs.
 
     python -m benchmarks.training
     python -m benchmarks.training --sizes tiny --precisions float32 \\

@@ -1,4 +1,4 @@
-"""Measures what a corpus costs: encoding, batches, memory, disk, start-up.
+"""Measures encoding, batching, memory, disk and start-up of a corpus.
 
     python -m benchmarks.training.corpus_cost --pairs 50000 500000
 

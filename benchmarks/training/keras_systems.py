@@ -1,4 +1,4 @@
-"""This package, and models of the parts that Keras and keras-hub offer."""
+"""Training steps of this package, of Keras's layers and of keras-hub's."""
 
 import keras
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""PyTorch's `nn.Transformer`, trained as its users do."""
+"""Training step of PyTorch's `nn.Transformer`."""
 
 import contextlib
 

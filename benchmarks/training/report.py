@@ -1,4 +1,4 @@
-"""The table and the picture of `benchmarks.training`."""
+"""Formats the table and the chart of `benchmarks.training`."""
 
 import pathlib
 import statistics

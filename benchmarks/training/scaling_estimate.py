@@ -1,4 +1,4 @@
-"""Reckons what more GPUs bring: paper and pencil, with measured constants.
+"""Estimates the training speed of more GPUs from measured constants.
 
 An update is computed, and then its gradients are summed over all devices; the
 two do not overlap. Within a machine and between machines the sum is a ring,

@@ -1,4 +1,4 @@
-"""Says where the time of an update of this package goes.
+"""Measures the time of each part of a training update.
 
     python -m benchmarks.training.update_profile --size base
 

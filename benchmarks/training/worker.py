@@ -1,4 +1,4 @@
-"""Runs one system of `benchmarks.training` in its own process, on demand.
+"""Worker process that runs one system of `benchmarks.training` on request.
 
 Reads lines from standard input. At first, and after each line, it writes a
 line of JSON. The first holds peak memory and counts, or why there will be no

@@ -1,4 +1,4 @@
-"""Translates corpora, one sentence a line, on Apache Beam.
+"""Translates corpora, one sentence a line, with Apache Beam.
 
 On one machine, or with Beam's options on many:
 
@@ -35,7 +35,7 @@ from export.loading import find_export
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BulkOptions(BatchOptions):
-    """What `python -m export.bulk` can be asked."""
+    """Options of `python -m export.bulk`."""
 
     input: str = option(
         help="text files, plain or gzip; in quotes: 'text-*.en.gz'",
@@ -53,7 +53,7 @@ class BulkOptions(BatchOptions):
 def parse_options(
     argv: list[str] | None = None,
 ) -> tuple[BulkOptions, list[str]]:
-    """Returns our options, and those that are left for Beam."""
+    """Returns the options of this command, and the remaining ones for Beam."""
     parser = argparse.ArgumentParser(
         prog="python -m export.bulk",
         description=__doc__,
@@ -62,7 +62,7 @@ def parse_options(
     )
     add_options(parser, BulkOptions)
     args, flags = parser.parse_known_args(argv)
-    # Beam would pass over what it does not know.
+    # Beam ignores unknown options.
     for place, flag in enumerate(flags):
         name = flag.partition("=")[0]
         is_option = name.startswith("--")
@@ -75,9 +75,9 @@ def parse_options(
 
 
 def check_beam() -> None:
-    """Refuses to begin without Apache Beam, which this imports.
+    """Imports Apache Beam, or refuses to start without it.
 
-    It warns of the clouds that it has no packages for.
+    Hides Beam's warnings about cloud packages that are not installed.
     """
     logging.disable(logging.WARNING)
     try:
@@ -91,7 +91,7 @@ def check_beam() -> None:
 
 
 def describe_model(folder: pathlib.Path) -> dict:
-    """Returns by what a version of an export is known again."""
+    """Returns the values that identify a version of an export."""
     files = json.dumps(list_files(folder), sort_keys=True).encode()
     return {
         "version": int(folder.name),
@@ -100,8 +100,8 @@ def describe_model(folder: pathlib.Path) -> dict:
 
 
 def quiet_workers(flags: list[str]) -> contextlib.AbstractContextManager:
-    """Holds back what the workers of this machine say, unless they fail."""
-    # Of other runners, nothing else shows how far they are.
+    """Hides the output of local workers, unless they fail."""
+    # Other runners show no progress without their log.
     is_elsewhere = any(flag.startswith("--runner") for flag in flags)
     if is_elsewhere or errors.shows_tracebacks:
         return contextlib.nullcontext()

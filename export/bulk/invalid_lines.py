@@ -1,4 +1,4 @@
-"""Lines that no model can translate, in corpora that nobody has read."""
+"""Translates the valid lines of a shard and reports the invalid ones."""
 
 import collections
 from collections.abc import Callable
@@ -9,28 +9,28 @@ from command_line.errors import first_line
 from export.line_batching import translate_lines
 
 CUT = "cut at the model's limit of tokens"
-# What every model can translate, unless it is the model that is at fault.
+# If a model cannot translate this, the error is the model's.
 PROBE = b"."
 
 
 def translate_shard(
     translate: Callable, lines: list[bytes], batch_tokens: int
 ) -> list[tuple[bytes, str | None]]:
-    """Translates lines, whatever they are.
+    """Translates lines, of which some may be invalid.
 
     Args:
-        translate: What `export.loading.load_export` returned.
+        translate: Function that `export.loading.load_export` returned.
         lines: Sentences, without line ends.
-        batch_tokens: Int, source tokens at a time, padding included.
+        batch_tokens: Int, source tokens of a batch, padding included.
 
     Returns:
-        For each line its translation and what is wrong with it: `None`, `CUT`,
-        or else the reason why the translation is empty.
+        For each line its translation and its fault: `None`, `CUT`, or the
+        reason for an empty translation.
 
     Raises:
-        Exception: Of the model, if it translates no other line either.
+        Exception: Error of the model, if it cannot translate a valid text.
     """
-    careful = CarefulTranslate(translate)
+    careful = FaultTolerantTranslate(translate)
     faults = [describe_bytes(line) for line in lines]
     right = [
         line for line, fault in zip(lines, faults, strict=True) if not fault
@@ -39,7 +39,7 @@ def translate_shard(
         careful, right, batch_tokens, collections.Counter()
     )
     return [
-        # The dict is read when the line has been translated.
+        # The dict is filled when the line has been translated.
         (b"", fault)
         if fault
         else (next(translations), careful.faults.get(line))
@@ -48,7 +48,7 @@ def translate_shard(
 
 
 def describe_bytes(line: bytes) -> str | None:
-    """Says what is wrong with a line that is not UTF-8."""
+    """Describes the first invalid byte of a line that is not UTF-8."""
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -57,24 +57,25 @@ def describe_bytes(line: bytes) -> str | None:
     return None
 
 
-class CarefulTranslate:
-    """Translates batches, and notes what is wrong with which text.
+class FaultTolerantTranslate:
+    """Translates batches, and records the texts that raise an error.
 
-    A batch that raises an error is halved until one text is left that does so
-    alone. Its translation is empty, if the model still translates another.
+    A batch that raises an error is halved until a single text raises it. The
+    translation of that text is empty, if the model still translates a valid
+    text.
 
     Args:
-        translate: What `export.loading.load_export` returned.
+        translate: Function that `export.loading.load_export` returned.
     """
 
     def __init__(self, translate: Callable):
         self._translate = translate
-        self.faults = {}  # By text.
+        self.faults = {}  # Error messages by text.
 
     def __call__(self, texts: list[bytes]) -> dict[str, tf.Tensor]:
         try:
             outputs = self._translate(texts)
-        except Exception as error:  # Whatever a model may raise.
+        except Exception as error:  # A model may raise any kind.
             return self._halve(texts, error)
         for text, is_cut in zip(
             texts, outputs["truncated"].numpy(), strict=True
@@ -93,7 +94,7 @@ class CarefulTranslate:
             }
         self._translate([PROBE])
         said = f"{type(error).__name__}: {first_line(error)}"
-        self.faults[texts[0]] = " ".join(said.split())  # A field, no tab.
+        self.faults[texts[0]] = " ".join(said.split())  # Without tabs.
         return {
             "translation": tf.constant([b""]),
             "truncated": tf.constant([False]),

@@ -1,4 +1,4 @@
-"""Shards in, files out: what Beam runs."""
+"""Apache Beam pipeline that translates shards and writes files."""
 
 import gzip
 import pathlib
@@ -20,21 +20,21 @@ from export.bulk.shards import create
 from export.bulk.shards import read_shard
 from export.loading import load_export
 
-# Beam's own default would first fetch a program from the network.
+# Beam's default runner downloads a program first.
 LOCAL = "--runner=FnApiRunner"
 COUNTS = "lines", "empty", "cut"
-# What a runner says of an error of its workers is a text with a traceback.
+# Runners report an error of a worker as a text with a traceback.
 REFUSAL = re.compile(rf"{UserError.__module__}\.UserError: (.*?)(?: \[while|$)")
 
 
 class TranslateShard(beam.DoFn):
-    """Writes the translation of a shard, and what was wrong with its lines.
+    """Writes the translation of a shard, and the faults of its lines.
 
     Args:
-        export_dir: Folder of the export, which each worker has.
-        version: Int, which one.
+        export_dir: Folder of the export, at the same path on each worker.
+        version: Int, version of the export.
         output: Folder of the shards.
-        batch_tokens: Int, source tokens at a time.
+        batch_tokens: Int, source tokens of a batch.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class TranslateShard(beam.DoFn):
         self._export = export_dir, version
         self._output = output
         self._batch_tokens = batch_tokens
-        self._model = Shared()  # One a process, whatever its threads.
+        self._model = Shared()  # One for each process, shared by its threads.
 
     def setup(self):
         self._translate = self._model.acquire(
@@ -56,13 +56,13 @@ class TranslateShard(beam.DoFn):
 
     def process(self, shard: Shard):
         path = FileSystems.join(self._output, f"{shard.name}.gz")
-        if FileSystems.exists(path):  # Beam may ask for a shard again.
+        if FileSystems.exists(path):  # Beam may process a shard twice.
             return
         results = translate_shard(
             self._translate, read_shard(shard), self._batch_tokens
         )
         write_faults(shard, results, self._output)
-        # No name and no time: the same lines make the same bytes.
+        # Without name and time, equal lines give equal bytes.
         with (
             create(path) as file,
             gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
@@ -79,7 +79,7 @@ class TranslateShard(beam.DoFn):
 def write_faults(
     shard: Shard, results: Iterable[tuple[bytes, str | None]], output: str
 ) -> None:
-    """Writes file, line and fault, with tabs between; no file without any."""
+    """Writes a TSV file of file, line and fault, if there are any faults."""
     path = FileSystems.join(output, f"{shard.name}.faults.tsv")
     rows = [
         f"{shard.path}\t{number}\t{fault}\n".encode()
@@ -89,7 +89,7 @@ def write_faults(
     if rows:
         with create(path) as file:
             file.writelines(rows)
-    elif FileSystems.exists(path):  # Of a run that was killed.
+    elif FileSystems.exists(path):  # Left over from a run that was killed.
         FileSystems.delete([path])
 
 
@@ -100,7 +100,7 @@ def make_pipeline(flags: list[str]) -> beam.Pipeline:
         flags: Beam's options, as on a command line.
 
     Raises:
-        UserError: If Beam has no such runner.
+        UserError: If Beam does not have the runner.
     """
     try:
         return beam.Pipeline(options=PipelineOptions([LOCAL, *flags]))
@@ -113,15 +113,15 @@ def make_pipeline(flags: list[str]) -> beam.Pipeline:
 def run(
     pipeline: beam.Pipeline, shards: list[Shard], translate: TranslateShard
 ) -> dict[str, int]:
-    """Makes shards.
+    """Runs the pipeline over shards.
 
     Args:
-        pipeline: What `make_pipeline` returned.
-        shards: What to make.
-        translate: What makes one.
+        pipeline: Result of `make_pipeline`.
+        shards: The shards to translate.
+        translate: `DoFn` that translates a shard.
 
     Returns:
-        What was counted, by the names of `COUNTS`.
+        Dict of counts, with the keys `COUNTS`.
 
     Raises:
         UserError: If a worker raises one.
@@ -129,13 +129,13 @@ def run(
     (
         pipeline
         | beam.Create(shards)
-        | beam.Reshuffle()  # Else they would stay together, on one worker.
+        | beam.Reshuffle()  # Otherwise one worker would get all shards.
         | beam.ParDo(translate)
     )
     try:
         result = pipeline.run()
         result.wait_until_finish()
-    except Exception as error:  # Each runner has its own kinds.
+    except Exception as error:  # Each runner raises its own kinds.
         if refused := REFUSAL.search(str(error)):
             raise UserError(refused[1]) from error
         raise

@@ -1,9 +1,9 @@
-"""What a worker is given at a time: some lines of a file, under a name.
+"""Splits the input files into shards of lines for the Beam workers.
 
-A file `text.en.gz` becomes `text.en-00000-of-00017.gz` and so on. Which lines
-are in which hangs on the file and on the number of lines a shard alone, so a
-run that was killed goes on where it was. Files are those of Beam: of this
-machine, or `gs://…`, `s3://…`, `hdfs://…` with Beam's extra for it.
+A file `text.en.gz` becomes `text.en-00000-of-00017.gz` and so on. The lines of
+a shard depend only on the file and on the number of lines a shard, so a run
+that was killed resumes. Paths are those of Beam: local ones, or `gs://…`,
+`s3://…`, `hdfs://…` with the extra of Beam that they need.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from command_line.errors import refuse_damage
 from command_line.text_files import unpack
 from command_line.text_files import without_mark
 
-# Both are taken as they are: gzip is ours to read, and to write.
+# Beam must not decompress: this module reads and writes gzip itself.
 PLAIN = {"compression_type": CompressionTypes.UNCOMPRESSED}
 PLAN = "bulk.json"
 
@@ -34,11 +34,11 @@ class Shard(NamedTuple):
     """Some lines of a file.
 
     Attributes:
-        path: Of the file.
-        name: Of its output, without `.gz`.
-        start: Int, the byte at which it begins, where the file is unpacked.
-        first: Int, the number of its first line, from 1.
-        lines: Int, how many it has.
+        path: Path of the input file.
+        name: Name of the output file, without `.gz`.
+        start: Int, offset of its first byte in the unpacked file.
+        first: Int, number of its first line, from 1.
+        lines: Int, number of lines.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Shard(NamedTuple):
 
 
 def check_file_system(option: str, path: str) -> None:
-    """Refuses a path that Beam, as it is installed, cannot reach."""
+    """Refuses a path that the installed Beam cannot access."""
     try:
         FileSystems.get_filesystem(path)
     except ValueError as error:
@@ -60,10 +60,10 @@ def check_file_system(option: str, path: str) -> None:
 
 
 def find_inputs(pattern: str) -> dict[str, str]:
-    """Returns the files that fit a pattern, by the names of their outputs.
+    """Returns the files that match a pattern, by the names of their outputs.
 
     Raises:
-        UserError: If there is none, or if two would have the same outputs.
+        UserError: If no file matches, or two would have the same output.
     """
     (match,) = FileSystems.match([pattern])
     paths = {}
@@ -81,16 +81,16 @@ def find_inputs(pattern: str) -> dict[str, str]:
 
 
 def cut(path: str, name: str, shard_lines: int) -> tuple[list[Shard], dict]:
-    """Cuts a file into shards; the last is shorter.
+    """Splits a file into shards; the last one may be shorter.
 
     Args:
-        path: Of the file, plain or gzip.
-        name: Of its outputs.
+        path: Path of the file, plain or gzip.
+        name: Name of its outputs.
         shard_lines: Positive int, lines a shard.
 
     Returns:
-        The shards, one without a line if the file is empty, and by what the
-        file is known again.
+        The shards (an empty one if the file is empty), and the values that
+        identify the file.
 
     Raises:
         UserError: If it is a damaged gzip file.
@@ -121,7 +121,7 @@ def cut(path: str, name: str, shard_lines: int) -> tuple[list[Shard], dict]:
 def read_shard(shard: Shard) -> list[bytes]:
     """Returns the lines of a shard, without line ends.
 
-    Of a gzip file all that stands before them is unpacked, too.
+    A gzip file is unpacked from its start.
     """
     with open_input(shard.path) as file:
         file.seek(shard.start)
@@ -142,10 +142,10 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def create(path: str) -> Iterator[BinaryIO]:
-    """Opens a file that is there when it is whole.
+    """Opens a file that appears under its name when it is complete.
 
-    Until then it has a name of its own: another worker, or one whose run was
-    killed, may be at the same one.
+    Until then it has a unique temporary name, since another worker may write
+    the same shard.
     """
     part = f"{path}.{uuid.uuid4().hex}.part"
     try:
@@ -158,7 +158,7 @@ def create(path: str) -> Iterator[BinaryIO]:
 
 
 def list_made(output: str) -> set[str]:
-    """Returns the names of the shards that are in a folder."""
+    """Returns the names of the finished shards of a folder."""
     (match,) = FileSystems.match([FileSystems.join(output, "*.gz")])
     return {
         FileSystems.split(metadata.path)[1].removesuffix(".gz")
@@ -167,17 +167,17 @@ def list_made(output: str) -> set[str]:
 
 
 def keep_plan(output: str, settings: dict, inputs: dict[str, dict]) -> None:
-    """Notes what the shards of a folder are made of, or compares it.
+    """Records the settings and inputs of a folder's shards, or compares them.
 
-    A later run may have other files, but no file that has changed.
+    A later run may add files, but no file may have changed.
 
     Args:
         output: The folder.
-        settings: What all of them are made with.
-        inputs: By what each file is known again, by name.
+        settings: Settings that all shards share.
+        inputs: The values that identify each file, by name.
 
     Raises:
-        UserError: If the shards that are there were made of something else.
+        UserError: If the existing shards have other settings or inputs.
     """
     path = FileSystems.join(output, PLAN)
     noted = {"settings": settings, "inputs": {}}
@@ -200,7 +200,7 @@ def keep_plan(output: str, settings: dict, inputs: dict[str, dict]) -> None:
 
 
 def remove_parts(output: str) -> None:
-    """Removes what workers that were killed have left in a folder."""
+    """Removes the temporary files of workers that were killed."""
     (match,) = FileSystems.match([FileSystems.join(output, "*.part")])
     if parts := [metadata.path for metadata in match.metadata_list]:
         FileSystems.delete(parts)

@@ -1,1 +1,1 @@
-"""What lies beside the graph: versions, digests, warm-up, samples."""
+"""Versions of an export: SavedModel, digests, warm-up requests, samples."""

@@ -1,4 +1,4 @@
-"""Where the files of an export lie, and what they hold.
+"""Paths of the files of an export, and their digests.
 
     EXPORT_DIR/README.md, models.config, batching_parameters.txt,
                monitoring.config
@@ -6,8 +6,8 @@
     EXPORT_DIR/1/assets.extra/bundle.json, tf_serving_warmup_requests,
                               samples/, scores.json
 
-TF Serving looks for folders with a number for a name, reads the warm-up
-requests, and leaves everything else alone.
+TF Serving loads folders whose name is a number, reads the warm-up requests, and
+ignores the other files.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ SERVER_FILES = (
     "models.config",
     "monitoring.config",
 )
-# What cannot name its own digest, and what `export.evaluate` writes later.
+# `bundle.json` holds the digests; `export.evaluate` writes the scores later.
 UNLISTED = (BUNDLE, SCORES)
 
 

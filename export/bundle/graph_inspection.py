@@ -1,4 +1,4 @@
-"""What a SavedModel is made of, and whether the stock TF Serving can run it."""
+"""Lists signatures and ops of a SavedModel, and ops that TF Serving lacks."""
 
 import pathlib
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from export.bundle.file_layout import SAVED_MODEL
 
-# The server links TensorFlow's own ops, but for those that call Python, and
-# those of tensorflow-text; these are the ones that our tokenizer is made of.
+# The server links the ops of TensorFlow, except those that call Python, and the
+# ops of tensorflow-text. The tokenizer uses these.
 TEXT_OPS = {
     "SentencepieceOp",
     "SentencepieceTokenizeOp",
@@ -20,7 +20,7 @@ TEXT_OPS = {
     "SentencepieceIdToStringOp",
 }
 PREDICT = "tensorflow/serving/predict"
-# The server starts with XLA switched off.
+# XLA is off by default in the server.
 XLA = "_XlaMustCompile"
 
 
@@ -29,7 +29,7 @@ def read_meta_graph(folder: pathlib.Path) -> meta_graph_pb2.MetaGraphDef:
 
     Raises:
         DecodeError: If the file is damaged.
-        OSError: If there is none.
+        OSError: If the file does not exist.
     """
     model = saved_model_pb2.SavedModel()
     model.ParseFromString((folder / SAVED_MODEL).read_bytes())
@@ -38,7 +38,7 @@ def read_meta_graph(folder: pathlib.Path) -> meta_graph_pb2.MetaGraphDef:
 
 
 def served_signatures(meta_graph) -> dict[str, meta_graph_pb2.SignatureDef]:
-    """Returns the signatures that the server answers requests for, by name."""
+    """Returns the signatures that clients can call, by name."""
     return {
         name: signature
         for name, signature in sorted(meta_graph.signature_def.items())
@@ -59,7 +59,7 @@ def nodes_in(meta_graph) -> Iterator[node_def_pb2.NodeDef]:
 
 
 def used_ops(meta_graph) -> set[str]:
-    """Returns the names of the ops of a graph, without its own functions."""
+    """Returns the names of a graph's ops, without calls of its functions."""
     functions = {f.signature.name for f in functions_in(meta_graph)}
     return {node.op for node in nodes_in(meta_graph)} - functions
 
@@ -75,7 +75,7 @@ def foreign_ops(meta_graph) -> set[str]:
 
 
 def compiled_functions(meta_graph) -> set[str]:
-    """Returns the names of what a graph compiles by XLA."""
+    """Returns the names of the functions that XLA compiles."""
     functions = {
         function.signature.name
         for function in functions_in(meta_graph)

@@ -1,4 +1,4 @@
-"""Reads the folder of a run, and that of an export."""
+"""Loads the model of a run folder, or a version of an export."""
 
 import json
 import pathlib
@@ -31,14 +31,14 @@ def load_run(
     precision: str = "float32",
     signatures: Iterable[str] = SERVING,
 ) -> Translator:
-    """Makes the translator of a finished run.
+    """Returns the `Translator` of a finished run.
 
     Args:
         run_dir: The run folder.
-        settings: How to search.
+        settings: Settings of the search.
         precision: `"float32"`, or `"bfloat16"` for weights of half the size;
             softmax and scores are float32 in both.
-        signatures: Names of those that the translator has.
+        signatures: Names of the signatures of the translator.
 
     Raises:
         UserError: If the folder holds no finished run, or a damaged one, or
@@ -54,12 +54,12 @@ def load_run(
 def read_run(
     run_dir: pathlib.Path, precision: str = "float32"
 ) -> tuple[Transformer, tuple[bytes, bytes | None]]:
-    """Returns the model of a finished run, and what `read_protos` does of it.
+    """Returns the model of a finished run and its tokenizers' protos.
 
     Raises:
-        UserError: If the folder holds no finished run, a damaged one, or one
-            whose model is no `Transformer`, has weights that are not finite or
-            another tokenizer.
+        UserError: If the folder holds no finished run, or a damaged one, or if
+            its model is not a `Transformer`, has weights that are not finite or
+            does not fit the tokenizer.
     """
     paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]
     for path in paths:
@@ -80,10 +80,11 @@ def read_run(
 
 
 def check_model(model: keras.Model, path: pathlib.Path) -> None:
-    """Refuses what cannot translate.
+    """Checks the class and the weights of a loaded model.
 
     Raises:
-        UserError: If it is no `Transformer`, or not all weights are finite.
+        UserError: If the model is not a `Transformer`, or a weight is not
+            finite.
     """
     if not isinstance(model, Transformer):
         raise UserError(
@@ -103,7 +104,7 @@ def check_model(model: keras.Model, path: pathlib.Path) -> None:
 
 
 def read_arguments(run_dir: pathlib.Path) -> dict | None:
-    """Returns what a run noted of itself in `arguments.json`, if it did.
+    """Returns the content of a run's `arguments.json`, or `None`.
 
     Raises:
         UserError: If the file is damaged.
@@ -112,12 +113,12 @@ def read_arguments(run_dir: pathlib.Path) -> dict | None:
     if not path.exists():
         return None
     with refuse_damage(path):
-        # Other JSON than an object is damage, too.
+        # The file must hold a JSON object.
         return {**json.loads(path.read_text("utf-8"))}
 
 
 def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
-    """Returns the model with weights and arithmetic of another type."""
+    """Returns the model with weights and arithmetic of another dtype."""
     if transformer.dtype_policy.name == dtype:
         return transformer
     other = Transformer.from_config(
@@ -133,14 +134,14 @@ def load_translate(
     signature: str = SIGNATURE,
     version: int | None = None,
 ) -> Callable:
-    """Loads a signature of a version of an export, or of the newest.
+    """Loads a signature of a version of an export, by default of the newest.
 
     Returns:
         Function from a string tensor `(B,)` to the dict of outputs.
 
     Raises:
-        UserError: If there is none, or not that one, or if it is damaged, or
-            lacks the signature.
+        UserError: If the version does not exist, is damaged, or lacks the
+            signature.
     """
     folder = find_version(export_dir, SAVED_MODEL, version=version)
     loaded = load_version(folder)
@@ -154,7 +155,9 @@ def load_translate(
     def call(text):
         return translate(text=tf.convert_to_tensor(text, tf.string))
 
-    call.keep_alive = loaded  # The function alone does not hold its weights.
+    call.keep_alive = (
+        loaded  # A signature alone does not keep the weights alive.
+    )
     return call
 
 

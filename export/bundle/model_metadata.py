@@ -1,4 +1,4 @@
-"""What a run noted of its model, in `model.json`, and sentences to try it with.
+"""Reads `model.json` of a run, and chooses the sample sentences of an export.
 
 `{"sha256": …, "validation": {"loss": …, "bleu": …}, "samples": [{"source": …,
 "reference": …, "translation": …}]}`; any key may be missing.
@@ -18,7 +18,7 @@ MAX_SAMPLES = 5
 
 
 def read_notes(run_dir: pathlib.Path) -> dict:
-    """Returns what a run noted of the model that is there, if it did.
+    """Returns the content of `model.json`, if it describes the present model.
 
     Raises:
         UserError: If the file is damaged.
@@ -41,11 +41,11 @@ def read_notes(run_dir: pathlib.Path) -> dict:
 
 
 def choose_samples(notes: dict, path: pathlib.Path | None) -> list[dict]:
-    """Returns sentences to try a model with, none where none are known.
+    """Returns the sample sentences of an export; the list may be empty.
 
     Args:
-        notes: What `read_notes` returned, which is taken without a path.
-        path: Path of a text file whose first sentences are taken.
+        notes: Result of `read_notes`, used if there is no `path`.
+        path: Path of a text file, whose first sentences are used.
 
     Returns:
         Dicts of `"source"` and, if known, `"reference"` and `"translation"`.
@@ -65,7 +65,7 @@ def choose_samples(notes: dict, path: pathlib.Path | None) -> list[dict]:
 
 
 def describe_scores(validation: dict) -> str:
-    """Returns in one line what is to be expected of a model."""
+    """Returns the validation scores of a model in one line."""
     scores = ", ".join(
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in validation.items()

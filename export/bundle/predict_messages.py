@@ -1,4 +1,4 @@
-"""Requests and answers of TF Serving, made of arrays and read as arrays."""
+"""Converts arrays to TF Serving's predict requests, and responses to arrays."""
 
 from collections.abc import Mapping
 
@@ -36,5 +36,5 @@ def read_tensors(protos) -> dict[str, np.ndarray]:
 
 
 def serialize(message) -> bytes:
-    """Returns the bytes of a message: the same for the same tensors."""
+    """Returns the bytes of a message, in a deterministic order."""
     return message.SerializeToString(deterministic=True)

@@ -1,4 +1,4 @@
-"""`scores.json` of a version: what `export.evaluate` found, by test set."""
+"""Reads and writes `scores.json`, which `export.evaluate --record` fills."""
 
 import hashlib
 import json
@@ -9,10 +9,10 @@ from export.bundle.versions import locked
 
 
 def read_scores(path: pathlib.Path) -> dict:
-    """Returns what is recorded in a version.
+    """Returns the scores that are recorded in a version.
 
     Raises:
-        UserError: If that is damaged.
+        UserError: If the file is damaged.
     """
     if not path.exists():
         return {}
@@ -27,7 +27,7 @@ def record_scores(
 
     Args:
         path: `scores.json` of the version.
-        files: The test set, by the names of its options.
+        files: Files of the test set, by the names of their options.
         results: The scores.
     """
     digests = {
@@ -41,14 +41,14 @@ def record_scores(
         name = free_name(recorded, first.name, digests)
         recorded[name] = {"sha256": digests, **results}
         path.parent.mkdir(exist_ok=True)
-        # Outside the version, whose files `export.check` knows.
+        # Outside the version: `export.check` compares the files in it.
         part = export_dir / f".{path.name}.part"
         part.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
         part.replace(path)
 
 
 def free_name(recorded: dict, name: str, digests: dict[str, str]) -> str:
-    """Returns a name, numbered where it has the scores of other files."""
+    """Returns a name for the scores, numbered if other files have that name."""
     chosen, number = name, 1
     while chosen in recorded and recorded[chosen]["sha256"] != digests:
         number += 1

@@ -1,9 +1,9 @@
-"""Requests to try a server with, and the answers that the model gave.
+"""Writes and reads sample requests with the responses of the model.
 
 `samples/` holds, for the REST interface, `NAME.json` and `NAME.answer.json`;
 for gRPC `NAME.pb`, a serialized `PredictRequest`, the same to read as
 `NAME.txt`, and `NAME.answer.txt`, a `PredictResponse` in protobuf's text form.
-`references.json` holds what people wrote for the sentences, if that is known.
+`references.json` holds the reference translations, if there are any.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from export.bundle.predict_messages import make_request
 from export.bundle.predict_messages import read_tensors
 from export.bundle.predict_messages import serialize
 
-# Scores agree to some 1e-5 from one machine to the next.
+# Scores differ by about 1e-5 between machines.
 DECIMALS = 4
 TOLERANCE = 1e-3
 
@@ -34,11 +34,11 @@ ROW, COLUMNAR, GRPC = "rest_row", "rest_columnar", "grpc"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A request, and the answer that belongs to it.
+    """A request and its response.
 
     Attributes:
         name: String, the name of its files without suffix.
-        signature: String, whom it asks.
+        signature: String, the signature that is called.
         inputs: Dict from the name of an input to an array.
         outputs: Dict from the name of an output to an array.
     """
@@ -55,26 +55,28 @@ def write_samples(
     signatures: dict[str, Callable],
     inputs: dict[str, dict[str, np.ndarray]],
 ) -> None:
-    """Asks a model and writes what it says.
+    """Runs a model on requests, and writes both requests and responses.
 
     Args:
-        folder: Where to write; it must be there.
+        folder: Folder to write into; it must exist.
         model_name: The name that the server gives the model.
         signatures: Functions from tensors to a dict of tensors, by name.
         inputs: Arrays by name of the signature and of the input.
 
     Raises:
-        UserError: If the model gives what is no finite number.
+        UserError: If an output of the model is not finite.
     """
     for name, signature in (
         (ROW, "serving_default"),
         (COLUMNAR, "translate_options"),
         (GRPC, "serving_default"),
     ):
-        if signature not in inputs:  # Left out of the export.
+        if signature not in inputs:  # The export does not have this signature.
             continue
         asked = inputs[signature]
-        if name == GRPC:  # Arrays of one element are the ones one can read.
+        if (
+            name == GRPC
+        ):  # The text form is readable only for arrays of one element.
             asked = {key: value[:1] for key, value in asked.items()}
         outputs = {
             key: rounded(value.numpy())
@@ -89,7 +91,7 @@ def write_samples(
 
 
 def check_finite(name: str, text: np.ndarray, outputs: dict) -> None:
-    """Refuses what a model says if that is no number, as of NaN weights."""
+    """Refuses outputs that are not finite, as NaN weights give."""
     for key, value in outputs.items():
         if value.dtype.kind != "f":
             continue
@@ -106,10 +108,12 @@ def rounded(array: np.ndarray) -> np.ndarray:
 
 
 def write_rest(folder: pathlib.Path, sample: Sample) -> None:
-    """Writes a sample as JSON, by rows or by columns."""
+    """Writes a sample as JSON, in row or column format."""
     inputs, outputs = as_json(sample.inputs), as_json(sample.outputs)
     if sample.name == ROW:
-        (rows,) = inputs.values()  # Of one input, the bare values.
+        (rows,) = (
+            inputs.values()
+        )  # A signature with one input takes bare values.
         request = {"instances": rows}
         answer = {"predictions": rows_of(outputs)}
     else:
@@ -121,12 +125,14 @@ def write_rest(folder: pathlib.Path, sample: Sample) -> None:
 
 
 def as_json(tensors: dict[str, np.ndarray]) -> dict[str, list]:
-    """Returns the columns of tensors of one axis, strings as text."""
+    """Returns tensors `(B,)` as lists, strings decoded."""
     columns = {}
     for name, value in tensors.items():
         if value.dtype == object:
             columns[name] = [text.decode() for text in value]
-        elif value.dtype.kind == "f":  # 0.6, where float32 has 0.60000002.
+        elif (
+            value.dtype.kind == "f"
+        ):  # Shows float32 0.6 as 0.6, not as 0.60000002.
             columns[name] = [round(float(x), DECIMALS) for x in value]
         else:
             columns[name] = value.tolist()
@@ -157,7 +163,8 @@ def read_samples(folder: pathlib.Path, signatures) -> Iterator[Sample]:
 
     Args:
         folder: `samples/` of the version.
-        signatures: `SignatureDef`s by name: JSON by rows names no input.
+        signatures: `SignatureDef`s by name: JSON in row format does not name
+            the input.
     """
     for name in (ROW, COLUMNAR):
         if name == COLUMNAR and "translate_options" not in signatures:
@@ -180,7 +187,7 @@ def read_rest(folder: pathlib.Path, name: str, signatures) -> Sample:
         outputs = {key: [row[key] for row in rows] for key in rows[0]}
     else:
         inputs, outputs = request["inputs"], answer["outputs"]
-    # A server takes no other types.
+    # The server accepts these types only.
     inputs = {
         key: value.astype(dtype_of(signature.inputs[key]))
         for key, value in from_json(inputs).items()
@@ -219,10 +226,10 @@ def read_grpc(folder: pathlib.Path) -> Sample:
 def differences(
     expected: dict[str, np.ndarray], outputs: dict[str, np.ndarray]
 ) -> list[str]:
-    """Tells where outputs are not those that were expected.
+    """Describes the outputs that differ from the expected ones.
 
-    Floats may differ by a thousandth, everything else not at all. What is no
-    finite number is never right.
+    Floats may differ by a thousandth; other types must be equal. A value that
+    is not finite always counts as a difference.
     """
     if set(expected) != set(outputs):
         wanted, received = sorted(expected), sorted(outputs)
@@ -248,7 +255,7 @@ def differences(
 def same(wanted, received) -> bool:
     if isinstance(wanted, bytes) or isinstance(received, bytes):
         return wanted == received
-    # `isclose` takes -inf for right where -inf was wanted.
+    # `isclose` accepts equal infinities.
     return math.isfinite(wanted) and math.isclose(
         wanted, received, rel_tol=TOLERANCE, abs_tol=TOLERANCE
     )

@@ -1,6 +1,7 @@
-"""What TF Serving reads beside the versions, and a README on how to use it.
+"""Writes the configuration files of TF Serving and the README of an export.
 
-They belong to whoever runs the server: written once, and never over.
+The operator of the server owns these files: the export writes them once and
+never overwrites them.
 """
 
 import importlib.metadata
@@ -12,7 +13,7 @@ from command_line.errors import UserError
 from export.bundle.file_layout import SAMPLES
 from export.bundle.file_layout import SERVER_FILES
 
-# Of requests, in rows: what the server is warmed up for; it takes no more.
+# Batch sizes of the warm-up requests; the last is the server's maximum.
 BATCH_SIZES = (1, 8, 32)
 
 MODELS = """\
@@ -49,7 +50,7 @@ prometheus_config {
 }
 """
 
-# What its sample asks is not always exported.
+# The signature of this sample is not always exported.
 COLUMNAR = """\
 curl http://localhost:8501/v1/models/{name}:predict \\
     -d @1/{samples}/rest_columnar.json
@@ -122,11 +123,11 @@ tells whether a version is whole and does what it did when it was exported; with
 
 
 def choose_name(export_dir: pathlib.Path, given: str | None) -> str:
-    """Returns the name of the model: what is given, or that of the folder.
+    """Returns the name of the model: the given one, or that of the folder.
 
     Raises:
-        UserError: If it cannot stand in a URL, or if `models.config` is there
-            and has another one.
+        UserError: If the name is not valid in a URL, or if `models.config`
+            exists with another name.
     """
     name = given or export_dir.resolve().name
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
@@ -149,10 +150,10 @@ def choose_name(export_dir: pathlib.Path, given: str | None) -> str:
 
 
 def server_release() -> str:
-    """Returns a release of TF Serving that is as new as TensorFlow.
+    """Returns a release of TF Serving that is at least as new as TensorFlow.
 
-    It is that of the package with its messages, unless someone held that
-    back; then it is the first of TensorFlow's minor version.
+    This is the version of `tensorflow-serving-api`, or, if that package is
+    older, the first release of TensorFlow's minor version.
     """
     package, tensorflow = (
         re.findall(r"\d+", importlib.metadata.version(name))
@@ -166,12 +167,12 @@ def server_release() -> str:
 def write_server_files(
     export_dir: pathlib.Path, name: str, signatures: Iterable[str]
 ) -> None:
-    """Writes those of the files that are not there.
+    """Writes the configuration files that do not exist yet.
 
     Args:
-        export_dir: Where.
-        name: Of the model.
-        signatures: Names of those that are exported.
+        export_dir: Folder to write into.
+        name: Name of the model.
+        signatures: Names of the exported signatures.
     """
     columnar = COLUMNAR if "translate_options" in signatures else ""
     texts = {

@@ -1,4 +1,4 @@
-"""`EXPORT_DIR/VERSION/`, the layout of TF Serving: each version a number."""
+"""Creates and finds the numbered versions of an export."""
 
 import contextlib
 import fcntl
@@ -11,7 +11,7 @@ from command_line.errors import UserError
 from export.bundle.file_layout import SCORES
 from export.bundle.file_layout import SERVER_FILES
 
-# Of the option whose value `find_version` is given.
+# Help text of the option --export-dir.
 EXPORT_DIR = {
     "help": "folder that `python -m export` wrote; the newest version is used",
     "kind": pathlib.Path,
@@ -22,24 +22,24 @@ EXPORT_DIR = {
 def new_version(
     export_dir: pathlib.Path, file: str, version: int | None = None
 ) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
-    """Gives a folder that becomes a version in the end: whole, or not.
+    """Yields a temporary folder that becomes a version on success.
 
-    What an export that died has left is removed; a lock on the folder says
-    that none is alive.
+    Temporary files of an export that was killed are removed first; a lock on
+    the folder ensures that no other export is running.
 
     Args:
         export_dir: Folder of the versions.
-        file: Name of the file by which the format is known. The versions of
-            a folder have one format, for a server reads them all.
+        file: Name of a file that identifies the format. All versions of a
+            folder have one format, since a server reads all of them.
         version: Int, the folder's name; `None` takes the next number.
 
     Yields:
-        The folder of the version, which is not there yet, and the empty one to
-        write into.
+        The folder of the version, which does not exist yet, and the empty
+        temporary folder.
 
     Raises:
-        UserError: If the version is there already, or one of another format,
-            or if another export writes into the same folder.
+        UserError: If the version exists already, if the folder has versions of
+            another format, or if another export writes into it.
     """
     export_dir.mkdir(parents=True, exist_ok=True)
     with locked(export_dir):
@@ -70,7 +70,7 @@ def new_version(
 
 
 def remove_left_over(export_dir: pathlib.Path) -> None:
-    """Removes what an export that died was writing, and nothing else."""
+    """Removes the temporary files of an export that was killed."""
     for path in export_dir.glob(".*.part"):
         name = path.name[1 : -len(".part")]
         if name.isdecimal():
@@ -81,10 +81,10 @@ def remove_left_over(export_dir: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
-    """Keeps others from writing to an export; the lock ends with the process.
+    """Locks an export for writing; the lock ends with the process.
 
     Raises:
-        UserError: If another process has it.
+        UserError: If another process holds the lock.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -107,11 +107,11 @@ def find_version(
 
     Args:
         export_dir: Folder of the versions.
-        *files: Names of the files by which the formats are known.
-        version: Int, which one; `None` takes the newest.
+        *files: Names of the files that identify the formats.
+        version: Int, the version; `None` selects the newest.
 
     Raises:
-        UserError: If there is none, or not that one.
+        UserError: If the version does not exist.
     """
     folders = {
         int(folder.name): folder
@@ -131,7 +131,7 @@ def find_version(
 
 
 def no_version(export_dir: pathlib.Path) -> UserError:
-    """Says why there is no version in a folder."""
+    """Returns the error for a folder without a usable version."""
     if any(export_dir.glob("*/model.bin")):
         return UserError(
             "--export-dir must hold a SavedModel. "

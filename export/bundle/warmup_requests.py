@@ -1,8 +1,8 @@
-"""Requests with which TF Serving warms a version up while it loads it.
+"""Writes the warm-up requests that TF Serving sends when it loads a version.
 
-Without them the first users wait for what TensorFlow prepares on first use.
-The server plays them through the same path as a user's request, and one that
-fails keeps the whole version from being served.
+Without them, the first users wait while TensorFlow optimizes the graph. The
+server handles them like requests of users; if one fails, it does not serve the
+version.
 """
 
 import itertools
@@ -18,21 +18,21 @@ from export.bundle.predict_messages import make_request
 from export.bundle.predict_messages import serialize
 from export.bundle.server_config import BATCH_SIZES
 
-LENGTH = 8  # In tokens, with the end symbol, or what the model takes if less.
-# Whoever asks them can wait a second; a server that starts should not.
-LEFT_COLD = ("align", "explain", "explain_beam", "sample")
+LENGTH = 8  # In tokens, with EOS; less if the model's limit is lower.
+# These are called rarely, and warming them up delays the server's start.
+NOT_WARMED_UP = ("align", "explain", "explain_beam", "sample")
 MAX_RECORDS = 1000  # The server refuses more.
 NUM_WORDS = 50
-FIRST_PIECE = 4  # Padding, end, unknown and begin come before.
+FIRST_PIECE = 4  # The ids of padding, EOS, unknown and BOS come first.
 
 
 def choose_words(tokenizer) -> dict[str, int]:
     """Returns frequent words of sources with their numbers of tokens.
 
-    The pieces of a SentencePiece model stand in the order in which they were
-    learned, the most frequent first. Those that are one token each come first
-    here, and of these the ones of three letters or more. They say nothing of
-    the training text that the tokenizer, a part of the SavedModel, does not.
+    SentencePiece orders its pieces as it learned them, the most frequent first.
+    Words of one token come first, and among these the words of three letters
+    or more. The words reveal no more of the training text than the tokenizer,
+    which is part of the SavedModel.
 
     Args:
         tokenizer: A `SubwordTokenizer`.
@@ -41,7 +41,7 @@ def choose_words(tokenizer) -> dict[str, int]:
     pieces = tokenizer.source_id_to_piece(tf.constant([*ids])).numpy()
     texts = [piece.decode().replace("▁", " ").strip() for piece in pieces]
     words = [*dict.fromkeys(text for text in texts if text.isalpha())]
-    # No letters at all: any text will do.
+    # No word of letters: use any text.
     words = words or ["."]
     lengths = tokenizer.tokenize(words).row_lengths().numpy() - 1
     counts = dict(zip(words, lengths.tolist(), strict=True))
@@ -55,10 +55,10 @@ def make_sentences(
     """Makes sentences of a given length.
 
     Args:
-        words: What `choose_words` returned.
-        num_tokens: Int, tokens of a sentence with the end symbol. It may be
-            shorter where words of several tokens do not fill it.
-        count: Int, how many; each begins with another word.
+        words: Result of `choose_words`.
+        num_tokens: Int, tokens of a sentence with EOS. A sentence may be
+            shorter if the words do not fill it exactly.
+        count: Int, number of sentences; each begins with another word.
     """
     shortest = min(words.values())
     sentences = []
@@ -77,16 +77,16 @@ def make_sentences(
 
 
 def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:
-    """Makes the inputs of a signature, known by their names.
+    """Makes the inputs of a signature, by their names.
 
     Args:
         signature: Its `SignatureDef`.
-        sentences: Strings, one a row.
+        sentences: Strings, one for each example.
         tokenizer: The `SubwordTokenizer`, for signatures that take ids.
         settings: The `SearchSettings`, for signatures that take options.
 
     Returns:
-        Arrays by name; an option has a value a row.
+        Arrays by name; an option has one value for each sentence.
     """
     text = np.array([sentence.encode() for sentence in sentences], object)
     values = {
@@ -111,13 +111,13 @@ def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:
 
 
 def make_requests(signatures, translator, model_name: str) -> Iterator:
-    """Yields the requests.
+    """Yields the warm-up requests.
 
-    What costs time is the first request of a signature: TensorFlow optimizes
-    the graph. Another batch size or length costs little, so the default
-    signature gets each batch size, and the others one request. Signatures with
-    an input that has no batch axis get none: with --enable_batching the server
-    would refuse it, and then not load the version at all.
+    The first request of a signature is slow, because TensorFlow optimizes the
+    graph. A new batch size or length costs little. So the default signature
+    gets a request for each batch size, and each other signature one request.
+    Signatures with an input without a batch axis get none: with
+    --enable_batching the server refuses them and would not load the version.
 
     Args:
         signatures: `SignatureDef`s by name, of the SavedModel.
@@ -130,7 +130,7 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
         can_batch = all(
             tensor.tensor_shape.dim for tensor in signature.inputs.values()
         )
-        if name in LEFT_COLD or not can_batch:
+        if name in NOT_WARMED_UP or not can_batch:
             continue
         for size in BATCH_SIZES if name == "serving_default" else (1,):
             inputs = make_inputs(
@@ -152,6 +152,6 @@ def write_warmup(path: pathlib.Path, requests: Iterable) -> None:
 
 
 def read_warmup(path: pathlib.Path) -> Iterator:
-    """Yields the requests of such a file."""
+    """Yields the requests of a warm-up file."""
     for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
         yield PredictionLog.FromString(record).predict_log.request

@@ -1,4 +1,4 @@
-"""Writes a version: a SavedModel and what whoever serves it needs beside it."""
+"""Writes a version: SavedModel, warm-up requests, samples, description."""
 
 import dataclasses
 import importlib.metadata
@@ -35,7 +35,7 @@ PACKAGES = (
     "tensorflow-serving-api",
 )
 SAMPLE_SIZE = 2
-MOST_ROWS = 1000  # Of a request whose memory is told.
+MAX_ROWS = 1000  # Batch size of the reported memory bound.
 
 
 def write_version(
@@ -46,23 +46,23 @@ def write_version(
     version: int | None = None,
     samples: pathlib.Path | None = None,
 ) -> pathlib.Path:
-    """Writes a version of an export, and the server's files if there are none.
+    """Writes a version of an export, and the server's files if missing.
 
     Args:
-        translator: What to export.
-        run_dir: Folder of the run that it comes from.
+        translator: The `Translator` to export.
+        run_dir: Folder of the run that trained the model.
         export_dir: Folder of the versions.
-        model_name: The name that the server gives the model.
+        model_name: The name of the model on the server.
         version: Int, the folder's name; `None` takes the next number.
         samples: Path of a text file with sentences for the samples; `None`
-            takes those that the run noted, or makes some of words.
+            uses the samples that the run recorded, or generates sentences.
 
     Returns:
         The folder of the version.
 
     Raises:
-        UserError: If the version is there already, or if another export writes
-            into the same folder, or if the model gives no finite scores.
+        UserError: If the version exists already, if another export writes into
+            the same folder, or if an output of the model is not finite.
     """
     notes = read_notes(run_dir)
     chosen = choose_samples(notes, samples)
@@ -76,7 +76,7 @@ def write_version(
         write_extras(translator, part, model_name, chosen)
         description = describe(translator, run_dir, model_name, part)
         description["validation"] = notes.get("validation")
-        description["placeholders"] = knows_placeholders(translator.tokenizer)
+        description["placeholders"] = has_placeholders(translator.tokenizer)
         write_json(part / file_layout.BUNDLE, description)
         write_server_files(export_dir, model_name, translator.signatures)
     return folder
@@ -96,10 +96,10 @@ def write_extras(
     """Writes the warm-up requests and the samples of a SavedModel.
 
     Args:
-        translator: What was exported.
+        translator: The exported `Translator`.
         folder: Folder of the SavedModel.
-        model_name: The name that the server gives the model.
-        samples: What `choose_samples` returned.
+        model_name: The name of the model on the server.
+        samples: Result of `choose_samples`.
     """
     signatures = served_signatures(read_meta_graph(folder))
     (folder / file_layout.SAMPLES).mkdir(parents=True)
@@ -131,7 +131,7 @@ def describe(
     model_name: str,
     folder: pathlib.Path,
 ) -> dict:
-    """Returns what `bundle.json` says of a version, its own file aside."""
+    """Returns the content of `bundle.json`."""
     return {
         "model_name": model_name,
         "packages": {
@@ -141,8 +141,8 @@ def describe(
         "settings": dataclasses.asdict(translator.settings),
         "precision": translator.precision,
         "memory_bound": {
-            "rows": MOST_ROWS,
-            "bytes": translator.memory_bound(MOST_ROWS),
+            "rows": MAX_ROWS,
+            "bytes": translator.memory_bound(MAX_ROWS),
         },
         "run": read_arguments(run_dir),
         "averaged": averaged_checkpoints(run_dir / "model.keras"),
@@ -150,8 +150,8 @@ def describe(
     }
 
 
-def knows_placeholders(tokenizer: SubwordTokenizer) -> bool:
-    """Tells whether placeholders are pieces of both vocabularies."""
+def has_placeholders(tokenizer: SubwordTokenizer) -> bool:
+    """Returns whether both vocabularies contain the placeholders."""
     name = PLACEHOLDERS[0]
     return all(
         name.encode() in to_piece(tokenize([name]).flat_values).numpy()
@@ -163,9 +163,10 @@ def knows_placeholders(tokenizer: SubwordTokenizer) -> bool:
 
 
 def averaged_checkpoints(path: pathlib.Path) -> dict | None:
-    """Returns what `train` noted in a `.keras` file, if it did.
+    """Returns the names of the averaged checkpoints, or `None`.
 
-    What others wrote there is left alone.
+    `train` writes them into the comment of a `.keras` file. Other comments are
+    ignored.
     """
     with zipfile.ZipFile(path) as file:
         try:

@@ -1,1 +1,1 @@
-"""The same weights in CTranslate2's format."""
+"""Export to CTranslate2's model format."""

@@ -1,8 +1,8 @@
-"""How many processors this process may use: fewer than the machine has.
+"""Counts the CPUs that this process may use, by affinity and cgroup quotas.
 
-A container has a quota of their time (`docker run --cpus 2`), which Python
-does not ask for, or a set of them (`--cpuset-cpus`), which it does. CTranslate2
-would start a thread for each of the machine's.
+A container may have a quota of CPU time (`docker run --cpus 2`), which Python
+ignores, or a set of CPUs (`--cpuset-cpus`), which it respects. CTranslate2 by
+default starts a thread for each CPU of the machine.
 """
 
 import math
@@ -15,27 +15,27 @@ MEMBERSHIP = pathlib.Path("/proc/self/cgroup")
 
 
 def count_processors() -> int:
-    """Returns the number of processors whose time this process may use."""
+    """Returns the number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
-    else:  # No Linux.
+    else:  # Not on Linux.
         allowed = os.cpu_count()
     return max(1, math.ceil(min([allowed, *quotas()])))
 
 
 def quotas() -> Iterator[float]:
-    """Yields the quotas of the groups of this process, in processors."""
+    """Yields the quotas of the cgroups of this process, in CPUs."""
     for folder in groups():
         try:
             limit, period = read_limit(folder)
-            if int(limit) > 0:  # Version 1 writes -1 for none.
+            if int(limit) > 0:  # cgroup version 1: -1 means no quota.
                 yield int(limit) / int(period)
-        except (OSError, ValueError):  # Version 2 writes `max` for none.
+        except (OSError, ValueError):  # Version 2: `max` means no quota.
             continue
 
 
 def read_limit(folder: pathlib.Path) -> list[str]:
-    """Returns microseconds of processors, and of the time that they are for."""
+    """Returns the quota and the period of a cgroup, in microseconds."""
     if (folder / "cpu.max").exists():
         return (folder / "cpu.max").read_text().split()
     return [
@@ -45,7 +45,7 @@ def read_limit(folder: pathlib.Path) -> list[str]:
 
 
 def groups() -> Iterator[pathlib.Path]:
-    """Yields the folders of the groups: a quota holds for all within."""
+    """Yields the folders of the cgroups of this process and their parents."""
     try:
         lines = MEMBERSHIP.read_text().splitlines()
     except OSError:
@@ -56,7 +56,7 @@ def groups() -> Iterator[pathlib.Path]:
         if controllers and "cpu" not in controllers.split(","):
             continue
         root = CGROUPS / controllers
-        # In a container the path may be the host's; its own is the root.
+        # In a container the path may be that of the host; then use the root.
         inner = root / path.strip("/")
         above = (inner, *inner.parents)
         yield from (folder for folder in above if folder.is_relative_to(root))

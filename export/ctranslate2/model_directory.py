@@ -1,19 +1,21 @@
-"""Writes and reads the trained model as a CTranslate2 directory.
+"""Writes a trained model as a CTranslate2 directory, and translates with one.
 
-CTranslate2 is a C++ program for Transformers on CPUs. Its `TransformerSpec`
-names the weights that it wants, and gets ours. The probabilities are the same;
-the search is its own. It finds what ours finds but for four rules:
+CTranslate2 is a C++ inference engine for Transformers. Its `TransformerSpec`
+names the weights; this package fills it. Probabilities are equal. CTranslate2
+runs its own beam search, which differs from ours in four rules:
 
-* A hypothesis that ends makes room for another in the beam. Ours leaves its
-  place empty, so with more than one beam either may find a better one.
-* The search ends when the most likely continuation of all is an end, and
-  `2 K` hypotheses have ended. Ours goes on until no other can win.
-* At the limit it ends the `K` best continuations. Ours ends the `K` beams.
-* The probability of symbols that are never chosen goes to the others.
+* A finished hypothesis frees its place in the beam. In our search the place
+  stays empty. So with more than one beam either search may find a better
+  hypothesis.
+* The search stops when the most probable continuation of all is EOS and `2 K`
+  hypotheses are finished. Our search stops when no active hypothesis can win.
+* At the length limit it finishes the `K` best continuations. Our search
+  finishes the `K` beams.
+* The probability of forbidden tokens is distributed over the other tokens.
 
-Its own length penalty, `log p / n ** α`, need not be that of the SavedModel. So
-it searches without one, and what it finds is ranked here by
-`log p / ((k + n) / (k + 1)) ** α`: `α`, `k` and scores mean the same.
+CTranslate2's length penalty, `log p / n ** α`, differs from that of the
+SavedModel. So the search runs without one, and this module ranks the hypotheses
+by `log p / ((k + n) / (k + 1)) ** α`: `α`, `k` and scores mean the same.
 """
 
 import collections
@@ -40,7 +42,7 @@ TOKENIZER_FILE = "tokenizer.model"
 TARGET_TOKENIZER_FILE = "target_tokenizer.model"
 SETTINGS_FILE = "search.json"
 END = "</s>"
-UNUSED = "unused "  # No piece has a space in it.
+UNUSED = "unused "  # Pieces contain no space.
 
 
 def import_libraries():
@@ -68,13 +70,13 @@ def write_ctranslate2(
     export_dir: pathlib.Path,
     version: int | None = None,
 ) -> pathlib.Path:
-    """Writes the model, its tokenizer and how to search: whole, or not.
+    """Writes the model, its tokenizers and the settings of the search.
 
     Args:
         transformer: A built `Transformer`.
         protos: Bytes of the SentencePiece model of sources, and of that of
-            targets, or `None` where they share one.
-        settings: How to search.
+            targets, or `None` if they share one.
+        settings: Settings of the search.
         precision: `"float32"`, or `"int8"` for the weights of linear maps and
             embeddings, which are multiplied as integers.
         export_dir: Folder of the versions.
@@ -84,15 +86,15 @@ def write_ctranslate2(
         The folder of the version.
 
     Raises:
-        UserError: If CTranslate2 is not installed or has no such model, or the
-            version is there already, or one of another format.
+        UserError: If CTranslate2 is not installed or does not support the
+            model, or if the version exists, or versions of another format.
     """
     _, sentencepiece = import_libraries()
     mixer = transformer.architecture.decoder_mixer
     if mixer != "attention":
         raise UserError(
             "--format must be saved_model for a decoder without "
-            f"self-attention, which CTranslate2 has not. Received: {mixer}"
+            f"self-attention, which CTranslate2 lacks. Received: {mixer}"
         )
     source, target = protos[0], protos[1] or protos[0]
     vocabularies = [
@@ -126,13 +128,13 @@ def write_ctranslate2(
 
 
 def list_pieces(tokenizer, size: int) -> list[str]:
-    """Returns the piece of each id, `size` in all."""
+    """Returns the subwords of the ids 0 to `size - 1`."""
     pieces = [tokenizer.id_to_piece(i) for i in range(len(tokenizer))]
     return pieces + [f"{UNUSED}{i}" for i in range(len(pieces), size)]
 
 
 def make_search(transformer: Transformer, settings: SearchSettings) -> dict:
-    """Returns what `CTranslate2Translator` needs to know, for JSON."""
+    """Returns the settings that `CTranslate2Translator` reads, for JSON."""
     target_length = transformer.sequence_length
     if transformer.architecture.positions == "sine":
         target_length += settings.max_extra_length
@@ -156,13 +158,13 @@ def read_tokenizers(folder: pathlib.Path) -> list[bytes]:
 def load_translate(
     export_dir: pathlib.Path, version: int | None = None
 ) -> Callable:
-    """Loads a version of an export, or the newest.
+    """Loads a version of an export, by default the newest.
 
     Returns:
         `CTranslate2Translator`.
 
     Raises:
-        UserError: If there is none, or not that one, or it is damaged, or
+        UserError: If the version does not exist or is damaged, or if
             CTranslate2 is not installed.
     """
     folder = find_version(export_dir, MODEL_FILE, version=version)
@@ -171,7 +173,7 @@ def load_translate(
 
 
 class Hypothesis(NamedTuple):
-    """A translation: its pieces, the end symbol last, and what of it."""
+    """A translation: its subwords with EOS, score and whether it was cut."""
 
     pieces: list[str]
     score: float
@@ -183,8 +185,7 @@ class CTranslate2Translator:
 
     Call it with strings `(B,)`. It returns the dict of
     `Translator.translate`: `"translation"`, `"score"` and `"truncated"`, all
-    `(B,)`. Strings without any token, long ones and bytes that are not UTF-8
-    fare as they do there.
+    `(B,)`. It treats empty strings, long ones and invalid UTF-8 alike.
 
     Args:
         folder: Folder that `write_ctranslate2` wrote.
@@ -203,8 +204,8 @@ class CTranslate2Translator:
         self._model = ctranslate2.Translator(
             str(folder),
             device="cpu",
-            # As many batches at a time. Threads that share one wait for each
-            # other, and on a busy machine long.
+            # A thread a batch: threads that share a batch wait for each
+            # other, which is slow on a busy machine.
             inter_threads=count_processors(),
             intra_threads=1,
         )
@@ -227,7 +228,7 @@ class CTranslate2Translator:
         }
 
     def _tokenize(self, text):
-        """Returns the pieces of each text, and which were cut."""
+        """Returns the subwords of each text, and whether each was cut."""
         limit = self._settings["max_source_length"]
         sources, cut = [], []
         for line in text:
@@ -244,8 +245,8 @@ class CTranslate2Translator:
     def _translate(self, sources):
         """Returns the best `Hypothesis` of each source.
 
-        CTranslate2 has one limit for a batch, and ours is a sentence's own.
-        So those of one length go together, one group on each processor.
+        CTranslate2 has one length limit for a batch, but our limit depends on
+        the sentence. So sources of equal length form a batch, one on each CPU.
         """
         best = [Hypothesis([END], 0.0, False)] * len(sources)
         groups = collections.defaultdict(list)
@@ -262,15 +263,15 @@ class CTranslate2Translator:
         return best
 
     def _search(self, sources):
-        """Starts to translate sources of one length."""
+        """Starts the translation of sources of equal length."""
         settings = self._settings
         beams = settings["beam_size"]
         limit = len(sources[0]) + settings["max_extra_length"]
         return self._model.translate_batch(
             sources,
             beam_size=beams,
-            # At most K were cut at the limit, where they pay for no end. So
-            # they crowd none of the K best others out.
+            # At most K hypotheses were cut at the limit, without EOS;
+            # with 2 K results they cannot displace the K best others.
             num_hypotheses=2 * beams if beams > 1 else 1,
             patience=2,
             length_penalty=0,
@@ -292,16 +293,18 @@ class CTranslate2Translator:
         return max(hypotheses, key=lambda hypothesis: hypothesis.score)
 
     def _score(self, source, pieces, log_probability):
-        """Makes a `Hypothesis` of what CTranslate2 found."""
+        """Converts a result of CTranslate2 to a `Hypothesis`."""
         truncated = pieces[-1] != END
         if truncated:
-            # The end symbol takes the last place, at its price.
+            # EOS takes the last position, and its probability counts.
             pieces = [*pieces[:-1], END]
             scored = self._model.score_batch(
                 [source], [pieces[:-1]], max_input_length=0
             )
             log_probability = sum(scored[0].log_probs)
-        offset = self._settings.get("penalty_offset", 5)  # Older ones say none.
+        offset = self._settings.get(
+            "penalty_offset", 5
+        )  # Older exports have no entry.
         penalty = (offset + len(pieces)) / (offset + 1)
         penalty **= self._settings["length_penalty"]
         return Hypothesis(pieces, log_probability / penalty, truncated)

@@ -1,7 +1,7 @@
-"""The weights of a Transformer, laid out as CTranslate2 wants them.
+"""Converts the weights of a Transformer to a CTranslate2 model specification.
 
-Its `TransformerSpec` names them: transposed kernels, queries, keys and values
-of self-attention in one, and a table of position vectors.
+CTranslate2's `TransformerSpec` holds transposed kernels, one kernel for
+queries, keys and values of self-attention, and a table of position vectors.
 """
 
 import keras
@@ -15,11 +15,11 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 def make_spec(
     transformer: Transformer, vocabularies: list[list[str]], length: int
 ):
-    """Lays the weights out as CTranslate2 wants them.
+    """Returns the specification with the weights of a model.
 
     Args:
         transformer: A built `Transformer`.
-        vocabularies: The piece of each id, of sources and of targets.
+        vocabularies: Lists of the subword of each id, of sources and targets.
         length: Int, number of positions.
 
     Returns:
@@ -68,7 +68,7 @@ def make_spec(
 
 
 def fill_embeddings(spec, transformer, length):
-    """Fills in what stands before the layers, and behind them."""
+    """Fills in embeddings, positions and the output layer."""
     nothing = keras.ops.zeros((1, length, transformer.architecture.hidden_dim))
     positions = to_numpy(transformer.position_encoding(nothing)[0])
     for part, stack in (
@@ -79,7 +79,7 @@ def fill_embeddings(spec, transformer, length):
         part.scale_embeddings = transformer.architecture.scale_embedding
         if transformer.architecture.norm == "pre":
             fill_normalization(part.layer_norm, stack.normalization)
-    # Two or three uses of one matrix; the file holds it once.
+    # The matrix is used two or three times; the file holds it once.
     table = to_numpy(transformer.embedding.embeddings)
     spec.decoder.embeddings.weight = table
     spec.decoder.projection.weight = table
@@ -108,7 +108,7 @@ def fill_memory_attention(spec, attention):
 
 
 def fill_linear(spec, *maps):
-    """Fills in maps side by side, pairs of transposed kernel and bias."""
+    """Fills in concatenated maps, each a pair of transposed kernel and bias."""
     kernels, biases = zip(*maps, strict=True)
     spec.weight = np.concatenate(kernels)
     if biases[0] is not None:
@@ -120,14 +120,14 @@ def project(attention):
 
     Each is a pair of its transposed kernel and its bias, or `None`.
 
-    CTranslate2 knows one width of head. With `d_k ≠ d_v` the narrower ones
-    are filled up with zeros, which change neither products nor sums.
+    In CTranslate2 all heads have one width. With `d_k ≠ d_v` the narrower ones
+    are padded with zeros, which change neither products nor sums.
     """
     heads = attention.num_heads
     width = max(attention.key_dim, attention.value_dim)
 
     def widen(kernel):
-        """Fills up the heads of a kernel `(D, heads * features)`."""
+        """Pads the heads of a kernel `(D, heads * features)` with zeros."""
         split = kernel.reshape(len(kernel), heads, -1)
         zeros = [(0, 0), (0, 0), (0, width - split.shape[2])]
         return np.pad(split, zeros).reshape(len(kernel), -1)

@@ -1,1 +1,1 @@
-"""Pages that show what a model does."""
+"""HTML reports on a model's translations and parses."""

@@ -1,6 +1,7 @@
-"""The page that explains a translation: what it shows, and how it is made.
+"""Builds the data and HTML of the report of `export.explain`.
 
-Its parts lie beside: `explain.html`, `explain.css` and `explain.js`.
+The page consists of `explain.html`, `explain.css` and `explain.js`, in this
+folder.
 """
 
 import json
@@ -15,9 +16,9 @@ from export.bundle.model_loading import SIGNATURE
 SIGNATURES = (SIGNATURE, "explain", "explain_beam")
 PAGE = pathlib.Path(__file__).with_name("explain.html")
 DIGITS = 4
-# A map of more is too small to read, and too much for a browser.
+# Larger heat maps are unreadable, and slow in a browser.
 SHOWN = 64
-# What is told of targets, with how many axes of pieces.
+# Outputs of a target, with their number of subword axes.
 OF_TARGETS = {
     "token_log_probabilities": 1,
     "decoder_attention": 2,
@@ -32,7 +33,7 @@ RECURRENT = (
 def describe_translation(
     ask: Callable, text: bytes, reference: bytes | None = None
 ) -> dict:
-    """Returns all that the page shows, as JSON.
+    """Returns the data of the page, as JSON.
 
     Args:
         ask: Function from the name of a signature and its texts, one each, to
@@ -41,7 +42,7 @@ def describe_translation(
         reference: UTF-8, a translation to show beside the model's own.
 
     Raises:
-        UserError: If one of them has no token.
+        UserError: If a text has no token.
     """
     beam = ask("explain_beam", text=text)
     if not beam["kept"].size:
@@ -52,29 +53,32 @@ def describe_translation(
     targets = {"Translation": best["translation"]}
     if reference is not None:
         targets["Reference"] = reference
-    told = {
+    explained = {
         name: ask("explain", source=text, target=target)
         for name, target in targets.items()
     }
-    if reference is not None and len(told["Reference"]["target_tokens"]) < 2:
+    if (
+        reference is not None
+        and len(explained["Reference"]["target_tokens"]) < 2
+    ):
         raise UserError(
             f"--reference must hold some text. Received: {decode(reference)!r}"
         )
-    translation = told["Translation"]
+    translation = explained["Translation"]
     path = best_path(beam)
     return {
         "source": describe_text(text, translation["source_tokens"]),
         "encoder_attention": shown(translation["encoder_attention"], 2),
         "targets": [
             describe_target(name, targets[name], outputs)
-            for name, outputs in told.items()
+            for name, outputs in explained.items()
         ],
         "beam": {
             **{name: plain(value[:SHOWN]) for name, value in beam.items()},
             "best": path[:SHOWN],
             "steps": len(beam["penalties"]),
         },
-        "notes": make_notes(best, beam, path, told),
+        "notes": make_notes(best, beam, path, explained),
     }
 
 
@@ -87,12 +91,12 @@ def describe_text(text: bytes, tokens: np.ndarray) -> dict:
 
 
 def describe_target(name: str, text: bytes, outputs: dict) -> dict:
-    """Returns what the page shows of a target.
+    """Returns the data of one target.
 
     Args:
-        name: What the page calls it.
+        name: Title of the target on the page.
         text: UTF-8.
-        outputs: What `explain` answered of it.
+        outputs: Outputs of the signature `explain`.
     """
     return {
         "name": name,
@@ -108,22 +112,22 @@ def describe_target(name: str, text: bytes, outputs: dict) -> dict:
 
 
 def has_self_attention(outputs: dict) -> bool:
-    """Whether the decoder has any: else what `explain` says is zeros."""
+    """Returns whether the decoder has self-attention weights."""
     return bool(outputs["decoder_attention"].any())
 
 
 def make_notes(
-    best: dict, beam: dict, path: list[int], told: dict
+    best: dict, beam: dict, path: list[int], explained: dict
 ) -> list[str]:
-    """Returns what a reader must know of this translation, as sentences.
+    """Returns notes on this translation, as sentences.
 
     Args:
-        best: What the default signature answered.
-        beam: What `explain_beam` answered.
-        path: What `best_path` returned.
-        told: Dict from the name of a target to what `explain` answered.
+        best: Outputs of the default signature.
+        beam: Outputs of `explain_beam`.
+        path: Result of `best_path`.
+        explained: Dict from the name of a target to the outputs of `explain`.
     """
-    notes = [] if has_self_attention(told["Translation"]) else [RECURRENT]
+    notes = [] if has_self_attention(explained["Translation"]) else [RECURRENT]
     if best["truncated"]:
         notes.append(
             "The source or the translation was cut at the limit of its length."
@@ -131,12 +135,12 @@ def make_notes(
     notes.extend(
         f"{name}: it or the source is longer than the model takes and was cut. "
         "Score, confidence and attention are those of the part that is shown."
-        for name, outputs in told.items()
+        for name, outputs in explained.items()
         if outputs["truncated"]
     )
     pieces = [
         count
-        for outputs in told.values()
+        for outputs in explained.values()
         for count in (
             len(outputs["source_tokens"]),
             len(outputs["target_tokens"]),
@@ -147,7 +151,7 @@ def make_notes(
             f"Only the first {SHOWN} pieces and steps are shown. Texts and "
             "scores are whole."
         )
-    translation = told["Translation"]
+    translation = explained["Translation"]
     written = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
     same = written == translation["target_tokens"].tolist()
     if not same and not translation["truncated"]:
@@ -160,7 +164,7 @@ def make_notes(
 
 
 def best_path(beam: dict) -> list[int]:
-    """Returns the best translation's candidate in each step of its search."""
+    """Returns the index of the best translation's candidate at each step."""
     scores = beam["log_probabilities"] / beam["penalties"][:, None]
     found = np.where(beam["kept"] & beam["ended"], scores, -np.inf)
     step, place = np.unravel_index(found.argmax(), found.shape)
@@ -172,12 +176,12 @@ def best_path(beam: dict) -> list[int]:
 
 
 def shown(value: np.ndarray, axes: int):
-    """Returns the first pieces along the last axes, as lists."""
+    """Returns an array as lists, cut to the subwords that the page shows."""
     return plain(value[(..., *[slice(SHOWN)] * axes)])
 
 
 def plain(value: np.ndarray):
-    """Returns an array as lists, floats rounded, strings read."""
+    """Returns an array as lists, with floats rounded and strings decoded."""
     if value.dtype.kind == "f":
         return np.round(value.astype(np.float64), DIGITS).tolist()
     if value.dtype.kind == "O":
@@ -193,11 +197,11 @@ def decode(text: bytes) -> str:
 
 
 def render(data: dict) -> str:
-    """Returns the page that shows `data`, whole: style, script and numbers."""
+    """Returns the complete page for `data`, with style and script."""
     page = PAGE.read_text("utf-8")
     for name in ("css", "js"):
         part = PAGE.with_suffix(f".{name}").read_text("utf-8")
         page = page.replace(f"{{{name}}}", part)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    # No text may close the element that holds it.
+    # Text must not close the HTML element that contains it.
     return page.replace("{data}", text.replace("<", "\\u003c"))

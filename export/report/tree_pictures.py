@@ -1,4 +1,4 @@
-"""Pictures of trees in one HTML file, drawn by svgling."""
+"""Draws parse trees in an HTML file with svgling."""
 
 import html
 import importlib
@@ -11,7 +11,7 @@ from keras_transformer.parsing.trees import ROOT
 from keras_transformer.parsing.trees import Tree
 
 PICTURES = 10
-MAX_DEPTH = 50  # svgling draws by recursion.
+MAX_DEPTH = 50  # svgling is recursive.
 PAGE = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>Parses</title>
 <style>
@@ -34,7 +34,7 @@ FIGURE = "<figure><figcaption>{caption}</figcaption>{picture}</figure>"
 
 
 def load_svgling():
-    """Returns the package that draws.
+    """Imports svgling.
 
     Raises:
         UserError: If it is not installed.
@@ -50,12 +50,12 @@ def load_svgling():
 def write_pictures(
     path: pathlib.Path, parses: Iterable[tuple[Tree, Tree, int, int, int]]
 ) -> None:
-    """Writes trees of a treebank and a model's, beside each other.
+    """Writes reference trees and a model's trees side by side.
 
     Args:
         path: Path of the HTML file.
-        parses: For each sentence, the tree that is right, the parse, and how
-            many brackets match, how many the tree has, and how many the parse.
+        parses: For each sentence, the reference tree, the parse, and the
+            numbers of brackets that match, of the reference and of the parse.
     """
     sections = [draw_pair(*parse) for parse in parses]
     page = PAGE.format(count=len(sections), sections="\n".join(sections))

@@ -1,9 +1,10 @@
 """Labelled bracketing scores, by the rules of evalb's COLLINS.prm.
 
-Of two trees those constituents are compared that have the same label and the
-same words. The root, traces, function tags and punctuation are left out, and
-constituents of nothing else; `ADVP` and `PRT` are one label. What comes `n`
-times in one tree and `m` times in the other matches `min(n, m)` times.
+A constituent matches if the other tree has one with the same label and words.
+The root, traces, function tags and punctuation are ignored, and constituents
+that hold nothing else; `ADVP` and `PRT` count as one label. A constituent that
+occurs `n` times in one tree and `m` times in the other matches `min(n, m)`
+times.
 """
 
 import collections
@@ -19,10 +20,11 @@ SAME_LABEL = {"PRT": "ADVP"}
 def count_brackets(gold: Tree, parse: Tree) -> tuple[int, int, int]:
     """Compares two trees of a sentence.
 
-    What is punctuation, the tags of `gold` say: a model may write others.
+    The tags of `gold` decide which words are punctuation, since a model may
+    write other tags.
 
     Args:
-        gold: The tree that is right.
+        gold: The reference tree.
         parse: The tree to score.
 
     Returns:
@@ -30,7 +32,7 @@ def count_brackets(gold: Tree, parse: Tree) -> tuple[int, int, int]:
         in `parse`.
 
     Raises:
-        ValueError: If the trees have other words than each other.
+        ValueError: If the trees do not have the same words.
     """
     if gold.words != parse.words:
         raise ValueError(
@@ -54,7 +56,7 @@ def score(pairs: Iterable[tuple[Tree, Tree]]) -> dict[str, float]:
     """Returns the scores of a corpus, in per cent.
 
     Args:
-        pairs: For each sentence, the tree that is right and the one to score.
+        pairs: For each sentence, the reference tree and the tree to score.
 
     Returns:
         Dict of `"f1"`, `"precision"` and `"recall"` over the constituents of

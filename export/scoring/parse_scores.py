@@ -1,4 +1,4 @@
-"""What becomes of the trees that a model writes (Section 6.3)."""
+"""Repairs and scores the trees that a parsing model writes (Section 6.3)."""
 
 import collections
 from collections.abc import Iterable
@@ -9,18 +9,19 @@ from keras_transformer.parsing.repair import restore
 from keras_transformer.parsing.trees import Tree
 
 
-def mend_trees(
+def repair_trees(
     sentences: Iterable[bytes],
     outputs: Iterable[bytes],
     faults: collections.Counter,
 ) -> Iterator[bytes]:
-    """Yields mended trees in Penn Treebank form, a line each.
+    """Yields repaired trees in Penn Treebank form, one a line.
 
     Args:
-        sentences: Words between blanks.
-        outputs: What the model wrote of each.
-        faults: To it is added what `restore` had to mend, and under
-            `"parses"` and `"malformed"` how many there were in all.
+        sentences: Sentences, as words separated by blanks.
+        outputs: The model's output for each sentence.
+        faults: Counter to which the function adds the repairs of `restore`,
+            the number of trees (`"parses"`), and of malformed ones
+            (`"malformed"`).
     """
     for sentence, output in zip(sentences, outputs, strict=True):
         words = [decode(word) for word in sentence.split()]
@@ -42,27 +43,27 @@ def restore_counted(
 
 
 def describe_faults(faults: collections.Counter) -> str:
-    """Says in one line what was mended."""
+    """Returns a line that counts the repairs."""
     kinds = sorted(faults.keys() - {"parses", "malformed"})
     listed = ", ".join(f"{kind} {faults[kind]:,}" for kind in kinds)
     return (
         f"{faults['malformed']:,} of {faults['parses']:,} parses malformed and "
-        f"mended{f' ({listed})' if listed else ''}"
+        f"repaired{f' ({listed})' if listed else ''}"
     )
 
 
 def score(
     trees: list[Tree], outputs: Iterable[str]
 ) -> tuple[dict[str, object], list[Tree]]:
-    """Scores what a model wrote of the sentences of a treebank.
+    """Scores the outputs of a model on a treebank.
 
     Args:
-        trees: The trees that are right.
-        outputs: What the model wrote of each.
+        trees: The reference trees.
+        outputs: The model's output for each sentence.
 
     Returns:
-        The scores in per cent and what was mended, as JSON; and the trees that
-        were scored. Every sentence counts.
+        The scores in per cent and the counts of repairs, as JSON; and the trees
+        that were scored. Every sentence counts.
     """
     faults = collections.Counter()
     parses = [
@@ -73,13 +74,13 @@ def score(
         **bracket_scores.score(zip(trees, parses, strict=True)),
         "rules": "labelled brackets as in evalb's COLLINS.prm",
         "malformed": bracket_scores.percent(faults["malformed"], len(trees)),
-        "mended": dict(faults),
+        "repaired": dict(faults),
     }
     return results, parses
 
 
 def describe_scores(results: dict[str, object]) -> list[str]:
-    """Returns the lines that the terminal shows."""
+    """Returns the lines to print."""
     titles = {
         "f1": "F1",
         "precision": "precision",
@@ -91,5 +92,7 @@ def describe_scores(results: dict[str, object]) -> list[str]:
         f"{title:18}{results[name]:6.2f}" for name, title in titles.items()
     ]
     lines[0] += f"  {results['rules']}"
-    lines[-1] += f"  {describe_faults(collections.Counter(results['mended']))}"
+    lines[-1] += (
+        f"  {describe_faults(collections.Counter(results['repaired']))}"
+    )
     return lines

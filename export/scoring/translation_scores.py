@@ -1,4 +1,4 @@
-"""Scores of translations: of today, and as the paper counted them."""
+"""BLEU and chrF by sacreBLEU, and BLEU with the paper's tokenization."""
 
 import importlib.metadata
 import logging
@@ -34,7 +34,7 @@ def score(
 
     Args:
         translations: Sentences to score.
-        references: As many right ones.
+        references: As many reference translations.
         paper_language: Language of both, such as `"de"`, to add `"bleu_paper"`:
             see `split_as_the_paper`.
         confidence: Bool, whether to add `"confidence"` to each score: its 95 %
@@ -47,8 +47,8 @@ def score(
             its own.
 
     Raises:
-        UserError: If the paper's BLEU is wanted and sacremoses is missing, or
-            does not know the language; or if the tokenizer is not there.
+        UserError: If the paper's BLEU is requested and sacremoses is missing or
+            does not support the language; or if the tokenizer is missing.
     """
     metrics = {
         "bleu": make_bleu(tokenize),
@@ -60,7 +60,7 @@ def score(
     note = ""
     if paper_language:
         split, note = load_splitter(paper_language)
-        # What multi-bleu.perl computes: tokens as they come, no smoothing.
+        # As multi-bleu.perl: whitespace tokens, no smoothing.
         metrics["bleu_paper"] = sacrebleu.BLEU(
             tokenize="none", smooth_method="none", force=True
         )
@@ -80,7 +80,7 @@ def score(
 def score_systems(
     metric, texts: list[list[str]], resamples: bool = True
 ) -> dict:
-    """Returns one score of the last system, and its relation to the first.
+    """Returns a score of the last system, and its difference to the first.
 
     Args:
         metric: A metric of sacreBLEU.
@@ -107,8 +107,8 @@ def score_systems(
         result["baseline"] = {
             **with_interval(other),
             "difference": difference,
-            # Of equal systems sacreBLEU counts the samples that differ by
-            # more than nothing, finds none, and tells a p of 0.001.
+            # For equal systems sacreBLEU would report p = 0.001, as no
+            # sample differs.
             "p_value": float(last.p_value) if difference else 1.0,
         }
     return result
@@ -138,7 +138,7 @@ def load_splitter(language: str) -> tuple[Callable[[str], str], str]:
         language: Code of a language, such as `"de"`.
 
     Returns:
-        The function, and what a signature should say of it.
+        The function, and its description for a signature.
     """
     try:
         import sacremoses
@@ -177,7 +177,7 @@ def split_compounds(line: str) -> str:
 
 
 def describe_scores(results: dict) -> list[str]:
-    """Returns a line for each score, and one for what it is compared with."""
+    """Returns a line for each score and its baseline."""
     lines = []
     for name, title in TITLES.items():
         if name not in results:

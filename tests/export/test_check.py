@@ -213,7 +213,7 @@ def test_what_cannot_be_loaded_ends_the_checks(
     checks = json.loads(capsys.readouterr().out)
 
     assert f"{'WRONG':6}{name:13}{problem}" in lines
-    assert f"{'-':6}session      left out: nothing is run that" in lines
+    assert f"{'-':6}session      left out: a version that has changed" in lines
     assert left_out(check.Check(**c) for c in checks) == [*check.RUN]
 
 

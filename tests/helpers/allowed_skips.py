@@ -1,4 +1,4 @@
-"""Which tests may be skipped: hooks of pytest, for `tests/conftest.py`."""
+"""Pytest hooks that fail the run on a skip whose reason is not listed."""
 
 import importlib.util
 import shutil

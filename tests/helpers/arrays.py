@@ -1,4 +1,4 @@
-"""Arrays that tests draw, and how they compare them."""
+"""Hypothesis strategies for arrays, and array comparisons."""
 
 import numpy as np
 

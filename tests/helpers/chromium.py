@@ -1,4 +1,4 @@
-"""A page in headless Chromium, driven by its DevTools protocol over a pipe.
+"""Drives a page in headless Chromium over the DevTools protocol.
 
 Clicks and keys are real events of the browser, so what a user does is what is
 tested. It needs no driver and no package.

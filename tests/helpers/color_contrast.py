@@ -1,4 +1,4 @@
-"""How well what a browser shows can be told apart."""
+"""Computes the WCAG colour contrast of a page."""
 
 import json
 

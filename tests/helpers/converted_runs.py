@@ -1,4 +1,4 @@
-"""Run folders of small random models, as `convert` writes them."""
+"""Writes run folders of small random models, as `convert` does."""
 
 import numpy as np
 from sentencepiece import sentencepiece_model_pb2

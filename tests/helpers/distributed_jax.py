@@ -1,4 +1,4 @@
-"""Trains on two logical devices as on one: data and model parallel.
+"""Trains on two logical JAX devices: data and model parallel.
 
 For JAX, with `XLA_FLAGS=--xla_force_host_platform_device_count=2`.
 """

@@ -1,4 +1,4 @@
-"""How a command says no."""
+"""Captures the one-line error of a command."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What evalb counts: PYEVALB, after its parameter file COLLINS.prm.
+"""Runs PYEVALB with the parameter file COLLINS.prm.
 
 PYEVALB 0.1.3 reads no parameters. It compares all constituents, the root among
 them, and of one that comes twice in both trees it sees one match. What evalb

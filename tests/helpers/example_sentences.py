@@ -1,4 +1,4 @@
-"""Ordinary sentences, and texts that no model has seen."""
+"""Ordinary sentences, and texts with unusual characters."""
 
 SENTENCES = [
     "A brown dog runs over the green grass.",

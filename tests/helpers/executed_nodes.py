@@ -1,4 +1,4 @@
-"""How many nodes of a graph TensorFlow's executor runs."""
+"""Counts the graph nodes that TensorFlow's executor runs."""
 
 import tensorflow as tf
 

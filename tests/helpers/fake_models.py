@@ -1,4 +1,4 @@
-"""Models that are functions, and what `export.translate` makes of them."""
+"""Translation functions that stand in for models."""
 
 import collections
 

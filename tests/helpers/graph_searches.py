@@ -1,4 +1,4 @@
-"""The search of TensorFlow's graphs over tables, traced once for all."""
+"""Runs the graph search over tables of logits, traced once."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Tiny Transformers, and the two searches that translate with them.
+"""Translates with tiny Transformers by the graph search and the portable one.
 
 The fast one is `graph_search_translations`; its specification is
 `search_translations`, which calls the layers. Each is traced once a model: the

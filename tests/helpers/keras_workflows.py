@@ -1,4 +1,4 @@
-"""What a Keras user does with a model, on whatever backend is running.
+"""Builds, trains, saves and loads a model as a Keras user does, on any backend.
 
 `python -m tests.helpers.keras_workflows` runs every check with `KERAS_BACKEND`.
 """

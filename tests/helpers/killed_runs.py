@@ -1,4 +1,4 @@
-"""Runs `python -m train` again and again, and kills it.
+"""Runs `python -m train` repeatedly and kills it.
 
 TensorFlow is imported once; each life of a run is a fork of this process,
 which has not started TensorFlow's runtime. Arguments: a folder for the runs,

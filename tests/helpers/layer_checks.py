@@ -1,4 +1,4 @@
-"""The promises every layer of `keras_transformer` keeps, in one call.
+"""Checks the Keras contract of a layer in one call.
 
 And what the tests of several layers share: the mask that a tensor carries, and
 weights that are drawn at random, so that no bias is 0 and no scale 1.

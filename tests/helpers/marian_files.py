@@ -1,4 +1,4 @@
-"""Small models in Marian's own files, and what it computes with them.
+"""Writes small models in Marian's format, and computes their outputs.
 
 Written from its formulas (weights of a layer are matrices that stand on the
 right), with nothing of the package that is tested.

@@ -1,4 +1,4 @@
-"""Generated documents with nested tags, and translators that are known."""
+"""Generates documents with nested tags, and translators with known answers."""
 
 import itertools
 import random

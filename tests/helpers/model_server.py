@@ -1,4 +1,4 @@
-"""A stand-in for TF Serving: gRPC and REST, by the rules of its source.
+"""Stand-in for TF Serving: gRPC and REST, by the rules of its source.
 
     python -m tests.helpers.model_server --export-dir exports/mine --port 8500 \
         --rest-api-port 8501

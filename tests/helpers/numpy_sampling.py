@@ -1,4 +1,4 @@
-"""Draws by NumPy, with a hash of its own in Python's ints."""
+"""Reference sampling in NumPy, with its own hash in Python ints."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a model says of ids, reckoned from its logits by NumPy."""
+"""Computes log-probabilities and ranks from logits in NumPy."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Python in a process of its own."""
+"""Runs Python code in a subprocess."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Trees made by chance and written down, without the package's own code.
+"""Generates random trees and writes them, without the package's own code.
 
 A tree is a list of a label and its children; a leaf is a pair of tag and word.
 """

@@ -1,4 +1,4 @@
-"""Searches written again, and tables of logits to search.
+"""Reference beam search in Python, and tables of logits to search.
 
 The searches are in plain Python and float64, from the docstring of
 `beam_search`. A table, `(L, V, V)`, is a model whose next token depends on the

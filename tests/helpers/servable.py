@@ -1,4 +1,4 @@
-"""A SavedModel as TF Serving holds it: a Session, and rules for requests.
+"""Loads a SavedModel as TF Serving does, and checks requests by its rules.
 
 The rules are those of release 2.20: `servables/tensorflow/predict_util.cc`
 of tensorflow/serving and `cc/saved_model/util.cc` of tensorflow.

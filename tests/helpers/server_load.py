@@ -1,4 +1,4 @@
-"""Loads the model server of the tests: see `tests.load`.
+"""Load generator for the model server of the tests: see `tests.load`.
 
 Clients send requests of one to eight texts to all signatures over gRPC, to a
 server, a process of its own, that runs them in common batches. Every row must

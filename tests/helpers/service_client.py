@@ -1,4 +1,4 @@
-"""A translation service in this process, and requests to it."""
+"""Starts a translation service in this process, and sends requests to it."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""A plain C program that serves a SavedModel: `serving_smoke.c`."""
+"""Compiles and runs `serving_smoke.c`, a C program that serves a SavedModel."""
 
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""Requests to each signature for any texts, and what their answers must be.
+"""Makes requests to each signature, and checks the responses.
 
 A request asks the same of a text whatever stands beside it, so that answers
 can be compared with those to the text alone.

@@ -1,4 +1,4 @@
-"""Models that train on random ids, a few updates long."""
+"""Small models that train on random ids for a few updates."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Runs of `python -m train` that end within a second, and their corpus."""
+"""Runs `python -m train` on a tiny corpus."""
 
 import keras
 import numpy as np

@@ -167,7 +167,7 @@ def test_a_decoder_with_a_recurrence_is_refused(tmp_path, refused):
         "--format=ctranslate2",
     )
 
-    assert "which CTranslate2 has not. Received: ssru" in line
+    assert "which CTranslate2 lacks. Received: ssru" in line
     assert not (tmp_path / "export").exists()
 
 

@@ -45,7 +45,7 @@ def model(request, monkeypatch):
         monkeypatch.setattr(module, "load", lambda *options: parse)
 
 
-def test_scores_every_sentence_and_counts_what_is_mended(trees, capsys):
+def test_scores_every_sentence_and_counts_repairs(trees, capsys):
     arguments = ["--export-dir=x", f"--trees={trees}"]
 
     evaluate.main([*arguments, "--json"])
@@ -59,11 +59,11 @@ def test_scores_every_sentence_and_counts_what_is_mended(trees, capsys):
     assert results["f1"] == pytest.approx(2 * 8 / (8 + 9) * 100)
     assert results["complete_match"] == pytest.approx(200 / 3)
     assert results["malformed"] == pytest.approx(100 / 3)
-    assert results["mended"] == {
+    assert results["repaired"] == {
         "parses": 3, "malformed": 1, "brackets": 1, "leaves": 1
     }  # fmt: skip
     assert "F1                 94.12  labelled brackets" in text
-    assert "1 of 3 parses malformed and mended (brackets 1, leaves 1)" in text
+    assert "1 of 3 parses malformed and repaired (brackets 1, leaves 1)" in text
 
 
 def test_writes_whole_trees(tmp_path, capsys):
@@ -84,7 +84,7 @@ def test_writes_whole_trees(tmp_path, capsys):
         "",
         "(TOP (XX unknown) (XX -LRB-words))",
     ]
-    assert "2 of 5 parses malformed and mended" in captured.err
+    assert "2 of 5 parses malformed and repaired" in captured.err
     # Without the option, what the model wrote.
     assert (tmp_path / "out").read_text().splitlines() == [
         *OUTPUTS.values(), "", ""
