@@ -59,7 +59,7 @@ from train.run.vocabulary_extension import extend
 
 
 def load_start(run: RunOptions) -> FinishedRun | None:
-    """Reads what a run starts from, if not from chance."""
+    """Reads the run of --init-from, and extends its vocabulary if asked."""
     pieces = run.extend_vocabulary
     if run.init_from is None:
         if pieces is not None:
@@ -78,7 +78,7 @@ def find_vocabulary(
     start: FinishedRun | None,
     continues: bool,
 ) -> tuple[bytes, bytes | None]:
-    """Returns what `read_protos` does of the run; a new one gets it here."""
+    """Returns the tokenizers' protos; a new run learns its vocabulary here."""
     run_dir = options.run.run_dir
     if not continues:
         size = options.corpus.vocabulary_size
@@ -89,7 +89,7 @@ def find_vocabulary(
         )
         write_atomically(run_dir / "tokenizer.model", source)
         path = run_dir / "target_tokenizer.model"
-        path.unlink(missing_ok=True)  # Of a run that was refused.
+        path.unlink(missing_ok=True)  # Left over from a run that was refused.
         if target is not None:
             write_atomically(path, target)
     return read_protos(run_dir)
@@ -127,15 +127,15 @@ def make_training_model(
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """What a run learns from; of several workers the chief makes it.
+    """Data of a run; on several workers the chief prepares it.
 
     Attributes:
-        protos: SentencePiece models of sources and of targets, `None` for no
-            second.
+        protos: SentencePiece models of sources and of targets; the second is
+            `None` if both sides share one.
         training: The encoded corpus.
         validation: The encoded validation set.
         validation_text: The same as text, for BLEU, or `None` without one.
-        description: What `arguments.json` says of the run.
+        description: Content of `arguments.json`.
     """
 
     protos: tuple[bytes, bytes | None]
@@ -152,12 +152,15 @@ def prepare(
     description: dict,
     continues: bool,
 ) -> Prepared:
-    """Learns the vocabulary and encodes the text, or finds both."""
+    """Learns the vocabulary and encodes the text, or reads both from cache."""
     if options.corpus.dataset == "demo":
         write_demo_tests(options.run.run_dir / "demo")
     protos = find_vocabulary(options, pairs[0], start, continues)
     source, target = protos
-    validation, training = (  # Mistakes in the small one show first.
+    (
+        validation,
+        training,
+    ) = (  # The small one first: it reveals errors early.
         encode_corpus(
             text, source, options.corpus.max_length, options.cache, target
         )
@@ -166,15 +169,15 @@ def prepare(
     if start:
         warn_of_unread_text(training.pairs, protos)
     translates = options.quality.validate_bleu != 0
-    # The text is read now: its files may be gone at the end.
+    # Read the text now: the files may not exist any more at the end.
     is_text = translates and options.corpus.task != PARSING
     text = read_all(pairs[1]) if is_text else None
     return Prepared(protos, training, validation, text, description)
 
 
 def run(given: Options) -> None:
-    """Trains and writes the model, in a folder that is this run's alone."""
-    # The others wait for this one, however long it encodes: so join them first.
+    """Trains the model in a run folder that it locks."""
+    # The other workers wait while the chief encodes, so join them first.
     strategy = fit.make_strategy(given.run.devices)
     start = load_start(given.run)
     options, preset = resolve(given, start)
@@ -189,7 +192,7 @@ def run(given: Options) -> None:
         looked_at = pairs, start, *describe_run(options, preset, pairs, start)
     if options.run.deterministic:
         tf.config.experimental.enable_op_determinism()
-    # All that can be refused is, before a large corpus is encoded.
+    # Check everything before a large corpus is encoded.
     task = make_training_model(options, preset, start, strategy)
     prepared = prepare(options, *looked_at) if looked_at else None
     if multi_worker.is_multi_worker():
@@ -217,7 +220,7 @@ def train(
         description["row_multiple"] = choose_row_multiple(
             strategy.num_replicas_in_sync
         )
-    # From here on the folder is this run's; a mistake before claims nothing.
+    # An error before this line leaves the folder unclaimed.
     run_folder.claim(run_dir, description)
     report = describe_training(
         training,
@@ -273,7 +276,7 @@ def finish(
     run_dir: pathlib.Path,
     bleu: ValidationBleu | None,
 ) -> None:
-    """Writes the final model and its scores, and says what comes next."""
+    """Writes the final model and its scores, and prints the next command."""
     moving = settings.average_decay is not None
     paths, step = best.final()
     model = write_mean(run_dir, task.transformer, paths, moving, step)
@@ -302,6 +305,8 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(line_buffering=True)  # Someone follows a log.
+    sys.stdout.reconfigure(
+        line_buffering=True
+    )  # Log files get each line at once.
     with signal_handling.exit_at_once():
         main()

@@ -1,6 +1,6 @@
 """Writes the mean of some checkpoints of a run (Section 6.1).
 
-They are the last ones, the best ones, or those of given updates.
+You choose the last ones, the best ones, or those of given updates.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class Which:
 
 @dataclasses.dataclass(frozen=True)
 class AverageOptions:
-    """What the command can be asked."""
+    """Options of the command."""
 
     run_dir: pathlib.Path = option(help="folder of a run", kind=pathlib.Path)
     which: Which = one_of()
@@ -52,15 +52,15 @@ class AverageOptions:
 
 
 def choose(run_dir: pathlib.Path, which: Which) -> list[pathlib.Path]:
-    """Returns the prefixes of the checkpoints that are asked for.
+    """Returns the prefixes of the selected checkpoints.
 
     Raises:
-        UserError: If they are not all there; the message lists those that are.
+        UserError: If one does not exist; the message lists the existing ones.
     """
     last = saved_steps(run_dir / "checkpoints")
     best = saved_steps(run_dir / "best")
     if which.last:
-        # An interrupted round has one too, nearly the next one's.
+        # An interrupted epoch also has a checkpoint, close to the next one.
         ends = [int(row["step"]) for row in read_history(run_dir)]
         last = {step: path for step, path in last.items() if step in ends}
         return pick(sorted(last)[-which.last :], last, "--last", which.last)
@@ -86,7 +86,7 @@ def choose(run_dir: pathlib.Path, which: Which) -> list[pathlib.Path]:
 def pick(
     steps: list[int], kept: dict[int, pathlib.Path], option: str, wanted: int
 ) -> list[pathlib.Path]:
-    """Returns the prefixes of `steps`, if they are as many as wanted."""
+    """Returns the prefixes of `steps`, if there are enough."""
     if len(steps) < wanted:
         raise UserError(
             f"{option} must be at most {len(kept)}, the checkpoints there: "

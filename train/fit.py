@@ -35,17 +35,16 @@ from train.run.training_state import TrainingState
 
 
 def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
-    """Chooses where to train.
+    """Chooses the distribution strategy.
 
-    With `TF_CONFIG` set, that is on the visible devices of all its workers.
+    With `TF_CONFIG` set, it uses the visible devices of all workers.
 
     Args:
         devices: Names such as `"GPU:0"`, or `None` for every visible GPU, or
             the CPU where there is none.
 
     Raises:
-        UserError: If there is no such device, or if it is not for this
-            option to choose.
+        UserError: If a device does not exist, or if `TF_CONFIG` is set.
     """
     if multi_worker.is_multi_worker():
         if devices:
@@ -75,7 +74,7 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
         )
     if len(chosen) == 1:
         return tf.distribute.OneDeviceStrategy(chosen[0])
-    # On one machine's CPUs, in-process collectives can meet another group's.
+    # On CPUs of one machine, in-process collectives of two groups can collide.
     on_cpu = any(name.startswith("CPU") for name in chosen)
     return tf.distribute.MirroredStrategy(
         chosen,
@@ -137,16 +136,16 @@ def fit(
 ) -> BestCheckpoints:
     """Trains until update `steps`, from the last checkpoint of the run.
 
-    With `bleu`, its rounds also log the BLEU of the validation set; with
-    `pictures`, every round shows where the model looks. The rows of a batch are
-    a multiple of `row_multiple`. Scores up to update `best_since` make no
-    checkpoint the best.
+    With `bleu`, epochs also log the BLEU of the validation set; with
+    `pictures`, every epoch writes attention maps. The number of sentences of a
+    batch is a multiple of `row_multiple`. Scores up to update `best_since` are
+    ignored when the best checkpoint is chosen.
 
     Returns:
-        What knows the state of the run and its best checkpoints.
+        The `TrainingState` and the `BestCheckpoints` of the run.
 
     Raises:
-        SystemExit: If a signal ended the run; what was reached is saved.
+        SystemExit: If a signal ended the run; its state is saved.
         UserError: If the training diverged.
     """
     plan, validation = (
@@ -173,7 +172,7 @@ def fit(
         if bleu:
             bleu.before_batch = state.exit_if_interrupted
         watchers = [watcher for watcher in (bleu, pictures) if watcher]
-        # `state` makes of the logs of those before it a row of the history.
+        # `state` writes the logs of the callbacks before it to `history.csv`.
         board = keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False)
         callbacks = [Progress(steps), *watchers, board, state, best]
         if state.in_round and (
@@ -202,7 +201,7 @@ def fit(
                 validation_data=validation_data(),
                 validation_steps=validation.steps_per_epoch,
                 shuffle=False,
-                # A line a round where nobody watches a bar.
+                # Without a terminal, one line for each epoch.
                 verbose="auto" if sys.stdout.isatty() else 2,
                 callbacks=callbacks,
             )
@@ -210,7 +209,7 @@ def fit(
 
 
 def resume(state: TrainingState, strategy: tf.distribute.Strategy) -> int:
-    """Loads where the run is; returns the updates that it has made."""
+    """Loads the latest checkpoint; returns the number of updates made."""
     start = state.restore()
     if multi_worker.is_multi_worker():
         start = state.share(strategy)
@@ -226,14 +225,14 @@ def follow_best(
     settings: UpdateOptions,
     since: int,
 ) -> BestCheckpoints:
-    """Makes what keeps the best; of several workers the chief does."""
+    """Makes the `BestCheckpoints`; on several workers only the chief does."""
     best = BestCheckpoints(
         state,
         run_dir,
         quality.best_by or "loss",
         (multi_worker.is_chief() and quality.keep_best) or 0,
         quality.patience,
-        # A moving average is that of one checkpoint.
+        # A moving average needs one checkpoint only.
         settings.average if settings.average_decay is None else 1,
         since,
     )
@@ -245,7 +244,7 @@ def follow_best(
 
 @contextlib.contextmanager
 def explain_out_of_memory() -> Iterator[None]:
-    """Turns what TensorFlow raises into one line that says what to do."""
+    """Turns out-of-memory errors into one line with advice."""
     try:
         yield
     except tf.errors.ResourceExhaustedError as error:
@@ -265,7 +264,7 @@ def end_round(
     steps_per_epoch: int,
     **validation,
 ) -> None:
-    """Does what `fit` had not done after the last update of a round."""
+    """Runs the end of an epoch that was interrupted after its last update."""
     state.restore_means()
     logs = dict(task.get_metrics_result())
     results = task.evaluate(
@@ -283,12 +282,12 @@ def end_round(
 def spans(start: int, steps: int, steps_per_epoch: int) -> list[tuple]:
     """Divides the updates that are left into calls of `fit`.
 
-    A round that was interrupted is ended first, whole rounds follow, and what
-    is left comes last.
+    The rest of an interrupted epoch comes first, then complete epochs, then
+    the remaining updates.
 
     Returns:
-        List of tuples: first update, round it is in, round to stop before,
-        updates a round.
+        List of tuples: first update, its epoch, epoch to stop before, updates
+        of an epoch.
     """
     spans = []
     while start < steps:

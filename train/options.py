@@ -1,9 +1,9 @@
-"""What `python -m train` can be asked; each option is declared once.
+"""Options of `python -m train`; each is declared once.
 
-Those that functions of other rooms take whole are declared there. What an
-option means to a run that goes on is a property of it: a `"place"` changes
-nothing in the run, what a `"digested"` one holds is compared by its digests,
-and a `"free"` one may change, or says less than the numbers of the preset.
+Groups of options that one function takes are declared beside that function. A
+property of an option says how a resumed run treats it: a `"place"` is a path
+that may change, a `"digested"` one is compared by the digest of its file, and a
+`"free"` one may change or is covered by the numbers of the preset.
 """
 
 import argparse
@@ -128,7 +128,7 @@ class CorpusOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Where a run happens, what model it trains and what it starts from."""
+    """Run folder, devices, preset and the model to start from."""
 
     run_dir: pathlib.Path = option(
         help="folder for everything that is written",
@@ -179,10 +179,10 @@ class RunOptions:
 
 
 def make_numbers() -> type:
-    """Makes the options that replace numbers of a preset."""
+    """Makes the dataclass of options that replace numbers of a preset."""
     fields = []
     for name, value in PRESETS["base"].numbers().items():
-        if isinstance(value, bool):  # Weights of other systems bring them.
+        if isinstance(value, bool):  # Converted models have them.
             continue
         kind = int if value is None else type(value)
         updates = name in ("steps", "warmup_steps")
@@ -201,7 +201,7 @@ Numbers = make_numbers()
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """All that the command can be asked."""
+    """All options of the command."""
 
     corpus: CorpusOptions = part("corpus")
     run: RunOptions = part("run")
@@ -211,11 +211,11 @@ class Options:
 
     @property
     def cache(self) -> pathlib.Path:
-        """The folder for encoded text."""
+        """Folder for encoded text."""
         return self.corpus.cache_dir or self.run.run_dir / "encoded"
 
     def arguments(self) -> dict:
-        """Returns what `arguments.json` says of them: all but the places."""
+        """Returns the options for `arguments.json`, without paths."""
         return {
             name: str(value) if isinstance(value, pathlib.Path) else value
             for name, value in values_of(self).items()
@@ -223,7 +223,7 @@ class Options:
         }
 
 
-# Parts of an `arguments.json` that another run is compared with.
+# Entries of `arguments.json` that are compared with another run.
 PARTS = ("preset", "corpus", "init", "packages")
 PLACES = names_with(Options, "place")
 DIGESTED = names_with(Options, "digested")
@@ -231,8 +231,7 @@ NOT_COMPARED = (*DIGESTED, *names_with(Options, "free"))
 FILES = names_with(Options, "text file")
 TREES = names_with(Options, "tree file")
 OF_SETS = names_with(Options, "of a set")
-# Where one is on the command line, what a file of arguments has of the others
-# does not count.
+# If the command line has one of these, the others of a file are ignored.
 PUTS_ASIDE = {
     "dataset": (*FILES, "bleu_tokenize"),
     "mixture": FILES[:2],
@@ -252,7 +251,7 @@ def parse_options(
         description: Text of `--help`.
 
     Raises:
-        UserError: If that file holds no arguments of this command.
+        UserError: If that file does not hold arguments of this command.
     """
     parser = argparse.ArgumentParser(
         prog="python -m train", description=description
@@ -267,14 +266,14 @@ def parse_options(
 
 
 def read_defaults(path: pathlib.Path, given: dict) -> dict:
-    """Reads the values that --from-arguments gives what is not asked for.
+    """Reads the defaults that --from-arguments gives for the other options.
 
     Args:
         path: The file.
         given: The options of the command line, by name.
     """
     description = read_description(path)
-    # Rounds without the option hang on the steps, which may have grown.
+    # The default depends on the steps, which may have changed.
     rounds = description.get("steps_per_epoch")
     defaults = {**description["arguments"], "steps_per_epoch": rounds}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
@@ -295,7 +294,7 @@ def read_description(path: pathlib.Path) -> dict:
     """Reads the `arguments.json` that --from-arguments names."""
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
-        # What `json` makes of other files has no such keys.
+        # Other JSON files lack these keys.
         parts = {name: {**description.get(name, {})} for name in PARTS}
         arguments = {**description["arguments"]}
         return {**description, **parts, "arguments": arguments}

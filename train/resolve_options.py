@@ -1,4 +1,4 @@
-"""What follows from the options: a corpus, a preset, other options."""
+"""Derives the corpus, the preset and defaults from the given options."""
 
 import dataclasses
 import pathlib
@@ -36,14 +36,14 @@ from train.run.resume import carry_on
 def resolve(
     given: Options, start: FinishedRun | None
 ) -> tuple[Options, Preset]:
-    """Fills in defaults that hang on other options; chooses the preset.
+    """Fills in defaults that depend on other options; chooses the preset.
 
     Args:
-        given: The options, as they were given.
+        given: The options of the command line.
         start: The run of `--init-from`.
 
     Raises:
-        UserError: If options do not go together, or if the model is not of
+        UserError: If options exclude each other, or if the model does not have
             the shape of `start`.
     """
     check_corpus(given)
@@ -70,7 +70,7 @@ def resolve(
 
 
 def check_corpus(given: Options) -> None:
-    """Refuses a corpus that is named twice, or not whole."""
+    """Refuses a corpus that is given twice or incompletely."""
     corpus, asked = given.corpus, values_of(given)
 
     def flags(names: tuple[str, ...]) -> list[str]:
@@ -107,7 +107,7 @@ def check_corpus(given: Options) -> None:
 
 
 def check_placeholders(start: FinishedRun) -> None:
-    """Refuses vocabularies that were learnt without placeholders."""
+    """Refuses `--placeholders` with a vocabulary that lacks them."""
     for proto in filter(None, start.protos):
         pieces = sentencepiece.SentencePieceProcessor(model_proto=proto)
         missing = [
@@ -124,7 +124,7 @@ def check_placeholders(start: FinishedRun) -> None:
 
 
 def check_parsing(trees: list[str], others: list[str]) -> None:
-    """Refuses what does not go with `--task parsing`."""
+    """Refuses options that exclude `--task parsing`."""
     wanted = [flag(name) for name in options.TREES]
     if others or trees != wanted:
         raise UserError(
@@ -135,7 +135,7 @@ def check_parsing(trees: list[str], others: list[str]) -> None:
 
 
 def check_files(corpus: CorpusOptions, given: list[str]) -> None:
-    """Refuses files that are too few, or beside a data set."""
+    """Refuses missing text files, and files beside a data set."""
     files = options.FILES[2:] if corpus.mixture else options.FILES
     wanted = [flag(name) for name in files]
     if corpus.dataset is None and given != wanted:
@@ -177,10 +177,10 @@ def resolve_corpus(
 
 
 def resolve_quality(quality: Quality) -> Quality:
-    """Fills in defaults of the options on quality.
+    """Fills in defaults of the options of validation.
 
     Raises:
-        UserError: If one needs another that is missing.
+        UserError: If an option needs another one that is missing.
     """
     watches = quality.keep_best or quality.patience
     beam_size, best_by = quality.validation_beam_size, quality.best_by
@@ -204,14 +204,14 @@ def resolve_quality(quality: Quality) -> Quality:
 
 
 def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
-    """Fills in BLEU's tokenizer, which hangs on the language of the text.
+    """Fills in BLEU's tokenizer, which depends on the target language.
 
     Args:
         given: The options.
         pairs: The training and the validation corpus.
 
     Raises:
-        UserError: If a BLEU is wanted, and its tokenizer is not there.
+        UserError: If BLEU is requested and its tokenizer is not installed.
     """
     if given.corpus.task == options.PARSING:
         return given
@@ -226,7 +226,7 @@ def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
 
 
 def look_up(name: str) -> Preset:
-    """Returns the preset of a name; refuses one that is none."""
+    """Returns the preset of a name; refuses unknown names."""
     try:
         return find_preset(name)
     except ValueError as error:
@@ -240,7 +240,7 @@ def describe_run(
     pairs: tuple[Corpus, Corpus],
     start: FinishedRun | None,
 ) -> tuple[dict, bool]:
-    """Returns what `arguments.json` will say, and whether it says so now."""
+    """Returns the run's description and that of the existing run, if any."""
     arguments = given.arguments()
     if start and start.transformer.source_vocabulary_size is not None:
         size = start.transformer.source_vocabulary_size
@@ -270,12 +270,12 @@ def describe_run(
 def choose_round_steps(
     asked: int | None, preset: Preset, known: dict | None
 ) -> int:
-    """Returns the updates of a round: a run that goes on keeps them.
+    """Returns the updates of an epoch; a resumed run keeps its number.
 
     Args:
-        asked: What `--steps-per-epoch` says.
+        asked: Value of `--steps-per-epoch`.
         preset: The preset, with the numbers that were replaced.
-        known: The description of the run that goes on.
+        known: The description of the run that is resumed.
     """
     default = max(100, preset.recipe.steps // ROUNDS)
     chosen = asked or (known["steps_per_epoch"] if known else default)
@@ -290,13 +290,14 @@ def choose_round_steps(
 
 
 def find_row_multiple(given: Options, known: dict | None) -> int | None:
-    """Returns that of the run that goes on or is repeated, whose batches stay.
+    """Returns the row multiple of the run that is resumed or repeated.
 
-    A new run has none yet: it hangs on its devices.
+    So its batches stay the same. A new run has none yet, since the multiple
+    depends on the devices.
 
     Args:
         given: The options.
-        known: The description of the run that goes on.
+        known: The description of the run that is resumed.
     """
     if known is None and given.run.from_arguments:
         known = options.read_description(given.run.from_arguments)
@@ -341,7 +342,7 @@ def open_split(
 
 
 def say_what_differs(path: pathlib.Path, description: dict) -> None:
-    """Tells in what a run is no exact repetition of another one."""
+    """Prints the differences between a run and the one that it repeats."""
     found = run_folder.differences(
         options.read_description(path),
         description,

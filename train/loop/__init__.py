@@ -1,1 +1,1 @@
-"""What one update is: the task, its loss, the optimizer, workers."""
+"""One training update: model, loss, optimizer, workers, memory check."""

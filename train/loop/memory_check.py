@@ -1,4 +1,4 @@
-"""The largest batch, once before all: too little memory shows at once."""
+"""Runs the largest batch once before training, to reveal a lack of memory."""
 
 import numpy as np
 import tensorflow as tf
@@ -11,7 +11,7 @@ from train.loop.training_model import TrainingModel
 
 
 class FilledBatches:
-    """A plan whose batches are full, and have a loss that is no number.
+    """A batch plan whose batches have no padding and a loss of NaN.
 
     Args:
         plan: The plan of the batches.
@@ -36,11 +36,10 @@ def check_memory(
     start: int,
     limit: int | None = None,
 ) -> None:
-    """Makes an update of the largest shape, which changes nothing.
+    """Runs an update on a batch of the largest shape, without any effect.
 
-    Where it takes too much memory, a run tells so before its first update. Its
-    loss is no number, so that weights, moments and averages stay as they are;
-    what is counted is put back.
+    So a lack of memory shows before the first update. The loss is NaN, hence
+    weights, moments and averages stay as they are; counters are reset.
     """
     optimizer, transformer = task.optimizer, task.transformer
     counts = [v for v in optimizer.variables if v.shape == ()]

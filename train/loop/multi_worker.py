@@ -1,8 +1,8 @@
-"""Several machines that train one model (`MultiWorkerMirroredStrategy`).
+"""Training on several machines (`MultiWorkerMirroredStrategy`).
 
-Every machine runs the same command, with `TF_CONFIG` set as TensorFlow wants
-it. The chief alone reads the text, and reads and writes the run folder; it
-hands what it made of them to the others, who wait for it.
+Every machine runs the same command, with `TF_CONFIG` set as TensorFlow
+specifies. Only the chief reads the text and uses the run folder; it sends the
+results to the other workers, which wait for it.
 """
 
 import contextlib
@@ -29,9 +29,9 @@ LOST = (
     tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
 )
-# An internal error is of this machine, unless its message speaks of another.
+# An internal error is local, unless its message names another worker.
 OF_ANOTHER = re.compile("remote target|peer|heartbeat|unhealthy|NCCL")
-CHUNK = 1 << 26  # Bytes that are handed over at once.
+CHUNK = 1 << 26  # Bytes of a chunk.
 
 
 def is_multi_worker() -> bool:
@@ -39,7 +39,7 @@ def is_multi_worker() -> bool:
 
 
 def is_chief() -> bool:
-    """Tells whether this process is the one that writes."""
+    """Returns whether this process is the chief, which writes files."""
     task = config().get("task", {})
     kind, index = task.get("type", "chief"), int(task.get("index", 0))
     has_chief = "chief" in config().get("cluster", {})
@@ -47,10 +47,10 @@ def is_chief() -> bool:
 
 
 def config() -> dict:
-    """Returns `TF_CONFIG`, empty where it is not set.
+    """Returns the content of `TF_CONFIG`, empty if it is not set.
 
     Raises:
-        UserError: If it is no JSON object.
+        UserError: If it is not a JSON object.
     """
     text = os.environ.get("TF_CONFIG", "{}")
     try:
@@ -64,10 +64,10 @@ def config() -> dict:
 
 @functools.cache
 def make_strategy() -> tf.distribute.MultiWorkerMirroredStrategy:
-    """Joins the other workers; waits until all are there.
+    """Connects to the other workers; waits until all are ready.
 
     Raises:
-        UserError: If `TF_CONFIG` names no such cluster.
+        UserError: If `TF_CONFIG` does not contain this worker.
     """
     try:
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -113,9 +113,9 @@ def hand_over(
 
     Args:
         strategy: The strategy of all workers.
-        value: What pickle takes; only the chief's counts.
-        folder: Where the others keep its arrays, mapped from disk: they may be
-            larger than memory. They must not write to them.
+        value: Any picklable value; only that of the chief is used.
+        folder: Folder in which the other workers store its arrays, mapped from
+            disk and read-only, since they may exceed the memory.
     """
     parts = []
     if is_chief():
@@ -143,7 +143,7 @@ def hand_over(
 def chunks(
     strategy: tf.distribute.Strategy, part: memoryview | None, size: int
 ) -> Iterator[bytes]:
-    """Yields the chief's bytes, some at a time."""
+    """Yields the chief's bytes in chunks."""
     for start in range(0, size, CHUNK):
         length = min(CHUNK, size - start)
         # Integers that can be summed.
@@ -155,7 +155,7 @@ def chunks(
 
 
 def any_worker(strategy: tf.distribute.Strategy, flag: bool) -> bool:
-    """Tells whether `flag` is true on some worker; all must ask at once."""
+    """Returns whether `flag` is true on any worker; all must call it."""
     if not is_multi_worker():
         return flag
     return bool(make_sum(strategy)(tf.constant(float(flag))) > 0)
@@ -173,14 +173,14 @@ def make_sum(
 
 
 def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
-    """Checks that every worker was given what the chief was.
+    """Checks that every worker has the arguments of the chief.
 
     Args:
         strategy: The strategy of all workers.
         what: Arguments by name.
 
     Raises:
-        UserError: On every worker, if some worker's differ.
+        UserError: On every worker, if those of some worker differ.
     """
     mine = np.array(
         [
@@ -209,7 +209,7 @@ def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
 
 @contextlib.contextmanager
 def ends_with_the_others() -> Iterator[None]:
-    """Exits with a line if another worker is lost meanwhile."""
+    """Exits with one line if another worker is lost."""
     try:
         yield
     except (*LOST, tf.errors.InternalError) as error:
@@ -228,10 +228,10 @@ def ends_with_the_others() -> Iterator[None]:
 
 @contextlib.contextmanager
 def fails_with_the_others() -> Iterator[None]:
-    """Joins the others before a mistake ends this worker.
+    """Connects to the other workers before an error ends this one.
 
-    They notice the end of one that has joined, and would wait an hour for one
-    that has not.
+    They notice the end of a connected worker, but would wait an hour for one
+    that never connects.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Adam for a gradient whose parts lie on several replicas (Section 5.3)."""
+"""Adam that sums, clips and checks the gradients of replicas (Section 5.3)."""
 
 import keras
 import tensorflow as tf
@@ -10,20 +10,20 @@ STEPS_UNTIL_GROWTH = 2_000
 class DistributedAdam(keras.optimizers.Adam):
     """The paper's Adam; clips and checks the sum of the replicas' gradients.
 
-    Keras's Adam clips each replica's part before it adds them up, and its
-    `LossScaleOptimizer` does not count an update that it skips, so that the
-    place in the corpus would be lost. This one sums first. An update whose
+    Keras's Adam clips the gradient of each replica before it sums them, and
+    its `LossScaleOptimizer` does not count skipped updates, so the position in
+    the corpus would be lost. This optimizer sums first. An update whose
     gradient is not finite leaves weights and moments as they are, and counts
-    in `skipped`, `skipped_in_a_row` and, as every update, in `iterations`.
+    in `skipped`, `skipped_in_a_row` and, like every update, in `iterations`.
 
     Args:
         learning_rate: Float or `LearningRateSchedule`.
-        clip_norm: Positive float, the norm that the whole gradient is shrunk
-            to where it is longer, or `None` (the paper does not clip).
+        clip_norm: Positive float, maximum norm of the whole gradient, or `None`
+            for no clipping, as in the paper.
         average_decay: Float in (0, 1), decay of the exponential moving average
             of the weights, kept in `averages`, or `None` for no average.
-        scale_loss: Bool, whether to train with a loss scaled up by a factor
-            that follows the overflows, as float16 needs.
+        scale_loss: Bool, whether to use dynamic loss scaling, as float16
+            needs.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class DistributedAdam(keras.optimizers.Adam):
                 average.assign(variable)
 
     def swap_averages(self) -> None:
-        """Puts moving averages in the place of the weights, and back again.
+        """Swaps the moving averages and the weights.
 
-        Bits are copied, nothing is reckoned: twice is as if never.
+        The values are copied exactly, so a second call restores both.
         """
         if self.averages:
             pairs = zip(self.averages, self._trainable_variables, strict=True)
@@ -81,7 +81,7 @@ class DistributedAdam(keras.optimizers.Adam):
         return loss * self.loss_scale if self._scales_loss else loss
 
     def apply(self, gradients, variables):
-        """Makes one update.
+        """Applies one update.
 
         Args:
             gradients: Dense float32 tensors, this replica's part of each
@@ -105,14 +105,14 @@ class DistributedAdam(keras.optimizers.Adam):
         numbers = {
             "beta1_power": tf.pow(self.beta_1, step),
             "beta2_power": tf.pow(self.beta_2, step),
-            # With these and a gradient of zero, nothing moves.
+            # With these and a zero gradient, the weights do not change.
             "lr": tf.where(finite, self.learning_rate, 0.0),
             "beta1": tf.where(finite, self.beta_1, 1.0),
             "beta2": tf.where(finite, self.beta_2, 1.0),
         }
         decay = None
         if self._average_decay is not None:
-            # The first good update leaves nothing of the random weights.
+            # The first update replaces the random weights in the average.
             first = tf.equal(self.iterations.value, self.skipped.value)
             decay = tf.where(first, 0.0, self._average_decay)
             decay = tf.where(finite, decay, 1.0)
@@ -140,7 +140,7 @@ class DistributedAdam(keras.optimizers.Adam):
             var=variable.handle,
             m=self._momentums[i].value.handle,
             v=self._velocities[i].value.handle,
-            # Zero where the factor is, were the gradient infinite.
+            # A zero factor times an infinite gradient would be NaN.
             grad=tf.math.multiply_no_nan(gradient, factor),
             epsilon=self.epsilon,
             **numbers,

@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do."""
+"""Handlers for Ctrl-C and SIGTERM, which save the run and exit."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def handled_by(handler: Callable) -> Iterator[None]:
-    """Has `handler(number, frame)` called for both signals."""
+    """Installs `handler(number, frame)` for both signals."""
     before = {number: signal.signal(number, handler) for number in SIGNALS}
     try:
         yield
@@ -30,10 +30,10 @@ def exit_now(number: int, frame) -> None:
 
 @contextlib.contextmanager
 def exit_at_once() -> Iterator[None]:
-    """Ends the process where the program exits or fails.
+    """Ends the process immediately when the program exits or fails.
 
     Python would wait for TensorFlow's threads, some of which wait for Python
-    or, on several machines, for those that are gone.
+    or for lost workers.
     """
     try:
         yield
@@ -50,7 +50,7 @@ def exit_at_once() -> Iterator[None]:
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[int]]:
-    """Yields a list that the first signal is added to; a second one exits."""
+    """Yields a list to which the first signal is added; a second one exits."""
     received = []
 
     def handler(number, frame):

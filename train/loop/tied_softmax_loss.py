@@ -1,4 +1,4 @@
-"""The loss of logits that share the embedding matrix (Section 3.4)."""
+"""Cross-entropy of logits that share the embedding matrix (Section 3.4)."""
 
 import tensorflow as tf
 
@@ -41,7 +41,7 @@ def label_losses(states, table, labels):
         of_table = tf.matmul(
             half, tf.cast(scaled, states.dtype), transpose_a=True
         )
-        # In float32: a frequent label adds many small parts to its row.
+        # In float32, since a frequent label sums many small gradients.
         of_table = tf.tensor_scatter_nd_sub(
             tf.cast(of_table, tf.float32), labels[:, None], scaled
         )

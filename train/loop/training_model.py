@@ -1,4 +1,4 @@
-"""The model that `fit` trains: a Transformer that predicts each next token."""
+"""Keras model for `fit`: trains a Transformer by teacher forcing."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,20 +15,19 @@ from train.loop.tied_softmax_loss import label_losses
 
 
 class TrainingModel(keras.Model):
-    """A Transformer as `fit` sees it: it predicts each next token.
+    """Trains a Transformer to predict each next token.
 
-    The loss of an update is the sum of the losses of its target tokens over
-    their number, in the batch of all replicas, workers and micro-batches
-    together: each part divides its own sum by `num_tokens`, which comes with
-    the batch, and the gradients are added up. Logits are computed for real
-    tokens only.
+    The loss of an update is the mean over the target tokens of the whole batch,
+    over all replicas, workers and micro-batches: each part divides its sum by
+    `num_tokens`, which comes with the batch, and the gradients are summed.
+    Logits are computed for real tokens only.
 
-    A batch is a dict as `make_dataset` makes it, of `K` micro-batches, which
-    are taken one after the other.
+    A batch is a dict of `make_dataset`, with `K` micro-batches whose gradients
+    are accumulated.
 
-    Make the Transformer inside the scope of a strategy and this object outside
-    of it; then build, compile and fit inside. (Keras
-    would otherwise build itself on the mean of the replicas' first batches.)
+    Create the Transformer inside the scope of a strategy and this object
+    outside of it; then build, compile and fit inside. (Otherwise Keras would
+    build the model on the mean of the replicas' first batches.)
 
     Args:
         transformer: The model to train.
@@ -40,8 +39,8 @@ class TrainingModel(keras.Model):
         self.transformer = transformer
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
-        # Whether `fit` reads the figures of the update at hand: that waits for
-        # the device. Else it shows those that were read last.
+        # Whether `fit` reads the metrics of this update, which waits for the
+        # device. Otherwise it shows the values that were read last.
         self.reads_figures = True
 
     def build(self, input_shape=None):
@@ -104,8 +103,7 @@ class TrainingModel(keras.Model):
             return nothing
 
         take_in_turn(batch, count, [])
-        # All of them: where a name is missing, Keras takes the mean of what
-        # the replicas say instead of these.
+        # All names: for a missing one Keras would use the mean over replicas.
         return self.get_metrics_result()
 
     def evaluate(self, *args, **kwargs):
@@ -116,10 +114,10 @@ class TrainingModel(keras.Model):
 
     @contextlib.contextmanager
     def as_exported(self) -> Iterator[None]:
-        """Has the weights that an export would have, for a while.
+        """Context manager: uses the weights that an export would have.
 
-        They are the moving averages, where the optimizer keeps some. Nothing
-        may be saved meanwhile.
+        These are the moving averages, if the optimizer keeps them. Do not save
+        checkpoints inside.
         """
         swap = getattr(self.optimizer, "swap_averages", lambda: None)
         swap()
@@ -146,12 +144,12 @@ class TrainingModel(keras.Model):
             loss = tf.reduce_sum(losses) / batch["num_tokens"]
             loss = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(loss, self.trainable_variables)
-        # Rows of an embedding come as slices, the same row several times;
-        # the sum over replicas, and Adam's squares, want them added up.
+        # Gradients of an embedding are slices with repeated indices; the sum
+        # over replicas and Adam's squares need them summed.
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def token_losses(self, batch, training):
-        """Returns the loss of each real target token, and counts it."""
+        """Returns the loss of each real target token; updates the metrics."""
         memory = self.transformer.encode(batch["source_ids"], training=training)
         states = self.transformer.decode_states(
             batch["target_ids"],
@@ -178,7 +176,7 @@ class TrainingModel(keras.Model):
         ):
             if training:
                 update_mean(self.means[name], values)
-            else:  # No update is skipped that would explain what is missing.
+            else:  # Validation has no skipped updates.
                 self.means[name].update_state(values)
         return losses
 
@@ -195,11 +193,11 @@ class TrainingModel(keras.Model):
 
 
 def with_bias(states, embedding):
-    """Returns `h` and `E`, or `[h, 1]` and `[E, b]`, whose logits have a bias.
+    """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias.
 
     Args:
         states: Float tensor `(N, D)`.
-        embedding: The `TokenEmbedding` that gives the logits.
+        embedding: The `TokenEmbedding` that computes the logits.
     """
     table = tf.convert_to_tensor(embedding.embeddings)
     if embedding.bias is None:
@@ -212,15 +210,15 @@ def with_bias(states, embedding):
 
 
 def read_figure(value) -> float:
-    """Returns a figure; of several workers it comes as an array of one."""
+    """Returns a metric as float; several workers return an array of one."""
     return float(np.ravel(value)[0])
 
 
 def take_in_turn(batch, step, state):
-    """Returns what `step(k, state)` made of the state, for each micro-batch.
+    """Applies `step(k, state)` to each micro-batch and returns the state.
 
-    Their number is that of the batch's shape: where it is not always 1, it is
-    known when the batch is there.
+    The number of micro-batches is a dimension of the batch, which may be
+    unknown until the batch is there.
     """
     if batch["labels"].shape[0] == 1:
         return step(0, state)
@@ -241,18 +239,18 @@ def micro_batch(batch, k):
 
 
 def update_mean(mean, values):
-    """Adds values to a `keras.metrics.Mean`, but those that are not finite.
+    """Adds the finite values to a `keras.metrics.Mean`.
 
-    (The update that they come from is skipped, and counted.)
+    (An update with other values is skipped and counted.)
     """
     finite = tf.cast(tf.math.is_finite(values), tf.float32)
     mean.update_state(tf.math.multiply_no_nan(values, finite), finite)
 
 
 class ReplicaSeed(keras.random.SeedGenerator):
-    """A seed generator that draws another seed on each replica.
+    """A seed generator whose seeds differ between replicas.
 
-    Keras's own state is the same on all of them, and so are its masks.
+    Keras's own generator has one state on all replicas, hence equal masks.
     """
 
     def next(self, ordered=True):
@@ -267,8 +265,8 @@ class ReplicaSeed(keras.random.SeedGenerator):
 
 
 def let_replicas_differ(transformer: Transformer) -> None:
-    """Lets every replica draw dropout masks of its own."""
+    """Gives every replica its own dropout masks."""
     for layer in transformer._flatten_layers():
         if isinstance(layer, keras.layers.Dropout) and layer.rate > 0:
-            # The same state, drawn from in another way.
+            # The same state, used in another way.
             layer.seed_generator.__class__ = ReplicaSeed

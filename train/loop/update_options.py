@@ -1,4 +1,4 @@
-"""What can be asked of an update (Sections 5.1, 5.3), as options too."""
+"""Options of a training update (Sections 5.1, 5.3)."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ PRECISIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class UpdateOptions:
-    """How a model is fitted, beside what its preset says."""
+    """Options of training that are not part of a preset."""
 
     batch_tokens: int = option(
         25_000,
@@ -51,8 +51,8 @@ class UpdateOptions:
     )
     max_tokens_per_replica: int | None = option(
         None,
-        "positions of a side that a device takes at once; a larger share of an "
-        "update is taken in several turns (default: no limit)",
+        "maximum positions of a side that a device computes at once; a larger "
+        "batch is split for gradient accumulation (default: no limit)",
         kind=positive(int),
         metavar="N",
         properties=("free",),
@@ -73,13 +73,13 @@ class UpdateOptions:
     seed: int = option(0, "of weights, dropout and order", kind=int)
 
     def check_limit(self, corpora: list[EncodedPairs]) -> None:
-        """Refuses a limit that is below the longest sentence.
+        """Refuses a `--max-tokens-per-replica` below the longest sentence.
 
         Args:
             corpora: The training corpus and the validation set.
 
         Raises:
-            UserError: With the least limit that holds every sentence.
+            UserError: With the smallest sufficient limit.
         """
         limit = self.max_tokens_per_replica
         if limit is None:

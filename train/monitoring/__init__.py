@@ -1,1 +1,1 @@
-"""What a person looks at while a model trains."""
+"""Progress, reports, cost estimates, BLEU and attention maps of training."""

@@ -1,4 +1,4 @@
-"""Heat maps of attention while a model trains (Section 3.2.3)."""
+"""Keras callback that draws heat maps of attention (Section 3.2.3)."""
 
 import pathlib
 import warnings
@@ -25,19 +25,19 @@ DPI = 80
 
 
 class AttentionPictures(keras.callbacks.Callback):
-    """Shows TensorBoard where the model looks, at the end of each round.
+    """Writes attention maps of one pair to TensorBoard after each epoch.
 
-    It draws one pair with the weights that an export would have, of replicas
-    the first one's.
-    That takes no random numbers and changes nothing, and of several workers
-    only those that have this callback take part.
+    It uses the weights that an export would have, those of the first replica.
+    It uses no random numbers and changes nothing. Only workers that have this
+    callback take part.
 
     Args:
-        source: Ids of a sentence, the end symbol included.
-        target: Ids of its translation, the end symbol included.
-        pieces: Function from a list of ids to their pieces.
+        source: Ids of a sentence, with EOS.
+        target: Ids of its translation, with EOS.
+        pieces: Function from a list of ids to their subwords.
         log_dir: Folder for TensorBoard.
-        target_pieces: That of targets, or `None` where both sides share one.
+        target_pieces: The function for targets, or `None` if both sides share
+            one vocabulary.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ def picture_first_pair(
     protos: tuple[bytes, bytes | None],
     run_dir: pathlib.Path,
 ) -> AttentionPictures | None:
-    """Makes what draws the first pair; of several workers the chief does.
+    """Makes the callback for the first pair; on several workers only the chief.
 
     Args:
         pairs: The validation set.
-        protos: SentencePiece models of sources and of targets, `None` for no
-            second.
+        protos: SentencePiece models of sources and of targets; the second is
+            `None` if both sides share one.
         run_dir: Folder of the run.
     """
     if not multi_worker.is_chief():
@@ -105,23 +105,23 @@ def draw_attention(
     pieces: Callable,
     target_pieces: Callable | None = None,
 ) -> dict[str, np.ndarray]:
-    """Draws where a model looks as it reads a source and writes its target.
+    """Draws the attention of a model for a source and its target.
 
     Args:
         transformer: The model.
-        source: Ids, the end symbol included.
-        target: Ids of the translation, the end symbol included.
-        pieces: Function from a list of ids to their pieces.
-        target_pieces: That of targets, or `None` where both sides share one.
+        source: Ids, with EOS.
+        target: Ids of the translation, with EOS.
+        pieces: Function from a list of ids to their subwords.
+        target_pieces: The function for targets, or `None` if both sides share
+            one vocabulary.
 
     Returns:
         Dict from `"encoder"`, `"decoder"` (of a decoder with self-attention)
         and `"encoder_decoder"` to a picture, uint8 `(1, height, width, 4)`, as
-        TensorBoard takes it: a row of maps a layer, a column a head. A row of a
-        map is what looks, a column what is looked at. In the decoder, what
-        looks predicts the piece of its row, and has not seen it. Of a longer
-        sentence, which the model reads as a whole,
-        the first `MAX_PIECES` are drawn.
+        TensorBoard takes it: one row of maps for each layer, one column for
+        each head. In a map, rows are queries and columns are keys. In the
+        decoder, the query of a row predicts the subword of that row. Maps of
+        longer sentences are cut to the first `MAX_PIECES` subwords.
     """
     given = [BOS_ID, *target[:-1]]
     source_ids, given_ids = np.array([source]), np.array([given])
@@ -158,8 +158,8 @@ def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
     maps = np.stack(
         [np.array(ops.cast(score[0], "float32")) for score in scores]
     )[:, :, :MAX_PIECES, :MAX_PIECES]
-    # One image with a line of nothing after each map: a plot for each of them
-    # would take seconds, as do the layouts that matplotlib finds by itself.
+    # One image with a gap after each map: a plot for each map would take
+    # seconds, and so would matplotlib's automatic layouts.
     maps = np.pad(
         maps, [(0, 0), (0, 0), (0, 1), (0, 1)], constant_values=np.nan
     )
@@ -173,7 +173,10 @@ def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
     plot = figure.add_axes((*(labels / size), *(inner[::-1] / size)))
     blues = matplotlib.colormaps["Blues"].with_extremes(bad="silver")
     plot.imshow(image, blues, vmin=0, vmax=1, interpolation="nearest")
-    text = {"fontsize": 7, "parse_math": False}  # A piece may be a dollar.
+    text = {
+        "fontsize": 7,
+        "parse_math": False,
+    }  # A subword may be a dollar sign.
     plot.set_yticks(places(layers, height), rows * layers, **text)
     plot.set_xticks(places(heads, width), columns * heads, rotation=90, **text)
     for layer in range(layers):
@@ -190,12 +193,12 @@ def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
         plot.text(middle, -1, f"head {head + 1}", ha="center")
     canvas = FigureCanvasAgg(figure)
     with warnings.catch_warnings():
-        # A script that the font lacks is drawn as boxes.
+        # Characters that the font lacks appear as boxes.
         warnings.filterwarnings("ignore", "Glyph", UserWarning)
         canvas.draw()
     return np.array(canvas.buffer_rgba())[None]
 
 
 def places(count: int, period: int) -> list[int]:
-    """Returns where the pieces of each map are: all but its last place."""
+    """Returns the positions of the subwords of each map, without the gap."""
     return [i for i in range(count * period) if (i + 1) % period]

@@ -1,4 +1,4 @@
-"""What a training costs, from the sizes alone: parameters, FLOPs, memory."""
+"""Estimates parameters, FLOPs and memory of training from the model's sizes."""
 
 from keras_transformer import Architecture
 from train.data.batches import BatchPlan
@@ -48,12 +48,12 @@ def count_parameters(
 
 
 def attention_weights(architecture: Architecture) -> int:
-    """Returns the weights of an attention's four maps, biases aside."""
+    """Returns the weights of an attention's four maps, without biases."""
     return 2 * architecture.hidden_dim * heads_width(architecture)
 
 
 def mixer_weights(architecture: Architecture) -> int:
-    """Returns those of the maps by which a decoder looks back."""
+    """Returns the weights of the decoder's self-attention or recurrence."""
     if architecture.decoder_mixer == "ssru":
         return 2 * architecture.hidden_dim**2
     return attention_weights(architecture)
@@ -71,13 +71,12 @@ def count_flops(
 ) -> float:
     """Returns the floating point operations of an update, on average.
 
-    Those of the matrix products, forward and backward, with padding, as the
-    machine does them: six for each weight of a product and each position that
-    it is applied to, and `6 h (d_k + d_v) T S` for each attention and row of
-    `T` queries and `S` keys. The encoder's layers and the keys and values of
-    the memory see the positions of the source, all else those of the target,
-    and `n` target tokens alone get logits, which takes `6 n D V`; their bias
-    is one more feature.
+    Counted are the matrix products, forward and backward, with padding: six
+    for each weight of a product and each position, and `6 h (d_k + d_v) T S`
+    for each attention and sentence with `T` queries and `S` keys. The encoder's
+    layers and the keys and values of the memory have the positions of the
+    source, all others those of the target. Only the `n` target tokens have
+    logits, which cost `6 n D V`; their bias counts as one more feature.
 
     Args:
         architecture: Sizes of the model.
@@ -88,7 +87,7 @@ def count_flops(
     feed_forward = 2 * architecture.hidden_dim * architecture.intermediate_dim
     heads = heads_width(architecture)
     depth, decoders = architecture.num_layers, architecture.layers_of_decoder
-    # Of an attention to the memory, half the weights are for either side.
+    # Encoder-decoder attention has half its weights on either side.
     of_source = depth * (attention + feed_forward) + decoders * attention // 2
     of_target = decoders * (
         mixer_weights(architecture) + feed_forward + attention // 2
@@ -120,12 +119,12 @@ def count_positions(plan: BatchPlan) -> int:
 def shapes_at_once(
     plan: BatchPlan, num_replicas: int, limit: int | None
 ) -> list[tuple[int, int, int]]:
-    """Returns what a device takes at once of a batch of each shape.
+    """Returns the shapes of the micro-batches of a device.
 
     Args:
         plan: The batches.
-        num_replicas: Int, devices that share the rows.
-        limit: Int or `None`, most positions of a side at once.
+        num_replicas: Int, number of devices that share a batch.
+        limit: Int or `None`, maximum positions of a side at once.
     """
     found = []
     for shape in plan.shapes:
@@ -143,23 +142,23 @@ def estimate_memory(
     precision: str = "float32",
     source_vocabulary_size: int | None = None,
 ) -> dict[str, int]:
-    """Returns bytes that a device needs, roughly.
+    """Estimates the bytes that a device needs.
 
     `"weights"`, `"gradients"` and `"optimizer"` (Adam's two moments) are exact.
     `"logits"` are three float32 arrays `(P, V)`: logits, their softmax and
     their gradient. `"activations"` are what the backward pass reads: about
     `8 D + 2 h (d_k + d_v) + 2 d_ff` numbers for each position of an encoder
     layer, `12 D + 4 h (d_k + d_v) + 2 d_ff` of a decoder layer, and three for
-    each score of an attention. A recurrence has `4 D` for each of its
-    `log2(T)` rounds where an attention has heads and scores. TensorFlow itself
-    takes some hundred MB more.
+    each attention weight. A recurrence has `4 D` for each of its `log2(T)`
+    steps instead of heads and weights. TensorFlow itself needs some hundred MB
+    more.
 
     Args:
         architecture: Sizes of the model.
         vocabulary_size: Int, `V`.
         max_length: Int, positions that `positions="learned"` has vectors for.
-        shapes: Rows, source and target lengths that a device may have to
-            take at once; the largest count.
+        shapes: Numbers of sentences, source and target lengths of the
+            micro-batches; the largest one counts.
         precision: `"float32"`, `"bfloat16"` or `"float16"`, of the
             activations.
         source_vocabulary_size: Int, ids of sources that have a matrix of their
@@ -185,7 +184,7 @@ def estimate_memory(
 def count_activations(
     architecture: Architecture, source: int, target: int
 ) -> int:
-    """Returns the numbers that the layers keep of a pair of these lengths."""
+    """Returns the number of activations that the layers keep for one pair."""
     width, heads = architecture.hidden_dim, heads_width(architecture)
     wide = 2 * architecture.intermediate_dim
     of_score = 3 * architecture.num_heads

@@ -1,4 +1,4 @@
-"""What the final model is worth: its scores on the validation set."""
+"""Scores the final model on the validation set and writes `model.json`."""
 
 import hashlib
 import json
@@ -28,12 +28,12 @@ def score_model(
     Args:
         transformer: The model.
         pairs: The validation set.
-        settings: How the model was fitted.
-        label_smoothing: Float, that of the loss.
-        bleu: What translates, or `None` to leave translations out.
+        settings: Options of training.
+        label_smoothing: Float, as in the training loss.
+        bleu: A `ValidationBleu`, or `None` for no translations.
 
     Returns:
-        Dict of `"validation"`, the scores by name, and with `bleu` of
+        Dict with `"validation"`, the scores by name, and, if `bleu` is given,
         `"samples"`.
     """
     task = TrainingModel(transformer, label_smoothing)
@@ -66,9 +66,9 @@ def write_scores(
 
     Args:
         path: The model's file.
-        paths: Prefixes of the checkpoints that it was made of.
-        moving: Bool, whether of their moving averages.
-        scores: What `score_model` returned.
+        paths: Prefixes of the averaged checkpoints.
+        moving: Bool, whether their moving averages were used.
+        scores: Result of `score_model`.
     """
     description = {
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),

@@ -1,4 +1,4 @@
-"""What `fit` tells of itself while it runs."""
+"""Keras callback that logs learning rate, speed, skipped updates, time left."""
 
 import time
 
@@ -12,8 +12,8 @@ READ_EVERY = 10
 class Progress(keras.callbacks.Callback):
     """Adds to what `fit` logs: learning rate, skipped updates, speed.
 
-    Reading a figure waits for the device, so they are read after every tenth
-    update and the last of a round, and shown until they are read again.
+    Reading a metric waits for the device, so metrics are read after every
+    tenth update and the last one of an epoch, and shown until the next reading.
 
     Args:
         steps: Int, update after which training stops.
@@ -48,7 +48,7 @@ class Progress(keras.callbacks.Callback):
             logs[name] = read_figure(value)
 
     def _read_speed(self, updates):
-        # Validation counts its tokens in the same means, so read them here.
+        # Validation uses the same metrics, so read them before it starts.
         tokens = float(self.model.means["loss"].count.numpy()) - self._counted
         seconds = time.monotonic() - self._started
         left = (self._steps - self._first - updates) / updates

@@ -1,4 +1,4 @@
-"""What a run is about to train on: text, JSON and a picture."""
+"""Report before training: corpus statistics, batch sizes and cost estimates."""
 
 import io
 import json
@@ -26,7 +26,7 @@ from train.monitoring.cost_estimates import shapes_at_once
 
 BINS = 12
 BAR = 24
-BUSY = 1_024  # Positions of a side that keep a GPU busy, about.
+BUSY = 1_024  # Approximate number of positions of a side that keeps a GPU busy.
 
 
 def describe_training(
@@ -40,7 +40,7 @@ def describe_training(
     row_multiple: int = ROW_MULTIPLE,
     source_vocabulary_size: int | None = None,
 ) -> dict:
-    """Returns all that is known before the first update, as JSON.
+    """Returns the report on corpus, batches and costs, as JSON.
 
     Args:
         training: The training corpus.
@@ -48,11 +48,11 @@ def describe_training(
         preset: Sizes of the model, and number of updates.
         vocabulary_size: Int, pieces of the tokenizer.
         max_length: Int, longest side of a pair.
-        settings: How the model is fitted.
-        num_replicas: Int, devices.
-        row_multiple: Int, of which the rows of a batch are a multiple.
-        source_vocabulary_size: Int, pieces of sources that have a matrix of
-            their own, or `None`.
+        settings: Options of training.
+        num_replicas: Int, number of devices.
+        row_multiple: Int that divides the number of sentences of a batch.
+        source_vocabulary_size: Int, subwords of sources if they have their
+            own embedding matrix, or `None`.
     """
     plan = BatchPlan(
         training.pairs, settings.batch_tokens, settings.seed, row_multiple
@@ -109,9 +109,9 @@ def write_report(report: dict, run_dir: pathlib.Path) -> None:
 
 
 def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
-    """Prints a line if GPUs get too few tokens an update to be busy."""
+    """Prints a warning if GPUs get too few tokens an update to be busy."""
     positions = report["batches"]["positions_per_device"]
-    # TensorFlow's default is for a machine without GPUs, and knows no devices.
+    # TensorFlow's default strategy has no list of devices.
     default = strategy is tf.distribute.get_strategy()
     devices = () if default else strategy.extended.worker_devices
     if positions < BUSY and any("GPU" in device for device in devices):
@@ -125,15 +125,15 @@ def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
 def warn_of_unread_text(
     pairs: EncodedPairs, protos: tuple[bytes, bytes | None]
 ) -> None:
-    """Prints a line if a tokenizer does not know most of the text.
+    """Prints a warning if most of the text is unknown to a tokenizer.
 
-    That is the text of another language, or of another script, than the model
-    was trained for.
+    Then the text has another language or script than the model's training
+    text.
 
     Args:
         pairs: The training corpus.
-        protos: SentencePiece models of sources and of targets, `None` for no
-            second.
+        protos: SentencePiece models of sources and of targets; the second is
+            `None` if both sides share one.
     """
     of_sides = protos[0], protos[1] or protos[0]
     unread = [
@@ -152,7 +152,7 @@ def warn_of_unread_text(
 
 
 def format_report(report: dict) -> str:
-    """Returns the text that the terminal shows."""
+    """Returns the report as text for the terminal."""
     batches, model = report["batches"], report["model"]
     memory = sum(model["memory_bytes"].values())
     overlap = report["validation"]["in_training"]
@@ -179,7 +179,7 @@ def format_report(report: dict) -> str:
 
 
 def describe_warmup(model: dict) -> list[str]:
-    """Returns a line if the learning rate never falls."""
+    """Returns a warning if the learning rate never decreases."""
     if model["steps"] > model["warmup_steps"]:
         return []
     return [
@@ -214,7 +214,7 @@ def share(part: int, whole: int) -> str:
 
 
 def draw_bars(figures: dict) -> list[str]:
-    """Returns the histogram of lengths, a line a range, both sides."""
+    """Returns the histogram of lengths of both sides, one line for each bin."""
     counts = [np.array(figures[f"{side}_lengths"]) for side in SIDES]
     longest = max(int(np.flatnonzero(side).max()) for side in counts)
     width = -(-longest // BINS)

@@ -1,4 +1,4 @@
-"""BLEU of the validation set, while a model trains and after (Section 6.1)."""
+"""Keras callback that logs BLEU and chrF of the validation set."""
 
 import pathlib
 
@@ -23,28 +23,27 @@ from train.run.best_checkpoints import Quality
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
 NUM_SAMPLES = 5
-PENALTY = ("length_penalty", "penalty_offset")  # Of a run's search.
+PENALTY = ("length_penalty", "penalty_offset")  # Options of the length penalty.
 
 
 class ValidationBleu(keras.callbacks.Callback):
     """Translates the validation set; adds `bleu` and `chrf` to `fit`'s logs.
 
-    It translates as an export with its defaults does, and with the weights
-    that one would have: of replicas, the first one's. Some translations go to
-    TensorBoard as text. The scores are sacreBLEU's, on the text as it was read.
+    It translates like an export with default options, with the weights that an
+    export would have, those of the first replica. Some translations go to
+    TensorBoard as text. sacreBLEU computes the scores on the original text.
 
     Args:
         pairs: The text of the validation set.
         model_proto: Bytes, the SentencePiece model.
         log_dir: Folder for TensorBoard.
-        every: Positive int, rounds from one BLEU to the next. Rounds between
-            log none.
-        beam_size: Positive int, beams a sentence; 1 is greedy search.
+        every: Positive int, epochs from one BLEU to the next.
+        beam_size: Positive int; 1 is greedy search.
         tokenize: sacreBLEU's name of BLEU's tokenizer.
-        target_proto: Bytes, the SentencePiece model of targets, or `None`
-            where both sides share one.
-        penalty: Dict of `SearchOptions`, the length penalty if it is not the
-            paper's.
+        target_proto: Bytes, the SentencePiece model of targets, or `None` if
+            both sides share one.
+        penalty: Dict of `SearchOptions` with the length penalty, if it is not
+            that of the paper.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class ValidationBleu(keras.callbacks.Callback):
             ids = self._sources.pad(rows, lengths[rows].max())
             ids[self._sources.lengths[rows] > limit, -1] = EOS_ID
             for i, text in zip(rows, self._search(ids).numpy(), strict=True):
-                # A model may spell a line end in bytes; a line stays a line.
+                # A model may generate line ends; each output is one line.
                 line = b" ".join(text.splitlines())
                 translations[i] = line.decode("utf-8", errors="replace")
         return translations
@@ -125,7 +124,7 @@ class ValidationBleu(keras.callbacks.Callback):
 
     @property
     def signature(self) -> str:
-        """What sacreBLEU calls the BLEU that was reckoned."""
+        """sacreBLEU's signature of the BLEU."""
         return str(self._bleu.get_signature())
 
     def samples(self, translations: list[str]) -> list[dict[str, str]]:
@@ -143,7 +142,7 @@ class ValidationBleu(keras.callbacks.Callback):
     def _search_batch(self, source_ids):
         real = padding_mask(source_ids)
         lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
-        # The end symbol alone is no text: its translation ends at once.
+        # A source of EOS alone is empty text; its translation ends at once.
         limits = tf.where(lengths == 1, 1, lengths + MAX_EXTRA_LENGTH)
         best = graph_search_translations(
             self.model.transformer, source_ids, limits, self._options
@@ -158,15 +157,16 @@ def make_validation_bleu(
     run_dir: pathlib.Path,
     decoding: dict,
 ) -> ValidationBleu:
-    """Makes what translates the validation set, as the options say.
+    """Makes the callback from the options.
 
     Args:
         quality: The options.
         pairs: The text of the validation set.
-        protos: SentencePiece models of sources and of targets, `None` for no
-            second.
+        protos: SentencePiece models of sources and of targets; the second is
+            `None` if both sides share one.
         run_dir: Folder of the run.
-        decoding: What the run says of its search; its length penalty holds.
+        decoding: Search options of the run, of which the length penalty is
+            used.
     """
     source, target = protos
     return ValidationBleu(

@@ -1,1 +1,1 @@
-"""What lasts on disk: the run folder, its checkpoints and its state."""
+"""Run folder on disk: description, checkpoints, training state, final model."""

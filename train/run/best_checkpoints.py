@@ -1,4 +1,4 @@
-"""The best checkpoints of a run, and when to stop waiting for a better one."""
+"""Keeps the best checkpoints of a run, and stops training early (patience)."""
 
 import dataclasses
 import json
@@ -19,19 +19,19 @@ from train.run.run_folder import saved_steps
 from train.run.training_state import TrainingState
 
 BEAM_SIZE = 4
-# What is compared: a column of `history.csv`, and the sign of better.
+# The column of `history.csv` to compare, and its sign: +1 if more is better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1), "chrf": ("chrf", 1)}
-# None of these options moves an update.
+# None of these options affects the weights.
 FREE = {"properties": ("free",)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Quality:
-    """What is watched on the validation set, and what follows from it."""
+    """Options of validation: BLEU, best checkpoints and early stopping."""
 
     validate_bleu: int | None = option(
         None,
-        "translate the validation set every N rounds and log its BLEU and chrF;"
+        "translate the validation set every N epochs and log its BLEU and chrF;"
         " 0 for never (default: once, with the final model)",
         kind=natural,
         metavar="N",
@@ -39,7 +39,7 @@ class Quality:
     )
     validation_beam_size: int | None = option(
         None,
-        f"beams for that; 1 is greedy search (default: {BEAM_SIZE})",
+        f"beam size of that; 1 is greedy search (default: {BEAM_SIZE})",
         kind=positive(int),
         metavar="K",
         **FREE,
@@ -47,7 +47,7 @@ class Quality:
     bleu_tokenize: str | None = option(None, bleu.HELP, metavar="NAME", **FREE)
     keep_best: int | None = option(
         None,
-        "checkpoints that stay in RUN_DIR/best, beside the last ones",
+        "best checkpoints to keep in RUN_DIR/best, beside the last ones",
         kind=positive(int),
         metavar="N",
         **FREE,
@@ -62,31 +62,32 @@ class Quality:
     )
     best_by: str | None = option(
         None,
-        "what is better, on the validation set (default: loss)",
+        "score of the validation set that decides (default: loss)",
         choices=list(COLUMNS),
         **FREE,
     )
 
 
 class BestCheckpoints(keras.callbacks.Callback):
-    """Keeps the best checkpoints beside the last, and ends a run in vain.
+    """Keeps the best checkpoints and stops a run that no longer improves.
 
     `RUN_DIR/best` holds copies of the best checkpoints and `best.json`, which
-    lists their steps and values, best first; of equals, the earlier. With
-    patience, the checkpoints around the best stay among the last ones, for
-    the final model. All of it follows from the rounds in `history.csv`, so a
-    run that was interrupted keeps and stops as one that was not. It comes
-    after `TrainingState` in the list of callbacks.
+    lists their steps and values, best first; of equal ones, the earlier first.
+    With patience, the checkpoints around the best one also stay, for the final
+    model. All decisions depend only on the epochs in `history.csv`, so an
+    interrupted run decides like an uninterrupted one. In the list of callbacks,
+    this one comes after `TrainingState`.
 
     Args:
         state: The state of the run.
         run_dir: Folder of the run.
-        by: `"loss"`, of the validation set, `"bleu"` or `"chrf"`.
-        keep: Int, how many stay; 0 for none.
-        patience: Positive int: the run ends after so many scores without a
-            better one. `None` for never.
-        around: Positive int, checkpoints that the final model is the mean of.
-        since: Int, update up to which scores do not count.
+        by: `"loss"`, `"bleu"` or `"chrf"`, of the validation set.
+        keep: Int, number of best checkpoints to keep; 0 for none.
+        patience: Positive int: the run ends after this number of scores
+            without improvement. `None` for never.
+        around: Positive int, number of checkpoints to average for the final
+            model.
+        since: Int, update up to which scores are ignored.
     """
 
     def __init__(
@@ -111,21 +112,21 @@ class BestCheckpoints(keras.callbacks.Callback):
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether so many scores came after the best."""
+        """Whether `patience` scores have come since the best one."""
         if self._patience is None:
             return False
         worths = [worth for _, worth in self._scores(self.state.history)]
         waited = len(worths) - 1 - worths.index(max(worths)) if worths else 0
-        # The chief alone knows all rounds; what it decides holds for all.
+        # Only the chief has the history, so it decides for all workers.
         return multi_worker.any_worker(
             tf.distribute.get_strategy(), waited >= self._patience
         )
 
     def pinned(self) -> set[int]:
-        """Returns the steps of what must stay: all around the best.
+        """Returns the steps of the checkpoints to keep: those around the best.
 
-        That of the round before stays for a round, too: the last one may be
-        taken back, if it was a short one or its checkpoint is damaged.
+        Those of the epoch before stay for one more epoch, since the last epoch
+        may be undone, if it was a short one or its checkpoint is damaged.
         """
         if self._patience is None:
             return set()
@@ -133,11 +134,11 @@ class BestCheckpoints(keras.callbacks.Callback):
         return {*self._steps_around(rows), *self._steps_around(rows[:-1])}
 
     def final(self) -> tuple[list[str], int | None]:
-        """Chooses what makes the final model.
+        """Chooses the checkpoints of the final model.
 
         Returns:
             Prefixes of checkpoints, oldest first, and the step of the best
-            one that they are around; `None` where they are the latest.
+            one among them; `None` if they are the latest ones.
         """
         rows = self.state.history
         place = self._find_best(rows)
@@ -161,7 +162,7 @@ class BestCheckpoints(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def update(self) -> None:
-        """Makes `RUN_DIR/best` what the rounds so far say."""
+        """Updates `RUN_DIR/best` from the epochs so far."""
         rows = self.state.history
         kept = {**saved_steps(self._last), **saved_steps(self._best)}
         rounds = [
@@ -170,7 +171,7 @@ class BestCheckpoints(keras.callbacks.Callback):
             if math.isfinite(worth)
         ]
         rounds = [round_ for round_ in rounds if round_[1] in kept]
-        # What another validation set called the best stays until there is one.
+        # The best by an earlier criterion stays until there is a new best.
         if not self._keep or not rounds:
             return
         self._best.mkdir(exist_ok=True)
@@ -189,11 +190,11 @@ class BestCheckpoints(keras.callbacks.Callback):
                 path.unlink()
 
     def _scores(self, rows):
-        """Returns place and worth of the rounds that were scored."""
+        """Returns the indices and scores of the epochs that have a score."""
         scores = []
         for place, row in enumerate(rows):
             value = row.get(self._column, "")
-            # A row of a file has "" where it has no value.
+            # A missing value is "" in a row of the file.
             if value != "" and int(row["step"]) > self._since:
                 worth = self._sign * float(value)
                 worth = worth if math.isfinite(worth) else -math.inf
@@ -201,12 +202,12 @@ class BestCheckpoints(keras.callbacks.Callback):
         return scores
 
     def _find_best(self, rows):
-        """Returns the place of the best round, `None` where there is none."""
+        """Returns the index of the best epoch, or `None`."""
         scores = [s for s in self._scores(rows) if math.isfinite(s[1])]
         return max(scores, key=lambda s: s[1], default=(None,))[0]
 
     def _steps_around(self, rows):
-        """Returns the steps of the rounds nearest to the best, ascending."""
+        """Returns the steps of the epochs around the best one, ascending."""
         best = self._find_best(rows)
         if best is None:
             return []
@@ -224,7 +225,7 @@ def best_steps(run_dir: pathlib.Path) -> list[int]:
 
 
 def copy_checkpoint(prefix: pathlib.Path, folder: pathlib.Path) -> None:
-    """Copies a checkpoint; its index, which makes it one, comes last."""
+    """Copies a checkpoint; its index, which marks a complete one, is last."""
     paths = sorted(prefix.parent.glob(f"{prefix.name}.*"))
     paths.sort(key=lambda path: path.suffix == ".index")
     for path in paths:

@@ -1,4 +1,4 @@
-"""The mean of checkpoints (Section 6.1)."""
+"""Averages checkpoints and writes `model.keras` (Section 6.1)."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ from command_line.errors import UserError
 from keras_transformer import Transformer
 from train.run import run_folder
 
-# What TensorFlow raises on a checkpoint that is damaged, or of other shapes.
+# Errors of TensorFlow for checkpoints that are damaged or of other shapes.
 UNREADABLE = (tf.errors.OpError, AssertionError, IndexError, ValueError)
 
 
@@ -21,13 +21,13 @@ def average_checkpoints(
     paths: Iterable[str | pathlib.Path],
     moving: bool = False,
 ) -> Transformer:
-    """Returns a float32 Transformer with the mean of some weights.
+    """Returns a float32 Transformer with the mean weights of checkpoints.
 
     The sum runs in float64. The weights of `transformer` stay as they are.
 
     Args:
-        transformer: A model of the shape that was trained.
-        paths: Prefixes of checkpoints, one at least.
+        transformer: A model of the trained shape.
+        paths: Prefixes of checkpoints, at least one.
         moving: Bool, whether to take the exponential moving averages that the
             optimizer kept, instead of the weights themselves.
 
@@ -37,8 +37,8 @@ def average_checkpoints(
     config = {**transformer.get_config(), "dtype": "float32"}
     averaged = Transformer.from_config(config)
     averaged.build()
-    # A checkpoint reaches all weights through its optimizer alone: TensorFlow
-    # does not look into a Keras layer's lists of layers.
+    # TensorFlow's checkpoints reach all weights only through the optimizer, as
+    # they ignore lists of layers in a Keras layer.
     holder = tf.Module()
     name = "averages" if moving else "_trainable_variables"
     setattr(holder, name, [w.value for w in averaged.weights])
@@ -48,7 +48,7 @@ def average_checkpoints(
     for path in paths:
         try:
             status = checkpoint.read(str(path))
-            # The moments of the optimizer are there too, and not wanted.
+            # The moments of the optimizer are not needed.
             status.assert_existing_objects_matched().expect_partial()
         except UNREADABLE as error:
             reason = str(error).strip().splitlines()[0]
@@ -69,14 +69,14 @@ def save_model(
 ) -> None:
     """Writes a `.keras` file beside `path` and renames it.
 
-    Its zip comment says, in JSON, what the weights are the mean of: it cannot
-    be parted from them, and Keras does not look at it.
+    Its zip comment lists, in JSON, the averaged checkpoints. It stays with the
+    file, and Keras ignores it.
 
     Args:
         path: The file.
-        model: What `average_checkpoints` returned.
-        checkpoints: Prefixes of the checkpoints that it was made of.
-        moving: Bool, whether of their moving averages.
+        model: Result of `average_checkpoints`.
+        checkpoints: Prefixes of the averaged checkpoints.
+        moving: Bool, whether their moving averages were used.
     """
     beside = path.with_suffix(".part.keras")
     model.save(beside)
@@ -89,7 +89,7 @@ def save_model(
 
 
 def model_of(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
-    """Makes the model that a run trains, with random weights.
+    """Creates the model of a run, with random weights.
 
     Returns:
         The model, and whether the run keeps moving averages of its weights.
@@ -116,14 +116,14 @@ def write_mean(
     moving: bool,
     best: int | None = None,
 ) -> Transformer:
-    """Writes `model.keras` from checkpoints, says of which, and returns it.
+    """Writes `model.keras` from checkpoints, and returns the model.
 
     Args:
         run_dir: Folder of the run.
         transformer: A model of the shape that was trained.
         paths: Prefixes of checkpoints, oldest first.
         moving: Bool, whether to take the moving averages of the latest.
-        best: Int, step of the best one, if the others are those around it.
+        best: Int, step of the best checkpoint, if `paths` are those around it.
     """
     if moving:
         paths = paths[-1:]

@@ -1,4 +1,4 @@
-"""The checkpoints of a run on disk: written whole, read if not damaged."""
+"""Writes checkpoints atomically, and reads the latest undamaged one."""
 
 import pathlib
 
@@ -8,10 +8,10 @@ from command_line.errors import UserError
 from command_line.errors import first_line
 from train.run.run_folder import saved_steps
 
-# So many of the latest checkpoints hold all that a run goes on with.
+# Number of the latest checkpoints that keep their state.
 WHOLE = 2
-# What TensorFlow raises on a file that is changed, cut short or missing. What
-# else it raises tells of a disk or a memory, and of no file.
+# Errors of TensorFlow for files that are changed, truncated or missing. Its
+# other errors concern the disk or the memory, not the file.
 DAMAGED = (
     tf.errors.DataLossError,
     tf.errors.OutOfRangeError,
@@ -23,10 +23,9 @@ VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 class CheckpointStore:
     """Writes and reads checkpoints, each of which is two files.
 
-    `ckpt-N` holds the weights and their moving averages. `state-N`, which the
-    last two alone keep, holds the rest of the optimizer, the state of dropout's
-    random numbers and the means of the round so far. Older runs have all in
-    `ckpt-N`, and go on from it.
+    `ckpt-N` holds the weights and their moving averages. `state-N`, which only
+    the last two keep, holds the rest of the optimizer, the state of dropout's
+    random numbers and the metrics of the epoch so far.
 
     Args:
         task: The compiled `TrainingModel`.
@@ -46,7 +45,7 @@ class CheckpointStore:
             "means": [variable.value for variable in task.metrics_variables],
         }
         weights = tf.Module()
-        # Their names are those in a checkpoint that has all.
+        # `average_checkpoints` reads them by this name.
         weights._trainable_variables = [
             variable.value for variable in task.trainable_variables
         ]
@@ -58,34 +57,31 @@ class CheckpointStore:
             if id(variable) not in averages
         ]
         self._rest = tf.train.Checkpoint(optimizer=rest, **others)
-        self._all = tf.train.Checkpoint(
-            model=task.transformer, optimizer=optimizer, **others
-        )
 
     def write(self, step: int) -> None:
-        """Writes the checkpoint of an update beside, and renames it."""
+        """Writes the checkpoint of an update under a temporary name."""
         part = self._folder / "part"
         part.mkdir(parents=True, exist_ok=True)
         prefix = part / f"ckpt-{step}"
         rest = rest_of(prefix)
         self._rest.write(str(rest))
         self._weights.write(str(prefix))
-        # The index of the weights comes last: what has one is whole.
+        # The index of the weights comes last: it marks a complete checkpoint.
         for name in (rest.name, prefix.name):
             # "ckpt-9.data…" sorts before "ckpt-9.index".
             for path in sorted(part.glob(f"{name}.*")):
                 path.replace(self._folder / path.name)
 
     def read_latest(self) -> pathlib.Path | None:
-        """Loads the latest whole checkpoint; damaged ones get another name.
+        """Loads the latest undamaged checkpoint; renames damaged ones.
 
         Returns:
-            The prefix of the file that has the means; `None` where there is no
+            The prefix of the file with the metrics; `None` if there is no
             checkpoint.
 
         Raises:
-            UserError: If a checkpoint cannot be read, which is no damage, or if
-                there are some, and none is whole. Nothing is renamed then.
+            UserError: If a checkpoint cannot be accessed, or if all are
+                damaged. Nothing is renamed then.
         """
         saved = saved_steps(self._folder)
         damaged = []
@@ -105,18 +101,16 @@ class CheckpointStore:
         return None
 
     def read(self, prefix: pathlib.Path) -> pathlib.Path | None:
-        """Loads a checkpoint, if it is whole; returns what has the means."""
+        """Loads a checkpoint; returns the prefix of the file of metrics."""
         rest = rest_of(prefix)
         try:
             check_index(prefix)
-            if rest.with_suffix(".index").exists():
-                check_index(rest)
-                self._rest.read(str(rest)).assert_consumed()
-                self._weights.read(str(prefix)).assert_consumed()
-                return rest
-            if read_means(prefix, 1):
-                self._all.read(str(prefix)).assert_consumed()
-                return prefix
+            if not rest.with_suffix(".index").exists():
+                return None
+            check_index(rest)
+            self._rest.read(str(rest)).assert_consumed()
+            self._weights.read(str(prefix)).assert_consumed()
+            return rest
         except (*DAMAGED, tf.errors.ResourceExhaustedError):
             raise
         except tf.errors.OpError as error:
@@ -124,13 +118,12 @@ class CheckpointStore:
                 f"{prefix} cannot be read now, and is left as it is. "
                 f"Received: {reason(error)}"
             ) from None
-        return None
 
     def delete_old(self, kept: set[str]) -> None:
-        """Deletes all but some checkpoints, and all states but the latest.
+        """Deletes old checkpoints, and all states but the latest.
 
         Args:
-            kept: Prefixes of those that stay.
+            kept: Prefixes of the checkpoints to keep.
         """
         for path in saved_steps(self._folder).values():
             if str(path) not in kept:
@@ -172,9 +165,9 @@ def rest_of(prefix: pathlib.Path) -> pathlib.Path:
 
 
 def check_index(prefix: pathlib.Path) -> None:
-    """Raises what is wrong with an index, as a class that tells what.
+    """Reads an index, which raises an error whose class tells the cause.
 
-    `Checkpoint.read` raises one for all.
+    `Checkpoint.read` raises the same class for every cause.
     """
     tf.raw_ops.RestoreV2(
         prefix=str(prefix),
@@ -185,7 +178,7 @@ def check_index(prefix: pathlib.Path) -> None:
 
 
 def read_means(prefix: pathlib.Path, count: int) -> list:
-    """Returns the first means in a file; none where it has weights alone."""
+    """Returns the first metrics of a file; empty if it has only weights."""
     reader = tf.train.load_checkpoint(str(prefix))
     names = [f"means/{i}{VALUE}" for i in range(count)]
     return [reader.get_tensor(n) for n in names if reader.has_tensor(n)]
@@ -198,5 +191,5 @@ def delete(prefix: pathlib.Path) -> None:
 
 
 def reason(error: tf.errors.OpError) -> str:
-    """Returns the first line of a message, without the node it comes from."""
+    """Returns the first line of a message, without the name of the node."""
     return first_line(error).rpartition("}} ")[2]

@@ -1,4 +1,4 @@
-"""Starts a run from the model of another one (--init-from)."""
+"""Loads the finished run that a new run starts from (--init-from)."""
 
 import dataclasses
 import hashlib
@@ -25,17 +25,17 @@ SHAPE = tuple(
 
 @dataclasses.dataclass(frozen=True)
 class FinishedRun:
-    """What a run starts from.
+    """A finished run, from which a new one starts.
 
     Attributes:
         run_dir: The folder of the finished run.
         arguments: Its arguments.
         preset: Its preset, with the numbers that were replaced.
-        protos: Bytes of its SentencePiece models of sources and of targets,
-            `None` for no second.
+        protos: Bytes of its SentencePiece models of sources and of targets;
+            the second is `None` if both sides share one.
         transformer: Its `model.keras`.
         digests: SHA-256 of weights and tokenizer, as hexadecimal.
-        decoding: How an export searches by default, where the run says so.
+        decoding: Default options of an export's search, if the run has any.
     """
 
     run_dir: pathlib.Path
@@ -52,13 +52,13 @@ class FinishedRun:
         vocabulary_size: int | None,
         max_length: int | None,
     ) -> None:
-        """Refuses a model of another shape, by the names of what differs.
+        """Refuses a model of another shape, with the options that differ.
 
         Args:
-            preset: What the new run asks for.
-            vocabulary_size: Int, or `None` where nothing was asked for.
-            max_length: The same. It is part of the shape where positions are
-                learned.
+            preset: Preset of the new run.
+            vocabulary_size: Int, or `None` if the option is not given.
+            max_length: Int or `None`, as before. It is part of the shape if
+                positions are learned.
         """
         numbers, finished = map(shape_of, (preset, self.preset))
         pairs = {name: (numbers[name], finished[name]) for name in SHAPE}
@@ -81,7 +81,7 @@ class FinishedRun:
 
 
 def shape_of(preset: Preset) -> dict:
-    """Returns the numbers of a preset, none of them left open."""
+    """Returns the numbers of a preset, with its defaults filled in."""
     layers = preset.architecture.layers_of_decoder
     return {**preset.numbers(), "decoder_layers": layers}
 
@@ -90,7 +90,7 @@ def load_finished(run_dir: pathlib.Path) -> FinishedRun:
     """Reads a finished run.
 
     Raises:
-        UserError: If the folder holds none.
+        UserError: If the folder does not hold one.
     """
     description = run_folder.read(run_dir, "--init-from")
     paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]

@@ -1,4 +1,4 @@
-"""What is new in a run that goes on, and what of it follows."""
+"""Compares a resumed run with its earlier options, and reports changes."""
 
 import pathlib
 
@@ -7,14 +7,14 @@ from train.run.run_folder import read_history
 
 
 def carry_on(run_dir: pathlib.Path, known: dict, description: dict) -> None:
-    """Notes what a run that goes on keeps; tells what is new in it.
+    """Copies the lasting entries to a resumed run, and prints what changed.
 
     Args:
-        run_dir: Its folder.
+        run_dir: Folder of the run.
         known: Its description so far.
-        description: That from now on. It gets the `"packages"` that the run
-            began with, and `"best_since"`, the update up to which no score
-            makes a checkpoint the best: those were of another kind.
+        description: The new description. It gets the `"packages"` with which
+            the run began, and `"best_since"`, the update up to which scores
+            are ignored, as they are not comparable.
     """
     packages = known.get("packages", {})
     others = [
@@ -38,7 +38,7 @@ def carry_on(run_dir: pathlib.Path, known: dict, description: dict) -> None:
 
 
 def new_measure(known: dict, description: dict) -> str | None:
-    """Says why scores are not to be compared with the earlier ones."""
+    """Returns why new scores are not comparable with earlier ones."""
     before, now = known["arguments"], description["arguments"]
     if known["corpus"].get("validation") != description["corpus"]["validation"]:
         return "the validation set is another one"

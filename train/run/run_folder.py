@@ -1,4 +1,4 @@
-"""The folder of a run: what it was started with, whose it is."""
+"""Run folder: its `arguments.json`, history, checkpoint paths and lock."""
 
 import contextlib
 import csv
@@ -30,14 +30,14 @@ def describe(
     validation_pairs: Corpus,
     init: dict[str, str] | None = None,
 ) -> dict:
-    """Returns what `arguments.json` says of a run.
+    """Returns the description of a run, the content of `arguments.json`.
 
     Args:
         arguments: The options by name, as JSON.
         preset: The preset, with the numbers that were replaced.
         train_pairs: The training corpus.
         validation_pairs: The validation set.
-        init: Digests of what the run starts from, if not from chance.
+        init: Digests of the model that the run starts from, if any.
     """
     return {
         "arguments": arguments,
@@ -54,14 +54,14 @@ def describe(
 
 
 def read(run_dir: pathlib.Path, option: str) -> dict:
-    """Returns what `arguments.json` says of the run in a folder.
+    """Reads the `arguments.json` of a run folder.
 
     Args:
         run_dir: The folder.
-        option: Name of the option that gave it, for the message.
+        option: Name of the option of the folder, for the message.
 
     Raises:
-        UserError: If the folder holds no run.
+        UserError: If the folder does not hold a run.
     """
     path = run_dir / "arguments.json"
     if not path.exists():
@@ -80,7 +80,7 @@ def load(path: pathlib.Path) -> dict:
     """
     with refuse_damage(path):
         description = json.loads(path.read_text(encoding="utf-8"))
-        # Here what is missing, or of another kind, is damage.
+        # A missing entry, or one of another type, means a damaged file.
         read_preset(description)
         for name in ("vocabulary_size", "max_length"):
             int(description["arguments"][name])
@@ -88,7 +88,7 @@ def load(path: pathlib.Path) -> dict:
 
 
 def read_preset(description: dict) -> Preset:
-    """Returns the preset that a description tells of."""
+    """Returns the preset of a description."""
     numbers = dict(description["preset"])
     return Preset(numbers.pop("description")).replace(**numbers)
 
@@ -96,21 +96,20 @@ def read_preset(description: dict) -> Preset:
 def find(
     run_dir: pathlib.Path, description: dict, not_compared: Collection[str]
 ) -> dict | None:
-    """Returns the description of the run in a folder, or `None` without one.
+    """Returns the description of the run in a folder, or `None`.
 
-    No update hangs on the number of those that follow: with another `--steps`
-    the run goes on for longer, or ends earlier, if it is not beyond that. Nor
-    does any hang on the validation set.
+    An update depends neither on the number of later updates nor on the
+    validation set. So both may change: with another `--steps` the run becomes
+    longer, or shorter, if it has not passed that update.
 
     Args:
         run_dir: The folder.
-        description: That of the run which is asked for.
-        not_compared: Names of arguments that may be others.
+        description: Description of the requested run.
+        not_compared: Names of arguments that may differ.
 
     Raises:
-        UserError: If it holds a run of other arguments, or of text that has
-            changed since; the message says what differs. Or if it holds a
-            model that was converted.
+        UserError: If the folder holds a run of other arguments or of other
+            text (the message names the differences), or a converted model.
     """
     path = run_dir / "arguments.json"
     if not path.exists():
@@ -126,7 +125,7 @@ def find(
         expected = {
             **known,
             "preset": {**known["preset"]},
-            # Another one moves no update.
+            # It does not affect the weights.
             "corpus": {
                 **known["corpus"],
                 "validation": description["corpus"]["validation"],
@@ -152,15 +151,15 @@ def differences(
     parts: tuple[str, ...],
     not_compared: Collection[str],
 ) -> list[str]:
-    """Tells in which entries of some parts two descriptions differ.
+    """Returns the entries of some parts in which two descriptions differ.
 
-    An option that is used nowhere may be missing in one: it may be newer.
+    An option that has its default may be missing in one of them.
     """
     found = []
     for part in parts:
         before, after = known.get(part, {}), asked[part]
         if part == "preset":
-            # A number that is newer than the run has its default there.
+            # A number that is missing in the file has its default.
             before = {**PRESETS["base"].numbers(), **before}
             before["description"] = after["description"]
         for name in [*after, *(before.keys() - after.keys())]:
@@ -173,7 +172,7 @@ def differences(
 
 
 def read_history(run_dir: pathlib.Path) -> list[dict]:
-    """Returns the rows of `history.csv`, one for each whole round."""
+    """Returns the rows of `history.csv`, one for each complete epoch."""
     path = run_dir / "history.csv"
     if not path.exists():
         return []
@@ -183,23 +182,23 @@ def read_history(run_dir: pathlib.Path) -> list[dict]:
 
 def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
     """Returns the prefixes of a folder's checkpoints by step, ascending."""
-    # The index comes last, so what has one is whole.
+    # The index comes last, so it marks a complete checkpoint.
     paths = [path.with_suffix("") for path in folder.glob("ckpt-*.index")]
     return dict(sorted((int(path.name[5:]), path) for path in paths))
 
 
 def claim(run_dir: pathlib.Path, description: dict) -> None:
-    """Writes `arguments.json`: from now on the folder is this run's."""
+    """Writes `arguments.json`, which assigns the folder to this run."""
     take_back_short_round(run_dir, description)
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     write_atomically(run_dir / "arguments.json", text.encode())
 
 
 def take_back_short_round(run_dir: pathlib.Path, description: dict) -> None:
-    """Takes back the last row of the history if a run goes on within it.
+    """Removes the last row of the history if that epoch was a short one.
 
-    That round was a short one since the run ended. Without its row it is one
-    that was interrupted, and ends as in a run that was longer from the start.
+    The epoch was short because the run ended. Without its row it counts as
+    interrupted, and a longer run completes it like an uninterrupted run.
     """
     rows = read_history(run_dir)
     if not rows or not (run_dir / "arguments.json").exists():
@@ -215,9 +214,9 @@ def take_back_short_round(run_dir: pathlib.Path, description: dict) -> None:
 
 @contextlib.contextmanager
 def locked_or_temporary(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields the folder to write to: of several workers the chief has it.
+    """Yields the locked run folder, or a temporary one on other workers.
 
-    The others write nothing that anyone looks for.
+    Only the chief writes files that are kept.
     """
     if multi_worker.is_chief():
         with locked(run_dir):
@@ -229,13 +228,13 @@ def locked_or_temporary(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def locked(run_dir: pathlib.Path) -> Iterator[None]:
-    """Keeps a second run out of a folder.
+    """Locks a run folder against a second run.
 
-    The kernel gives the lock up with the process that holds it, however that
-    ends: what a killed run leaves behind is a file, no lock.
+    The kernel releases the lock when the process ends, however it ends; a
+    killed run leaves the file, but no lock.
 
     Raises:
-        UserError: If another process holds the folder; the message names it.
+        UserError: If another process holds the lock; the message names it.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     with (run_dir / "lock").open("a+", encoding="utf-8") as file:

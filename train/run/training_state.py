@@ -1,4 +1,4 @@
-"""Where a run is: its checkpoints and its history, kept through any kill."""
+"""Callback that writes checkpoints and history, and resumes from them."""
 
 import csv
 import io
@@ -22,21 +22,21 @@ MOST_SKIPPED = 10
 
 
 class TrainingState(keras.callbacks.Callback):
-    """Writes a checkpoint and a line of `history.csv` for each round.
+    """Writes a checkpoint and a row of `history.csv` for each epoch.
 
     A checkpoint (`CheckpointStore`) holds weights, optimizer, the state of
-    dropout's random numbers and the means of the round so far, so that a run
-    that continues is the run that never stopped, wherever it stopped. That of a
-    whole round is written before validation, and its line after it. A
-    checkpoint without a line is one of a round that was interrupted.
+    dropout's random numbers and the metrics of the epoch so far, so that a
+    resumed run equals an uninterrupted one, wherever it stopped. The checkpoint
+    of a complete epoch is written before validation, and its row after it. So a
+    checkpoint without a row belongs to an interrupted epoch.
 
     Args:
         task: The compiled `TrainingModel`.
         run_dir: Folder of the run.
         steps: Int, update after which training stops.
-        keep: Int, how many of the latest checkpoints stay.
-        signals: List that a signal handler adds to; after the update in which
-            it does, the run is saved and ends.
+        keep: Int, number of the latest checkpoints to keep.
+        signals: List to which a signal handler adds; after the current update
+            the run is then saved and ends.
     """
 
     def __init__(
@@ -52,7 +52,9 @@ class TrainingState(keras.callbacks.Callback):
         self._strategy = tf.distribute.get_strategy()
         self._steps = steps
         self._keep = keep
-        self.pinned = set  # Returns the steps of others that stay.
+        self.pinned = (
+            set  # Function that returns the steps of other checkpoints to keep.
+        )
         self._signals = [] if signals is None else signals
         self._history = run_dir / "history.csv"
         self._folder = run_dir / "checkpoints"
@@ -67,12 +69,12 @@ class TrainingState(keras.callbacks.Callback):
 
     @property
     def in_round(self) -> bool:
-        """Whether the checkpoint that was restored is of an open round."""
+        """Whether the restored checkpoint belongs to an interrupted epoch."""
         return self._means is not None
 
     @property
     def checkpoints(self) -> list[str]:
-        """Prefixes of the latest checkpoints of whole rounds, oldest first."""
+        """Prefixes of the latest checkpoints of epochs, oldest first."""
         saved = saved_steps(self._folder)
         ends = [int(row["step"]) for row in self._rows]
         kept = [str(saved[step]) for step in ends if step in saved]
@@ -80,17 +82,17 @@ class TrainingState(keras.callbacks.Callback):
 
     @property
     def history(self) -> list[dict]:
-        """The rounds so far, as rows of `history.csv`."""
+        """The epochs so far, as rows of `history.csv`."""
         return list(self._rows)
 
     def restore(self, path: str | None = None) -> int:
-        """Loads a checkpoint: by default the latest that is whole.
+        """Loads a checkpoint, by default the latest undamaged one.
 
         Returns:
-            The number of updates made; 0 where there is no checkpoint.
+            The number of updates made; 0 if there is no checkpoint.
 
         Raises:
-            UserError: If there are checkpoints, and none can be taken.
+            UserError: If there are checkpoints, but none is usable.
         """
         if path is not None:
             self._states.read(pathlib.Path(path))
@@ -105,18 +107,18 @@ class TrainingState(keras.callbacks.Callback):
         rows = read_history(self._history.parent)
         self._rows = [r for r in rows if int(r["step"]) <= self.updates]
         ended = self._rows and int(self._rows[-1]["step"]) == self.updates
-        if not ended:  # `fit` forgets the means when it begins the round.
+        if not ended:  # `fit` resets the metrics when it begins the epoch.
             count = len(self._task.metrics_variables)
             self._means = read_means(prefix, count)
 
     def share(self, strategy: tf.distribute.Strategy) -> int:
-        """Gives the chief's state to all workers; returns its updates."""
+        """Sends the chief's state to all workers; returns its updates."""
         variables = [
             *self._task.transformer.variables,
             *self._task.optimizer.variables,
         ]
         arrays = [np.array(variable) for variable in variables]
-        # There is no sum of unsigned numbers.
+        # The collective sum does not support unsigned integers.
         arrays = [
             array.astype(np.int64) if array.dtype.kind == "u" else array
             for array in arrays
@@ -131,7 +133,7 @@ class TrainingState(keras.callbacks.Callback):
         return self.updates
 
     def restore_means(self) -> None:
-        """Goes on with the means of a round that was interrupted."""
+        """Restores the metrics of an interrupted epoch."""
         if self._means is not None:
             for variable, value in zip(
                 self._task.metrics_variables, self._means, strict=True
@@ -147,8 +149,8 @@ class TrainingState(keras.callbacks.Callback):
         if reads:
             self._refuse_divergence()
         round_ends = batch + 1 == self.params["steps"]
-        # To ask the other workers waits for the device. And ask once: a signal
-        # may come meanwhile.
+        # Communication waits for the device. Read the list only once, since a
+        # signal may come meanwhile.
         asks = reads or not multi_worker.is_multi_worker()
         interrupted = asks and self._interrupted()
         if round_ends or interrupted:
@@ -183,7 +185,7 @@ class TrainingState(keras.callbacks.Callback):
             self.exit_if_interrupted()
 
     def exit_if_interrupted(self) -> None:
-        """Exits if a signal came, to any worker; what is there is saved."""
+        """Saves the run and exits if any worker received a signal."""
         if self._interrupted():
             self._exit()
 
@@ -200,7 +202,7 @@ class TrainingState(keras.callbacks.Callback):
         if multi_worker.is_multi_worker():
             multi_worker.any_worker(
                 self._strategy, True
-            )  # All have saved by now,
-            time.sleep(1)  # but may not have read this one's part of the sum.
-        # Where another worker got the signal, this one ends as if it had.
+            )  # All workers have saved,
+            time.sleep(1)  # but may still read from this one.
+        # End also if only another worker received the signal.
         raise SystemExit(128 + (self._signals or [signal.SIGTERM])[0])

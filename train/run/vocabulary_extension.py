@@ -1,4 +1,4 @@
-"""More pieces for the vocabulary of a run (--extend-vocabulary)."""
+"""Adds subwords to the vocabulary of a finished run (--extend-vocabulary)."""
 
 import dataclasses
 import hashlib
@@ -16,19 +16,19 @@ USER_DEFINED = sentencepiece_model_pb2.ModelProto.SentencePiece.USER_DEFINED
 
 
 def extend(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
-    """Returns a run whose vocabulary has the pieces of a file as well.
+    """Returns a run whose vocabulary also has the subwords of a file.
 
-    They stand behind all others, whose ids and rows stay; text that has one is
-    split at it. Its row, and its bias, is the mean of all: so at first it is
-    about as likely as any other, where a random row may have the highest of
-    all logits.
+    The new subwords follow all others, whose ids and weights stay; text that
+    contains a new subword is split at it. Its embedding and its bias are the
+    means of all others. So at first it is about as probable as any other token,
+    while a random embedding might give the highest logit.
 
     Args:
         start: The run.
-        path: A text file, a piece a line; `▁` stands for a blank.
+        path: A text file, one subword a line; `▁` represents a blank.
 
     Raises:
-        UserError: If a line cannot be a new piece.
+        UserError: If a line is not valid as a new subword.
     """
     pieces = list(read_lines(path))
     check(pieces, path)
@@ -44,13 +44,13 @@ def extend(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
         arguments={**start.arguments, "vocabulary_size": size},
         protos=protos,
         transformer=transformer,
-        # The means of other machines may have other last bits.
+        # Means may differ in the last bits between machines.
         digests={**start.digests, "pieces": digest.hexdigest()},
     )
 
 
 def check(pieces: list[str], path: pathlib.Path) -> None:
-    """Refuses what no vocabulary can have."""
+    """Refuses lines that are not valid as new subwords."""
     seen = set()
     for number, piece in enumerate(pieces, 1):
         if not piece or piece.split() != [piece]:
@@ -70,7 +70,7 @@ def refuse(
 
 
 def with_pieces(proto: bytes, pieces: list[str], path: pathlib.Path) -> bytes:
-    """Returns a SentencePiece model that has more pieces."""
+    """Returns a SentencePiece model with more pieces."""
     model = sentencepiece_model_pb2.ModelProto.FromString(proto)
     known = {piece.piece for piece in model.pieces}
     for number, piece in enumerate(pieces, 1):
@@ -82,7 +82,7 @@ def with_pieces(proto: bytes, pieces: list[str], path: pathlib.Path) -> bytes:
 
 
 def with_rows(transformer: Transformer, count: int) -> Transformer:
-    """Returns a copy of a model that has more ids, on either side."""
+    """Returns a copy of a model with more ids, on either side."""
     config = transformer.get_config()
     config["vocabulary_size"] += count
     if config["source_vocabulary_size"] is not None:
