@@ -6,10 +6,10 @@ from collections.abc import Callable
 import keras_hub
 import tensorflow as tf
 
-from benchmarks.decoding.this_package import IDS
-from benchmarks.decoding.this_package import load_transformer
-from benchmarks.decoding.this_package import pad
-from benchmarks.decoding.this_package import strip
+from benchmarks.decoding.package import IDS
+from benchmarks.decoding.package import load_transformer
+from benchmarks.decoding.package import pad
+from benchmarks.decoding.package import strip
 from benchmarks.shared.model_sizes import BEAM_SIZE
 from benchmarks.shared.model_sizes import BOS_ID
 from keras_transformer.cache import DecoderCache

@@ -13,7 +13,7 @@ from benchmarks import markup_accuracy
 from benchmarks import service_load
 from benchmarks.decoding import __main__ as decoding
 from benchmarks.decoding import first_requests
-from benchmarks.decoding import this_package
+from benchmarks.decoding import package
 from benchmarks.decoding.inputs import choose_batches
 from benchmarks.decoding.inputs import make_random_batch
 from benchmarks.decoding.inputs import make_transformer
@@ -109,7 +109,7 @@ def endless(tmp_path_factory):
 def test_a_random_model_decodes_as_long_as_it_is_told(endless):
     transformer, folder = endless
     batch = make_random_batch(SIZES["check"].vocabulary_size, 3, 6)
-    translate = this_package.make(folder, beam_size=1)
+    translate = package.make(folder, beam_size=1)
 
     found = decode(translate, [batch])["outputs"]
 
@@ -134,7 +134,7 @@ def test_keras_hub_finds_what_the_package_finds(endless):
 
     ours, theirs = (
         decode(make(folder), [batch])["outputs"]
-        for make in (this_package.make, keras_hub.make)
+        for make in (package.make, keras_hub.make)
     )
 
     # Ours ends at the limit, in place of the last token.

@@ -213,26 +213,6 @@ def test_too_little_memory_is_no_damage(copied, monkeypatch):
     assert sorted((copied / "checkpoints").iterdir()) == before
 
 
-def test_checkpoints_in_one_file_are_gone_on_from(
-    copied, corpus, uninterrupted, capsys
-):
-    """As they were written before their optimizers were files of their own."""
-    state = restorable_state(copied)
-    folder = copied / "checkpoints"
-    for step in (18, 24):
-        state.restore(str(folder / f"ckpt-{step}"))
-        state._states._all.write(str(folder / f"ckpt-{step}"))
-    for path in folder.glob("state-*"):
-        path.unlink()
-    index = folder / "ckpt-24.index"
-    index.write_bytes(index.read_bytes()[:50])
-
-    train_command.main([*corpus, *OPTIONS, "--run-dir", str(copied)])
-
-    assert "continuing after update 18" in capsys.readouterr().out
-    assert_same_run(copied, uninterrupted)
-
-
 def restorable_state(run_dir):
     arguments = json.loads((run_dir / "arguments.json").read_text())
     task = make_training_model(
