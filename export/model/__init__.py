@@ -1,1 +1,1 @@
-"""The graph: text in, search, questions to it, text out."""
+"""TensorFlow graph of an export: tokenizer, search, scoring, signatures."""

@@ -1,4 +1,4 @@
-"""Translations found otherwise: by rules of each row, or drawn by a seed."""
+"""Signatures that sample translations, or search with constraints."""
 
 import tensorflow as tf
 
@@ -24,13 +24,13 @@ DRAWS = (
 )
 
 
-class Variants:
-    """Translates as few ask for: a search each, which not every export has.
+class AlternativeSearch:
+    """Constrained search and sampling, which an export may lack.
 
     Args:
         model: The `TextModel`.
-        search: What searches.
-        settings: How, where a request does not say.
+        search: The `Search`.
+        settings: Settings for options that a request does not give.
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class Variants:
     def translate_constrained(
         self, text, no_repeat_ngram, min_length, max_length_ratio
     ) -> dict[str, tf.Tensor]:
-        """Translates by beam search with rules for each sentence.
+        """Translates by beam search with constraints for each sentence.
 
-        They stand in the place of those of the settings; 0 is none.
+        They replace those of the settings; 0 means no constraint.
 
         Args:
             text: String tensor `(B,)`.
-            no_repeat_ngram: Int32 tensor `(B,)`: no so many tokens in a row
-                come twice.
-            min_length: Int32 tensor `(B,)`: tokens before the end.
-            max_length_ratio: Float32 tensor `(B,)`, as of `is_suspicious`.
+            no_repeat_ngram: Int32 tensor `(B,)`: length of the n-grams that a
+                translation may not repeat.
+            min_length: Int32 tensor `(B,)`: minimum tokens before EOS.
+            max_length_ratio: Float32 tensor `(B,)`, as in `is_suspicious`.
 
         Returns:
             The dict of `translate_options`, and `"suspicious"`, bool `(B,)`.
@@ -81,10 +81,10 @@ class Variants:
     def sample(
         self, text, temperature, top_k, top_p, seed
     ) -> dict[str, tf.Tensor]:
-        """Draws a translation of each sentence, as of `Sampling`.
+        """Samples a translation of each sentence, as `Sampling` describes.
 
-        What a row gets depends on its text and its numbers, and on no other
-        row.
+        A sample depends only on its text, options and seed, not on the other
+        sentences of the batch.
 
         Args:
             text: String tensor `(B,)`.

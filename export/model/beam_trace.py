@@ -1,4 +1,4 @@
-"""What a beam search looks at, step by step (Section 6.1).
+"""Records the candidates of each step of beam search (Section 6.1).
 
 Axes: `B` sentences, `K` beams, `C = 2 K` candidates, `L` the longest limit.
 """
@@ -14,7 +14,7 @@ from keras_transformer.search.graph_candidates import rank_candidates
 class BeamTrace(NamedTuple):
     """The best continuations of each step, best first.
 
-    A place that no candidate fills has log-probability -inf.
+    Positions without a candidate have log-probability -inf.
     """
 
     parents: tf.Tensor
@@ -23,23 +23,23 @@ class BeamTrace(NamedTuple):
     ids: tf.Tensor
     """Int32 `(B, L, C)`: its last token, or 0."""
     log_probabilities: tf.Tensor
-    """Float32 `(B, L, C)`: of the whole of it, not normalized."""
+    """Float32 `(B, L, C)`: log-probability of the candidate, not normalized."""
     kept: tf.Tensor
-    """Bool `(B, L, C)`: it ended, or went on; the others were pruned."""
+    """Bool `(B, L, C)`: finished or still active; the others were pruned."""
 
 
 def trace_beam_search(model, options, max_lengths):
-    """Takes the steps of `search_graph`, and keeps what they look at.
+    """Runs the steps of `search_graph` and records their candidates.
 
     Every sentence stays in the batch to the end.
 
     Args:
-        model: As of `search_graph`.
+        model: As in `search_graph`.
         options: `SearchOptions`.
         max_lengths: Int32 tensor `(B,)`.
 
     Returns:
-        `Hypotheses`, those of `search_graph`, and the `BeamTrace`.
+        `Hypotheses`, equal to those of `search_graph`, and the `BeamTrace`.
 
     Example:
         >>> table = tf.math.log([[0.1, 0.6, 0.1, 0.1, 0.1]])
@@ -57,7 +57,7 @@ def trace_beam_search(model, options, max_lengths):
         ...     keras_transformer.SearchOptions(beam_size=2, num_hypotheses=1),
         ...     max_lengths=tf.constant([3]),
         ... )
-        >>> trace.ids[0, 0]  # One ends, two go on: nothing to prune.
+        >>> trace.ids[0, 0]  # One is finished, two are active.
         [1, 2, 4, 0]
     """
     sentences = graph_search.describe_sentences(options, max_lengths)
@@ -73,8 +73,8 @@ def trace_beam_search(model, options, max_lengths):
 
     schedule = graph_search.plan_steps(sentences, options)
     written, shared = model.enter(model.start(), sentences.rows, longest)
-    # Outside of a loop TensorFlow makes one tensor of equal ones, such as the
-    # empty caches of keys and of values, and steps write into their memory.
+    # Outside of a loop TensorFlow merges equal tensors, such as empty caches of
+    # keys and of values, and steps would then write into shared memory.
     written = tf.nest.map_structure(lambda x: tf.raw_ops.DeepCopy(x=x), written)
 
     def is_running(index, live, *_):

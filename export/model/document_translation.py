@@ -1,8 +1,8 @@
-"""Translates whole texts, sentence by sentence, in the graph.
+"""Translates documents, sentence by sentence, in the graph.
 
-What stands between sentences stays, so a text keeps its lines, marks and
-blanks. Texts are taken `MAX_DOCUMENT` bytes at a time and their sentences
-`MAX_SENTENCES` at a time, so memory has a bound that hangs on neither.
+The text between sentences is kept, so a document keeps its lines, list marks
+and blanks. The graph handles `MAX_DOCUMENT` bytes and `MAX_SENTENCES` sentences
+at a time, so its memory does not depend on the length of a document.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,9 @@ from export.model.sentence_splitting import split_long
 from export.model.sentence_splitting import split_text
 from export.model.text_model import cut_bytes
 
-MAX_DOCUMENT = 2**20  # Bytes, at which a text is cut.
+MAX_DOCUMENT = 2**20  # Maximum bytes of a document.
 MAX_SENTENCES = 1024
-LEAST_BYTES = 64  # That a sentence counts as.
+LEAST_BYTES = 64  # Minimum cost of a sentence.
 
 
 def translate_documents(
@@ -30,27 +30,27 @@ def translate_documents(
     translate: Callable,
     doubts: Iterable[str] = ("truncated",),
 ) -> dict[str, tf.Tensor]:
-    """Translates the sentences of texts.
+    """Translates the sentences of documents.
 
-    A sentence in capitals, of two words or more, is translated as any other,
-    and its translation written in capitals. One that is too long is split: see
-    `split_long`.
+    A sentence in capitals, of two words or more, is translated in lower case,
+    and its translation is written in capitals. A sentence that is too long is
+    split: see `split_long`.
 
     Args:
         text: String tensor `(B,)`.
-        language: As of `split_text`.
-        limit: Int, the tokens of the longest sentence that is translated whole.
+        language: As in `split_text`.
+        limit: Int, maximum tokens of a sentence that is not split.
         is_too_long: Function from strings `(N,)` to bools `(N,)`: which have
             more tokens.
         translate: Function from strings `(N,)` to the outputs of
             `Translator.translate`.
-        doubts: Names of those that are bools: a text has what one of its
-            sentences has.
+        doubts: Names of the bool outputs, which are True for a document if
+            they are for any of its sentences.
 
     Returns:
         Dict of `"translation"`, string `(B,)`; `"score"`, float32 `(B,)`, the
-        mean of its sentences' or 0; and the doubts, bool `(B,)`. A text that
-        was cut at `MAX_DOCUMENT` bytes is `"truncated"`, too.
+        mean over its sentences, or 0; and the doubts, bool `(B,)`. A document
+        that was cut at `MAX_DOCUMENT` bytes is also `"truncated"`.
     """
     text, was_cut = cut_bytes(text, MAX_DOCUMENT)
     count = tf.shape(text)[0]
@@ -77,7 +77,7 @@ def translate_documents(
 
 
 def translate_parts(parts, is_sentence, translate, doubts):
-    """Translates those parts `(B, (N))` that are sentences, and joins all."""
+    """Translates the sentences among parts `(B, (N))`, and joins all parts."""
     places = tf.where(is_sentence.values)
     sentences = tf.gather_nd(parts.values, places)
     found = some_at_a_time(
@@ -85,7 +85,7 @@ def translate_parts(parts, is_sentence, translate, doubts):
         lambda some: translate_in_case(some, translate),
         no_translations(tf.size(sentences), doubts),
     )
-    # A model may spell a line end in bytes.
+    # A model may generate line ends.
     lines = tf.strings.regex_replace(found["translation"], LINE_END, " ")
     values = tf.tensor_scatter_nd_update(parts.values, places, lines)
     rows = tf.gather_nd(parts.value_rowids(), places)
@@ -104,7 +104,7 @@ def translate_parts(parts, is_sentence, translate, doubts):
 
 
 def some_at_a_time(sentences, answer, blank):
-    """Answers sentences of like length together, at most `MAX_SENTENCES`."""
+    """Translates batches of similar length, of at most `MAX_SENTENCES`."""
     return in_chunks(
         tf.maximum(tf.strings.length(sentences), LEAST_BYTES),
         MAX_SENTENCES * LEAST_BYTES,
@@ -114,7 +114,7 @@ def some_at_a_time(sentences, answer, blank):
 
 
 def no_translations(count, doubts):
-    """Returns what is found of no text."""
+    """Returns the outputs for no text."""
     return {
         "translation": tf.fill([count], ""),
         "score": tf.zeros([count]),
@@ -123,7 +123,7 @@ def no_translations(count, doubts):
 
 
 def translate_in_case(sentences, translate):
-    """Translates sentences in capitals as if only their first letter were."""
+    """Translates sentences in capitals as if only the first letter were."""
     in_capitals = tf.strings.regex_full_match(
         sentences, r"(?s)\P{Ll}*\p{Lu}{2}\P{Ll}*\P{L}\P{Ll}*\p{Lu}{2}\P{Ll}*"
     )

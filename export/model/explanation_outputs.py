@@ -1,4 +1,4 @@
-"""What the signatures that explain hand out."""
+"""Outputs of the signatures `explain` and `explain_beam`."""
 
 from collections.abc import Callable
 
@@ -11,21 +11,21 @@ from keras_transformer.search.options import length_penalty_of
 
 
 def stack_scores(scores, real) -> tf.Tensor:
-    """Puts the attention weights of all layers into one tensor.
+    """Stacks the attention weights of all layers.
 
     Args:
         scores: Float tensors, one a layer, `(B, H, T, S)`.
         real: Bool tensor `(B, T)`, False where a query is padding.
 
     Returns:
-        Float32 tensor `(B, N, H, T, S)`, with zeros in rows of padding.
+        Float32 tensor `(B, N, H, T, S)`, with zeros for queries of padding.
     """
     stacked = tf.cast(tf.stack(scores, axis=1), tf.float32)
     return tf.where(real[:, None, None, :, None], stacked, 0.0)
 
 
 def no_scores(to_source) -> list[tf.Tensor]:
-    """Returns zeros in the place of attention to targets, which there is not.
+    """Returns zeros for the self-attention that a recurrent decoder lacks.
 
     Args:
         to_source: Float tensors, one a layer, `(B, H, T, S)`.
@@ -46,16 +46,16 @@ def describe_trace(
     """Returns the outputs of `explain_beam`, cut after the last step.
 
     Args:
-        trace: What the search looked at.
-        empty: Bool tensor `(B,)`, of which texts to say nothing.
-        options: Of the search.
-        pieces: Function from ids to pieces.
+        trace: The `BeamTrace`.
+        empty: Bool tensor `(B,)`: texts without any token.
+        options: Options of the search.
+        pieces: Function from ids to subwords.
     """
     is_filled = (trace.parents >= 0) & ~empty[:, None, None]
     running = tf.reduce_any(is_filled, axis=2)  # (B, L)
     steps = tf.reduce_sum(
         tf.cast(tf.reduce_any(running, axis=0), tf.int32)
-    )  # The longest search has no gap.
+    )  # The longest search fills all its steps.
     is_filled, running = is_filled[:, :steps], running[:, :steps]
     parents, ids, log_probabilities, kept = (x[:, :steps] for x in trace)
     penalties = length_penalty_of(

@@ -1,4 +1,4 @@
-"""Questions about given translations: how likely, and what looks at what."""
+"""Teacher-forced scoring, alignment and attention of given translations."""
 
 from typing import NamedTuple
 
@@ -21,30 +21,32 @@ from keras_transformer.search.options import length_penalty_of
 
 
 class Pairs(NamedTuple):
-    """Texts and their translations, as the model reads them."""
+    """Ids of texts and of their translations."""
 
     source_ids: tf.Tensor  # (B, S)
     labels: tf.Tensor  # (B, T)
     truncated: tf.Tensor  # (B,), whether one of the two was cut
 
 
-class Taught(NamedTuple):
-    """What the model makes of pairs whose targets are given."""
+class ForcedOutputs(NamedTuple):
+    """Outputs of the model for pairs with given targets."""
 
     states: tf.Tensor  # (B, T, D)
-    encoder_scores: tuple  # A tensor a layer, (B, H, S, S).
-    decoder_scores: tuple  # A pair a layer: to the target, to the source.
+    encoder_scores: tuple  # One tensor for each layer, (B, H, S, S).
+    decoder_scores: (
+        tuple  # One pair for each layer: self-attention, encoder-decoder.
+    )
 
 
-class Teacher:
-    """Runs a Transformer on pairs, as in training: targets are given.
+class ForcedDecoder:
+    """Runs a Transformer on pairs with given targets (teacher forcing).
 
     Args:
         model: The `TextModel`.
-        settings: Whose length penalty scores, and whose layer aligns.
+        settings: Settings with the length penalty and the alignment layer.
 
     Raises:
-        ValueError: If there is no layer `settings.align_layer`.
+        ValueError: If the layer `settings.align_layer` does not exist.
     """
 
     def __init__(self, model: TextModel, settings: SearchSettings):
@@ -69,12 +71,12 @@ class Teacher:
             target: String tensor `(B,)`, its translations.
 
         Returns:
-            Dict of `"log_probability"`, float32 `(B,)`, of the whole target
-            and its end; `"token_log_probabilities"`, float32 `(B, T)`, of each
-            token; `"score"`, float32 `(B,)`, the log-probability over the
-            length penalty; `"tokens"`, string `(B, T)`, the pieces; and
+            Dict of `"log_probability"`, float32 `(B,)`, of the target with EOS;
+            `"token_log_probabilities"`, float32 `(B, T)`, of each token;
+            `"score"`, float32 `(B,)`, the log-probability divided by the
+            length penalty; `"tokens"`, string `(B, T)`, the subwords; and
             `"truncated"`, bool `(B,)`: whether source or target was cut at the
-            model's limit. After the end symbol come zeros and `""`.
+            model's limit. After EOS come zeros and `""`.
         """
         pairs = self._read(source, target)
         lengths = [lengths_of(pairs.source_ids), lengths_of(pairs.labels)]
@@ -84,12 +86,12 @@ class Teacher:
                 tf.gather(ids, rows)[:, : tf.reduce_max(tf.gather(count, rows))]
                 for ids, count in zip(pairs[:2], lengths, strict=True)
             )
-            states = self._teach(sources, targets).states
+            states = self._run(sources, targets).states
             found = self._log_probabilities(targets, states)
             missing = tf.shape(pairs.labels)[1] - tf.shape(found)[1]
             return tf.pad(found, [[0, 0], [0, missing]])
 
-        # A chunk may hold a long source and, in another row, a long target.
+        # A chunk may hold a long source and, in another pair, a long target.
         longest = tf.maximum(*lengths)
         found = in_chunks(
             self._cost(longest, longest),
@@ -106,7 +108,7 @@ class Teacher:
         }
 
     def align(self, source, target) -> dict[str, tf.Tensor]:
-        """Says which tokens of the source each token of the target looks at.
+        """Aligns each token of the target with tokens of the source.
 
         Args:
             source: String tensor `(B,)`.
@@ -115,13 +117,13 @@ class Teacher:
         Returns:
             Dict of `"attention"`, float32 `(B, T, S)`, the mean over the heads
             of a layer, as the decoder predicts each target token;
-            `"alignment"`, int32 `(B, T)`, where it is largest, -1 after the
+            `"alignment"`, int32 `(B, T)`, its largest position, -1 after the
             target's end; `"source_tokens"`, string `(B, S)`, and
-            `"target_tokens"`, string `(B, T)`, the pieces; and `"truncated"`,
+            `"target_tokens"`, string `(B, T)`, the subwords; and `"truncated"`,
             bool `(B,)`: whether source or target was cut at the model's limit.
         """
         pairs = self._read_few(source, target, with_logits=False)
-        taught = self._teach(pairs.source_ids, pairs.labels)
+        taught = self._run(pairs.source_ids, pairs.labels)
         _, attention = taught.decoder_scores[self._align_layer]
         attention = tf.reduce_mean(tf.cast(attention, tf.float32), axis=1)
         real = padding_mask(pairs.labels)
@@ -136,12 +138,12 @@ class Teacher:
         }
 
     def explain(self, source, target) -> dict[str, tf.Tensor]:
-        """Shows the attention of every layer and head (Section 3.2.3).
+        """Returns the attention of every layer and head (Section 3.2.3).
 
-        Row `t` of the decoder's weights is the step that predicts target token
-        `t`. It sees the begin symbol, as key 0, and the target tokens before
-        `t`, each one key further. A decoder with a recurrence in the place of
-        self-attention has no such weights: they are zeros, then.
+        Query `t` of the decoder's weights is the step that predicts target
+        token `t`. Its keys are BOS, as key 0, and the target tokens before `t`,
+        token `i` as key `i + 1`. For a decoder with a recurrence instead of
+        self-attention, these weights are zeros.
 
         Args:
             source: String tensor `(B,)`.
@@ -160,7 +162,7 @@ class Teacher:
             text's end come zeros and `""`.
         """
         pairs = self._read_few(source, target)
-        taught = self._teach(pairs.source_ids, pairs.labels)
+        taught = self._run(pairs.source_ids, pairs.labels)
         to_target, to_source = zip(*taught.decoder_scores, strict=True)
         if None in to_target:
             to_target = no_scores(to_source)
@@ -189,7 +191,7 @@ class Teacher:
         return tf.reduce_sum(log_probabilities, axis=1) / penalty
 
     def _log_probabilities(self, labels, states):
-        """Returns that of each label, `(B, T)`, and 0 of padding."""
+        """Returns the log-probabilities of labels, `(B, T)`, 0 for padding."""
         logits = self._model.transformer.embedding(states, reverse=True)
         logits = tf.cast(logits, tf.float32)
         found = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
@@ -202,7 +204,7 @@ class Teacher:
         return Pairs(source_ids, labels, source_cut | target_cut)
 
     def _read_few(self, source, target, with_logits=True) -> Pairs:
-        """Does what `_read` does; refuses pairs whose answer is too large."""
+        """Like `_read`; refuses pairs whose outputs are too large."""
         pairs = self._read(source, target)
         count, longest = tf.unstack(tf.shape(pairs.source_ids))
         cost = self._cost(longest, tf.shape(pairs.labels)[1], with_logits)
@@ -215,7 +217,7 @@ class Teacher:
         )
 
     def _cost(self, sources, targets, with_logits=True):
-        """Returns how many numbers pairs of some lengths take, int64."""
+        """Returns how many numbers the outputs of pairs have, int64."""
         transformer = self._model.transformer
         source, target = tf.cast(sources, tf.int64), tf.cast(targets, tf.int64)
         a = transformer.architecture
@@ -225,12 +227,12 @@ class Teacher:
             cost += transformer.vocabulary_size * target
         return cost
 
-    # One graph for all that is asked of pairs: a server prepares each apart.
+    # One graph for all signatures, since a server prepares each one separately.
     @tf.function(
         input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
         autograph=False,
     )
-    def _teach(self, source_ids, labels) -> Taught:
+    def _run(self, source_ids, labels) -> ForcedOutputs:
         """Runs the model on pairs."""
         transformer = self._model.transformer
         begin = tf.fill([tf.shape(labels)[0], 1], BOS_ID)
@@ -246,4 +248,4 @@ class Teacher:
             return_attention_scores=True,
             training=False,
         )
-        return Taught(states, encoder_scores, decoder_scores)
+        return ForcedOutputs(states, encoder_scores, decoder_scores)

@@ -1,4 +1,4 @@
-"""How much memory a request may take, from the numbers of the model."""
+"""Upper bounds of a request's memory, from the sizes of the model."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,22 +16,24 @@ from keras_transformer.search.graph_search import ROOM
 
 PAIRS = {"score", "align", "explain"}
 FLOAT = 4  # Bytes.
-COPIES = 4  # Of what a step computes: before and after an operation or two.
-# Of logits and of tokens, by what else a step does with them.
+COPIES = 4  # Copies of the tensors of a step: before and after some operations.
+# Copies of logits and tokens, by the kind of search.
 CLOSING, DRAWING = 7, 12
-OF_BYTE = 2048  # Of eleven tokens (U+FDFA has 33 bytes in NFKC), on their way.
-OF_PART = 256  # Of a text of which every other byte is a sentence, a byte.
-OF_PLACE = 40  # Of a token of many hypotheses, on its way to text.
+OF_BYTE = 2048  # Eleven tokens (U+FDFA has 33 bytes in NFKC).
+OF_PART = (
+    256  # For each byte of a text in which every other byte is a sentence.
+)
+OF_PLACE = 40  # For each token of many hypotheses in the detokenizer.
 
 
 class Sizes(NamedTuple):
-    """The numbers that decide.
+    """The sizes that determine memory.
 
     Attributes:
-        architecture: Of the model.
+        architecture: Architecture of the model.
         vocabulary_size: Int, `V`, of targets.
-        sequence_length: Int, at which sources are cut.
-        max_bytes: Int, at which texts of either side are cut before.
+        sequence_length: Int, maximum tokens of a source.
+        max_bytes: Int, maximum bytes of a text on either side.
     """
 
     architecture: Architecture
@@ -46,31 +48,31 @@ def memory_bound(
     signatures: Iterable[str],
     rows: int = 1000,
 ) -> int:
-    """Returns bytes that a request takes at most, beside the weights.
+    """Returns an upper bound of a request's memory in bytes, without weights.
 
-    What is computed at a time is bounded by the budgets of `chunks`: the most
-    that `search_bytes` finds for any length of the rows and any beam size, and
+    The budgets of `request_splitting` bound each computation: by the maximum of
+    `search_bytes` over all lengths and beam sizes, and by
 
         4 copies · max(MAX_NUMBERS, numbers of the longest pair) · 4 bytes
 
-    for questions about pairs. Before it texts become tokens, and behind it
-    tokens text, the best of many beams `MAX_PLACES` at most:
+    for given pairs. Tokenization and detokenization (of at most `MAX_PLACES`
+    tokens) take:
 
         2048 · max(MAX_BYTES, max_bytes)        40 · MAX_PLACES
 
-    Beside it stand texts and answers of all rows:
+    Texts and outputs of all sentences take:
 
         rows · (2 · max_bytes + 64 · (sequence_length + longest translation))
 
-    A text of many sentences has `MAX_SENTENCES` such rows at a time, and parts:
+    A document has `MAX_SENTENCES` such sentences at a time, and its parts:
 
         256 · MAX_DOCUMENT
 
     Args:
-        sizes: Of the model.
-        settings: How it searches.
-        signatures: Names of those that are served.
-        rows: Int, those of the request.
+        sizes: Sizes of the model.
+        settings: Settings of the search.
+        signatures: Names of the exported signatures.
+        rows: Int, number of sentences of the request.
     """
     signatures = set(signatures)
     length = sizes.sequence_length
@@ -106,11 +108,11 @@ def search_bytes(
     source: int,
     copies: int = COPIES,
 ) -> int:
-    """Returns bytes that searching a chunk of equal rows takes.
+    """Returns the bytes of a search over a chunk of sentences of equal length.
 
-    With `R` rows of `K` beams, as many as the budget holds, sources of `S` and
-    translations of `T` tokens, `T` rounded up to `ROOM`, these are the numbers
-    of four bytes, each in a few copies, with `N` layers of the decoder:
+    For `R` sentences of `K` beams, as many as fit in the budget, sources of `S`
+    and translations of `T` tokens, `T` rounded up to `STEPS_PER_ROUND`, and `N`
+    layers of the decoder, these are the numbers of four bytes, in some copies:
 
         caches of the decoder       4 · N · H · (d_k + d_v) · R · K · T
         keys, values of sources     3 · N · H · (d_k + d_v) · R · S
@@ -120,12 +122,12 @@ def search_bytes(
         logits                 copies · R · K · V
         tokens of hypotheses   copies · R · K · T · 4
 
-    With a recurrence in the place of self-attention, there is neither its
-    cache nor its attention, but a state of `4 · N · D · R · K`.
+    A recurrence instead of self-attention has neither that cache nor these
+    weights, but a state of `4 · N · D · R · K`.
 
     Args:
-        sizes: Of the model.
-        settings: How it searches.
+        sizes: Sizes of the model.
+        settings: Settings of the search.
         beams: Int, `K`.
         source: Int, `S`.
         copies: Int: `COPIES`, or `CLOSING` with `no_repeat_ngram`, or
@@ -135,7 +137,7 @@ def search_bytes(
     target = source + settings.max_extra_length
     positions = max(source + target, LEAST_POSITIONS)
     if settings.beam_size < beams and beams * positions > settings.budget:
-        return 0  # Refused.
+        return 0  # Such beam sizes are refused.
     rows = max(1, settings.budget // (beams * positions))
     room = -(-target // ROOM) * ROOM
     heads, layers = a.num_heads, a.layers_of_decoder
@@ -161,7 +163,7 @@ def search_bytes(
 
 
 def pair_bytes(sizes: Sizes) -> int:
-    """Returns bytes that questions about given pairs take."""
+    """Returns the bytes of forced decoding of given pairs."""
     a, length = sizes.architecture, sizes.sequence_length
     maps = (a.num_layers + 2 * a.layers_of_decoder) * a.num_heads
     numbers = maps * length**2 + sizes.vocabulary_size * length

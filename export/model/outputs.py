@@ -1,4 +1,4 @@
-"""What a translation is told as, and when it is doubtful."""
+"""Builds the outputs of a translation, and flags suspicious ones."""
 
 import tensorflow as tf
 
@@ -8,20 +8,20 @@ from export.model.text_model import TextModel
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.beam_search import Hypotheses
 
-SLACK = 5  # Tokens; short texts differ more.
+SLACK = 5  # In tokens; lengths of short texts differ more.
 
 
 def blank_out(found: Hypotheses, lengths, cut) -> Hypotheses:
-    """Blanks what no text or no hypothesis stands behind: `""`, score 0.
+    """Blanks the hypotheses of empty texts and missing ones: no ids, score 0.
 
     Args:
-        found: What the search found, `N` a text.
-        lengths: Int32 tensor `(B,)`, tokens of each text. One without any
-            but its end symbol has no translation, whatever was found.
+        found: Results of the search, `N` for each text.
+        lengths: Int32 tensor `(B,)`, tokens of each text. A text of EOS alone
+            has no translation.
         cut: Bool tensor `(B,)`, which texts were cut.
 
     Returns:
-        `Hypotheses`, those of texts that were cut `truncated` too.
+        `Hypotheses`; those of texts that were cut are `truncated`.
     """
     real = ~is_empty(lengths)[:, None] & (found.lengths > 0)
     return Hypotheses(
@@ -33,15 +33,15 @@ def blank_out(found: Hypotheses, lengths, cut) -> Hypotheses:
 
 
 def is_suspicious(found: Hypotheses, lengths, ratio):
-    """Tells which best translations are too long for their source, or short.
+    """Flags best translations whose length does not fit the source.
 
-    Those where the longer of the two has more than `ratio` times the tokens of
-    the other, and `SLACK` more; the end symbol aside.
+    The longer of the two has more than `ratio` times the tokens of the other,
+    plus `SLACK`, without EOS.
 
     Args:
-        found: What `blank_out` returned.
+        found: Result of `blank_out`.
         lengths: Int32 tensor `(B,)`, tokens of each text.
-        ratio: Float, or float32 tensor `(B,)`, at least 1; 0 tells nobody.
+        ratio: Float, or float32 tensor `(B,)`, at least 1; 0 flags none.
 
     Returns:
         Bool tensor `(B,)`.
@@ -55,7 +55,7 @@ def is_suspicious(found: Hypotheses, lengths, ratio):
 
 
 def describe_best(model: TextModel, found: Hypotheses) -> dict[str, tf.Tensor]:
-    """Returns the outputs that tell the best translation of each text."""
+    """Returns the outputs of the best translation of each text."""
     return {
         "translation": model.detokenize(found.ids)[:, 0],
         "score": found.scores[:, 0],
@@ -66,7 +66,7 @@ def describe_best(model: TextModel, found: Hypotheses) -> dict[str, tf.Tensor]:
 def describe_doubts(
     found: Hypotheses, lengths, settings: SearchSettings
 ) -> dict[str, tf.Tensor]:
-    """Returns the output `suspicious`, if the export was made to have it."""
+    """Returns the output `suspicious`, if the settings enable it."""
     ratio = settings.max_length_ratio
     if not ratio:
         return {}

@@ -1,9 +1,9 @@
-"""Answers a request some rows at a time, so that its memory has a bound.
+"""Splits a request into chunks of bounded memory.
 
-Memory is counted in three units. A search takes *places*: beams times positions
-of the source and of the translation, each of which keeps keys and values. What
-is asked of given pairs takes *numbers*: logits and attention weights. And a
-text has *bytes*, before it has tokens.
+Memory is counted in three units: *places* in a search, which are beams times
+positions of source and translation, each with keys and values; *numbers* in
+forced decoding, which are logits and attention weights; and *bytes* of text
+before tokenization.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,18 @@ MAX_PLACES = 2**22
 
 
 def in_chunks(costs: tf.Tensor, budget: int, answer: Callable, blank):
-    """Answers rows of like cost together, the most expensive first.
+    """Computes chunks of sentences of similar cost, the most expensive first.
 
     Args:
         costs: Int tensor `(B,)`, at least 1.
-        budget: Int, what the rows of a chunk may cost together, each as much
-            as the first. A row that costs more is a chunk of its own.
-        answer: Function from places of rows, int32 `(C,)`, to a structure of
-            tensors `(C, …)`.
-        blank: The same structure of tensors `(B, …)`: what is returned of no
-            row. Their other axes are those of the answers.
+        budget: Int, maximum cost of a chunk, in which each sentence counts as
+            much as the first. A sentence that costs more is a chunk by itself.
+        answer: Function from indices of sentences, int32 `(C,)`, to a
+            structure of tensors `(C, …)`.
+        blank: The same structure of tensors `(B, …)`: the initial values.
 
     Returns:
-        The structure of tensors `(B, …)`, in the order of the rows.
+        The structure of tensors `(B, …)`, in the order of the sentences.
     """
     count = tf.shape(costs)[0]
     costs, order = tf.math.top_k(tf.cast(costs, tf.int64), count)
@@ -61,7 +60,7 @@ def in_chunks(costs: tf.Tensor, budget: int, answer: Callable, blank):
 
 
 def positions_of(lengths, limits):
-    """Returns how many positions each row of a search has, int32 `(B,)`.
+    """Returns how many positions each sentence of a search has, int32 `(B,)`.
 
     Args:
         lengths: Int32 tensor `(B,)`, tokens of each source.

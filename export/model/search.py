@@ -1,4 +1,4 @@
-"""The searches of an export: ids to hypotheses, one graph for many uses."""
+"""Searches of an export, from ids to hypotheses; signatures share one graph."""
 
 import dataclasses
 
@@ -33,10 +33,10 @@ INPUTS = (
 
 @dataclasses.dataclass(frozen=True)
 class SearchSettings:
-    """How the translator searches (Section 6.1).
+    """Settings of the translator's search (Section 6.1).
 
     Attributes:
-        beam_size: Int, `K`, beams a sentence.
+        beam_size: Int, `K`.
         length_penalty: Float, `α`.
         max_extra_length: Int, tokens by which a translation may be longer
             than its source.
@@ -44,20 +44,22 @@ class SearchSettings:
             aligns the two, from 0, or from the last if negative. `None` means
             the last but one, which aligns best (Garg et al., 2019); of two,
             the last.
-        penalty_offset: Float, as of `SearchOptions`: 5 is the penalty of Wu et
+        penalty_offset: Float, as in `SearchOptions`: 5 is the penalty of Wu et
             al. (2016), 0 that of Marian and Hugging Face.
-        source_language: String, a code of ISO 639-1, whose abbreviations are
-            known where texts are cut into sentences; `""` of none.
-        no_repeat_ngram: Int, as of `SearchOptions`.
-        min_length: Int, as of `SearchOptions`.
-        max_length_ratio: Float, as of `is_suspicious`. 0 tells nobody.
+        source_language: String, ISO 639-1 code; its abbreviations do not end a
+            sentence when documents are split. `""` for no abbreviations.
+        no_repeat_ngram: Int, as in `SearchOptions`.
+        min_length: Int, as in `SearchOptions`.
+        max_length_ratio: Float, as in `is_suspicious`; 0 flags none.
     """
 
     beam_size: int = 4
     length_penalty: float = 0.6
     max_extra_length: int = 50
     align_layer: int | None = None
-    budget: int = 40_960  # 40 rows of 100 tokens, and 150 more, with 4 beams.
+    budget: int = (
+        40_960  # 40 sentences of 100 tokens, and 150 more, with 4 beams.
+    )
     penalty_offset: float = 5.0
     source_language: str = ""
     no_repeat_ngram: int = 0
@@ -69,11 +71,11 @@ class Search(tf.Module):
     """Beam search over a Transformer with an export's settings.
 
     Args:
-        transformer: A built `Transformer`, which is kept out of sight: see
-            `Translator`.
-        vocabulary_size: Int, pieces of targets. Ids from there on are never
+        transformer: A built `Transformer`, which is not tracked: see
+            `TextModel`.
+        vocabulary_size: Int, subwords of targets. Ids from there on are never
             chosen.
-        settings: How to search.
+        settings: The `SearchSettings`.
 
     Attributes:
         options: `SearchOptions` for the best translation.
@@ -98,7 +100,7 @@ class Search(tf.Module):
             no_repeat_ngram=settings.no_repeat_ngram,
             min_length=settings.min_length,
         )
-        # Kept beside the embeddings, else every call would transpose them.
+        # A transposed copy of the embeddings; else every call would transpose.
         self._output_kernel = tf.Variable(
             tf.transpose(transformer.embedding.embeddings), trainable=False
         )
@@ -112,16 +114,16 @@ class Search(tf.Module):
         prefix_ids=None,
         least=0,
     ) -> Hypotheses:
-        """Searches with the settings, or with what is given instead.
+        """Searches with the settings, or with the given options.
 
         Args:
             source_ids: Int32 tensor `(B, S)`.
             lengths: Int32 tensor `(B,)`, tokens of each source.
-            options: `SearchOptions`, made of the attribute `options`.
-            max_extra_length: Int, or int32 tensor, a scalar or `(B,)`; that
-                of the settings is the most.
+            options: `SearchOptions`, derived from the attribute `options`.
+            max_extra_length: Int, or int32 tensor, a scalar or `(B,)`, at most
+                that of the settings.
             prefix_ids: Int32 tensor `(B, P)`, padded.
-            least: Int32 tensor `(B,)`, a limit below which none is set.
+            least: Int32 tensor `(B,)`, lower bound of the limits.
         """
         if options is None:
             options = self.options
@@ -170,7 +172,7 @@ class Search(tf.Module):
         )
 
     def find_by_rules(self, source_ids, lengths, **rules) -> Hypotheses:
-        """Searches with rules of each row.
+        """Searches with constraints for each sentence.
 
         Args:
             source_ids: Int32 tensor `(B, S)`.
@@ -192,12 +194,12 @@ class Search(tf.Module):
         return self._in_chunks(find, self.options, source_ids, limits, rules)
 
     def sample(self, source_ids, lengths, **sampling) -> Hypotheses:
-        """Draws a translation of each source.
+        """Samples a translation of each source.
 
         Args:
             source_ids: Int32 tensor `(B, S)`.
             lengths: Int32 tensor `(B,)`, tokens of each source.
-            **sampling: Tensors `(B,)`, as of `Sampling`.
+            **sampling: Tensors `(B,)`, as in `Sampling`.
         """
         options = one_beam(self.options)
 
@@ -215,7 +217,7 @@ class Search(tf.Module):
         return self._in_chunks(draw, options, source_ids, limits, sampling)
 
     def _in_chunks(self, find, options, source_ids, max_lengths, *of_rows):
-        """Searches as many rows at a time as the budget holds.
+        """Searches as many sentences at a time as the budget allows.
 
         Args:
             find: Function `(source_ids, max_lengths, *of_rows) -> Hypotheses`.
@@ -253,7 +255,7 @@ class Search(tf.Module):
         )
 
     def trace(self, source_ids, lengths) -> BeamTrace:
-        """Searches for the n best, and returns what was looked at."""
+        """Searches for the n best, and returns the trace of the search."""
         options = dataclasses.replace(self.options, num_hypotheses=None)
         model = GraphTransformer(
             self._transformer(),
@@ -267,16 +269,16 @@ class Search(tf.Module):
 
 
 def limits_of(lengths, max_extra_length, least=0):
-    """Returns how long translations may be; an empty one has its end alone."""
+    """Returns the limits of translations; 1, for EOS, if the text is empty."""
     limits = tf.maximum(lengths + max_extra_length, least)
     return tf.where(is_empty(lengths), 1, limits)
 
 
 def lengths_of(ids):
-    """Returns how many tokens padded ids have."""
+    """Returns the number of tokens of padded ids."""
     return tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
 
 
 def is_empty(lengths):
-    """Tells which texts have no token but the end symbol."""
+    """Returns which texts have no token but EOS."""
     return lengths <= 1

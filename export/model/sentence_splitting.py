@@ -1,8 +1,8 @@
-"""Cuts texts into sentences and what stands between them, in the graph.
+"""Splits texts into sentences and the text between them, in the graph.
 
-By rules, which are regular expressions of TensorFlow's own and know Moses's
-abbreviations: tensorflow-text's sentence breakers know neither these nor
-numbers. `MARK` is put around each gap, so that every other part is one.
+The rules are regular expressions (TensorFlow's RE2) with Moses's abbreviations;
+tensorflow-text's sentence breakers handle neither abbreviations nor numbers.
+`MARK` is inserted around each gap, so that sentences and gaps alternate.
 """
 
 import re
@@ -10,51 +10,51 @@ import re
 import sacremoses.corpus
 import tensorflow as tf
 
-# Control characters are no text: blanks stand for those that are used here.
+# Control characters used as marks; in the input they become blanks.
 MARK, DOT = "\x1e", "\x1d"
 CONTROLS = r"[\x00\x1d\x1e]"
 
 BLANK = r"[\s\p{Z}]"
 LINE_END = r"[\n\v\f\r\x{85}\x{2028}\x{2029}]"
-# A list's, heading's or quotation's; a dialogue's dash.
+# Marks of lists, headings and quotations; the dash of a dialogue.
 LIST_MARK = rf"(?:[-*+•◦▪‣·–—>#|]+|\(?\d{{1,3}}[.)]|\(?\p{{Latin}}\)){BLANK}+"
 LINE_START = rf"{BLANK}*(?:{LIST_MARK})*"
 CELL_END = r"(?:\x20+\|+)?"
 FENCE = r"(?ms)^([ \t]{0,3}(?:```|~~~).*?(?:^[ \t]{0,3}(?:```|~~~)[ \t]*$|\z))"
 
 STOPS = r"[.!?…‥؟۔।॥։።。！？｡]"
-WIDE_STOPS = r"[。！？｡]"  # Behind which there need be no blank.
+WIDE_STOPS = r"[。！？｡]"  # Full stops that need no blank after them.
 CLOSERS = r"""(?:\p{Z}?[»›]|["'“”‘’«»‹›)\]}」』）】》〉＂])*"""
 NOTES = r"(?:\[\d+\])*"
 OPENERS = r"""["'“‘„‚”«‹»›¿¡(\[{「『（【《〈*_–—-]"""
-# What begins a sentence: no lower case.
+# A sentence does not begin with a lower-case letter.
 BEGINNING = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}]"
 
 ADDRESS = r"\w+://\S+|www\.\S+|[^\s@]+@[^\s@]+\.\w+"
-# Behind which a sentence that is too long is best split.
+# Where to split a sentence that is too long, best first.
 LONG_STOPS = r"[;:—…；：]", r"[,，、)）]"
-MOST_REPEATED = 200  # RE2 has no memory for many more.
+MOST_REPEATED = 200  # RE2's memory is limited.
 
 
 def split_text(
     text: tf.Tensor, language: str = ""
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Cuts texts into parts that are sentences or stand between them.
+    """Splits texts into sentences and the gaps between them.
 
-    A line's end is always a sentence's. Indentation, marks of lists, blank
-    lines, what has no letter but in an address, and Markdown's fenced code
-    stand between.
+    A line end always ends a sentence. Gaps are indentation, list marks, blank
+    lines, text without letters (apart from addresses), and Markdown's fenced
+    code.
 
     Args:
         text: String tensor `(B,)`, UTF-8.
-        language: Code of ISO 639-1. Abbreviations are known of some forty.
+        language: ISO 639-1 code. Moses has abbreviations of some forty.
 
     Returns:
-        The parts, strings `(B, (N))`, which joined are the text, but that
-        U+0000, U+001D and U+001E are blanks, and broken UTF-8 is U+FFFD; and
-        bools `(B, (N))`: which are sentences.
+        The parts, strings `(B, (N))`, whose concatenation is the text, except
+        that U+0000, U+001D and U+001E become blanks and invalid UTF-8 becomes
+        U+FFFD; and bools `(B, (N))`: which parts are sentences.
     """
-    # Expressions match no broken UTF-8.
+    # RE2 does not match invalid UTF-8.
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
     text = tf.strings.regex_replace(text, CONTROLS, " ")
     fenced = tf.strings.regex_replace(text, FENCE, rf"{MARK}\1{MARK}")
@@ -72,13 +72,13 @@ def split_text(
 def split_long(parts, is_sentence, limit, is_too_long):
     """Splits the sentences that are too long for a model.
 
-    At the best place among some `limit` characters, which are as many tokens
-    or fewer: behind a semicolon or colon, else a comma or bracket, else at a
-    blank, else anywhere. Where characters are several tokens, once more, among
-    a quarter, and a sixteenth of them.
+    A sentence is split at the best position within `limit` characters, which
+    are usually fewer tokens: after a semicolon or colon, else after a comma or
+    bracket, else at a blank, else anywhere. If characters have several tokens,
+    this is repeated with a quarter and a sixteenth of `limit`.
 
     Args:
-        parts: Strings `(B, (N))`, as of `split_text`.
+        parts: Strings `(B, (N))`, as in `split_text`.
         is_sentence: Bools `(B, (N))`.
         limit: Int, tokens.
         is_too_long: Function from strings `(M,)` to bools `(M,)`: which have
@@ -114,14 +114,14 @@ def split_long(parts, is_sentence, limit, is_too_long):
 
 
 def join_parts(parts, separator=""):
-    """Returns strings `(B,)` of ragged ones `(B, (N))`."""
+    """Joins ragged strings `(B, (N))` to strings `(B,)`."""
     return tf.strings.unsorted_segment_join(
         parts.values, parts.value_rowids(), parts.nrows(), separator
     )
 
 
 def is_gap(parts):
-    """Tells which of marked parts `(B, (N))` are gaps: every other of a row."""
+    """Returns which marked parts `(B, (N))` are gaps: every other one."""
     places = tf.range(tf.size(parts.values, tf.int64), dtype=tf.int64)
     return (
         places - tf.gather(parts.row_starts(), parts.value_rowids())
@@ -129,7 +129,7 @@ def is_gap(parts):
 
 
 def mark_gaps(text, language):
-    """Puts marks around what stands between sentences, strings `(B,)`."""
+    """Inserts marks around the gaps between sentences, strings `(B,)`."""
     gap = rf"{MARK}\2{MARK}"
     for pattern, rewrite in (
         *protections(language),
@@ -154,7 +154,7 @@ def mark_gaps(text, language):
 
 
 def protections(language):
-    """Yields what hides the dots that end no sentence, and their rewrites."""
+    """Yields patterns of dots that do not end a sentence, and replacements."""
     not_in_word = r"(\A|[^\p{L}\p{N}.])"
     words, before_numbers = abbreviations(language)
     if before_numbers:
@@ -173,13 +173,13 @@ def protections(language):
 
 
 def abbreviations(language):
-    """Returns patterns of those that Moses knows, and of those with numbers."""
+    """Returns patterns of abbreviations, and of those before numbers."""
     known = sacremoses.corpus.NonbreakingPrefixes()
     if language not in known.available_langs.values():
         return "", ""
     words, before_numbers = [], []
     for word in known.words(language):
         word, _, note = word.partition(" ")
-        if len(word) > 1 or not word.isupper():  # Initials have a rule.
+        if len(word) > 1 or not word.isupper():  # Initials have their own rule.
             (before_numbers if note else words).append(re.escape(word))
     return "|".join(words), "|".join(before_numbers)

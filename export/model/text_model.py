@@ -1,4 +1,4 @@
-"""Text to ids and back: what every signature of an export needs."""
+"""Tokenization and detokenization around the model, for all signatures."""
 
 import tensorflow as tf
 
@@ -19,27 +19,25 @@ def strings(name):
 class TextModel(tf.Module):
     """A Transformer and the tokenizer of its two sides.
 
-    It tracks the plain TensorFlow variables of the model and keeps the model
-    itself out of sight. A SavedModel that tracks Keras objects holds each
-    variable twice, and every loader but Python's reads the copy that nobody
-    fills.
+    It tracks the TensorFlow variables of the model, but not the Keras model
+    itself: a SavedModel that tracks Keras objects holds each variable twice,
+    and loaders other than Python's read the copy that is never filled.
 
     Args:
         transformer: A built `Transformer`. Texts are cut at its
             `sequence_length`, the longest it was trained on.
         protos: Bytes of the SentencePiece model of sources, and of that of
-            targets, or `None` where they share one.
+            targets, or `None` if they share one.
 
     Attributes:
-        max_bytes: Int, at which a source is cut before the tokenizer reads it.
-            That many have more tokens than are kept: none has more bytes than
-            the longest piece, and Unicode's form NFKC has no fewer than a
-            quarter. But blanks in a row are one to the tokenizer, unknown
-            characters too where it cannot spell them in bytes, and some
-            nothing: what stands after very many is lost.
-        max_target_bytes: Int, the same of targets.
+        max_bytes: Int, maximum bytes of a source, cut before tokenization. So
+            many bytes have more tokens than the model takes: no token has more
+            bytes than the longest subword, and NFKC shortens text to a quarter
+            at most. An exception are very long runs of blanks or of unknown
+            characters, which are a single token: text after them is lost.
+        max_target_bytes: Int, the same for targets.
         tokenizer: The `SubwordTokenizer`.
-        transformer: What was given.
+        transformer: The Transformer.
 
     Raises:
         ValueError: If a vocabulary of the tokenizer exceeds the model's.
@@ -67,7 +65,7 @@ class TextModel(tf.Module):
         return self._tokenize(text, self.tokenizer.tokenize, self.max_bytes)
 
     def tokenize_targets(self, text):
-        """Does what `tokenize` does, with targets."""
+        """Like `tokenize`, for targets."""
         return self._tokenize(
             text, self.tokenizer.tokenize_targets, self.max_target_bytes
         )
@@ -77,7 +75,9 @@ class TextModel(tf.Module):
 
         def answer(rows):
             part, was_cut = cut_bytes(tf.gather(text, rows), max_bytes)
-            part = tf.strings.regex_replace(part, r"\x00", " ")  # Is no text.
+            part = tf.strings.regex_replace(
+                part, r"\x00", " "
+            )  # U+0000 is not text.
             ids = tokenize(part)
             lengths = tf.cast(ids.row_lengths(), tf.int32)
             ids = ids.to_tensor(PADDING_ID, shape=[None, limit + 1])
@@ -98,7 +98,7 @@ class TextModel(tf.Module):
         return self.cut(ids)[:, : longest_of(lengths)], lengths, was_cut
 
     def cut(self, ids):
-        """Cuts padded ids at the limit, where the last is the end symbol."""
+        """Cuts padded ids at the limit and ends them in EOS."""
         limit = self.transformer.sequence_length
         ids = tf.pad(ids, [[0, 0], [0, 1]])[:, : limit + 1]
         goes_on = (tf.range(tf.shape(ids)[1] - 1) == limit - 1) & (
@@ -113,11 +113,11 @@ class TextModel(tf.Module):
         return tf.reshape(self.tokenizer.detokenize(rows), shape[:2])
 
     def pieces(self, ids):
-        """Returns the pieces of padded target ids, `""` of padding."""
+        """Returns the subwords of padded target ids, `""` for padding."""
         return blank_padding(ids, self.tokenizer.id_to_piece(ids))
 
     def source_pieces(self, ids):
-        """Does what `pieces` does, with source ids."""
+        """Like `pieces`, for source ids."""
         return blank_padding(ids, self.tokenizer.source_id_to_piece(ids))
 
 
@@ -126,10 +126,10 @@ def blank_padding(ids, pieces):
 
 
 def check_sizes(tokenizer: SubwordTokenizer, transformer: Transformer) -> None:
-    """Refuses a tokenizer that says ids of which a matrix has no row.
+    """Checks that the embedding matrices have a row for each token id.
 
     Raises:
-        ValueError: If it is one.
+        ValueError: If one has fewer rows.
     """
     for side, pieces, embedding in (
         (
@@ -148,7 +148,7 @@ def check_sizes(tokenizer: SubwordTokenizer, transformer: Transformer) -> None:
 
 
 def longest_pieces(tokenizer: SubwordTokenizer) -> list[int]:
-    """Returns the bytes of the longest piece of sources, and of targets."""
+    """Returns the bytes of the longest subword of sources, and of targets."""
     return [
         int(tf.reduce_max(tf.strings.length(to_piece(tf.range(size)))))
         for to_piece, size in (
@@ -159,22 +159,22 @@ def longest_pieces(tokenizer: SubwordTokenizer) -> list[int]:
 
 
 def cut_bytes(text, most):
-    """Cuts texts before the UTF-8 character that reaches beyond a limit.
+    """Truncates texts to a number of bytes, at a UTF-8 character.
 
     Args:
         text: String tensor `(B,)`.
-        most: Int, bytes that may stay, at least 3.
+        most: Int, maximum bytes, at least 3.
 
     Returns:
         The texts, and a bool tensor `(B,)`: which were cut.
     """
     lengths = tf.strings.length(text)
-    # The first byte that goes, and three before it; zeros after a text's end.
+    # The first removed byte and the three before it; zeros after the end.
     last = tf.minimum(lengths, most - 3)
     ends = tf.strings.substr(text, last, tf.fill(tf.shape(last), 4))
     ends = tf.io.decode_raw(ends, tf.uint8, fixed_length=4)
     goes_on = tf.cast(ends & 0xC0 == 0x80, tf.int32)
-    # How many bytes before it belong to its character: of UTF-8, at most three.
+    # Preceding bytes of the same character: at most three in UTF-8.
     begun = tf.reduce_sum(tf.math.cumprod(goes_on, axis=1, reverse=True), 1)
     kept = tf.where(lengths > most, most - begun % 4, lengths)
     return tf.strings.substr(text, tf.zeros_like(kept), kept), lengths > most

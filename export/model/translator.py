@@ -1,4 +1,4 @@
-"""Strings in, strings out: a trained Transformer as TensorFlow graphs."""
+"""Signatures of an export: a trained Transformer as TensorFlow functions."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ import tensorflow as tf
 
 from export.model.alternative_search import DRAWS
 from export.model.alternative_search import RULES
-from export.model.alternative_search import Variants
+from export.model.alternative_search import AlternativeSearch
 from export.model.document_translation import translate_documents
 from export.model.explanation_outputs import describe_trace
-from export.model.forced_decoding import Teacher
+from export.model.forced_decoding import ForcedDecoder
 from export.model.memory_estimates import Sizes
 from export.model.memory_estimates import memory_bound
 from export.model.outputs import blank_out
@@ -86,19 +86,20 @@ class Translator(tf.Module):
     """A Transformer, its tokenizer and beam search as `tf.function`s.
 
     Strings are UTF-8. A text without any token gives `""` with score 0, and
-    one that is longer than `sequence_length` is cut. No row looks at another.
+    one that is longer than `sequence_length` is cut. Sentences of a batch do
+    not affect each other.
 
     Args:
         transformer: A built `Transformer`. Sources are cut at its
             `sequence_length`, the longest it was trained on.
         protos: Bytes of the SentencePiece model of sources, and of that of
-            targets, or `None` where they share one.
-        settings: How to search.
-        names: Which signatures there are, of `INPUTS`.
+            targets, or `None` if they share one.
+        settings: The `SearchSettings`.
+        names: Names of the signatures, of `INPUTS`.
 
     Attributes:
         signatures: Dict from the name of a signature to its `tf.function`.
-        settings: What was given.
+        settings: The `SearchSettings`.
         tokenizer: The `SubwordTokenizer`.
         sequence_length: Int, the tokens at which a source is cut.
         precision: String, the type of weights and products.
@@ -124,8 +125,8 @@ class Translator(tf.Module):
         self._search = Search(
             transformer, self.tokenizer.vocabulary_size, settings
         )
-        teacher = Teacher(self._model, settings)
-        variants = Variants(self._model, self._search, settings)
+        teacher = ForcedDecoder(self._model, settings)
+        variants = AlternativeSearch(self._model, self._search, settings)
         methods = {
             "serving_default": self.translate,
             "translate_greedy": self.translate_greedy,
@@ -146,7 +147,7 @@ class Translator(tf.Module):
             )
             for name in names
         }
-        # Not tracked: a SavedModel traces each function that it finds.
+        # Not tracked, since a SavedModel traces each tracked function.
         self._signatures = lambda: signatures
 
     @property
@@ -154,7 +155,7 @@ class Translator(tf.Module):
         return self._signatures()
 
     def memory_bound(self, rows: int) -> int:
-        """Returns bytes that a request takes at most, beside the weights."""
+        """Returns an upper bound of a request's memory, in bytes."""
         transformer = self._model.transformer
         sizes = Sizes(
             transformer.architecture,
@@ -180,7 +181,7 @@ class Translator(tf.Module):
         return self._translate(text, self._search.options)
 
     def translate_greedy(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Does what `translate` does with one beam: less well, and faster."""
+        """Like `translate`, by greedy search: faster, with lower quality."""
         greedy = dataclasses.replace(self._search.options, beam_size=1)
         return self._translate(text, greedy)
 
@@ -190,7 +191,7 @@ class Translator(tf.Module):
         return self._describe(blank_out(found, lengths, cut), lengths)
 
     def _describe(self, found, lengths):
-        """Returns the outputs that tell the best translation of each text."""
+        """Returns the outputs of the best translation of each text."""
         return {
             **describe_best(self._model, found),
             **describe_doubts(found, lengths, self.settings),
@@ -217,7 +218,7 @@ class Translator(tf.Module):
 
             Returns:
                 Dict of `"translation"`, string, `"score"`, float32,
-                `"length"`, int32, in tokens with the end symbol,
+                `"length"`, int32, in tokens with EOS,
                 `"truncated"`, bool, whether source or translation was cut, and
                 `"valid"`, bool, all `(B, K)`, best first. Where `valid` is
                 False there is no further translation.
@@ -250,7 +251,7 @@ class Translator(tf.Module):
         return translate_nbest
 
     def _check_beams(self, beam_size, lengths, extra):
-        """Returns the beam size, if the budget allows it to these texts."""
+        """Returns the beam size, if the budget allows it for these texts."""
         budget = self.settings.budget
         longest = longest_of(positions_of(lengths, limits_of(lengths, extra)))
         check = tf.debugging.Assert(
@@ -274,7 +275,7 @@ class Translator(tf.Module):
         )
 
     def translate_options(self, text, length_penalty, max_extra_length, prefix):
-        """Does what `translate` does, with options for each sentence.
+        """Like `translate`, with options for each sentence.
 
         Args:
             text: String tensor `(B,)`.
@@ -286,9 +287,9 @@ class Translator(tf.Module):
                 blanks at its ends.
 
         Returns:
-            The dict of `translate`, and `"error"`, string `(B,)`: what is
-            wrong with a row's options, or `""`. A row in error has no
-            translation, and the others are as they would be without it.
+            The dict of `translate`, and `"error"`, string `(B,)`: an error
+            message about a sentence's options, or `""`. A sentence in error
+            has no translation, and does not affect the others.
         """
         inputs, error = with_harmless_rows(
             text,
@@ -301,7 +302,7 @@ class Translator(tf.Module):
         prefix_ids, prefix_lengths, prefix_cut = self._model.tokenize_targets(
             prefix
         )
-        # Without its end symbol.
+        # Without EOS.
         prefix_ids = tf.where(prefix_ids == EOS_ID, PADDING_ID, prefix_ids)
         found = self._search(
             source_ids,
@@ -331,7 +332,7 @@ class Translator(tf.Module):
             with 0, or of zeros where the source is empty; `"score"`, float32
             `(B,)`; and `"truncated"`, bool `(B,)`, as of `translate`.
         """
-        # One more than is kept tells whether there are more.
+        # One more than the limit, to detect longer sources.
         ids = ids[:, : self.sequence_length + 1]
         known = (ids >= 0) & (ids < self.tokenizer.source_vocabulary_size)
         ids = tf.where(known, ids, UNKNOWN_ID)
@@ -352,10 +353,10 @@ class Translator(tf.Module):
         }
 
     def translate_document(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Translates whole texts: their sentences, and nothing between them.
+        """Translates documents: their sentences, not the text between them.
 
         Args:
-            text: String tensor `(B,)`. `split_text` says what a sentence is.
+            text: String tensor `(B,)`. `split_text` finds the sentences.
 
         Returns:
             The dict of `translate`; `"score"` is the mean of the sentences'.
@@ -373,23 +374,23 @@ class Translator(tf.Module):
         )
 
     def explain_beam(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Shows what `translate_nbest` looks at on its way, in `L` steps.
+        """Returns the candidates of `translate_nbest` in each of `L` steps.
 
         The `C` candidates of a step are the `2 K` best continuations, best
-        first. Of these, those that end and the best `K` that do not are kept,
-        and the others pruned.
+        first. The search keeps the finished ones and the best `K` active ones,
+        and prunes the others.
 
         Args:
             text: String tensor `(B,)`.
 
         Returns:
-            Dict of `"tokens"`, string `(B, L, C)`, the last piece of each
-            candidate; `"parents"`, int32, the candidate of the step before
-            that it continues (0 in the first), or -1 where there is none;
+            Dict of `"tokens"`, string `(B, L, C)`, the last subword of each
+            candidate; `"parents"`, int32, the candidate of the previous step
+            that it continues (0 in the first step), or -1 for no candidate;
             `"log_probabilities"`, float32, of all its tokens; `"kept"` and
             `"ended"`, bool, all `(B, L, C)`; and `"penalties"`, float32
-            `(B, L)`, of the length that a candidate has in a step. What ended
-            scores its log-probability over that.
+            `(B, L)`, the length penalty at a step. The score of a finished
+            candidate is its log-probability divided by that.
         """
         source_ids, lengths, _ = self._model.tokenize(text)
         limits = limits_of(lengths, self.settings.max_extra_length)

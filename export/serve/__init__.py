@@ -1,1 +1,1 @@
-"""A translation service: many clients, batches of like length, one page."""
+"""HTTP translation service: LibreTranslate's API, batching, a web page."""

@@ -1,7 +1,7 @@
-"""Serves translations: LibreTranslate's API, and a page to type into.
+"""Serves translations over HTTP: LibreTranslate's API and a web page.
 
-Needs `pip install '.[web]'`. Listens on this machine alone, unless told.
-SIGTERM ends it when all that was asked is answered.
+Needs `pip install '.[web]'`. By default it listens on this machine only. After
+SIGTERM it answers the pending requests and exits.
 """
 
 import argparse
@@ -27,7 +27,7 @@ except ImportError as error:
             f"Received: {error}"
         ) from None
 
-CONNECTIONS = 500  # More at a time are told 503.
+CONNECTIONS = 500  # Further connections get status 503.
 DRAIN_SECONDS = 25  # Kubernetes kills after 30.
 
 
@@ -40,7 +40,7 @@ def parse_options(argv: list[str] | None = None) -> ServeOptions:
 
 
 def make_server(app) -> uvicorn.Server:
-    """Returns a server of an application, which ends when all is answered."""
+    """Returns a Uvicorn server that shuts down gracefully."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -56,11 +56,11 @@ def make_server(app) -> uvicorn.Server:
 
 
 def run(options: ServeOptions) -> None:
-    door = options.door
-    # Before the models are loaded, which takes a while.
-    with contextlib.closing(listen(door.host, door.port)) as listener:
+    http = options.http
+    # Bind before the models are loaded, which is slow.
+    with contextlib.closing(listen(http.host, http.port)) as listener:
         models = load_pairs(options.pair, options.client)
-        server = make_server(make_app(models, door, options.limits))
+        server = make_server(make_app(models, http, options.limits))
         for source, target in models:
             print(f"{source} to {target}")
         host, port = listener.getsockname()[:2]

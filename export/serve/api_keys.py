@@ -1,4 +1,4 @@
-"""Keys of those who may ask, from a file."""
+"""Reads and checks the API keys of clients."""
 
 import hmac
 import pathlib
@@ -7,10 +7,10 @@ from command_line.errors import UserError
 
 
 def read_keys(path: pathlib.Path) -> tuple[bytes, ...]:
-    """Reads keys, one a line; no message shows one.
+    """Reads keys, one a line. Error messages show no key.
 
     Raises:
-        UserError: If there is none, or one that no client could send.
+        UserError: If the file holds no key, or an invalid one.
     """
     try:
         keys = tuple(path.read_text("utf-8").split())
@@ -24,7 +24,7 @@ def read_keys(path: pathlib.Path) -> tuple[bytes, ...]:
 
 
 def is_known(key: str, keys: tuple[bytes, ...]) -> bool:
-    """Whether a key is one of them; takes as long for any that is not."""
+    """Returns whether a key is valid, in constant time."""
     given = key.encode()
-    # All are compared: where one stands in the file is nobody's business.
+    # Compare with all keys: the time must not depend on the position.
     return sum(hmac.compare_digest(given, each) for each in keys) > 0

@@ -1,6 +1,6 @@
-"""The application: what it tells anybody, its page, and how it says no.
+"""FastAPI application: routes, error responses, health, metrics and web page.
 
-A mistake is `{"error": "one line"}`, as LibreTranslate's clients expect.
+An error response is `{"error": "one line"}`, as in LibreTranslate.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from export.serve.routes import add_translation
 from export.serve.translation_service import TranslationService
 
 PAGE = pathlib.Path(__file__).with_name("page")
-# Nothing comes from elsewhere, and nothing that a text holds is run.
+# The page loads nothing from other hosts and runs no inline script.
 PAGE_POLICY = (
     "default-src 'none'; connect-src 'self'; form-action 'self'; "
     "img-src data:; script-src 'self'; style-src 'self'; base-uri 'none'; "
@@ -40,55 +40,53 @@ PAGE_POLICY = (
 
 def make_app(
     models: dict[tuple[str, str], Model],
-    door: HttpOptions,
+    http: HttpOptions,
     limits: LimitOptions,
 ) -> RequestLimits:
     """Returns the service as an ASGI application.
 
     Args:
         models: Dict from pairs of codes to models.
-        door: Who may ask.
-        limits: How much may be asked.
+        http: Address, API keys and CORS.
+        limits: Limits on the size of requests.
 
     Raises:
-        UserError: If the file of keys holds none.
+        UserError: If the file of keys holds no key.
     """
-    keys = read_keys(door.api_keys) if door.api_keys else ()
-    measures = Metrics()
-    desk = TranslationService(models, limits, measures)
+    keys = read_keys(http.api_keys) if http.api_keys else ()
+    metrics = Metrics()
+    service = TranslationService(models, limits, metrics)
 
     @contextlib.asynccontextmanager
     async def lifespan(_):
-        async with desk.open():
+        async with service.open():
             yield
 
     app = fastapi.FastAPI(
         title="Translation",
-        docs_url=None,  # Its page is fetched from elsewhere.
+        docs_url=None,  # It would load files from elsewhere.
         redoc_url=None,
         lifespan=lifespan,
     )
-    if door.cors_origin:
+    if http.cors_origin:
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=door.cors_origin,
+            allow_origins=http.cors_origin,
             allow_methods=["GET", "POST"],
             allow_headers=["Content-Type"],
         )
     add_errors(app)
-    add_facts(app, desk, measures, door, limits)
-    add_translation(app, desk, keys)
-    add_files(app, desk, keys)
-    add_questions(app, desk, keys)
+    add_facts(app, service, metrics, http, limits)
+    add_translation(app, service, keys)
+    add_files(app, service, keys)
+    add_questions(app, service, keys)
     add_page(app)
     paths = {route.path for route in app.routes}
-    return RequestLimits(
-        app, limits.byte_limit, measures.observe_request(paths)
-    )
+    return RequestLimits(app, limits.byte_limit, metrics.observe_request(paths))
 
 
 def add_errors(app: fastapi.FastAPI) -> None:
-    """Says what is wrong as LibreTranslate does."""
+    """Adds handlers that return errors in LibreTranslate's form."""
 
     def tell(status, message, headers=None):
         return JSONResponse({"error": message}, status, headers)
@@ -107,7 +105,7 @@ def add_errors(app: fastapi.FastAPI) -> None:
 
     @app.exception_handler(UserError)
     def unavailable(_, error):
-        # Where a server is and what it says is for whoever runs this.
+        # The address and the message of a server go to the log only.
         print(error, file=sys.stderr)
         return tell(502, "the model's server does not answer as it should")
 
@@ -118,29 +116,29 @@ def add_errors(app: fastapi.FastAPI) -> None:
 
 def add_facts(
     app: fastapi.FastAPI,
-    desk: TranslationService,
-    measures: Metrics,
-    door: HttpOptions,
+    service: TranslationService,
+    metrics: Metrics,
+    http: HttpOptions,
     limits: LimitOptions,
 ) -> None:
-    """Adds what anybody may know."""
+    """Adds the routes that need no API key."""
 
     @app.get("/languages")
     async def languages():
-        return desk.languages()
+        return service.languages()
 
     @app.get("/health")
     async def health():
         return {"status": "ok"}
 
     @app.get("/metrics")
-    async def metrics():
+    async def render_metrics():
         return Response(
-            measures.render(), media_type=prometheus_client.CONTENT_TYPE_LATEST
+            metrics.render(), media_type=prometheus_client.CONTENT_TYPE_LATEST
         )
 
     source, target = (
-        {"code": code, "name": name_language(code)} for code in desk.pairs[0]
+        {"code": code, "name": name_language(code)} for code in service.pairs[0]
     )
 
     @app.get("/frontend/settings")
@@ -149,18 +147,18 @@ def add_facts(
             "charLimit": limits.char_limit,
             "batchLimit": limits.batch_limit,
             "frontendTimeout": 500,
-            "apiKeys": bool(door.api_keys),
-            "keyRequired": bool(door.api_keys),
+            "apiKeys": bool(http.api_keys),
+            "keyRequired": bool(http.api_keys),
             "suggestions": False,
             "filesTranslation": True,
             "supportedFilesFormat": [SUFFIX],
             "language": {"source": source, "target": target},
-            "pairs": desk.shows(),
+            "pairs": service.shows(),
         }
 
 
 def add_page(app: fastapi.FastAPI) -> None:
-    """Adds the page, whose parts lie in `page/`."""
+    """Adds the web page, with the files of `page/`."""
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
         "Referrer-Policy": "no-referrer",

@@ -1,9 +1,9 @@
-"""Sentences of many requests are translated together, by like length.
+"""Batches sentences of concurrent requests by similar length.
 
-A batch waits a few milliseconds for others where there was nothing to do, and
-not at all where there was. The requests take turns in whose first sentence
-leads a batch; what else waits fills it, where it is of like length. So a short
-text does not wait for all of a long one, and nobody pays for much padding.
+When the queue was empty, a batch waits a few milliseconds for more sentences;
+otherwise it starts at once. The requests take turns: the first sentence of the
+next request leads a batch, and queued sentences of similar length fill it. So a
+short text does not wait for all of a long one, and there is little padding.
 """
 
 import asyncio
@@ -20,24 +20,24 @@ from export.line_batching import BYTES_A_TOKEN
 from export.line_batching import MAX_ROWS
 from export.line_batching import MIN_TOKENS
 
-WAIT = 0.005  # Seconds for others to come.
-LIKE = 2  # By how much lengths may differ in a batch, in tokens.
+WAIT = 0.005  # Seconds to wait for more sentences.
+LIKE = 2  # Maximum difference of lengths in a batch, in tokens.
 
 
 class BusyError(Exception):
-    """More waits than may; the client should come back later."""
+    """The queue is full; the client should retry later."""
 
 
 @dataclasses.dataclass(eq=False)
 class Waiting:
-    """Something to be answered.
+    """An item in the queue.
 
     Attributes:
         question: Method of the model, from a list of things to as many
-            answers, and what it takes beside.
+            results, and its further arguments.
         thing: A text, or a pair of texts.
-        tokens: Int, about how long it is.
-        future: For the answer. Who needs it no more cancels it.
+        tokens: Int, estimated length.
+        future: Future of the result. A client that is gone cancels it.
     """
 
     question: tuple
@@ -47,14 +47,14 @@ class Waiting:
 
 
 class Batcher:
-    """A queue before a model, and the threads behind which it works.
+    """A queue of sentences, and the threads that run a model on batches of it.
 
     Args:
-        in_flight: Int, how many batches are at work at a time.
-        batch_tokens: Int, how many tokens a batch may have, padding included.
-        max_waiting: Int, how many things may wait. A request that finds none
-            waiting may bring more.
-        observe: Function that is told how many rows each batch has.
+        in_flight: Int, number of concurrent batches.
+        batch_tokens: Int, maximum tokens of a batch, padding included.
+        max_waiting: Int, maximum length of the queue. A request that finds an
+            empty queue may exceed it.
+        observe: Function that receives the size of each batch.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class Batcher:
         self._in_flight = in_flight
         self._batch_tokens, self._max_waiting = batch_tokens, max_waiting
         self._observe = observe
-        self._requests = collections.deque()  # Lists of `Waiting`, in turn.
+        self._requests = collections.deque()  # Lists of `Waiting`.
         self._filled = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def running(self):
-        """Answers while the context lasts."""
+        """Runs batches while the context is open."""
         workers = [
             asyncio.create_task(self._work()) for _ in range(self._in_flight)
         ]
@@ -87,7 +87,7 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """How many things wait."""
+        """Length of the queue."""
         return sum(
             not each.future.done()
             for request in self._requests
@@ -95,15 +95,15 @@ class Batcher:
         )
 
     async def ask(self, question: Callable, things: list, *args) -> list:
-        """Returns the answers to things, in their order.
+        """Returns the results for things, in their order.
 
         Args:
             question: Method of a model.
-            things: What it is asked about, texts or pairs of texts.
-            *args: What it takes beside.
+            things: Texts or pairs of texts.
+            *args: Further arguments of the method.
 
         Raises:
-            BusyError: If too much waits.
+            BusyError: If the queue is full.
         """
         with self.asked(question, things, *args) as futures:
             return await asyncio.gather(*futures)
@@ -112,10 +112,10 @@ class Batcher:
     def asked(
         self, question: Callable, things: list, *args
     ) -> Iterator[list[asyncio.Future]]:
-        """Gives futures of the answers; drops at the end what still waits.
+        """Yields futures of the results; cancels the pending ones at exit.
 
         Raises:
-            BusyError: If too much waits.
+            BusyError: If the queue is full.
         """
         waiting = self.waiting
         if waiting and waiting + len(things) > self._max_waiting:
@@ -150,7 +150,7 @@ class Batcher:
                 await self._answer(batch)
 
     def _take(self) -> list[Waiting]:
-        """Takes a batch out of what waits; drops what nobody waits for."""
+        """Takes a batch from the queue; drops cancelled items."""
         left = [
             [each for each in request if not each.future.done()]
             for request in self._requests
@@ -175,8 +175,8 @@ class Batcher:
                 self._pool, question, things, *args
             )
         except Exception as error:
-            # One may be too long, or need more memory than there is. What a
-            # server said is said of all.
+            # One item may be too long or need too much memory: run each one
+            # alone. An error of a server concerns all.
             if len(batch) > 1 and not isinstance(error, UserError):
                 for each in batch:
                     await self._answer([each])
@@ -194,7 +194,7 @@ class Batcher:
 def choose_batch(
     requests: list[list[Waiting]], batch_tokens: int
 ) -> list[Waiting]:
-    """Returns what is answered with the first thing of the first request."""
+    """Returns the batch that the first item of the first request leads."""
     lead = requests[0][0]
     like = [
         each
@@ -215,7 +215,7 @@ def choose_batch(
 
 
 def count_tokens(thing: str | tuple[str, str]) -> int:
-    """Returns about how many tokens a text has, or the longest of a pair."""
+    """Estimates the tokens of a text, or of the longer text of a pair."""
     texts = (thing,) if isinstance(thing, str) else thing
     longest = max(len(text.encode()) for text in texts)
     return max(MIN_TOKENS, 1 + longest // BYTES_A_TOKEN)

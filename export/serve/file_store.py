@@ -1,4 +1,4 @@
-"""Files that were translated, until they are fetched, or for a while."""
+"""Keeps translated files in memory until they are downloaded or expire."""
 
 import collections
 import secrets
@@ -10,7 +10,7 @@ SECONDS = 1200
 
 
 class File(NamedTuple):
-    """A file that waits to be fetched."""
+    """A file to download."""
 
     name: str
     content: bytes
@@ -18,11 +18,11 @@ class File(NamedTuple):
 
 
 class Files:
-    """Files in memory: the oldest go first, and none stays for long.
+    """Files in memory, which expire; the oldest are removed first.
 
     Args:
-        max_bytes: Int, what they may have together.
-        seconds: Float, how long one stays.
+        max_bytes: Int, maximum total size.
+        seconds: Float, lifetime of a file.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES, seconds: float = SECONDS):
@@ -30,14 +30,14 @@ class Files:
         self._files = collections.OrderedDict()
 
     def add(self, name: str, content: bytes) -> str:
-        """Keeps a file; returns a key that nobody guesses."""
+        """Stores a file; returns an unguessable key."""
         key = secrets.token_urlsafe(16)
         self._files[key] = File(name, content, time.monotonic() + self._seconds)
         self._drop_old()
         return key
 
     def find(self, key: str) -> File | None:
-        """Returns the file of a key, if it is still there."""
+        """Returns the file of a key, or `None` if it has expired."""
         self._drop_old()
         return self._files.get(key)
 

@@ -1,4 +1,4 @@
-"""Pairs of languages, and which model translates each."""
+"""Parses language pairs and loads the model of each."""
 
 import argparse
 import dataclasses
@@ -23,7 +23,7 @@ SERVER = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 
 
 class Pair(NamedTuple):
-    """Two languages, and where their model is.
+    """Two languages and the location of their model.
 
     Attributes:
         source, target: Strings, codes such as `"en"`.
@@ -49,20 +49,20 @@ def read_pair(text: str) -> Pair:
 def load_pairs(
     pairs: list[Pair], options: ClientOptions
 ) -> dict[tuple[str, str], Model]:
-    """Loads the model of each pair, once where two have the same.
+    """Loads the model of each pair; pairs with one location share a model.
 
-    A place that is a folder is an export; any other is `[NAME@]HOST:PORT` or
-    `[NAME@]https://…`, where `NAME` is what that server calls the model.
+    A location is the folder of an export, or `[NAME@]HOST:PORT` or
+    `[NAME@]https://…`, where `NAME` is the model's name on that server.
 
     Args:
-        pairs: What is to be served.
-        options: How to speak with servers.
+        pairs: The pairs to serve.
+        options: Options of the clients of servers.
 
     Returns:
         Dict from pairs of codes to models.
 
     Raises:
-        UserError: If a pair is there twice, or has no model.
+        UserError: If a pair is given twice, or its model is missing.
     """
     named = [(source, target) for source, target, _ in pairs]
     for pair in named:
@@ -78,7 +78,7 @@ def load_pairs(
         except UserError as error:
             raise UserError(f"--pair …={place}: {error}") from None
     for source, _ in named:
-        # Its graph is traced here, and not by several first requests at once.
+        # Trace the graph here, not in several concurrent first requests.
         cut_texts([], source)
     return dict(
         zip(named, (by_place[pair.place] for pair in pairs), strict=True)

@@ -1,4 +1,4 @@
-"""What Prometheus is told."""
+"""Prometheus metrics of the service."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ ROWS = (1, 2, 4, 8, 16, 32)
 
 
 class Metrics:
-    """The counters of one service.
+    """The metrics of one service.
 
     Attributes:
-        requests, seconds: By path, and status.
-        rows, waiting: By model: the rows of its batches, and what waits.
-        sentences, characters, truncated: By pair: what was translated.
+        requests, seconds: Number and duration of requests, by path and status.
+        rows, waiting: Batch sizes and queue lengths, by model.
+        sentences, characters, truncated: Counts of translated text, by pair.
     """
 
     def __init__(self):
@@ -43,14 +43,14 @@ class Metrics:
         self.rows = make(
             histogram,
             "batch_rows",
-            "Rows that a model answered together",
+            "Sentences in a batch of a model",
             "model",
             buckets=ROWS,
         )
         self.waiting = make(
             prometheus_client.Gauge,
             "waiting",
-            "Sentences that wait for a model",
+            "Sentences in the queue of a model",
             "model",
         )
         self.sentences, self.characters, self.truncated = (
@@ -63,7 +63,7 @@ class Metrics:
         )
 
     def observe_request(self, paths: set[str]) -> Callable:
-        """Returns what notes a request; other paths are one, `other`."""
+        """Returns a function that records a request (`other`: unknown path)."""
 
         def observe(path, status, seconds):
             path = path if path in paths else "other"
@@ -73,5 +73,5 @@ class Metrics:
         return observe
 
     def render(self) -> bytes:
-        """Returns all, as Prometheus reads it."""
+        """Returns the metrics in Prometheus's text format."""
         return prometheus_client.generate_latest(self._registry)

@@ -1,6 +1,6 @@
-"""What stands between the network and the service: size, time, and who left.
+"""ASGI middleware: body-size limit, timeouts and client-disconnect handling.
 
-A client that is slow, silent or gone costs a socket, and that for seconds.
+A slow, silent or disconnected client occupies only a socket, for seconds.
 """
 
 import asyncio
@@ -10,18 +10,18 @@ from collections.abc import Callable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_SECONDS = 10  # For the head of a request; twice that at most.
+HEAD_SECONDS = 10  # Timeout for the head of a request; at most twice that.
 BODY_SECONDS = 20
-# For a client to take in what it is sent.
+# Timeout for a client to read the response.
 READ_SECONDS = 20
-GONE = 499  # What nginx notes of a client that hangs up.
+GONE = 499  # nginx's status for a client that disconnected.
 
 
-class Refusal(Exception):  # noqa: N818  It ends a request, not the service.
-    """Why a request is not let in.
+class RequestError(Exception):
+    """A request is refused.
 
     Args:
-        status: Int, of HTTP.
+        status: Int, HTTP status.
         message: One line.
     """
 
@@ -31,16 +31,16 @@ class Refusal(Exception):  # noqa: N818  It ends a request, not the service.
 
 
 class RequestLimits:
-    """An ASGI application in front of another.
+    """ASGI middleware that limits the size and the time of requests.
 
-    It reads the body of a request whole, before the other one is called; and
-    cancels that where the client hangs up.
+    It reads the complete body before it calls the application, and cancels the
+    application if the client disconnects.
 
     Args:
-        app: The other one.
-        byte_limit: Int, bytes that a body may have.
-        observe: Function that is told path, status and seconds of each request;
-            the status is `GONE` where nobody was there to be answered.
+        app: The ASGI application.
+        byte_limit: Int, maximum size of a body.
+        observe: Function that receives path, status and seconds of each
+            request; the status is `GONE` if the client has disconnected.
     """
 
     def __init__(self, app: Callable, byte_limit: int, observe: Callable):
@@ -64,18 +64,18 @@ class RequestLimits:
             if body is not None:
                 answer = self._app(scope, replay(body), noting_send)
                 await answer_unless_gone(answer, receive)
-        except Refusal as refusal:
-            await send_refusal(noting_send, refusal)
+        except RequestError as refusal:
+            await send_error(noting_send, refusal)
         finally:
             self._observe(scope["path"], status, clock() - started)
 
     async def _read_body(self, scope, receive) -> bytes | None:
-        """Returns the body, or `None` where the client has gone.
+        """Returns the body, or `None` if the client has disconnected.
 
         Raises:
-            Refusal: If it is too large, or too slow.
+            RequestError: If it is too large, or too slow.
         """
-        too_large = Refusal(
+        too_large = RequestError(
             413, f"Invalid request: more than {self._byte_limit} bytes"
         )
         length = dict(scope["headers"]).get(b"content-length", b"0")
@@ -94,14 +94,14 @@ class RequestLimits:
                         raise too_large
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise Refusal(
+            raise RequestError(
                 408, f"Invalid request: no whole one in {BODY_SECONDS} seconds"
             ) from None
         return bytes(body)
 
 
 def replay(body: bytes) -> Callable:
-    """Returns a `receive` that gives a body, and then never anything."""
+    """Returns a `receive` that returns the body once and then blocks."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive():
@@ -113,9 +113,9 @@ def replay(body: bytes) -> Callable:
 
 
 async def answer_unless_gone(answer, receive: Callable) -> None:
-    """Runs a coroutine until it ends, or until the client hangs up."""
+    """Runs a coroutine until it ends or the client disconnects."""
     answering = asyncio.ensure_future(answer)
-    # After the body nothing comes but the end of the connection.
+    # After the body, only a disconnect can come.
     leaving = asyncio.ensure_future(receive())
     try:
         await asyncio.wait(
@@ -131,8 +131,8 @@ async def answer_unless_gone(answer, receive: Callable) -> None:
         leaving.cancel()
 
 
-async def send_refusal(send: Callable, refusal: Refusal) -> None:
-    """Answers what is not let in; what is left of it is not read."""
+async def send_error(send: Callable, refusal: RequestError) -> None:
+    """Sends an error response; the rest of the request is not read."""
     body = json.dumps({"error": str(refusal)}).encode()
     await send(
         {
@@ -149,14 +149,14 @@ async def send_refusal(send: Callable, refusal: Refusal) -> None:
 
 
 class TimeoutProtocol(H11Protocol):
-    """Uvicorn's, which waits for ever for the head of a request."""
+    """Uvicorn's HTTP protocol, with a timeout for the head of a request."""
 
     def connection_made(self, transport):
         super().connection_made(transport)
         self._look(object())
 
     def _look(self, before):
-        """Hangs up where there was no request then, and is none now."""
+        """Closes a connection that still has not sent a request."""
         if self.transport.is_closing():
             return
         is_busy = self.cycle is not None and not self.cycle.response_complete
@@ -168,10 +168,10 @@ class TimeoutProtocol(H11Protocol):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Returns a socket whose connections end where nobody reads them.
+    """Returns a listening socket that closes connections of unread data.
 
     Raises:
-        OSError: If the address is not to be had.
+        OSError: If the address is not available.
     """
     family, *_, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

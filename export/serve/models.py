@@ -1,4 +1,4 @@
-"""What translates a pair of languages: an export, or a server of one."""
+"""Model of a language pair: an export in this process, or a TF Serving."""
 
 import pathlib
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from export.report.explanation_page import describe_translation
 from export.report.explanation_page import render
 from export.serve.word_confidence import group_words
 
-# What a model may be asked beside a translation, and the signatures it takes.
+# Optional features, and the signatures that each needs.
 MARKUP = "markup"
 ALTERNATIVES, WORDS, REPORT = "alternatives", "words", "report"
 NEEDED = {
@@ -35,22 +35,22 @@ PROBE = ["a"]
 
 
 class Translation(NamedTuple):
-    """What became of a sentence."""
+    """A translated sentence."""
 
     text: str
-    truncated: bool  # Whether it, or what became of it, was cut.
+    truncated: bool  # Whether the sentence or its translation was cut.
 
 
 class Model:
-    """A model and the questions that it answers, each about many texts.
+    """A model and its methods, each of which takes a batch.
 
     Args:
         translate: Function from a list of UTF-8 to the dict of outputs of the
             signature that translates.
         ask: Function from the name of a signature and a dict of arrays to the
             dict of its outputs, as arrays.
-        shows: Which of `NEEDED` can be asked.
-        in_flight: Int, how many batches are at work at a time.
+        shows: Names of `NEEDED` that the model supports.
+        in_flight: Int, number of concurrent batches.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Model:
     def translate_html(
         self, texts: list[str], language: str
     ) -> list[Translation]:
-        """Translates documents of HTML, whose tags stay: `translate_markup`.
+        """Translates HTML documents and keeps their tags: `translate_markup`.
 
         Args:
             texts: The documents.
@@ -136,7 +136,7 @@ class Model:
         ]
 
     def write_reports(self, texts: list[str]) -> list[str]:
-        """Returns the page of `export.explain` for each sentence."""
+        """Returns the HTML report of `export.explain` for each sentence."""
 
         def ask(name, **given):
             inputs = {
@@ -149,7 +149,7 @@ class Model:
         ]
 
     def probe(self) -> None:
-        """Asks each question once: the first answer to one takes long."""
+        """Calls each method once, since the first call is slow."""
         self.translate(PROBE)
         if MARKUP in self.shows:
             self.translate_html(PROBE, "")
@@ -165,7 +165,7 @@ def load_model(export_dir: pathlib.Path) -> Model:
     """Loads the newest version of an export.
 
     Raises:
-        UserError: If there is none, or if it is damaged.
+        UserError: If there is no version, or it is damaged.
     """
     folder = find_version(export_dir, SAVED_MODEL, model_directory.MODEL_FILE)
     if (folder / model_directory.MODEL_FILE).exists():
@@ -185,7 +185,7 @@ def load_model(export_dir: pathlib.Path) -> Model:
         outputs = loaded.signatures[name](**{**defaults[name], **given})
         return {key: value.numpy() for key, value in outputs.items()}
 
-    # It takes care of sentences in capitals, and of those that are too long.
+    # This signature handles sentences in capitals, and long ones.
     signature = loaded.signatures.get(
         DOCUMENT, loaded.signatures[model_loading.SIGNATURE]
     )
@@ -208,7 +208,7 @@ def connect_model(server: str, options: ClientOptions) -> Model:
 
     Args:
         server: Its address, `HOST:PORT` or a URL.
-        options: How to speak with it.
+        options: Options of the client.
 
     Raises:
         UserError: If the server does not answer, or has another model.
@@ -222,7 +222,7 @@ def connect_model(server: str, options: ClientOptions) -> Model:
     def translate(texts):
         return client.ask(DOCUMENT, {"text": np.array(texts, object)})
 
-    # A server is not asked for a list: what it answers is there.
+    # TF Serving has no list of signatures: call each one.
     if not answers(Model(translate)):
         translate = client
         Model(translate).probe()
@@ -233,7 +233,7 @@ def connect_model(server: str, options: ClientOptions) -> Model:
 
 
 def answers(model: Model) -> bool:
-    """Whether a server answers all that a model may be asked."""
+    """Returns whether a server has all signatures of `NEEDED`."""
     try:
         model.probe()
     except UserError:
@@ -246,5 +246,5 @@ def strings(texts) -> np.ndarray:
 
 
 def one_line(text: bytes) -> str:
-    # A model may spell a line end in bytes; a sentence has none.
+    # A model may generate line ends; a sentence has none.
     return " ".join(text.decode("utf-8", "replace").splitlines())

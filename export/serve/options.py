@@ -1,4 +1,4 @@
-"""What `python -m export.serve` can be asked."""
+"""Options of `python -m export.serve`."""
 
 import dataclasses
 import pathlib
@@ -15,22 +15,22 @@ from export.serve.languages import read_pair
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HttpOptions:
-    """Who may come in, and where."""
+    """Address, API keys and CORS."""
 
     host: str = option(
-        "127.0.0.1", "address to listen at; 0.0.0.0 is every one of the machine"
+        "127.0.0.1",
+        "address to listen at; 0.0.0.0 means all addresses",
     )
     port: int = option(5000, "port to listen at, 0 for any that is free", int)
     api_keys: pathlib.Path | None = option(
         None,
-        "keys of those who may ask, one a line (default: everybody may)",
+        "file of API keys, one a line (default: no key is needed)",
         kind=pathlib.Path,
         metavar="FILE",
     )
     cors_origin: tuple[str, ...] = option(
         (),
-        "sites whose pages may ask, such as https://example.org (default: "
-        "none)",
+        "allowed CORS origins, such as https://example.org (default: none)",
         nargs="+",
         metavar="URL",
     )
@@ -41,12 +41,12 @@ class HttpOptions:
                 f"--port must be between 0 and 65535. Received: {self.port}"
             )
         if self.api_keys:
-            read_keys(self.api_keys)  # Refused now, not behind the models.
+            read_keys(self.api_keys)  # Check before models load.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LimitOptions:
-    """How much may be asked at a time."""
+    """Limits on the size of requests and of the queue."""
 
     char_limit: int = option(
         20_000, "characters of a request, of all its texts", positive(int)
@@ -57,7 +57,7 @@ class LimitOptions:
     )
     queue_limit: int = option(
         2000,
-        "sentences that may wait for a model; who comes then is told 429",
+        "sentences in the queue of a model; further requests get status 429",
         positive(int),
     )
     batch_tokens: int = option(
@@ -70,7 +70,7 @@ class LimitOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """All that can be asked."""
+    """All options of the command."""
 
     pair: list[Pair] = option(
         help="languages and what translates them: an export's folder, or the "
@@ -80,6 +80,6 @@ class ServeOptions:
         action="append",
         metavar="SOURCE:TARGET=PLACE",
     )
-    door: HttpOptions = part("who may ask")
+    http: HttpOptions = part("who may ask")
     limits: LimitOptions = part("how much")
     client: ClientOptions = part("with the address of a TF Serving")

@@ -1,6 +1,6 @@
-"""What can be asked of models: LibreTranslate's API, and what the page asks.
+"""Routes that need a model: LibreTranslate's API, and those of the web page.
 
-Fields come as JSON or as a form, and answers are JSON.
+Fields come as JSON or as a form; responses are JSON.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from export.serve.models import REPORT
 from export.serve.models import WORDS
 from export.serve.schemas import refuse
 from export.serve.translation_service import AUTO
-from export.serve.translation_service import Counter
+from export.serve.translation_service import Route
 from export.serve.translation_service import Translated
 from export.serve.translation_service import TranslationService
 
@@ -34,7 +34,7 @@ REPORT_POLICY = (
 
 
 def admitted(cls: type[schemas.Fields], keys: tuple[bytes, ...]):
-    """Returns the type of an argument: fields of who may ask."""
+    """Returns a FastAPI dependency: the fields, if the API key is valid."""
     read = schemas.reader(cls)
 
     async def admit(request: fastapi.Request):
@@ -49,31 +49,31 @@ def admitted(cls: type[schemas.Fields], keys: tuple[bytes, ...]):
 
 
 def add_translation(
-    app: fastapi.FastAPI, desk: TranslationService, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, service: TranslationService, keys: tuple[bytes, ...]
 ) -> None:
-    """Adds what translates texts."""
+    """Adds the routes that translate texts."""
 
     @app.post(
         "/translate",
         openapi_extra=schemas.describe_body(schemas.TranslateFields),
     )
     async def translate(asked: admitted(schemas.TranslateFields, keys)):
-        counter = desk.find(asked.source, asked.target)
+        route = service.find(asked.source, asked.target)
         is_list = isinstance(asked.q, list)
         texts = asked.q if is_list else [asked.q]
         if asked.format == "html":
-            translated = await desk.translate_html(counter, texts)
+            translated = await service.translate_html(route, texts)
         else:
-            translated = await desk.translate(
-                counter, texts, asked.alternatives
+            translated = await service.translate(
+                route, texts, asked.alternatives
             )
-        return describe(counter, asked, translated, is_list)
+        return describe(route, asked, translated, is_list)
 
     @app.post(
         "/detect", openapi_extra=schemas.describe_body(schemas.DetectFields)
     )
     async def detect(asked: admitted(schemas.DetectFields, keys)):
-        return [certain(desk.detect())]
+        return [certain(service.detect())]
 
 
 def certain(language: str) -> dict:
@@ -81,16 +81,16 @@ def certain(language: str) -> dict:
 
 
 def describe(
-    counter: Counter,
+    route: Route,
     asked: schemas.TranslateFields,
     translated: list[Translated],
     is_list: bool,
 ) -> dict:
-    """Returns the answer to `/translate`."""
+    """Returns the response of `/translate`."""
     columns = {"translatedText": [each.text for each in translated]}
     if asked.source == AUTO:
         columns["detectedLanguage"] = [
-            certain(counter.source) for _ in translated
+            certain(route.source) for _ in translated
         ]
     if asked.alternatives:
         columns["alternatives"] = [each.alternatives for each in translated]
@@ -102,9 +102,9 @@ def describe(
 
 
 def add_files(
-    app: fastapi.FastAPI, desk: TranslationService, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, service: TranslationService, keys: tuple[bytes, ...]
 ) -> None:
-    """Adds what translates files."""
+    """Adds the routes that translate files."""
     files = Files()
 
     @app.post(
@@ -116,7 +116,7 @@ def add_files(
     async def translate_file(
         request: fastapi.Request, asked: admitted(schemas.FileFields, keys)
     ):
-        counter = desk.find(asked.source, asked.target)
+        route = service.find(asked.source, asked.target)
         name = pathlib.PurePath(asked.file.name)
         if name.suffix != SUFFIX:
             raise refuse(
@@ -127,7 +127,7 @@ def add_files(
             text = asked.file.content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise refuse("Invalid request: a file must be UTF-8") from None
-        (translated,) = await desk.translate(counter, [text])
+        (translated,) = await service.translate(route, [text])
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
         key = files.add(
             f"{stem}_{asked.target}{SUFFIX}", translated.text.encode()
@@ -152,20 +152,20 @@ def add_files(
 
 
 def add_questions(
-    app: fastapi.FastAPI, desk: TranslationService, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, service: TranslationService, keys: tuple[bytes, ...]
 ) -> None:
-    """Adds what the page asks beyond LibreTranslate's API."""
+    """Adds the routes of the web page that LibreTranslate's API lacks."""
 
     @app.post(
         "/sentences", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
     async def sentences(asked: admitted(schemas.TextFields, keys)):
-        counter = desk.find(asked.source, asked.target)
-        (document,) = await desk.cut(counter, [asked.q])
+        route = service.find(asked.source, asked.target)
+        (document,) = await service.cut(route, [asked.q])
         stack = contextlib.ExitStack()
-        # Before the answer begins, so that it can still be a refusal.
+        # Before the response starts, so that an error status is still possible.
         futures = stack.enter_context(
-            desk.translating(counter, document.sentences)
+            service.translating(route, document.sentences)
         )
 
         async def lines():
@@ -175,7 +175,7 @@ def add_questions(
                     if isinstance(told, Exception):
                         yield as_line({"error": "Cannot translate text"})
                         return
-                    desk.note(counter, [document.sentences[place]], [told])
+                    service.note(route, [document.sentences[place]], [told])
                     yield as_line({"sentence": place, **told._asdict()})
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
@@ -184,30 +184,28 @@ def add_questions(
         "/words", openapi_extra=schemas.describe_body(schemas.WordsFields)
     )
     async def words(asked: admitted(schemas.WordsFields, keys)):
-        counter = desk.find(asked.source, asked.target)
-        check_shows(counter, WORDS)
+        route = service.find(asked.source, asked.target)
+        check_shows(route, WORDS)
         if len(asked.q) != len(asked.translations):
             raise refuse(
                 "Invalid request: q and translations must have as many texts "
                 f"each. Received: {len(asked.q)}, {len(asked.translations)}"
             )
-        desk.check(asked.q)
-        desk.check(asked.translations)
+        service.check(asked.q)
+        service.check(asked.translations)
         pairs = list(zip(asked.q, asked.translations, strict=True))
-        return await counter.batcher.ask(counter.model.find_words, pairs)
+        return await route.batcher.ask(route.model.find_words, pairs)
 
     @app.post(
         "/report", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
     async def report(asked: admitted(schemas.TextFields, keys)):
-        counter = desk.find(asked.source, asked.target)
-        check_shows(counter, REPORT)
-        (document,) = await desk.cut(counter, [asked.q])
+        route = service.find(asked.source, asked.target)
+        check_shows(route, REPORT)
+        (document,) = await service.cut(route, [asked.q])
         if not document.places:
             raise refuse("Invalid request: q must hold some text")
-        (page,) = await counter.batcher.ask(
-            counter.model.write_reports, [asked.q]
-        )
+        (page,) = await route.batcher.ask(route.model.write_reports, [asked.q])
         return Response(
             page,
             media_type="text/html",
@@ -215,10 +213,10 @@ def add_questions(
         )
 
 
-def check_shows(counter: Counter, name: str) -> None:
-    if name not in counter.model.shows:
+def check_shows(route: Route, name: str) -> None:
+    if name not in route.model.shows:
         raise refuse(
-            f"the model of {counter.name} shows no {name}; export it with "
+            f"the model of {route.name} shows no {name}; export it with "
             "`--signatures all`"
         )
 
@@ -230,7 +228,7 @@ def as_line(value: dict) -> str:
 async def as_they_come(
     futures: list[asyncio.Future],
 ) -> AsyncIterator[tuple]:
-    """Yields the place of each future, and its result or exception."""
+    """Yields the index of each completed future, with its result or error."""
     places = {future: place for place, future in enumerate(futures)}
     pending = set(futures)
     while pending:

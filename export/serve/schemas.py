@@ -1,4 +1,4 @@
-"""What clients send: fields, as JSON or as a form, and what they may be."""
+"""Pydantic schemas of requests, and readers for JSON and form bodies."""
 
 import textwrap
 from collections.abc import Callable
@@ -15,7 +15,7 @@ FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class Fields(pydantic.BaseModel):
-    """What any request may have; what it does not know is left alone."""
+    """Fields of any request; unknown ones are ignored."""
 
     api_key: str = ""
 
@@ -56,7 +56,7 @@ class FileFields(Languages):
 
 
 def reader(cls: type[Fields]) -> Callable:
-    """Returns what reads the fields of a request, for FastAPI to depend on."""
+    """Returns a FastAPI dependency that reads the fields of a request."""
 
     async def read(request: fastapi.Request) -> cls:
         fields = await read_fields(request)
@@ -69,10 +69,10 @@ def reader(cls: type[Fields]) -> Callable:
 
 
 async def read_fields(request: fastapi.Request) -> dict[str, Any]:
-    """Returns the fields of a request that hold something.
+    """Returns the fields of a request that are not empty.
 
     Raises:
-        HTTPException: If they are not what it says they are.
+        HTTPException: If the body does not match its content type.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind in FORMS:
@@ -80,7 +80,7 @@ async def read_fields(request: fastapi.Request) -> dict[str, Any]:
             fields = {name: await read_field(form[name]) for name in form}
     else:
         try:
-            # Unlike Python's own, it refuses halves of surrogate pairs.
+            # Unlike Python's parser, it refuses lone surrogates.
             fields = pydantic_core.from_json(await request.body())
         except ValueError:
             fields = None
@@ -95,13 +95,13 @@ async def read_fields(request: fastapi.Request) -> dict[str, Any]:
 
 async def read_field(value: str | fastapi.UploadFile) -> str | Upload:
     if isinstance(value, str):
-        # Browsers end the lines of a form as e-mail does.
+        # Browsers send CRLF line ends in forms.
         return value.replace("\r\n", "\n")
     return Upload(value.filename or "", await value.read())
 
 
 def describe_fault(error: pydantic.ValidationError) -> str:
-    """Returns one line about the first thing that is wrong with fields."""
+    """Returns the first validation error in one line."""
     fault = error.errors()[0]
     name = fault["loc"][0]
     if fault["type"] == "missing":
@@ -115,7 +115,7 @@ def refuse(message: str, status: int = 400) -> fastapi.HTTPException:
 
 
 def describe_body(cls: type[Fields], *kinds: str) -> dict:
-    """Returns what OpenAPI says of the body of a request."""
+    """Returns the OpenAPI description of a request's body."""
     schema = {"schema": cls.model_json_schema()}
     content = dict.fromkeys(kinds or ("application/json", FORMS[0]), schema)
     return {"requestBody": {"required": True, "content": content}}

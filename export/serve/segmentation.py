@@ -1,4 +1,4 @@
-"""Texts of many sentences: cut, and joined again with what stood between."""
+"""Splits texts into sentences, and joins their translations again."""
 
 import functools
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from export.model.sentence_splitting import split_text
 
 
 class Document(NamedTuple):
-    """A text, cut.
+    """A text that is split into sentences.
 
     Attributes:
-        parts: Strings, which joined are the text.
-        places: Ints, those of the parts that are sentences.
+        parts: Strings; their concatenation is the text.
+        places: Ints, indices of the parts that are sentences.
     """
 
     parts: list[str]
@@ -25,7 +25,7 @@ class Document(NamedTuple):
         return [self.parts[place] for place in self.places]
 
     def filled(self, translations: list[str]) -> str:
-        """Returns the text with translations in the place of sentences."""
+        """Returns the text with its sentences replaced by translations."""
         parts = list(self.parts)
         for place, text in zip(self.places, translations, strict=True):
             parts[place] = text
@@ -33,10 +33,10 @@ class Document(NamedTuple):
 
 
 def cut_texts(texts: list[str], language: str) -> list[Document]:
-    """Cuts texts into sentences and what stands between; see `split_text`.
+    """Splits texts into sentences and the text between; see `split_text`.
 
     Args:
-        texts: What to cut.
+        texts: Texts to split.
         language: Code, such as `"en"` or `"pt-BR"`.
     """
     parts, is_sentence = make_cutter(language.split("-")[0])(texts)
@@ -51,7 +51,7 @@ def cut_texts(texts: list[str], language: str) -> list[Document]:
 
 @functools.cache
 def make_cutter(language: str) -> Callable:
-    """Returns `split_text` of a language as a graph, which takes less time."""
+    """Returns `split_text` of a language as a graph, which is faster."""
     return tf.function(
         lambda text: split_text(text, language),
         input_signature=[tf.TensorSpec([None], tf.string)],

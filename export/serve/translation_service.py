@@ -1,4 +1,4 @@
-"""From texts to translations: which model, how much, and in what pieces."""
+"""Routes requests to models, enforces limits and queues sentences."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ AUTO = "auto"
 
 
 class Translated(NamedTuple):
-    """A text that was translated.
+    """A translated text.
 
     Attributes:
         text: String.
@@ -34,8 +34,8 @@ class Translated(NamedTuple):
     truncated: bool
 
 
-class Counter(NamedTuple):
-    """Where one pair is served."""
+class Route(NamedTuple):
+    """Model and queue of one language pair."""
 
     name: str
     source: str
@@ -44,21 +44,21 @@ class Counter(NamedTuple):
 
 
 class TranslationService:
-    """All that is translated, and the queues before it.
+    """The language pairs of the service, with their models and queues.
 
     Args:
         models: Dict from pairs of codes to models.
-        limits: How much may be asked.
-        measures: To which is told what was.
+        limits: Limits on the size of requests.
+        metrics: The `Metrics` to update.
     """
 
     def __init__(
         self,
         models: dict[tuple[str, str], Model],
         limits: LimitOptions,
-        measures: Metrics,
+        metrics: Metrics,
     ):
-        self._limits, self._measures = limits, measures
+        self._limits, self._metrics = limits, metrics
         self.pairs = list(models)
         self.sources = sorted({source for source, _ in models})
         self._batchers = {}
@@ -69,27 +69,27 @@ class TranslationService:
                     model.in_flight,
                     limits.batch_tokens,
                     limits.queue_limit,
-                    measures.rows.labels(name).observe,
+                    metrics.rows.labels(name).observe,
                 )
                 self._batchers[model] = batcher
-                measures.waiting.labels(name).set_function(
+                metrics.waiting.labels(name).set_function(
                     lambda batcher=batcher: batcher.waiting
                 )
         self._counters = {
-            pair: Counter(":".join(pair), pair[0], model, self._batchers[model])
+            pair: Route(":".join(pair), pair[0], model, self._batchers[model])
             for pair, model in models.items()
         }
 
     @contextlib.asynccontextmanager
     async def open(self):
-        """Answers while the context lasts."""
+        """Runs the queues while the context is open."""
         async with contextlib.AsyncExitStack() as stack:
             for batcher in self._batchers.values():
                 await stack.enter_async_context(batcher.running())
             yield
 
     def languages(self) -> list[dict]:
-        """Returns the languages, as LibreTranslate's clients know them."""
+        """Returns the languages in LibreTranslate's form."""
         codes = sorted({code for pair in self.pairs for code in pair})
         return [
             {
@@ -101,14 +101,14 @@ class TranslationService:
         ]
 
     def shows(self) -> list[dict]:
-        """Returns what the page may ask about each pair."""
+        """Returns the optional features of each pair, for the web page."""
         return [
-            {"source": source, "target": target, "shows": counter.model.shows}
-            for (source, target), counter in self._counters.items()
+            {"source": source, "target": target, "shows": route.model.shows}
+            for (source, target), route in self._counters.items()
         ]
 
     def detect(self) -> str:
-        """Returns the language that any text is in, where there is one.
+        """Returns the source language, if the service has only one.
 
         Raises:
             HTTPException: If there are several.
@@ -120,17 +120,17 @@ class TranslationService:
             )
         return self.sources[0]
 
-    def find(self, source: str, target: str) -> Counter:
-        """Returns where a pair is served.
+    def find(self, source: str, target: str) -> Route:
+        """Returns the route of a language pair.
 
         Raises:
-            HTTPException: If nowhere.
+            HTTPException: If the pair is not served.
         """
         if source == AUTO:
             source = self.detect()
-        counter = self._counters.get((source, target))
-        if counter:
-            return counter
+        route = self._counters.get((source, target))
+        if route:
+            return route
         known = {code for pair in self.pairs for code in pair}
         for code in (source, target):
             if code not in known:
@@ -141,10 +141,10 @@ class TranslationService:
         )
 
     def check(self, texts: list[str]) -> None:
-        """Refuses too much.
+        """Checks the size of a request.
 
         Raises:
-            HTTPException: If it is.
+            HTTPException: If it exceeds a limit.
         """
         for size, limit, unit in (
             (len(texts), self._limits.batch_limit, "texts"),
@@ -157,29 +157,28 @@ class TranslationService:
                 )
 
     async def translate(
-        self, counter: Counter, texts: list[str], alternatives: int = 0
+        self, route: Route, texts: list[str], alternatives: int = 0
     ) -> list[Translated]:
         """Translates texts.
 
         Args:
-            counter: What `find` returned.
-            texts: What to translate.
-            alternatives: How many other translations of each are wanted; there
-                may be fewer.
+            route: Result of `find`.
+            texts: Texts to translate.
+            alternatives: Int, maximum number of alternatives of each text.
 
         Raises:
-            BusyError: If too much waits.
+            BusyError: If the queue is full.
         """
-        documents = await self.cut(counter, texts)
+        documents = await self.cut(route, texts)
         sentences = [s for document in documents for s in document.sentences]
-        ask = counter.batcher.ask
-        best = await ask(counter.model.translate, sentences)
+        ask = route.batcher.ask
+        best = await ask(route.model.translate, sentences)
         others = [[]] * len(sentences)
-        if alternatives and ALTERNATIVES in counter.model.shows:
+        if alternatives and ALTERNATIVES in route.model.shows:
             others = await ask(
-                counter.model.find_alternatives, sentences, alternatives + 1
+                route.model.find_alternatives, sentences, alternatives + 1
             )
-        self.note(counter, sentences, best)
+        self.note(route, sentences, best)
         translated = []
         for document in documents:
             count = len(document.places)
@@ -190,52 +189,50 @@ class TranslationService:
         return translated
 
     async def translate_html(
-        self, counter: Counter, texts: list[str]
+        self, route: Route, texts: list[str]
     ) -> list[Translated]:
-        """Translates documents of HTML, each at one go.
+        """Translates HTML documents, each as one item.
 
         Raises:
-            BusyError: If too much waits.
+            BusyError: If the queue is full.
         """
         self.check(texts)
-        if MARKUP not in counter.model.shows:
+        if MARKUP not in route.model.shows:
             raise refuse(
                 "html format is not supported: the model has no alignments"
             )
-        found = await counter.batcher.ask(
-            counter.model.translate_html, texts, counter.source.split("-")[0]
+        found = await route.batcher.ask(
+            route.model.translate_html, texts, route.source.split("-")[0]
         )
-        self.note(counter, texts, found)
+        self.note(route, texts, found)
         return [Translated(each.text, [], each.truncated) for each in found]
 
-    async def cut(self, counter: Counter, texts: list[str]) -> list[Document]:
-        """Cuts texts into sentences."""
+    async def cut(self, route: Route, texts: list[str]) -> list[Document]:
+        """Splits texts into sentences."""
         self.check(texts)
-        return await asyncio.to_thread(cut_texts, texts, counter.source)
+        return await asyncio.to_thread(cut_texts, texts, route.source)
 
     @contextlib.contextmanager
     def translating(
-        self, counter: Counter, sentences: list[str]
+        self, route: Route, sentences: list[str]
     ) -> Iterator[list[asyncio.Future]]:
-        """Gives futures of `Translation`s; see `Batcher.asked`."""
-        with counter.batcher.asked(
-            counter.model.translate, sentences
-        ) as futures:
+        """Yields futures of `Translation`s; see `Batcher.asked`."""
+        with route.batcher.asked(route.model.translate, sentences) as futures:
             yield futures
 
     def note(
         self,
-        counter: Counter,
+        route: Route,
         sentences: list[str],
         translations: list[Translation],
     ) -> None:
-        """Counts what was translated."""
+        """Updates the metrics of translated text."""
         for measure, amount in (
-            (self._measures.sentences, len(sentences)),
-            (self._measures.characters, sum(map(len, sentences))),
-            (self._measures.truncated, sum(t.truncated for t in translations)),
+            (self._metrics.sentences, len(sentences)),
+            (self._metrics.characters, sum(map(len, sentences))),
+            (self._metrics.truncated, sum(t.truncated for t in translations)),
         ):
-            measure.labels(counter.name).inc(amount)
+            measure.labels(route.name).inc(amount)
 
 
 def join(
@@ -244,10 +241,10 @@ def join(
     others: list[list[str]],
     alternatives: int,
 ) -> Translated:
-    """Puts the translations of sentences where these stood.
+    """Replaces the sentences of a document by their translations.
 
-    An alternative of a text has those of its sentences of one rank, or their
-    best where there are not so many.
+    The n-th alternative of a text consists of the n-th alternatives of its
+    sentences, or of the best translation of a sentence that has fewer.
     """
     text = document.filled([each.text for each in best])
     found = []

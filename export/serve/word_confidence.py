@@ -1,13 +1,13 @@
-"""Pieces become words, for people: what each is aligned with, how sure."""
+"""Groups subwords into words, with their alignment and confidence."""
 
 import re
 
 import numpy as np
 
-SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's sign for a blank.
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a blank.
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 # Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Chinese and
-# Japanese. A piece is as good as a word there.
+# Japanese. Each subword counts as a word.
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
@@ -27,14 +27,14 @@ def group_words(
     Args:
         source_pieces: Bytes `(S,)`, ended by `</s>` and padded with `b""`.
         target_pieces: Bytes `(T,)`, alike.
-        attention: Float array `(T, S)`, where each target piece looks.
+        attention: Float array `(T, S)`, weights of each target subword.
         log_probabilities: Float array `(T,)`, of the target pieces.
 
     Returns:
         Dict of `"source"` and `"target"`, lists of words: dicts of `"text"`
-        and `"space"`, whether a blank stands before it. Those of the target
-        have `"probability"`, the product of its pieces', and `"weights"`, how
-        much it looks at each word of the source.
+        and `"space"`, whether a blank precedes it. Words of the target also
+        have `"probability"`, the product over its subwords, and `"weights"`,
+        its attention to each word of the source.
     """
     sources, targets = join_pieces(source_pieces), join_pieces(target_pieces)
     for word in targets:
@@ -48,7 +48,7 @@ def group_words(
 
 
 def join_pieces(pieces: np.ndarray) -> list[dict]:
-    """Returns words: dicts of `text`, `space` and `places`, of its pieces."""
+    """Returns words: dicts of `text`, `space` and `places`, subword indices."""
     words = []
     for place, piece in enumerate(pieces):
         if piece in (b"", END):

@@ -101,10 +101,10 @@ class Web:
 
 
 @contextlib.contextmanager
-def serve(models, door=None, **limits):
+def serve(models, http=None, **limits):
     """Serves on a free port while the context lasts; yields a `Web`."""
-    door = door or HttpOptions(port=0)
-    app = make_app(models, door, LimitOptions(**limits))
+    http = http or HttpOptions(port=0)
+    app = make_app(models, http, LimitOptions(**limits))
     listener = listen("127.0.0.1", 0)
     server = make_server(app)
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -330,9 +330,9 @@ def test_prometheus_is_told_what_happens():
 
 def test_a_key_is_needed_where_there_are_some(tmp_path):
     (tmp_path / "keys").write_text("first-key\nschlüssel\n")
-    door = HttpOptions(port=0, api_keys=tmp_path / "keys")
+    http = HttpOptions(port=0, api_keys=tmp_path / "keys")
     models = {("en", "es"): Model(service_client.Upside())}
-    with service_client.serve(models, door) as service:
+    with service_client.serve(models, http) as service:
         sent = {**PAIR, "q": "ab", "format": "text"}
         paths = ("/translate", "/sentences", "/report", "/detect")
         without = [
@@ -356,11 +356,11 @@ def test_a_key_is_needed_where_there_are_some(tmp_path):
 
 def test_other_sites_may_ask_only_where_told():
     models = {("en", "es"): Model(service_client.Upside())}
-    door = HttpOptions(port=0, cors_origin=("https://a.example",))
+    http = HttpOptions(port=0, cors_origin=("https://a.example",))
     allowed = "access-control-allow-origin"
     with (
         service_client.serve(models) as shut,
-        service_client.serve(models, door) as open_,
+        service_client.serve(models, http) as open_,
     ):
         asked = [
             service.get("/languages", Origin=origin).headers

@@ -258,8 +258,8 @@ def test_a_mistake_is_told(page):
 
 def test_a_key_can_be_given(browser, tmp_path):
     (tmp_path / "keys").write_text("secret")
-    door = HttpOptions(port=0, api_keys=tmp_path / "keys")
-    with service_client.serve({("en", "es"): Loud()}, door) as service:
+    http = HttpOptions(port=0, api_keys=tmp_path / "keys")
+    with service_client.serve({("en", "es"): Loud()}, http) as service:
         browser.open(service.url)
         write(browser, "Two cats.")
         wait(browser, "!document.getElementById('problem').hidden")
