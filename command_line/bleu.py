@@ -1,4 +1,4 @@
-"""BLEU and the tokens that it counts, which hang on the language."""
+"""Chooses sacreBLEU's tokenizer for the language of a test set."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""How a run folder says that its model is searched: `convert` notes it."""
+"""Reads the default search options that `convert` recorded in a run folder."""
 
 import math
 import pathlib

@@ -1,4 +1,4 @@
-"""How the command lines tell a user's mistake: one line, exit code 2."""
+"""User errors of the commands: one line on standard error, exit code 2."""
 
 import contextlib
 import pathlib

@@ -1,4 +1,4 @@
-"""Options of the commands: fields of frozen dataclasses, each declared once.
+"""Command-line options, declared once as fields of frozen dataclasses.
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Search:

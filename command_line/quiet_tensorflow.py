@@ -1,4 +1,4 @@
-"""A command's output is its own: TensorFlow starts without a word.
+"""Starts TensorFlow without its log on standard error.
 
 Its first lines come before it reads any log level, so they are kept away from
 standard error while it is imported and finds its devices. They show if that

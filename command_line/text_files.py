@@ -1,4 +1,4 @@
-"""Text files of the command lines: UTF-8, plain or gzip, of any size."""
+"""Reads and writes text files: UTF-8, plain or gzip, of any size."""
 
 import codecs
 import contextlib

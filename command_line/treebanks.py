@@ -1,4 +1,4 @@
-"""Treebanks in Penn Treebank form: files of trees (Section 6.3)."""
+"""Reads treebanks in Penn Treebank form (Section 6.3)."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Other systems' weights become run folders, and run folders theirs.
+"""Converts models of other systems to run folders, and run folders to theirs.
 
     python -m convert opus-mt --model-dir opus-mt-en-de --run-dir runs/en-de
     python -m convert marian --model model.npz --vocabulary source.spm \\

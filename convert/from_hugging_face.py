@@ -1,4 +1,4 @@
-"""Models of Hugging Face's `MarianMTModel`, such as OPUS-MT's."""
+"""Reads models of Hugging Face's `MarianMTModel`, such as OPUS-MT's."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Models of Marian, and the students that browsers translate with."""
+"""Reads models of Marian, such as the student models of browsers."""
 
 import pathlib
 import reprlib

@@ -1,4 +1,4 @@
-"""What `config.json` and its neighbours say of a `MarianMTModel`."""
+"""Reads `config.json` and related files of a `MarianMTModel`."""
 
 import dataclasses
 import pathlib

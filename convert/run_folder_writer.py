@@ -1,4 +1,4 @@
-"""The folder of a finished run, written for a model that was trained elsewhere.
+"""Writes a run folder for a converted model.
 
 `export`, `--init-from` and all else take it as one that `train` wrote.
 """

@@ -1,4 +1,4 @@
-"""Tensors by name, in the files of other systems.
+"""Reads named tensors from safetensors, NPZ and Marian's binary files.
 
 Nothing is trusted that a file says of itself: what does not fit its size is
 refused before memory is taken for it.

@@ -1,4 +1,4 @@
-"""A run folder becomes one that `MarianMTModel.from_pretrained` loads."""
+"""Writes a run as a folder that `MarianMTModel.from_pretrained` loads."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Other systems' vocabularies, in the order of ours.
+"""Reorders other systems' vocabularies for SentencePiece and our ids.
 
 Ids 0 to 3 are padding, end, unknown and begin here; elsewhere they are others,
 and some are missing. So the rows of a matrix are put in our order, and a

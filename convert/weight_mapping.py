@@ -1,4 +1,4 @@
-"""Which tensor of another system is which weight of ours.
+"""Maps the weights of a Transformer to the tensors of other systems.
 
 Their positions have sines in the first half of the features and cosines in the
 second, ours alternate (Section 3.5). Nothing else tells features apart, so all

@@ -1,4 +1,4 @@
-"""A bilingual grammar that generates the pairs of the demo data set.
+"""Generates the sentence pairs of the demo corpus from a bilingual grammar.
 
 A fresh machine may have no network, so the demo trains on English-Spanish
 sentences that this module generates from `word_tables.py`. A sentence is a

@@ -1,4 +1,4 @@
-"""Words and phrases of the demo data set.
+"""Words and phrases of the demo corpus.
 
 Each writes itself in either language and in any form.
 """

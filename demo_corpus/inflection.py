@@ -1,4 +1,4 @@
-"""English and Spanish inflection by rule, with the exceptions that occur."""
+"""English and Spanish inflection by rule, with the needed exceptions."""
 
 import re
 

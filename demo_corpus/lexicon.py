@@ -1,4 +1,4 @@
-"""Reads the tables of `demo_corpus.word_tables` into words and slots."""
+"""Parses the tables of `demo_corpus.word_tables` into words and slots."""
 
 import re
 from collections.abc import Iterator

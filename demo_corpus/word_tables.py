@@ -1,4 +1,4 @@
-"""Tables of the demo corpus: its words and its sentence patterns.
+"""Word tables and sentence patterns of the demo corpus.
 
 This module is data, `train/demo_corpus.py` knows how to inflect and join it.
 The tables are text and hold only what no rule gives: `mouse/mice ratón` needs

@@ -1,4 +1,4 @@
-"""Checks of constructor arguments, shared by the layers."""
+"""Checks of the layers' constructor arguments."""
 
 
 def check_positive_int(name, value):

@@ -1,4 +1,4 @@
-"""What the layers of both stacks have in common (Section 3.1)."""
+"""Base class of encoder and decoder layers and stacks (Section 3.1)."""
 
 import keras
 

@@ -1,4 +1,4 @@
-"""What a decoder keeps between the steps of a search (Section 3).
+"""Caches of keys and values, or recurrent states, between decoding steps.
 
 Keys and values are computed once and looked at in every step that follows.
 They have the shapes `(B, H, L, d_k)` and `(B, H, L, d_v)`. Each cache is a

@@ -1,4 +1,4 @@
-"""The linear maps of all layers."""
+"""Dense layer that computes fast with an unknown batch size."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""Special ids, and masks of attention (Vaswani et al., 2017, Section 3.2.3).
+"""Special ids, and attention masks (Vaswani et al., 2017, Section 3.2.3).
 
 A mask is a boolean tensor in which True marks what may be used.
 """

@@ -1,4 +1,4 @@
-"""Accuracy and perplexity, each token counted once (Section 5.4, Table 3)."""
+"""Accuracy and perplexity over real tokens (Section 5.4, Table 3)."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""The models of the paper (Table 3, Section 6.3), and three small ones of ours.
+"""Architectures and recipes of the paper (Table 3), and three small ones.
 
 A preset named after the paper never changes.
 """

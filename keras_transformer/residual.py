@@ -1,4 +1,4 @@
-"""The connection around every sub-layer (Sections 3.1 and 5.4, Figure 1)."""
+"""Residual connection with dropout and normalization (Sections 3.1, 5.4)."""
 
 import keras
 

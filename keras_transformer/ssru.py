@@ -1,4 +1,4 @@
-"""A recurrence in the place of the decoder's self-attention (SSRU)."""
+"""SSRU, a recurrence instead of the decoder's self-attention."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""Measures what a layer costs against length and width (Table 1).
+"""Measures the cost of layers against length and width (Table 1).
 
 Time and memory of self-attention, self-attention restricted to a neighborhood,
 a recurrent layer (LSTM) and a convolution, forward and with the gradient,

@@ -1,4 +1,4 @@
-"""What a training costs in FLOPs, reckoned in two ways (Table 2).
+"""Computes the FLOPs of a training in two ways (Table 2).
 
 The paper multiplies hardware by time: GPUs x seconds x the FLOP/s that one
 sustains. The other count is of the work itself: every matrix product in the

@@ -1,4 +1,4 @@
-"""Bytes of documents, in the encoding that they declare."""
+"""Detects and applies the declared encoding of documents."""
 
 import codecs
 import re

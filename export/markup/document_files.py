@@ -1,4 +1,4 @@
-"""Documents with tags, as bytes, for `export.translate --format`."""
+"""Translates documents as bytes, for `export.translate --format`."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Where the tags and texts of HTML are, by Python's own parser.
+"""Finds the tags and texts of HTML with Python's parser.
 
 It builds no tree: tags that are missing or nested wrongly stay as they are.
 """

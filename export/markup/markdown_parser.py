@@ -1,4 +1,4 @@
-"""Where the marks and texts of Markdown are, by markdown-it-py.
+"""Finds the markup and texts of Markdown with markdown-it-py.
 
 CommonMark with tables and strikethrough, and YAML before all. The library says
 in which lines a block is, and nothing of what is within it: its rules are asked

@@ -1,4 +1,4 @@
-"""What a document is made of, in the order of its source.
+"""Tokens of a document: tags and texts, in the order of the source.
 
 Each format has a parser that tells where things are in the source. What is
 not translated is never written anew: it stays letter for letter.

@@ -1,4 +1,4 @@
-"""Writes the translation of a sentence, with its tags and what stays."""
+"""Writes the translation of a sentence with its tags."""
 
 import collections
 import re

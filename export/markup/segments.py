@@ -1,4 +1,4 @@
-"""Cuts a document into runs of text, with the tags in them."""
+"""Splits a document into runs of text with their inline tags."""
 
 import collections
 import dataclasses

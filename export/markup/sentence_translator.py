@@ -1,4 +1,4 @@
-"""What the sentences of a document are translated with."""
+"""Splits, translates and aligns the sentences of documents in batches."""
 
 import dataclasses
 from collections.abc import Callable

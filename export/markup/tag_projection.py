@@ -1,4 +1,4 @@
-"""Finds the words of a translation that tags belong around.
+"""Finds the words of a translation that each tag belongs to.
 
 A tag's words are the run that looks most at what it held: of each word of the
 translation, the share of its attention above a half counts for it, and what

@@ -1,4 +1,4 @@
-"""A sentence of a document: what the model reads, and the tree of its tags."""
+"""A sentence of a document: the model's input and the tree of its tags."""
 
 import dataclasses
 

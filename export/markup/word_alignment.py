@@ -1,4 +1,4 @@
-"""Words of a text, and which of them look at which.
+"""Finds words in texts, and computes word alignments from attention.
 
 A model aligns pieces; tags go around words. Text is cut into letters and what
 belongs to them, and every other sign alone; where a script leaves no blanks,

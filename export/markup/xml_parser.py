@@ -1,4 +1,4 @@
-"""Where the tags and texts of XML are, by expat.
+"""Finds the tags and texts of XML with expat.
 
 XML does not say which elements end a sentence. Those are within one whose
 parent has text of its own beside them, and all that they hold.

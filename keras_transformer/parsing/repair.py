@@ -1,4 +1,4 @@
-"""Trees of what a parsing model wrote (Section 6.3), mended where need be."""
+"""Repairs malformed trees that a parsing model wrote (Section 6.3)."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Beam search (Vaswani et al., 2017, Section 6.1), on every backend of Keras.
+"""Beam search on every backend of Keras (Vaswani et al., 2017, Section 6.1).
 
 Axes: `B` sentences, `K` beams, `C` candidates, `N` hypotheses returned, `V`
 vocabulary, `L` room for tokens, the longest limit or more.

@@ -1,4 +1,4 @@
-"""What a step of beam search does, on every backend of Keras (Section 6.1).
+"""Functions of one step of beam search, on every backend (Section 6.1).
 
 Axes: `B` sentences, `K` beams, `C` candidates, `N` hypotheses returned, `V`
 vocabulary, `L` room for tokens, the longest limit or more.

@@ -1,4 +1,4 @@
-"""What a hypothesis may not do: repeat itself, or end too early.
+"""Constraints of a search: no repeated n-grams, a minimum length.
 
 Rules of decoding that the paper does not have. Each closes tokens: it sets
 their logits to -inf. Their probability is given to no other, and what is forced

@@ -1,4 +1,4 @@
-"""What the steps of a search keep of the target positions before them.
+"""Decoder caches of the TensorFlow search.
 
 One kind for each `mixer` of a decoder layer, and of both the same is asked:
 `start` before the first step, `enter` and `leave` around steps of the same

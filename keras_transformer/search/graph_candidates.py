@@ -1,4 +1,4 @@
-"""The best continuations of hypotheses, as a TensorFlow graph.
+"""Selects the best continuations of hypotheses, in TensorFlow.
 
 Axes: `B` sentences, `K` beams, `C` candidates, `M` offers of a beam, `V`
 vocabulary, `L` the longest limit.

@@ -1,4 +1,4 @@
-"""What layers compute, on rows: few operations of TensorFlow.
+"""The layers' computations on flat batches, in few TensorFlow operations.
 
 The layers are the specification; the weights and linear maps are theirs. Used
 by `GraphTransformer` alone.

@@ -1,4 +1,4 @@
-"""Beam search (Vaswani et al., 2017, Section 6.1) as a TensorFlow graph.
+"""Beam search as a TensorFlow graph (Vaswani et al., 2017, Section 6.1).
 
 It finds what `beam_search` finds, and faster: sentences that are done leave
 the batch, shapes may grow, and the beam size may be a tensor. XLA cannot

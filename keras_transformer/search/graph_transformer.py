@@ -1,4 +1,4 @@
-"""The Transformer that `search_graph` runs: few operations of TensorFlow.
+"""The Transformer of the TensorFlow search, in few operations.
 
 A step of a small model costs what its operations cost to start. So this says
 with few what the layers say readably: they are its specification, and the

@@ -1,4 +1,4 @@
-"""What can be asked of a beam search (Vaswani et al., 2017, Section 6.1)."""
+"""Options of beam search (Vaswani et al., 2017, Section 6.1)."""
 
 import dataclasses
 from typing import Any

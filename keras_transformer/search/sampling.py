@@ -1,4 +1,4 @@
-"""Draws translations by their probability, instead of the most likely ones.
+"""Samples sequences from a model, with temperature, top-k and top-p.
 
 Not in the paper. Back-translation does it: sources that are drawn teach more
 than those that a beam finds (Edunov et al., 2018).

@@ -1,4 +1,4 @@
-"""Ids to ids: beam search over a Transformer (Section 6.1)."""
+"""Beam search over a Transformer, from ids to ids (Section 6.1)."""
 
 from keras import ops
 

@@ -1,4 +1,4 @@
-"""Parts of a text that are the same in every language: addresses, `{0}`, 5 kg.
+"""Finds text that stays the same in translation: URLs, `{0}`, 5 kg.
 
 One may stand for any of them: `PLACEHOLDERS` are pieces of a vocabulary which
 was learnt with them, and text in any other.

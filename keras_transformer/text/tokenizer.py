@@ -1,4 +1,4 @@
-"""Subwords (Vaswani et al., 2017, Section 5.1), inside the TensorFlow graph."""
+"""Subword tokenizer inside the TensorFlow graph (Section 5.1)."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""The rows of Table 3, scaled to a budget, each a run of `python -m train`.
+"""Trains the rows of Table 3, scaled to a budget, with `python -m train`.
 
 `--scale` divides `d_model`, `d_ff`, `d_k` and `d_v`, and `--layer-scale`
 divides `N`. The number of heads, dropout, label smoothing and positions stay.

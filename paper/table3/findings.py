@@ -1,4 +1,4 @@
-"""What Table 3 found, and whether other numbers say the same.
+"""The findings of Table 3, and tests of whether other numbers support them.
 
 Two kinds of chance are weighed. The validation set is one of many: the middle
 95 % of the differences in BLEU over 1,000 bootstrap samples of its sentences

@@ -1,4 +1,4 @@
-"""Table 3 beside what was trained, as a picture."""
+"""Draws Table 3 beside the trained rows."""
 
 import io
 import math

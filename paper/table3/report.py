@@ -1,4 +1,4 @@
-"""Table 3 beside what was trained: one table, and the findings."""
+"""Writes the trained rows beside Table 3, with the findings."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What Table 3 says, and what is known of the rows in a folder."""
+"""Reads the results of the trained rows, and the numbers of Table 3."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Files that are whole, or not there."""
+"""Writes files atomically."""
 
 import pathlib
 

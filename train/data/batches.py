@@ -1,4 +1,4 @@
-"""Batches of sentences of about equal length, counted in tokens (Section 5.1).
+"""Batches of sentences of similar length, counted in tokens (Section 5.1).
 
 Batch `j` is a pure function of the seed and `j`, whatever the number of
 devices: training can start at any batch, at once.

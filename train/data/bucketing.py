@@ -1,4 +1,4 @@
-"""Shapes of batches: rows, lengths to pad to, and turns to take them in."""
+"""Chooses batch shapes: sentences, padded lengths and micro-batches."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Sentence pairs, from text files, the embedded corpus or a mixture.
+"""Corpora of sentence pairs: text files, demo corpus, mixtures.
 
 A corpus is read one pair after the other, as often as need be, so that tens of
 millions of pairs take no memory.

@@ -1,4 +1,4 @@
-"""What a corpus is like, counted while it is encoded."""
+"""Statistics of a corpus, collected while it is encoded."""
 
 import collections
 import hashlib

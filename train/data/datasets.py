@@ -1,4 +1,4 @@
-"""Where a corpus comes from: its name on the command line, or a mixture."""
+"""Opens the data set of `--dataset`, or the mixture of a JSON file."""
 
 import fractions
 import json

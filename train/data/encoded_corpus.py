@@ -1,4 +1,4 @@
-"""Encoded corpora on disk: written once, found again at once.
+"""Cache of encoded corpora on disk.
 
 The ids of a corpus lie in a folder that is named after all they come from: the
 digests of text and tokenizer, the longest length, the format, SentencePiece's

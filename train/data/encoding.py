@@ -1,4 +1,4 @@
-"""Text becomes ids: on all cores, in order, in little memory."""
+"""Encodes text to ids on all cores, in order and in little memory."""
 
 import collections
 import concurrent.futures

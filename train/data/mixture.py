@@ -1,4 +1,4 @@
-"""Which pairs of a mixture come in an epoch."""
+"""Selects the pairs of a weighted mixture for an epoch."""
 
 import fractions
 

@@ -1,4 +1,4 @@
-"""Pairs with placeholders: what is the same on both sides is one piece."""
+"""Replaces what both sides of a pair share by placeholders."""
 
 import hashlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""One subword vocabulary for both languages (Section 5.1)."""
+"""Learns the shared subword vocabulary; encoded pairs (Section 5.1)."""
 
 import dataclasses
 import fractions
