@@ -13,11 +13,10 @@ from keras_transformer.residual import Residual
 
 
 class BaseLayer(keras.layers.Layer):
-    """Base of encoder and decoder layers, and of stacks of them.
+    """Base class of encoder and decoder layers, and of stacks of them.
 
-    Holds their numbers, and makes their parts.
-
-    Its arguments are those of `EncoderLayer`.
+    It stores their hyperparameters and creates their sub-layers. Its arguments
+    are those of `EncoderLayer`.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class BaseLayer(keras.layers.Layer):
         self.supports_masking = True
 
     def numbers(self):
-        """Returns what a layer of a stack is told too."""
+        """Returns the arguments that a stack passes to its layers."""
         return {
             "num_heads": self.num_heads,
             "intermediate_dim": self.intermediate_dim,
@@ -99,7 +98,7 @@ class BaseLayer(keras.layers.Layer):
         return residual
 
     def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, for what it returns depends on its arguments.
+        # Traces `call`, as its outputs depend on its arguments.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
@@ -107,7 +106,7 @@ class BaseLayer(keras.layers.Layer):
 
 
 def divide_evenly(width, num_heads):
-    """Returns the features of a head where nobody says them."""
+    """Returns the default number of features of a head."""
     if width % num_heads:
         raise ValueError(
             "`key_dim` must be given where `num_heads` does not divide the "

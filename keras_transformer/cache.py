@@ -1,8 +1,8 @@
 """Caches of keys and values, or recurrent states, between decoding steps.
 
-Keys and values are computed once and looked at in every step that follows.
-They have the shapes `(B, H, L, d_k)` and `(B, H, L, d_v)`. Each cache is a
-named tuple of tensors, so the loop of any backend carries it.
+Keys and values are computed once and used in every later step. They have the
+shapes `(B, H, L, d_k)` and `(B, H, L, d_v)`. Each cache is a named tuple of
+tensors, which the loops of all backends accept.
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ from keras_transformer.argument_checks import known_int
 
 
 class GrowingCache(NamedTuple):
-    """Keys and values of the positions up to now: each step makes it longer.
+    """Keys and values of the positions so far; it grows with each step.
 
-    XLA and JAX cannot compile its loop.
+    XLA and JAX cannot compile a loop over it.
     """
 
     keys: Any  # (B, H, L, d_k)
@@ -28,7 +28,7 @@ class GrowingCache(NamedTuple):
         return ops.shape(self.keys)[2]
 
     def append(self, keys, values):
-        """Returns a cache with `T` positions more, `(B, H, T, d)`."""
+        """Returns a cache extended by `T` positions, `(B, H, T, d)`."""
         return GrowingCache(
             ops.concatenate([self.keys, keys], axis=2),
             ops.concatenate([self.values, values], axis=2),
@@ -36,17 +36,17 @@ class GrowingCache(NamedTuple):
 
 
 class FixedCache(NamedTuple):
-    """Keys and values with room for `L` positions, zeros to begin with."""
+    """Keys and values with a capacity of `L` positions, initially zeros."""
 
     keys: Any  # (B, H, L, d_k)
     values: Any  # (B, H, L, d_v)
     length: Any  # Int scalar tensor: the number of positions it holds.
 
     def append(self, keys, values):
-        """Returns a cache that holds `T` positions more, `(B, H, T, d)`.
+        """Returns a cache with `T` more positions, `(B, H, T, d)`.
 
         Raises:
-            ValueError: If it is known that there is no room for them.
+            ValueError: If they are known to exceed the capacity.
         """
         room, new = self.keys.shape[2], keys.shape[2]
         held = known_int(self.length)
@@ -63,7 +63,7 @@ class FixedCache(NamedTuple):
 
 
 class RecurrentCache(NamedTuple):
-    """The state of a `SSRU` after the positions up to now."""
+    """The state of an `SSRU` after the positions so far."""
 
     state: Any  # (B, D) float32
     length: Any  # Int scalar tensor: the number of positions it holds.
@@ -72,12 +72,12 @@ class RecurrentCache(NamedTuple):
 class DecoderCache(NamedTuple):
     """The caches of a decoder's layers.
 
-    Those of self-attention have a row for every hypothesis, those of the
-    memory one for every sentence; without a memory they are `None`.
+    Caches of self-attention have one entry for each hypothesis, those of the
+    memory one for each sentence; without a memory they are `None`.
     """
 
-    self_caches: tuple  # Of one of the kinds above, one a layer.
-    memory_caches: tuple  # Of pairs (keys, values) or None, one a layer.
+    self_caches: tuple  # One cache of the classes above for each layer.
+    memory_caches: tuple  # One pair (keys, values) or None for each layer.
 
     @property
     def length(self):
@@ -88,8 +88,8 @@ class DecoderCache(NamedTuple):
 def _write(cache, new, index):
     """Writes `new` `(B, H, T, d)` into `cache` `(B, H, L, d)` at `index`.
 
-    Selects instead of slicing: it compiles on every backend and, unlike the
-    op behind `ops.slice_update`, is one that every TensorFlow server has.
+    It selects instead of slicing: this compiles on every backend and, unlike
+    `ops.slice_update`, needs no op that a TensorFlow server lacks.
     """
     offset = ops.subtract(ops.arange(ops.shape(cache)[2]), index)  # (L,)
     length = ops.shape(new)[2]

@@ -6,11 +6,11 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Linear(keras.layers.Dense):
-    """A `keras.layers.Dense` that runs on rows.
+    """A `keras.layers.Dense` that computes one matrix product.
 
     Dense contracts tensors of rank 3 by a general product. In a TensorFlow
-    graph with an unknown batch that is several small operations beside the
-    product of matrices, at each step of a search.
+    graph with an unknown batch size this adds several small operations to each
+    step of a search.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`, or of any other rank above 1.
@@ -32,7 +32,7 @@ class Linear(keras.layers.Dense):
 
 
 def batch_and_length(x):
-    """Returns the first two sizes of `x`, -1 for the batch where it may be."""
+    """Returns the first two sizes of `x`, with -1 for an unknown batch size."""
     if not x.shape[1]:
         # Unknown, or 0: nothing can be inferred from no elements.
         return ops.shape(x)[:2]

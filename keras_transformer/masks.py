@@ -1,6 +1,6 @@
 """Special ids, and attention masks (Vaswani et al., 2017, Section 3.2.3).
 
-A mask is a boolean tensor in which True marks what may be used.
+A mask is a boolean tensor; True means that the position may be used.
 """
 
 import functools
@@ -31,12 +31,12 @@ def padding_mask(ids: Any) -> Any:
 
 
 def token_weights(ids: Any, sample_weight: Any = None) -> Any:
-    """Returns what each token counts: 0 where it is padding.
+    """Returns the weight of each token, 0 for padding.
 
     Args:
         ids: Int tensor of any shape, such as `(B, T)`.
         sample_weight: Float tensor of that shape or of its first axes, such as
-            `(B,)`, a weight a sentence; `None` for 1 everywhere.
+            `(B,)`, one weight for each sentence; `None` for 1 everywhere.
 
     Returns:
         Float32 tensor of the shape of `ids`.
@@ -55,12 +55,12 @@ def token_weights(ids: Any, sample_weight: Any = None) -> Any:
             f"axes. Received: sample_weight of shape {tuple(given.shape)}, "
             f"y_true of shape {tuple(weights.shape)}"
         )
-    # Broadcasting alone would take a weight a sentence for one a position.
+    # Broadcasting would treat weights of sentences as weights of positions.
     return weights * given[(..., *[None] * missing)]
 
 
 def causal_mask(length: Any, key_length: Any = None, start_index: Any = 0):
-    """Lets a position see itself and earlier ones, never later ones.
+    """Lets a position attend to itself and earlier ones, never to later ones.
 
     Args:
         length: Int or int scalar tensor `T`, the number of queries.

@@ -7,11 +7,11 @@ from keras_transformer.masks import token_weights
 
 
 class TokenMean(keras.metrics.Metric):
-    """Base of means over the tokens that are no padding."""
+    """Base class of means over all tokens except padding."""
 
     def __init__(self, name, **kwargs):
         super().__init__(name=name, **kwargs)
-        # A sum in half precision would stand still after a few hundred tokens.
+        # A sum in half precision would stagnate after a few hundred tokens.
         zero = {"shape": (), "initializer": "zeros", "dtype": "float32"}
         self.total = self.add_variable(**zero, name="total")
         self.count = self.add_variable(**zero, name="count")
@@ -69,8 +69,8 @@ class TokenAccuracy(TokenMean):
 class Perplexity(TokenMean):
     """Exponential of the mean negative log-likelihood of a token.
 
-    Computes `exp(-mean(log p(label)))` with the labels as they are: label
-    smoothing is part of the loss, not of this (Table 3 counts it so, too).
+    Computes `exp(-mean(log p(label)))` without label smoothing, which is part
+    of the loss only, as in Table 3.
     Positions whose label is 0, padding, do not count. Give it to `compile` as
     one of `metrics`, not of `weighted_metrics`.
 

@@ -9,10 +9,10 @@ import difflib
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """The numbers that make a model, all of them of base (Table 3).
+    """Hyperparameters of a model; the defaults are those of base (Table 3).
 
-    What stands behind `norm` is the paper's, too. Weights of other systems
-    need it otherwise.
+    The defaults of the attributes after `norm` are also those of the paper;
+    models of other systems need other values.
 
     Attributes:
         num_layers: Layers of each stack, `N`.
@@ -23,15 +23,16 @@ class Architecture:
         value_dim: Features of a head's values, `d_v`.
         dropout: `P_drop`, the share dropped in training.
         positions: `"sine"` or `"learned"` position vectors.
-        norm: `"post"` or `"pre"`, where layer normalization stands.
+        norm: `"post"` or `"pre"`, the position of layer normalization.
         decoder_layers: Layers of the decoder; `None` means `num_layers`.
         use_bias: Whether the maps of attention add a bias.
-        activation: Of the feed-forward network: `"relu"`, `"gelu"`, `"swish"`.
+        activation: Activation of the feed-forward network: `"relu"`,
+            `"gelu"` or `"swish"`.
         scale_embedding: Whether embeddings are multiplied by `sqrt(d_model)`.
         logits_bias: Whether a bias is added to the logits.
-        max_wavelength: Of sines, over 2π.
-        norm_epsilon: What layer normalization adds to a variance.
-        decoder_mixer: `"attention"`, or `"ssru"`: a recurrence in the place of
+        max_wavelength: Longest wavelength of the sines, divided by 2π.
+        norm_epsilon: Epsilon of layer normalization.
+        decoder_mixer: `"attention"`, or `"ssru"` for a recurrence instead of
             the decoder's self-attention, see `SSRU`.
     """
 
@@ -55,7 +56,7 @@ class Architecture:
 
     @property
     def layers_of_decoder(self) -> int:
-        """`decoder_layers`, whether they were given or not."""
+        """Number of decoder layers, also if `decoder_layers` is `None`."""
         if self.decoder_layers is None:
             return self.num_layers
         return self.decoder_layers
@@ -63,12 +64,12 @@ class Architecture:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """The numbers of a training, those of base (Section 5).
+    """Hyperparameters of training; the defaults are those of base (Section 5).
 
     Attributes:
-        label_smoothing: `ε_ls`, the probability given to the wrong tokens.
-        steps: Updates of the weights in a training.
-        warmup_steps: Updates in which the learning rate rises.
+        label_smoothing: `ε_ls`, the probability of the wrong tokens.
+        steps: Number of updates.
+        warmup_steps: Number of updates in which the learning rate rises.
     """
 
     label_smoothing: float = 0.1
@@ -91,7 +92,7 @@ class Preset:
     recipe: Recipe = Recipe()
 
     def replace(self, **numbers) -> "Preset":
-        """Returns this preset with other numbers, of either kind, by name."""
+        """Returns this preset with other values of some hyperparameters."""
         recipe = {
             name: numbers.pop(name) for name in RECIPE_NAMES if name in numbers
         }
@@ -102,7 +103,7 @@ class Preset:
         )
 
     def numbers(self) -> dict:
-        """Returns all numbers by name, as `replace` takes them."""
+        """Returns all hyperparameters by name, as `replace` takes them."""
         return {
             **dataclasses.asdict(self.architecture),
             **dataclasses.asdict(self.recipe),
@@ -200,7 +201,7 @@ def find_preset(name: str) -> Preset:
     """Returns the preset called `name`.
 
     Raises:
-        ValueError: If there is none; the message names the nearest.
+        ValueError: If the name is unknown; the message gives the nearest.
     """
     if name not in PRESETS:
         near = difflib.get_close_matches(str(name), PRESETS, n=1, cutoff=0.0)

@@ -19,12 +19,12 @@ class SSRU(keras.layers.Layer):
         h_t = max(0, c_t)
 
     ("From Research to Production and Back: Ludicrously Fast Neural Machine
-    Translation", Section 3.1). As masked self-attention it lets a position see
-    itself and earlier ones; but what a search keeps of these is one vector,
+    Translation", Section 3.1). Like masked self-attention, a position depends
+    on itself and earlier positions; but a search keeps one vector of these,
     however many they are.
 
-    The positions of a sequence are computed together, in `log2(T)` rounds: a
-    round joins what each position knows to what the one `2^i` before it does.
+    The positions of a sequence are computed in parallel, in `log2(T)` steps:
+    step `i` combines each position with the one `2^i` before it.
 
     Args:
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
@@ -32,15 +32,14 @@ class SSRU(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
         mask: Bool tensor `(B, T)`, False where a position is padding.
-        cache: `RecurrentCache`, the state that the positions go on from, or
-            `None` for zeros.
+        cache: `RecurrentCache`, the initial state, or `None` for zeros.
 
     Returns:
         Float tensor `(B, T, D)`, `h`, in the compute dtype; with `cache`, a
         tuple of it and the cache after the last position.
 
     Masking:
-        The state passes padding by as it is. The mask passes on.
+        Padding leaves the state unchanged. The mask is passed through.
 
     Raises:
         ValueError: If the last dimension of `inputs` is unknown when the layer
@@ -67,7 +66,7 @@ class SSRU(keras.layers.Layer):
             use_bias=use_bias,
             kernel_initializer="glorot_uniform",
             dtype=self.dtype_policy,
-            name=name,  # Saved weights are found by this name.
+            name=name,  # Saved weights depend on this name.
         )
         layer.build(input_shape)
         return layer
@@ -89,11 +88,11 @@ class SSRU(keras.layers.Layer):
         return outputs, RecurrentCache(states[:, -1], length)
 
     def make_cache(self, rows, max_length=None):
-        """Makes the cache with which a search starts.
+        """Makes the initial cache of a search.
 
         Args:
-            rows: Int or int scalar tensor, hypotheses.
-            max_length: Not looked at: it has room for any length.
+            rows: Int or int scalar tensor, number of hypotheses.
+            max_length: Ignored: the cache holds any length.
 
         Returns:
             `RecurrentCache`.
@@ -105,7 +104,7 @@ class SSRU(keras.layers.Layer):
         return input_shape
 
     def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, for what it returns depends on its arguments.
+        # Traces `call`, as its outputs depend on its arguments.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
 
@@ -127,7 +126,7 @@ def accumulate(kept, new):
         return 2 * stride, kept * shift(kept, stride, 1.0), new
 
     state = (1, kept, new)
-    if new.shape[1] is None:  # TensorFlow alone has such; it can go back, too.
+    if new.shape[1] is None:  # TensorFlow graphs only.
         state = ops.while_loop(lambda i, *_: i < length, join, state)
     else:
         while state[0] < length:
@@ -136,7 +135,7 @@ def accumulate(kept, new):
 
 
 def shift(x, stride, fill):
-    """Moves `(B, T, D)` on by so many positions, and fills the first."""
+    """Shifts `(B, T, D)` by a number of positions, and fills the first ones."""
     places = ops.arange(ops.shape(x)[1]) - stride
     moved = ops.take(x, ops.maximum(places, 0), axis=1)
     return ops.where((places >= 0)[:, None], moved, fill)

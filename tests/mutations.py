@@ -101,8 +101,8 @@ keras_transformer/search/graph_candidates.py: test_graph_search.py
 - find_best(allowed, count + num_forbidden)
 + find_best(allowed, count)
 keras_transformer/search/graph_search.py: test_graph_search.py
-- done = ~(hope > worst)
-+ done = ~(hope >= worst)
+- done = ~(best_possible_score > worst)
++ done = ~(best_possible_score >= worst)
 - length_penalty_of(lengths + 1, alpha, offset)
 + length_penalty_of(lengths, alpha, offset)
 - is_filled & (finished.endings % 2 == 1)

@@ -12,7 +12,7 @@ from export.model.request_splitting import MAX_PLACES
 from export.model.request_validation import MAX_BEAM_SIZE
 from export.model.search import SearchSettings
 from keras_transformer.presets import Architecture
-from keras_transformer.search.graph_search import ROOM
+from keras_transformer.search.graph_search import STEPS_PER_ROUND
 
 PAIRS = {"score", "align", "explain"}
 FLOAT = 4  # Bytes.
@@ -139,13 +139,13 @@ def search_bytes(
     if settings.beam_size < beams and beams * positions > settings.budget:
         return 0  # Such beam sizes are refused.
     rows = max(1, settings.budget // (beams * positions))
-    room = -(-target // ROOM) * ROOM
+    capacity = -(-target // STEPS_PER_ROUND) * STEPS_PER_ROUND
     heads, layers = a.num_heads, a.layers_of_decoder
     features = layers * heads * (a.key_dim + a.value_dim)
     if a.decoder_mixer == "ssru":
         of_past = COPIES * beams * layers * a.hidden_dim
     else:
-        of_past = COPIES * (features + heads * beams) * beams * room
+        of_past = COPIES * (features + heads * beams) * beams * capacity
     of_encoder = rows * (
         COPIES * heads * source**2 + 2 * source * a.intermediate_dim
     )
@@ -155,7 +155,7 @@ def search_bytes(
         + COPIES * beams * heads * source
         + copies * beams * sizes.vocabulary_size
         + 2 * beams * a.intermediate_dim
-        + 4 * copies * beams * room
+        + 4 * copies * beams * capacity
     )
     return FLOAT * max(
         of_encoder + 3 * features * rows * source, rows * of_step

@@ -1,7 +1,7 @@
 """Beam search on every backend of Keras (Vaswani et al., 2017, Section 6.1).
 
 Axes: `B` sentences, `K` beams, `C` candidates, `N` hypotheses returned, `V`
-vocabulary, `L` room for tokens, the longest limit or more.
+vocabulary, `L` capacity in tokens, at least the longest limit.
 """
 
 import numpy as np
@@ -30,22 +30,22 @@ def beam_search(
 ):
     """Finds the target sequences of the highest normalized log-probability.
 
-    A hypothesis of `n` tokens, the end symbol counted, scores
+    The score of a hypothesis of `n` tokens, including EOS, is
     `log p / ((5 + n) / 6) ** length_penalty` (Wu et al., 2016, equation 14).
-    Each step ranks the continuations of the live hypotheses of a sentence and
-    takes the best `2 K`, as the paper's authors do in tensor2tensor. Those
-    that end join the list of the finished and change no more; the best `K` of
-    the others stay alive. A beam ends in one way only, so there are `K`.
+    Each step ranks the continuations of the active hypotheses of a sentence and
+    takes the best `2 K`, as the paper's authors do in tensor2tensor. Those that
+    end in EOS become finished hypotheses; the best `K` of the others stay
+    active. There are always `K`, as a beam has only one continuation by EOS.
 
-    A sentence is done when no live hypothesis can join its `N` best, whatever
-    may follow: log-probabilities only fall, so one of `log p` now scores at
-    most `log p` over the largest penalty to come, which is the first if
-    `length_penalty` is negative and the last otherwise. No sentence looks at
-    another, so a result does not depend on the batch.
+    A sentence is complete when no active hypothesis can become one of its `N`
+    best. Log-probabilities only decrease, so an active hypothesis of `log p`
+    scores at most `log p` divided by the largest penalty to come, which is the
+    first if `length_penalty` is negative and the last otherwise. Sentences are
+    independent, so a result does not depend on the batch.
 
-    With `beam_size=1` this is greedy search: it looks at one continuation,
-    the first choice, and is done when that ends. With a beam that holds every
-    sequence it is exhaustive.
+    With `beam_size=1` this is greedy search: it takes the most probable
+    continuation until that is EOS. With a beam that holds every sequence the
+    search is exhaustive.
 
     Args:
         next_step: Function `(ids, index, state, *constants) -> (logits,
@@ -53,21 +53,21 @@ def beam_search(
             hypothesis, `bos_id` at `index` 0; `index` is an int32 scalar,
             its position. `logits` are float `(B * K, V)`, `V` known. Row
             `b * K + k` is beam `k` of sentence `b`.
-        initial_state: What the first step gets as `state`: a nested structure
-            of tensors. Those with `B * K` rows are reordered with the
-            hypotheses; those of rank 0 are shared by all and left alone.
+        initial_state: The `state` of the first step: a nested structure of
+            tensors. Those with `B * K` rows are reordered with the
+            hypotheses; those of rank 0 are shared by all and unchanged.
         options: `SearchOptions`.
         max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
-            sentence, in tokens with the end symbol (source length + 50 in the
-            paper). Hypotheses still live at the limit end there: their last
-            token is the end symbol, at its price.
-        prefix_ids: Int32 tensor `(B, P)`, padded: the tokens with which a
-            sentence's hypotheses begin, at their price. They are to be fewer
-            than the limit.
-        constants: Tuple of what `next_step` gets beside the state.
-        max_length: Int, `L`, not below any limit, so that all shapes are
-            known. `None` means the largest limit, which must have a value,
-            as it has outside of compiled functions.
+            sentence, in tokens with EOS (source length + 50 in the paper).
+            Hypotheses that are active at the limit end there with EOS, whose
+            log-probability counts.
+        prefix_ids: Int32 tensor `(B, P)`, padded: the first tokens of a
+            sentence's hypotheses; their log-probabilities count. A prefix must
+            be shorter than the limit.
+        constants: Tuple of further arguments of `next_step`.
+        max_length: Int, `L`, at least the largest limit, so that all shapes are
+            known. `None` means the largest limit, which must have a concrete
+            value, as it has outside of compiled functions.
 
     Returns:
         `Hypotheses(ids, scores, lengths, truncated)`, best first.
@@ -88,8 +88,8 @@ def beam_search(
     """
 
     def choose(logits, index):
-        # `K + 1` would hold the `K` that go on. But which of those that end
-        # are among the best `2 K` is known only when all others are there too.
+        # `K + 1` would suffice for the active hypotheses. But the rank of the
+        # finished ones among the best `2 K` is known only with all others.
         count = min(options.num_candidates, logits.shape[-1])
         return ops.top_k(logits, count)
 
@@ -115,12 +115,12 @@ def search(
     constants,
     max_length,
 ):
-    """Does what `beam_search` and `sample` do.
+    """Implements `beam_search` and `sample`.
 
     Args:
         choose: Function `(logits, index) -> (values, ids)`, all `(B, K, …)`:
-            the tokens with which a beam may go on, best first, and their
-            logits. Those that may not come have -inf.
+            the tokens with which a beam may continue, best first, and their
+            logits, -inf for forbidden ones.
     """
     limits = ops.cast(max_lengths, "int32")
     if max_length is None:
@@ -164,7 +164,7 @@ def search(
 
 
 def find_forced(limits, prefix_ids, max_length, options):
-    """Returns the tokens without a choice, `(B, L)`, and padding elsewhere."""
+    """Returns the forced tokens, `(B, L)`, and padding elsewhere."""
     shape = (ops.shape(limits)[0], max_length)
     forced_ids = ops.full(shape, options.padding_id, "int32")
     if prefix_ids is not None:
@@ -176,9 +176,9 @@ def find_forced(limits, prefix_ids, max_length, options):
 
 
 def start(initial_state, batch, max_length, options):
-    """Returns the `BeamState` in which each sentence has one hypothesis."""
+    """Returns the initial `BeamState`, one hypothesis for each sentence."""
     live, returned = options.beam_size, options.num_returned
-    # Were all beams alive, they would walk the same path.
+    # If all beams were active, they would stay equal.
     alive = np.array([0.0] + [IMPOSSIBLE] * (live - 1), "float32")
     padding = options.padding_id
     return BeamState(
@@ -197,18 +197,18 @@ def start(initial_state, batch, max_length, options):
 
 
 def may_improve(beams, limits, alpha, offset):
-    """Tells of which sentences a live hypothesis can join the finished."""
+    """Returns for which sentences an active hypothesis can still win."""
     largest_penalty = ops.maximum(
         length_penalty_of(beams.index + 1, alpha, offset),
         length_penalty_of(limits, alpha, offset),
     )
-    hope = beams.log_probabilities[:, 0] / largest_penalty
-    # A tie changes nothing: of equals, the earlier is kept.
-    return ops.greater(hope, beams.finished.scores[:, -1])
+    best_possible_score = beams.log_probabilities[:, 0] / largest_penalty
+    # On a tie, the earlier hypothesis is kept.
+    return ops.greater(best_possible_score, beams.finished.scores[:, -1])
 
 
 def clear_empty(hypotheses, options):
-    """Writes padding, and nothing else, where there is no hypothesis."""
+    """Replaces missing hypotheses by padding."""
     filled = ops.greater(hypotheses.scores, IMPOSSIBLE)
     return hypotheses._replace(
         ids=ops.where(filled[:, :, None], hypotheses.ids, options.padding_id),

@@ -1,7 +1,7 @@
 """Functions of one step of beam search, on every backend (Section 6.1).
 
 Axes: `B` sentences, `K` beams, `C` candidates, `N` hypotheses returned, `V`
-vocabulary, `L` room for tokens, the longest limit or more.
+vocabulary, `L` capacity in tokens, at least the longest limit.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from keras_transformer.search.options import length_penalty_of
 class Hypotheses(NamedTuple):
     """The best translations of each sentence, best first.
 
-    A slot that no hypothesis fills has score -inf and length 0.
+    An unused slot has score -inf and length 0.
     """
 
     ids: Any
@@ -43,7 +43,7 @@ class Candidates(NamedTuple):
 
 
 class BeamState(NamedTuple):
-    """What a step changes."""
+    """Variables of the search loop."""
 
     index: Any  # () int32, the position of the tokens to come
     ids: Any  # (B, K, L) int32, live hypotheses
@@ -54,7 +54,7 @@ class BeamState(NamedTuple):
 
 
 def allow_tokens(logits, beams, rules, options):
-    """Returns logits `(B, K, V)`, -inf where a token may not come."""
+    """Returns logits `(B, K, V)`, -inf for forbidden tokens."""
     forbidden = np.isin(np.arange(logits.shape[-1]), options.never_chosen)
     allowed = ops.where(forbidden, IMPOSSIBLE, logits)
     if not rules:
@@ -66,13 +66,13 @@ def allow_tokens(logits, beams, rules, options):
 
 
 def offer_tokens(logits, values, ids, forced, options):
-    """Finds the best `C` next tokens of each beam: all may come from one.
+    """Returns the best `C` next tokens of each beam, or the forced one.
 
     Args:
-        logits: Float32 `(B, K, V)`, as the model gave them.
-        values: Float32 `(B, K, C)`, logits of what was chosen.
-        ids: Ints `(B, K, C)`, what was chosen.
-        forced: Int32 `(B,)`, the only choice where it is not padding.
+        logits: Float32 `(B, K, V)`, the output of the model.
+        values: Float32 `(B, K, C)`, logits of the chosen tokens.
+        ids: Ints `(B, K, C)`, the chosen tokens.
+        forced: Int32 `(B,)`, the only choice, unless it is padding.
         options: `SearchOptions`.
 
     Returns:
@@ -93,7 +93,7 @@ def offer_tokens(logits, values, ids, forced, options):
 
 
 def rank_candidates(beams, values, last_ids, wants_end, at_limit, options):
-    """Returns the `Candidates`: the best of what all beams offer."""
+    """Returns the `Candidates`: the best continuations of all beams."""
     offered = values.shape[-1]
     totals = beams.log_probabilities[:, :, None] + values
     totals = ops.reshape(totals, [-1, options.beam_size * offered])
@@ -114,7 +114,7 @@ def rank_candidates(beams, values, last_ids, wants_end, at_limit, options):
 
 
 def add_ended(beams, candidates, alpha, options):
-    """Returns the finished hypotheses, with the candidates that end here."""
+    """Returns the finished hypotheses, with the candidates that end in EOS."""
     length = beams.index + 1
     scores = candidates.log_probabilities
     penalty = length_penalty_of(length, alpha, options.penalty_offset)
@@ -135,7 +135,7 @@ def add_ended(beams, candidates, alpha, options):
 
 
 def keep_live(beams, candidates, model_state, options):
-    """Returns the next `BeamState`: the best candidates that do not end."""
+    """Returns the next `BeamState`: the best candidates that stay active."""
     ended = ops.equal(candidates.last_ids, options.eos_id)
     alive = ops.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     best = find_best(alive, options.beam_size)
@@ -159,9 +159,9 @@ def keep_live(beams, candidates, model_state, options):
 
 
 def find_best(scores, count):
-    """Returns the places of the highest, `(B, count)`; of equals, the first.
+    """Returns the indices of the highest, `(B, count)`; of ties, the first.
 
-    With torch, `ops.top_k` takes any of equals.
+    With torch, `ops.top_k` breaks ties arbitrarily.
     """
     return ops.argsort(ops.negative(scores), axis=1)[:, :count]
 

@@ -1,10 +1,10 @@
 """Constraints of a search: no repeated n-grams, a minimum length.
 
-Rules of decoding that the paper does not have. Each closes tokens: it sets
-their logits to -inf. Their probability is given to no other, and what is forced
-on a hypothesis, a prefix or the end at its limit, is forced in spite of them.
+The paper has no constraints. Each one forbids tokens: it sets their logits to
+-inf. Their probability is not redistributed. Forced tokens, those of a prefix
+or EOS at the limit, ignore constraints.
 
-Axes: `R` hypotheses, `L` room for tokens, `V` vocabulary.
+Axes: `R` hypotheses, `L` capacity in tokens, `V` vocabulary.
 """
 
 from keras import ops
@@ -13,11 +13,11 @@ from keras_transformer.search.options import IMPOSSIBLE
 
 
 def find_rules(options, limits):
-    """Returns the rules that a batch has; one that is off is not there.
+    """Returns the constraints of a batch, without those that are off.
 
     Args:
         options: `SearchOptions`.
-        limits: Int32 tensor `(B,)`, tokens with the end symbol.
+        limits: Int32 tensor `(B,)`, tokens with EOS.
 
     Returns:
         Dict of int32 tensors `(B,)`: `"no_repeat_ngram"`, `"min_length"`.
@@ -37,13 +37,13 @@ def find_rules(options, limits):
 
 
 def apply_rules(logits, rules, ids, index, eos_id):
-    """Closes what rules do not allow, but for the end if nothing is left.
+    """Forbids tokens by the constraints; EOS stays if no token is left.
 
     Args:
-        logits: Float32 tensor `(R, V)`, -inf where a token is closed already.
-        rules: What `find_rules` returned, but with a row a hypothesis.
+        logits: Float32 tensor `(R, V)`, -inf for tokens already forbidden.
+        rules: Result of `find_rules`, with one row for each hypothesis.
         ids: Int32 tensor `(R, L)`, the tokens so far.
-        index: Int32 scalar tensor, how many these are.
+        index: Int32 scalar tensor, the number of these tokens.
         eos_id: Int.
 
     Returns:
@@ -64,9 +64,9 @@ def apply_rules(logits, rules, ids, index, eos_id):
 
 
 def find_repeats(logits, ids, index, sizes):
-    """Finds the tokens that would repeat `n` tokens of the hypothesis.
+    """Finds the tokens that would repeat an n-gram of the hypothesis.
 
-    Those are the ones behind each earlier occurrence of its last `n - 1`.
+    These are the tokens after each earlier occurrence of its last `n - 1`.
 
     Args:
         logits: Tensor `(R, V)`, for its shape.

@@ -1,11 +1,11 @@
 """Decoder caches of the TensorFlow search.
 
-One kind for each `mixer` of a decoder layer, and of both the same is asked:
+There is one class for each `mixer` of a decoder layer, with the same methods:
 `start` before the first step, `enter` and `leave` around steps of the same
-sentences, in each step `step` and its `look_back` for each layer, and `follow`
-when beams have changed places.
+sentences, `step` in each step with `look_back` for each layer, and `follow`
+when beams are reordered.
 
-Axes: `N` layers, `B` sentences, `K` beams, `R` positions there is room for,
+Axes: `N` layers, `B` sentences, `K` beams, `R` capacity in positions,
 `H` heads, `D` width of the model, `d` features of a head.
 """
 
@@ -20,15 +20,15 @@ from keras_transformer.search.graph_layers import attend
 from keras_transformer.search.graph_layers import project
 
 
-def make_past(layers, num_beams):
-    """Makes what fits the decoder layers: an `AttentionPast`, or the other."""
+def make_cache(layers, num_beams):
+    """Returns the cache that fits the decoder layers."""
     if layers[0].mixer == "ssru":
-        return RecurrentPast(layers, num_beams)
-    return AttentionPast(layers, num_beams)
+        return GraphRecurrentCache(layers, num_beams)
+    return GraphAttentionCache(layers, num_beams)
 
 
 class Attended(NamedTuple):
-    """What each sentence keeps of self-attention, between some steps."""
+    """Self-attention state of each sentence, between rounds of steps."""
 
     visible: tf.Tensor  # (B, K, R, K), 0 where a beam sees what one wrote
     keys: tf.Tensor  # (N, B, H, R, K, d_k)
@@ -36,7 +36,7 @@ class Attended(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a step writes into: a row a position, with that of all beams."""
+    """Caches that a step writes into: one row for each position."""
 
     visible: tf.Tensor  # (B * K * R, K)
     keys: tf.Tensor  # (N * B * H * R, K, d_k)
@@ -44,7 +44,7 @@ class Written(NamedTuple):
 
 
 class Places(NamedTuple):
-    """What some steps have in common."""
+    """Indices that do not change between steps."""
 
     batch: tf.Tensor  # () int32, B
     visible: tf.Tensor  # (B * K,) int32, where position 0 is written
@@ -52,11 +52,11 @@ class Places(NamedTuple):
     itself: tf.Tensor  # (B * K, K), 0 where a beam is itself
 
 
-class AttentionPast:
-    """Keys and values, in the order in which they were written.
+class GraphAttentionCache:
+    """Keys and values, in the order of writing.
 
-    A hypothesis sees those that led to it through a mask; when beams change
-    places, the mask alone is reordered.
+    A mask selects the ancestors of each hypothesis; when beams are reordered,
+    only the mask is reordered.
 
     Args:
         layers: The decoder layers.
@@ -68,7 +68,7 @@ class AttentionPast:
         self.num_beams = num_beams
 
     def start(self, batch):
-        """Returns the `Attended` of so many sentences before any step."""
+        """Returns the `Attended` of a number of sentences before any step."""
         attention, no_room = self.layers[0].self_attention, 0 * batch
         beams = self.num_beams
         shape = [len(self.layers), batch, attention.num_heads, no_room, beams]
@@ -79,18 +79,18 @@ class AttentionPast:
             tf.zeros([*shape, values]),
         )
 
-    def enter(self, kept, rows, room):
-        """Keeps some sentences, and makes room for the steps to come.
+    def enter(self, kept, rows, capacity):
+        """Selects sentences, and enlarges the caches for further steps.
 
         Args:
             kept: `Attended`.
-            rows: Int32 tensor `(B,)`, places of sentences in it.
-            room: Int32 scalar tensor, `R`, not below that of `kept`.
+            rows: Int32 tensor `(B,)`, indices of sentences in it.
+            capacity: Int32 scalar tensor, `R`, at least that of `kept`.
 
         Returns:
             `Written` and `Places`.
         """
-        more = room - tf.shape(kept.visible)[2]
+        more = capacity - tf.shape(kept.visible)[2]
 
         def resize(x, axis, fill=0.0):
             ends = [[0, 0]] * x.shape.rank
@@ -100,14 +100,14 @@ class AttentionPast:
         visible = resize(kept.visible, 0, FORBIDDEN)
         keys, values = resize(kept.keys, 1), resize(kept.values, 1)
         batch, beams = tf.size(rows), self.num_beams
-        first = tf.range(tf.size(keys[:, :, :, 0, 0, 0])) * room
+        first = tf.range(tf.size(keys[:, :, :, 0, 0, 0])) * capacity
         return Written(
             tf.reshape(visible, [-1, beams]),
             tf.reshape(keys, [-1, beams, keys.shape[-1]]),
             tf.reshape(values, [-1, beams, values.shape[-1]]),
         ), Places(
             batch,
-            tf.range(batch * beams) * room,
+            tf.range(batch * beams) * capacity,
             tf.reshape(first, [len(self.layers), -1]),
             tf.tile(additive(tf.eye(beams) > 0), [batch, 1]),
         )
@@ -117,7 +117,7 @@ class AttentionPast:
         return AttentionStep(self, index, written, places)
 
     def follow(self, written, parents, places):
-        """Lets each hypothesis see what its parent saw, `(B, K)`."""
+        """Gives each hypothesis the mask of its parent, `(B, K)`."""
         beams = self.num_beams
         visible = tf.reshape(written.visible, [places.batch, beams, -1])
         visible = tf.gather(visible, parents, batch_dims=1)
@@ -139,7 +139,7 @@ class AttentionStep:
     """One position of all hypotheses.
 
     Attributes:
-        written: `Written`, with the position in the layers gone through.
+        written: `Written`, with this position in the layers so far.
     """
 
     def __init__(self, past, index, written, places):
@@ -153,7 +153,7 @@ class AttentionStep:
         self.written = written._replace(visible=visible)
 
     def look_back(self, i, x):
-        """Returns what self-attention of layer `i` makes of `(B * K, D)`."""
+        """Returns the output of layer `i`'s self-attention for `(B * K, D)`."""
         layer, beams = self._past.layers[i].self_attention, self._past.num_beams
         keys, values = (
             write(cache, self._rows[i], tf.reshape(z, [-1, beams, z.shape[-1]]))
@@ -172,19 +172,19 @@ class AttentionStep:
         )
 
     def _of_layer(self, i, cache):
-        """Returns all it holds of a layer, `(B, 1, H, R * K, d)`."""
+        """Returns the cache of a layer, `(B, 1, H, R * K, d)`."""
         number = len(self._past.layers)
         heads = self._past.layers[i].self_attention.num_heads
         shape = [number, self._batch, 1, heads, -1, cache.shape[-1]]
         return tf.unstack(tf.reshape(cache, shape), number)[i]
 
 
-class RecurrentPast:
-    """The state of each `SSRU`: a vector a beam.
+class GraphRecurrentCache:
+    """The state of each `SSRU`: one vector for each beam.
 
-    What is kept, and written, is a tensor `(B, K, N * D)`.
+    Both the kept and the written state are a tensor `(B, K, N * D)`.
 
-    Its arguments are those of `AttentionPast`.
+    Its arguments are those of `GraphAttentionCache`.
     """
 
     def __init__(self, layers, num_beams):
@@ -195,7 +195,7 @@ class RecurrentPast:
         width = sum(layer.recurrence.forget.units for layer in self.layers)
         return tf.zeros([batch, self.num_beams, width])
 
-    def enter(self, kept, rows, room):
+    def enter(self, kept, rows, capacity):
         return tf.gather(kept, rows), ()
 
     def step(self, index, written, places):
@@ -230,10 +230,10 @@ class RecurrentStep:
 
 
 def write(cache, rows, new):
-    """Writes rows into a cache, in its own memory.
+    """Writes rows into a cache in place.
 
-    `tf.tensor_scatter_nd_update` would copy all of it in each step. Nothing
-    reads what is overwritten: the caches of a search are its own, and what a
-    step reads of them, it has read before the next one writes.
+    `tf.tensor_scatter_nd_update` would copy the whole cache in each step. This
+    is safe: only the search uses its caches, and a step has read them before
+    the next one writes.
     """
     return tf.raw_ops.InplaceUpdate(x=cache, i=rows, v=new)

@@ -12,8 +12,8 @@ from keras_transformer.search.constraints import apply_rules
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.sampling import draw_tokens
 
-BLOCK = 32  # Logits of which only the largest is looked at first.
-FEW = 8  # Forbidden ids that are ranked, too, and passed over; more are closed.
+BLOCK = 32  # Logits of a block; blocks are ranked by their maxima.
+FEW = 8  # Forbidden ids that are ranked and skipped; more are masked.
 
 
 class Candidates(NamedTuple):
@@ -26,11 +26,11 @@ class Candidates(NamedTuple):
 
 
 def rank_candidates(logits, live, index, schedule, options, count):
-    """Finds the `count` best continuations of the live hypotheses.
+    """Finds the `count` best continuations of the active hypotheses.
 
-    Each beam offers its `count` best, and as many more as are forbidden. Fewer
-    would do for those that go on, of which `K + 1` hold `K`; but which ends
-    are among the best is known only when all others are there too.
+    Each beam contributes its `count` best continuations, and as many more as
+    there are forbidden ids. `K + 1` would suffice for the active hypotheses;
+    but the rank of the finished ones is known only with all others.
     """
     logits = tf.cast(logits, tf.float32)
     allowed, num_forbidden = allow_tokens(
@@ -40,7 +40,7 @@ def rank_candidates(logits, live, index, schedule, options, count):
         values, ids = draw_tokens(allowed, index, schedule.draws)
     else:
         values, ids = find_best(allowed, count + num_forbidden)  # (B * K, M)
-    # The normalizer counts what is forbidden, too.
+    # The normalizer includes forbidden tokens.
     top = values if allowed is logits else logits
     best = tf.reduce_max(top, axis=1, keepdims=True)
     normalizer = best + tf.math.log(
@@ -57,7 +57,7 @@ def rank_candidates(logits, live, index, schedule, options, count):
         truncated = ids != options.eos_id
     else:
         truncated = forced_logits < tf.reduce_max(values, axis=1, keepdims=True)
-    # What is forced is offered once, and nothing else.
+    # A forced token is the only candidate.
     is_free = forced == options.padding_id
     is_first = tf.range(tf.shape(ids)[1]) == 0
     values = tf.where(
@@ -81,11 +81,11 @@ def rank_candidates(logits, live, index, schedule, options, count):
 
 
 def allow_tokens(logits, live, index, schedule, options):
-    """Closes what may not come.
+    """Sets the logits of tokens that are not allowed to -inf.
 
     Returns:
-        Logits `(B * K, V)`, and an int: how many forbidden ids are not closed,
-        which are to be passed over instead, since they are few.
+        Logits `(B * K, V)`, and an int: the number of forbidden ids that are
+        not masked, as they are few; the caller must skip them.
     """
     num_forbidden = len(options.never_chosen)
     if num_forbidden <= FEW and not schedule.rules and not schedule.draws:
@@ -107,13 +107,13 @@ def closed(logits, options):
 
 
 def find_best(logits, count):
-    """Finds the `count` largest of each row, or all; of equals, the first.
+    """Finds the `count` largest of each row, or all; of equal ones, the first.
 
-    They are in the blocks with the largest maxima: there are fewer of these
-    to rank than logits.
+    They lie in the blocks with the largest maxima, and there are fewer blocks
+    than logits to rank.
 
     Returns:
-        Their values and their places, both `(rows, count)`.
+        Their values and their indices, both `(rows, count)`.
     """
     width = logits.shape[1] or tf.shape(logits)[1]
     missing = -width % BLOCK
@@ -124,7 +124,9 @@ def find_best(logits, count):
     blocks = tf.reshape(logits, [-1, num_blocks, BLOCK])
     few = tf.minimum(count, num_blocks)
     _, places = tf.math.top_k(tf.reduce_max(blocks, axis=2), few)
-    places = -tf.math.top_k(-places, few)[0]  # In order, so ties keep theirs.
+    places = -tf.math.top_k(-places, few)[
+        0
+    ]  # In order, so that ties keep their order.
     logits = tf.gather(blocks, places, batch_dims=1)
     logits = tf.reshape(logits, [-1, few * BLOCK])
     values, best = tf.math.top_k(logits, tf.minimum(count, few * BLOCK))

@@ -1,16 +1,16 @@
 """The layers' computations on flat batches, in few TensorFlow operations.
 
-The layers are the specification; the weights and linear maps are theirs. Used
-by `GraphTransformer` alone.
+The layers are the specification, and provide the weights and linear maps. Only
+`GraphTransformer` uses this module.
 """
 
 import tensorflow as tf
 
-FORBIDDEN = -1e9  # Added to the logit of what may not be seen.
+FORBIDDEN = -1e9  # Added to the attention logits of masked keys.
 
 
 def embed(layer, ids):
-    """Does what a `TokenEmbedding` does."""
+    """Computes a `TokenEmbedding`."""
     x = tf.gather(tf.convert_to_tensor(layer.embeddings), ids)
     scale = layer.hidden_dim**0.5 if layer.scale else 1.0
     return tf.cast(x, tf.float32) * scale
@@ -42,7 +42,7 @@ def project(layer, x, length):
 
 
 def attend(layer, x, length, keys, values, mask):
-    """Looks at keys and values: equation 1, for each query on its own.
+    """Computes attention (equation 1), for each query separately.
 
     Args:
         layer: `MultiHeadAttention`.
@@ -70,22 +70,22 @@ def feed_forward(layer, x):
 
 
 def apply(layer, x):
-    """Returns what a `Linear` makes of rows, in float32."""
+    """Applies a `Linear` to rows, in float32."""
     return tf.cast(layer(x), tf.float32)
 
 
 def multiply(x, y, adj_y=False):
-    """Does what `tf.matmul` does, without oneDNN."""
+    """Computes `tf.matmul` without oneDNN."""
     return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_y=adj_y, Tout=tf.float32)
 
 
 def prepare(residual, x):
-    """Does what `Residual.prepare` does."""
+    """Computes `Residual.prepare`."""
     return normalize(residual.normalization, x) if residual.norm == "pre" else x
 
 
 def add_and_norm(residual, x, y):
-    """Does what `Residual` does."""
+    """Computes `Residual`."""
     x = x + y
     return (
         normalize(residual.normalization, x) if residual.norm == "post" else x
@@ -93,12 +93,12 @@ def add_and_norm(residual, x, y):
 
 
 def finish(stack, x):
-    """Does what a stack does behind its layers."""
+    """Computes the end of a stack, after its layers."""
     return normalize(stack.normalization, x) if stack.norm == "pre" else x
 
 
 def normalize(layer, x):
-    """Does what a `LayerNormalization` does with rows, in float32."""
+    """Applies a `LayerNormalization` to rows, in float32."""
     gamma, beta = (
         tf.cast(tf.convert_to_tensor(weight), tf.float32)
         for weight in (layer.gamma, layer.beta)

@@ -1,16 +1,16 @@
 """Beam search as a TensorFlow graph (Vaswani et al., 2017, Section 6.1).
 
-It finds what `beam_search` finds, and faster: sentences that are done leave
-the batch, shapes may grow, and the beam size may be a tensor. XLA cannot
-compile it.
+It returns the same as `beam_search`, but faster: completed sentences leave the
+batch, shapes may grow, and the beam size may be a tensor. XLA cannot compile
+it.
 
-Two loops: the inner one takes steps with tensors of the same shapes; the outer
-one, every `ROOM` steps or when a quarter of the sentences is done, lets these
-leave and makes room. So a step has few operations, which for small models is
-what it costs.
+There are two loops. The inner one runs steps with tensors of constant shapes.
+The outer one removes completed sentences and enlarges the caches, every
+`STEPS_PER_ROUND` steps or when a quarter of the sentences is complete. So a
+step has few operations, which determine the time of small models.
 
-Axes: `B` sentences still searched, `K` beams, `C` candidates, 2 K or 1, `N`
-hypotheses returned, `V` vocabulary, `L` the longest limit.
+Axes: `B` active sentences, `K` beams, `C` candidates, 2 K or 1, `N` hypotheses
+returned, `V` vocabulary, `L` the longest limit.
 """
 
 from typing import Any
@@ -24,11 +24,11 @@ from keras_transformer.search.graph_candidates import rank_candidates
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
 
-ROOM = 16  # Steps of an inner loop.
+STEPS_PER_ROUND = 16  # Steps of an inner loop.
 
 
 class Live(NamedTuple):
-    """Hypotheses that go on; a dead one has log-probability -inf."""
+    """Active hypotheses; an unused slot has log-probability -inf."""
 
     ids: tf.Tensor  # (B, K, L) int32
     last_ids: tf.Tensor  # (B, K) int32, what the model is given next
@@ -36,7 +36,7 @@ class Live(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """Hypotheses that have ended, best first."""
+    """Finished hypotheses, best first."""
 
     ids: tf.Tensor  # (B, N, L) int32, without the end symbol
     scores: tf.Tensor  # (B, N) float32, -inf where there is none
@@ -44,7 +44,7 @@ class Finished(NamedTuple):
 
 
 class Sentences(NamedTuple):
-    """What is known of each sentence before the search."""
+    """Limits and options of each sentence."""
 
     rows: tf.Tensor  # (B,) int32, its place in the whole batch
     limits: tf.Tensor  # (B,) int32, tokens
@@ -55,7 +55,7 @@ class Sentences(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """What the sentences' steps ask for: a row a step."""
+    """Values that depend on the step, with one row for each step."""
 
     forced_ids: tf.Tensor  # (L, B * K, 1) int32
     at_limit: tf.Tensor  # (L, B, 1) bool, whether the next token is the last
@@ -66,7 +66,7 @@ class Schedule(NamedTuple):
 
 
 class _Round(NamedTuple):
-    """What the outer loop changes."""
+    """Variables of the outer loop."""
 
     index: tf.Tensor  # () int32, the position of the tokens to come
     live: Live
@@ -78,7 +78,7 @@ class _Round(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What the inner loop changes."""
+    """Variables of the inner loop."""
 
     index: tf.Tensor  # () int32
     active: tf.Tensor  # () int32, sentences that are not done
@@ -89,23 +89,23 @@ class _Step(NamedTuple):
 
 
 def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
-    """Does what `beam_search` does, in a TensorFlow graph, and faster.
+    """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
 
     Args:
-        model: An object with five functions, as of `GraphTransformer` and
-            `StepModel`: `start() -> kept`, what belongs to all sentences;
-            `enter(kept, rows, room) -> (written, shared)`, which keeps those
-            of `rows` and makes room for positions below `room`;
-            `step(ids, index, written, shared) -> (logits, written)`;
-            `follow(written, parents, shared) -> written`, which gives each
-            hypothesis what is its parent's; and
+        model: An object with five methods, such as `GraphTransformer` and
+            `StepModel`: `start() -> kept`, the state of all sentences;
+            `enter(kept, rows, capacity) -> (written, shared)`, which selects
+            the sentences `rows` and enlarges the caches to `capacity`
+            positions; `step(ids, index, written, shared) -> (logits,
+            written)`; `follow(written, parents, shared) -> written`, which
+            copies to each hypothesis the state of its parent; and
             `leave(written, shared) -> kept`.
         options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
             scalar tensors.
         max_lengths: Int32 tensor `(B,)`, at least 1.
         prefix_ids: Int32 tensor `(B, P)`, padded.
-        draws: What `find_draws` returned, to do what `sample` does; then
-            `options` are those of `one_beam`.
+        draws: Result of `find_draws`, to sample instead; then `options` are
+            those of `one_beam`.
 
     Returns:
         `Hypotheses(ids, scores, lengths, truncated)`, best first; `L` is the
@@ -132,13 +132,13 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
             lambda x: tf.gather(x, rows),
             (state.live, state.finished, state.sentences),
         )
-        room = (state.index // ROOM + 1) * ROOM
-        written, shared = model.enter(state.kept, rows, room)
+        capacity = (state.index // STEPS_PER_ROUND + 1) * STEPS_PER_ROUND
+        written, shared = model.enter(state.kept, rows, capacity)
         schedule = plan_steps(sentences, options)
         size = tf.size(rows)
 
         def should_continue(step):
-            return (4 * step.active > 3 * size) & (step.index < room)
+            return (4 * step.active > 3 * size) & (step.index < capacity)
 
         def take_step(step):
             logits, written = model.step(
@@ -218,12 +218,12 @@ def graph_beam_search(
     prefix_ids=None,
     constants=(),
 ):
-    """Does what `beam_search` does, in a TensorFlow graph, and faster.
+    """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
 
     Args:
-        next_step: As of `beam_search`, for the sentences still searched.
-        initial_state: As of `beam_search`; dimensions after the first may
-            change from step to step where they are unknown to begin with.
+        next_step: As in `beam_search`, for the active sentences.
+        initial_state: As in `beam_search`; dimensions after the first may
+            change from step to step if they are initially unknown.
         options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
             scalar tensors.
         max_lengths: Int32 tensor `(B,)`, at least 1.
@@ -253,7 +253,7 @@ def graph_beam_search(
 
 
 class StepModel(NamedTuple):
-    """What `beam_search` is told of a model, for `search_graph`."""
+    """Adapts the arguments of `beam_search` to a model of `search_graph`."""
 
     next_step: Any
     initial_state: Any
@@ -264,7 +264,7 @@ class StepModel(NamedTuple):
         state = (self.initial_state, self.constants)
         return tf.nest.map_structure(tf.convert_to_tensor, state)
 
-    def enter(self, kept, rows, room):
+    def enter(self, kept, rows, capacity):
         state, constants = kept
         beams = tf.range(self.beam_size)[None]
         state = self._take(state, rows, tf.repeat(beams, tf.size(rows), axis=0))
@@ -301,7 +301,7 @@ def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
         forced_ids = tf.concat([tf.cast(prefix_ids, tf.int32), forced_ids], 1)[
             :, :longest
         ]
-    # At the limit nothing but the end symbol may come.
+    # At the limit, only EOS is allowed.
     is_last = tf.range(longest) == limits[:, None] - 1
     alpha = tf.cast(options.length_penalty, tf.float32)
     return Sentences(
@@ -315,10 +315,10 @@ def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
 
 
 def first_hypotheses(options, sentences):
-    """Returns what is `Live` before the first step, and what is `Finished`."""
+    """Returns the initial `Live` and `Finished` hypotheses."""
     beam_size, num_returned = options.beam_size, options.num_returned
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
-    # Only one beam starts alive, else all would walk the same path.
+    # Only one beam is active at first, else all would be equal.
     alive = tf.concat([[0.0], tf.fill([beam_size - 1], IMPOSSIBLE)], axis=0)
     live = Live(
         tf.fill([batch, beam_size, longest], options.padding_id),
@@ -355,12 +355,12 @@ def plan_steps(sentences, options):
 
 
 def update_hypotheses(candidates, live, finished, index, schedule, options):
-    """Moves what ended to the finished, and keeps the `K` best of the others.
+    """Adds finished candidates to `finished`, and keeps the `K` best others.
 
     Returns:
-        What is `Live` and what is `Finished` now; int32 `(B, K)`, the
-        candidate that each live one was; and bool `(B, 1)`, which sentences are
-        done, for none of their hypotheses goes on.
+        The new `Live` and `Finished`; int32 `(B, K)`, the candidate of each
+        active hypothesis; and bool `(B, 1)`, which sentences are complete, as
+        none of their hypotheses is active.
     """
     before = tf.gather(live.ids, candidates.parents, batch_dims=1)  # (B, C, L)
     ended = candidates.ids == options.eos_id
@@ -369,11 +369,11 @@ def update_hypotheses(candidates, live, finished, index, schedule, options):
     finished = _merge(finished, Finished(before, scores, candidates.endings))
     alive = tf.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     alive, chosen = tf.math.top_k(alive, options.beam_size)
-    hope = tf.reduce_max(alive, axis=1, keepdims=True)
-    hope /= tf.gather(schedule.best_penalties, index)
+    best_possible_score = tf.reduce_max(alive, axis=1, keepdims=True)
+    best_possible_score /= tf.gather(schedule.best_penalties, index)
     worst = tf.reduce_min(finished.scores, axis=1, keepdims=True)
-    # A tie changes nothing: of equals, the earlier is kept. Nor does a NaN.
-    done = ~(hope > worst)
+    # On a tie, or with NaN, the earlier hypothesis is kept.
+    done = ~(best_possible_score > worst)
     ids = tf.gather(before, chosen, batch_dims=1)  # (B, K, L)
     last_ids = tf.gather(candidates.ids, chosen, batch_dims=1)
     is_new = tf.range(tf.shape(ids)[2]) == index
@@ -386,7 +386,7 @@ def update_hypotheses(candidates, live, finished, index, schedule, options):
 
 
 def _merge(finished, ended):
-    """Keeps the best of the finished hypotheses; of equals, the earlier."""
+    """Keeps the best finished hypotheses; of equal ones, the earlier."""
     both = [
         tf.concat(pair, axis=1) for pair in zip(finished, ended, strict=True)
     ]
@@ -395,7 +395,7 @@ def _merge(finished, ended):
 
 
 def to_hypotheses(finished, options):
-    """Returns `Hypotheses`: nothing but padding where there is none."""
+    """Returns `Hypotheses`, with padding only for missing ones."""
     is_filled = finished.scores > IMPOSSIBLE
     lengths = tf.where(is_filled, finished.endings // 2, 0)
     left = lengths[:, :, None] - tf.range(tf.shape(finished.ids)[2])
@@ -409,12 +409,12 @@ def to_hypotheses(finished, options):
 
 
 def longest_of(max_lengths):
-    """Returns the largest limit; 1 of none."""
+    """Returns the largest limit, or 1 for an empty batch."""
     return tf.reduce_max(tf.pad(max_lengths, [[0, 1]], constant_values=1))
 
 
 def shapes_of(variables):
-    """Returns the shapes of a loop's variables, but for the first axis."""
+    """Returns the shapes of a loop's variables, with an unknown first axis."""
 
     def shape_of(x):
         return tf.TensorShape([None, *x.shape[1:]]) if x.shape.rank else x.shape

@@ -1,19 +1,19 @@
 """The Transformer of the TensorFlow search, in few operations.
 
-A step of a small model costs what its operations cost to start. So this says
-with few what the layers say readably: they are its specification, and the
-weights and linear maps are theirs. Three choices make the difference:
+The time of a step of a small model is the overhead of its operations. So this
+module computes with few operations the same as the layers, which are its
+specification; it uses their weights and linear maps. Three choices matter:
 
-- A product of attention has one query for its left side. So nothing is
-  transposed but what is new in the caches, and TensorFlow computes each on one
-  core, many at once.
-- Products, softmax and transposition are ops that oneDNN leaves alone. On so
-  few numbers its own take longer to start than to compute.
-- Caches have room for some positions to come, and stay in the order in which
-  they were written. A hypothesis sees those that led to it through a mask; when
-  beams change places, the mask alone is reordered.
+- Attention products have a single query. So only new entries of the caches are
+  transposed, and TensorFlow computes many products in parallel, one on each
+  core.
+- Products, softmax and transposition use ops that oneDNN does not replace; on
+  small tensors oneDNN's overhead exceeds the computation.
+- Caches have spare capacity, and keep their entries in the order of writing. A
+  mask selects the ancestors of each hypothesis; when beams are reordered, only
+  the mask is reordered.
 
-Axes: `N` layers, `B` sentences, `K` beams, `R` positions there is room for,
+Axes: `N` layers, `B` sentences, `K` beams, `R` capacity in positions,
 `S` source tokens, `H` heads, `D` width of the model, `d` features of a head.
 """
 
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_cache import make_past
+from keras_transformer.search.graph_cache import make_cache
 from keras_transformer.search.graph_layers import add_and_norm
 from keras_transformer.search.graph_layers import additive
 from keras_transformer.search.graph_layers import attend
@@ -38,16 +38,16 @@ from keras_transformer.search.sampling import one_beam
 
 
 class Kept(NamedTuple):
-    """What each sentence keeps while it is searched."""
+    """State of each sentence during the search."""
 
-    past: Any  # What its `AttentionPast`, or the other kind, keeps.
+    past: Any  # What its `GraphAttentionCache`, or the other kind, keeps.
     memory_mask: tf.Tensor  # (B, 1, 1, 1, S), 0 where a token is
     memory_keys: tf.Tensor  # (N, B, 1, H, S, d_k)
     memory_values: tf.Tensor  # (N, B, 1, H, S, d_v)
 
 
 class Shared(NamedTuple):
-    """What some steps have in common."""
+    """Tensors that do not change between steps."""
 
     past: Any  # The same of the past.
     memory_mask: tf.Tensor  # (B, 1, 1, 1, S)
@@ -64,7 +64,7 @@ def graph_search_translations(
     prefix_ids=None,
     output_kernel=None,
 ):
-    """Does what `search_translations` does, in a TensorFlow graph, and faster.
+    """Like `search_translations`, in a TensorFlow graph, and faster.
 
     Args:
         transformer: A built `Transformer`.
@@ -97,13 +97,13 @@ def graph_sample_translations(
     prefix_ids=None,
     output_kernel=None,
 ):
-    """Draws a translation of each source as `sample` does, in a graph.
+    """Samples a translation of each source like `sample`, in a graph.
 
     Its arguments are those of `graph_search_translations`, and `sampling`, a
-    `Sampling`. Beams and hypotheses are one, whatever `options` say.
+    `Sampling`. Beam size and number of hypotheses are always 1.
 
     Returns:
-        `Hypotheses`, one a source.
+        `Hypotheses`, one for each source.
     """
     model = GraphTransformer(transformer, source_ids, 1, output_kernel)
     limits = model.limit(max_lengths)
@@ -129,22 +129,22 @@ class GraphTransformer:
             )
         self._transformer = transformer
         self._layers = transformer.decoder.layers
-        # Sentences will leave the batch, even one of known size.
+        # Finished sentences leave the batch, so its size is not static.
         self._source_ids = tf.compat.v1.placeholder_with_default(
             source_ids, [None, None]
         )
         self._num_beams = num_beams
         self._output_kernel = output_kernel
-        self._past = make_past(self._layers, num_beams)
+        self._past = make_cache(self._layers, num_beams)
 
     def limit(self, lengths):
-        """Returns lengths of which none has more positions than there are."""
+        """Limits lengths to the number of available positions."""
         if self._transformer.architecture.positions == "learned":
             return tf.minimum(lengths, self._transformer.sequence_length)
         return lengths
 
     def start(self):
-        """Runs the encoder, and makes the caches: `Kept`."""
+        """Runs the encoder and creates the caches: `Kept`."""
         batch, length = tf.unstack(tf.shape(self._source_ids))
         mask = additive(padding_mask(self._source_ids))[:, None, None, None]
         memory = self._encode(mask)  # (B * S, D)
@@ -158,7 +158,7 @@ class GraphTransformer:
         return Kept(self._past.start(batch), mask, keys, values)
 
     def _encode(self, mask):
-        """Returns what the encoder makes of the sources, `(B * S, D)`."""
+        """Returns the encoder's outputs, `(B * S, D)`."""
         encoder = self._transformer.encoder
         length = tf.shape(self._source_ids)[1]
         embedding = self._transformer.embedding_of_sources
@@ -175,29 +175,29 @@ class GraphTransformer:
         return finish(encoder, x)
 
     def _encodings(self, count):
-        """Returns those of the first `count` positions."""
+        """Returns the encodings of the first `count` positions."""
         width = self._transformer.architecture.hidden_dim
         x = self._transformer.position_encoding(tf.zeros([1, count, width]))
         return tf.cast(x[0], tf.float32)
 
-    def enter(self, kept, rows, room):
-        """Keeps some sentences, and makes room for the steps to come.
+    def enter(self, kept, rows, capacity):
+        """Selects sentences, and enlarges the caches for further steps.
 
         Args:
             kept: `Kept`.
-            rows: Int32 tensor `(B,)`, places of sentences in it.
-            room: Int32 scalar tensor, `R`, not below that of `kept`.
+            rows: Int32 tensor `(B,)`, indices of sentences in it.
+            capacity: Int32 scalar tensor, `R`, at least that of `kept`.
 
         Returns:
-            What steps write into, and `Shared`.
+            The caches that steps write into, and `Shared`.
         """
-        written, places = self._past.enter(kept.past, rows, room)
+        written, places = self._past.enter(kept.past, rows, capacity)
         return written, Shared(
             places,
             tf.gather(kept.memory_mask, rows),
             tf.gather(kept.memory_keys, rows, axis=1),
             tf.gather(kept.memory_values, rows, axis=1),
-            self._encodings(self.limit(room)),
+            self._encodings(self.limit(capacity)),
         )
 
     def step(self, ids, index, written, shared):
@@ -243,7 +243,7 @@ class GraphTransformer:
         return logits, step.written
 
     def follow(self, written, parents, shared):
-        """Lets each hypothesis go on from its parent.
+        """Reorders the state so that each hypothesis continues its parent.
 
         Args:
             written: What the step returned.

@@ -9,35 +9,35 @@ from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 
-IMPOSSIBLE = -float("inf")  # The logarithm of no probability.
+IMPOSSIBLE = -float("inf")  # The logarithm of probability 0.
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchOptions:
-    """How to search, whatever is searched with it.
+    """Options of beam search over any model.
 
     Attributes:
-        beam_size: Positive int, `K`: beams a sentence (4 in the paper). One is
-            greedy search. `graph_beam_search` also takes an int32 scalar
-            tensor.
+        beam_size: Positive int, `K` (4 in the paper). 1 is greedy search.
+            `graph_beam_search` also takes an int32 scalar tensor.
         length_penalty: Float, or float32 tensor, a scalar or `(B,)`: `α`
             (0.6 in the paper).
-        num_hypotheses: Positive int, `N`, not above `beam_size`: how many
+        num_hypotheses: Positive int, `N`, at most `beam_size`: the number of
             hypotheses to return; the search stops as soon as these are
-            certain. `None` means `beam_size`. A tensor where that may be one.
+            certain. `None` means `beam_size`. It may be a tensor if
+            `beam_size` may.
         forbidden_ids: Tuple of ints that are never chosen, unless they are
-            part of a prefix. Their probability is not given to others. `None`
+            part of a prefix. Their probability is not redistributed. `None`
             means `padding_id` and `bos_id`.
-        bos_id: Int, the first token that the model is given.
+        bos_id: Int, the first input token of the decoder.
         eos_id: Int, the last token of a hypothesis.
-        padding_id: Int, what follows that.
+        padding_id: Int, the id after `eos_id`.
         penalty_offset: Number, `k` of the penalty `((k + n) / (k + 1)) ** α`
             for `n` tokens: 5 in Wu et al. (2016); 0 makes it the `n ** α` of
             Marian and Hugging Face.
-        no_repeat_ngram: Int, or int32 tensor `(B,)`: no so many tokens in a
-            row come twice in a hypothesis. 0 allows it, and costs nothing.
-        min_length: Int, or int32 tensor `(B,)`: the end symbol comes behind so
-            many tokens at least, or at the limit. 0 costs nothing.
+        no_repeat_ngram: Int, or int32 tensor `(B,)`: length of the n-grams
+            that a hypothesis may not repeat. 0 means no limit.
+        min_length: Int, or int32 tensor `(B,)`: minimum number of tokens
+            before EOS, within the length limit. 0 means no minimum.
 
     Raises:
         ValueError: If `beam_size` is an int below 1, `num_hypotheses` is not
@@ -81,17 +81,17 @@ class SearchOptions:
 
     @property
     def num_returned(self):
-        """`N`, whether it was given or not."""
+        """`N`, also if `num_hypotheses` is `None`."""
         if self.num_hypotheses is None:
             return self.beam_size
         return self.num_hypotheses
 
     @property
     def num_candidates(self):
-        """How many continuations of a sentence each step looks at.
+        """Number of candidates of a sentence in each step.
 
-        The best `2 K` hold `K` that go on, for each beam ends in one way only.
-        Greedy search looks at the first choice alone.
+        The best `2 K` contain `K` active ones, since each beam has only one
+        continuation by EOS. Greedy search needs only the best candidate.
         """
         if isinstance(self.beam_size, int):
             return 1 if self.beam_size == 1 else 2 * self.beam_size
@@ -100,7 +100,7 @@ class SearchOptions:
 
     @property
     def never_chosen(self):
-        """The forbidden ids, whether they were given or not."""
+        """The forbidden ids, also if `forbidden_ids` is `None`."""
         if self.forbidden_ids is None:
             return (self.padding_id, self.bos_id)
         return self.forbidden_ids
@@ -110,12 +110,12 @@ def length_penalty_of(length, length_penalty, offset=5):
     """Returns `((5 + length) / 6) ** length_penalty` (Wu et al., 2016, eq. 14).
 
     Args:
-        length: Int or int tensor, tokens, the end symbol counted.
+        length: Int or int tensor, number of tokens with EOS.
         length_penalty: Float or float32 tensor that broadcasts with it: `α`.
-        offset: Number, what stands in the place of 5, and 1 more for the 6.
+        offset: Number, replaces 5, and `offset + 1` replaces 6.
 
     Returns:
-        Float32 tensor, by which a log-probability is divided.
+        Float32 tensor, the divisor of a log-probability.
 
     Example:
         >>> length_penalty_of(7, 1.0)

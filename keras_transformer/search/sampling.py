@@ -1,13 +1,13 @@
 """Samples sequences from a model, with temperature, top-k and top-p.
 
-Not in the paper. Back-translation does it: sources that are drawn teach more
-than those that a beam finds (Edunov et al., 2018).
+Sampling is not in the paper. Back-translation uses it: sampled sources improve
+a model more than those of beam search (Edunov et al., 2018).
 
-A draw takes its chance from the seed of the row and from its position, and from
-nothing else: a hash of the two. So what a row gets depends on its seed and its
-source, and not on the rows beside it.
+The random number of a token is a hash of the sentence's seed and the token's
+position. So a sample depends only on its seed and its source, not on the other
+sentences of the batch.
 
-Axes: `B` rows, `V` vocabulary, `M` places to choose from.
+Axes: `B` sentences, `V` vocabulary, `M` positions to choose from.
 """
 
 import dataclasses
@@ -18,23 +18,23 @@ from keras import ops
 from keras_transformer.search.beam_search import search
 from keras_transformer.search.options import IMPOSSIBLE
 
-BLOCK = 256  # Tokens of which the sum is drawn first.
-FEW = 128  # Tokens that are ranked first: most often enough.
+BLOCK = 256  # Tokens of a block; a block is sampled first.
+FEW = 128  # Tokens that are ranked first, which usually suffices.
 
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """How to draw.
+    """Options of sampling.
 
     Attributes:
         seeds: Int32 tensor `(B,)`.
-        temperature: Float above 0, or float32 tensor `(B,)`, by which logits
-            are divided: below 1 likely tokens become more likely.
-        top_k: Int, or int32 tensor `(B,)`: only the so many likeliest tokens
-            are drawn, and those as likely as the last of them. 0 means all.
-        top_p: Float above 0, or float32 tensor `(B,)`: of these, only the
-            fewest likeliest whose probabilities come to it (Holtzman et al.,
-            2020), and those as likely as the last of them. 1 means all.
+        temperature: Float above 0, or float32 tensor `(B,)`, the divisor of
+            the logits: below 1, probable tokens become more probable.
+        top_k: Int, or int32 tensor `(B,)`: sample among this number of most
+            probable tokens, and ties with the last of them. 0 means all.
+        top_p: Float above 0, or float32 tensor `(B,)`: of these, sample among
+            the fewest most probable tokens whose total probability reaches
+            `top_p` (Holtzman et al., 2020), and ties. 1 means all.
 
     Raises:
         ValueError: If a number is out of these ranges.
@@ -68,25 +68,26 @@ def sample(
     constants=(),
     max_length=None,
 ):
-    """Draws a sequence for each row, a token at a time.
+    """Samples a sequence for each sentence, token by token.
 
-    A token is drawn from the probabilities that the model gives to those that
-    may come, once `temperature`, `top_k` and `top_p` have changed them. The
-    score is that of `beam_search`, of the probabilities before they did.
+    A token is sampled from the model's probabilities of the allowed tokens,
+    after `temperature`, `top_k` and `top_p`. The score is that of
+    `beam_search`, from the original probabilities.
 
     Args:
-        next_step: As of `beam_search`, with one beam.
-        initial_state: As of `beam_search`.
-        options: `SearchOptions`, of which beams and hypotheses are one.
+        next_step: As in `beam_search`, with one beam.
+        initial_state: As in `beam_search`.
+        options: `SearchOptions`; beam size and number of hypotheses are taken
+            as 1.
         max_lengths: Int32 tensor `(B,)`, at least 1.
         sampling: `Sampling`.
         prefix_ids: Int32 tensor `(B, P)`, padded.
-        constants: As of `beam_search`.
-        max_length: As of `beam_search`.
+        constants: As in `beam_search`.
+        max_length: As in `beam_search`.
 
     Returns:
-        `Hypotheses(ids, scores, lengths, truncated)`, one a row. `truncated`
-        says that at the limit another token than the end was drawn.
+        `Hypotheses(ids, scores, lengths, truncated)`, one for each sentence.
+        `truncated` means that another token than EOS was sampled at the limit.
 
     Example:
         >>> table = np.log([[0.1, 0.6, 0.1, 0.1, 0.1]])
@@ -127,7 +128,7 @@ def one_beam(options):
 
 
 def find_draws(sampling, limits):
-    """Returns what each row is drawn by; what is off is not there.
+    """Returns the options for each sentence, without those that are off.
 
     Args:
         sampling: `Sampling`.
@@ -153,12 +154,12 @@ def find_draws(sampling, limits):
 
 
 def draw_tokens(logits, index, draws):
-    """Draws the token of a position.
+    """Samples the tokens of a position.
 
     Args:
-        logits: Float32 tensor `(B, V)`, -inf where a token may not come.
+        logits: Float32 tensor `(B, V)`, -inf for forbidden tokens.
         index: Int32 scalar tensor, the position.
-        draws: What `find_draws` returned.
+        draws: Result of `find_draws`.
 
     Returns:
         The logits and the ids of the tokens, both `(B, 1)`.
@@ -167,7 +168,7 @@ def draw_tokens(logits, index, draws):
     if "temperature" in draws:
         scaled = scaled / draws["temperature"][:, None]
     masses = ops.exp(close_unlikely(scaled, draws))
-    # A token in two draws: one sum over all would lose those that are rare.
+    # First the block, then the token: a single sum would lose rare tokens.
     missing = -logits.shape[1] % BLOCK
     masses = ops.pad(masses, [[0, 0], [0, missing]])
     blocks = ops.reshape(masses, [-1, masses.shape[1] // BLOCK, BLOCK])
@@ -179,7 +180,7 @@ def draw_tokens(logits, index, draws):
 
 
 def close_unlikely(logits, draws):
-    """Keeps the logits, `(B, V)`, of the likeliest; the others become -inf."""
+    """Applies top-k and top-p to logits `(B, V)`: other logits become -inf."""
     if not {"top_k", "top_p"} & set(draws):
         return logits
     size = logits.shape[1]
@@ -189,8 +190,8 @@ def close_unlikely(logits, draws):
     is_free = ops.logical_and(count == size, part >= 1)
 
     def find():
-        # To sort all is dear, and hardly ever needed; nor is any of this where
-        # a request asks for none.
+        # Sorting all tokens is slow and rarely needed. Without top-k and top-p
+        # no ranking is needed.
         least, is_enough = find_least(logits, count, part, min(FEW, size))
         if size <= FEW:
             return least
@@ -207,16 +208,17 @@ def close_unlikely(logits, draws):
 
 
 def find_least(logits, count, part, few):
-    """Finds the least logit that `top_k` and `top_p` keep.
+    """Finds the smallest logit that `top_k` and `top_p` keep.
 
     Args:
-        logits: Float32 tensor `(B, V)`, the largest of each row 0.
-        count: Int32 tensor `(B, 1)`, tokens that `top_k` keeps.
-        part: Float32 tensor `(B, 1)`, of their probability, `top_p`.
-        few: Int, tokens to rank, which may be too few.
+        logits: Float32 tensor `(B, V)`, with a maximum of 0.
+        count: Int32 tensor `(B, 1)`, number of tokens that `top_k` keeps.
+        part: Float32 tensor `(B, 1)`, `top_p`.
+        few: Int, number of tokens to rank, which may be too small.
 
     Returns:
-        Float32 `(B, 1)`, and bool `(B, 1)`, whether they were not.
+        The logit, float32 `(B, 1)`, and bool `(B, 1)`, whether `few` was
+        sufficient.
     """
     ordered, _ = ops.top_k(logits, few)
     is_in = ops.arange(few) < count
@@ -235,7 +237,7 @@ def find_least(logits, count, part, few):
 
 
 def draw_place(masses, chances):
-    """Draws a place by its mass.
+    """Samples an index with probability proportional to its mass.
 
     Args:
         masses: Float32 tensor `(B, M)`.
@@ -254,7 +256,7 @@ def draw_place(masses, chances):
 
 
 def find_chances(seeds, index):
-    """Returns two numbers from 0 to below 1 for each seed: float32 `(B,)`.
+    """Returns two random numbers in [0, 1) for each seed: float32 `(B,)`.
 
     Args:
         seeds: Int32 tensor `(B,)`.
@@ -271,17 +273,17 @@ def find_chances(seeds, index):
 
 
 def mix(x):
-    """Returns the hash of 32 bits that ends MurmurHash3."""
+    """Returns MurmurHash3's 32-bit finalizer of a number."""
     x = ops.bitwise_xor(x, shift_right(x, 16)) * as_int32(0x85EBCA6B)
     x = ops.bitwise_xor(x, shift_right(x, 13)) * as_int32(0xC2B2AE35)
     return ops.bitwise_xor(x, shift_right(x, 16))
 
 
 def shift_right(x, count):
-    """Shifts int32 to the right; zeros come from the left."""
+    """Logical right shift of int32."""
     return ops.bitwise_and(ops.right_shift(x, count), 2 ** (32 - count) - 1)
 
 
 def as_int32(bits):
-    """Returns the int of the same 32 bits, the first of which is its sign."""
+    """Returns the signed int with the same 32 bits."""
     return bits - 2**32 * (bits >> 31)

@@ -18,20 +18,20 @@ def search_translations(
 ):
     """Finds the best translations of each sentence by beam search.
 
-    The encoder runs once, and the decoder for one position a step.
+    The encoder runs once, the decoder once for each position.
 
     Args:
         transformer: A built `Transformer`.
         source_ids: Int tensor `(B, S)`, padded with 0 at the end.
         max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
-            translation, in tokens with the end symbol. Learned positions
-            limit it further.
+            translation, in tokens with EOS. Learned positions limit it further.
         options: `SearchOptions`.
-        prefix_ids: Int32 tensor `(B, P)`, padded: how each begins.
-        max_length: Int, or int32 scalar tensor of TensorFlow, not below any
-            limit: the length of the caches; `None` means the largest limit.
+        prefix_ids: Int32 tensor `(B, P)`, padded: the first tokens of each.
+        max_length: Int, or int32 scalar tensor of TensorFlow, at least the
+            largest limit: the capacity of the caches. `None` means the largest
+            limit.
         output_kernel: Float tensor `(D, V)`, the embedding matrix transposed.
-            `None` means to transpose it here, once a call.
+            `None`: this call transposes it.
 
     Returns:
         `Hypotheses`.
