@@ -12,7 +12,7 @@ import tensorflow as tf
 from command_line.errors import NotTextError
 from export import translate
 from export.bundle.file_layout import BUNDLE
-from export.bundle.write_version import knows_placeholders
+from export.bundle.write_version import has_placeholders
 from export.markup.character_encoding import decode
 from export.markup.character_encoding import encode
 from export.markup.document_files import translate_document
@@ -255,7 +255,7 @@ def test_the_bundle_says_whether_a_model_knows_placeholders(export_dir):
     assert bundle["placeholders"] is False
     corpus = with_placeholders(Pairs(["a {0} b c"] * 9, ["b c {0} a"] * 9))
     proto = learn_vocabulary(corpus, 280)
-    assert knows_placeholders(SubwordTokenizer(proto))
+    assert has_placeholders(SubwordTokenizer(proto))
 
 
 def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
