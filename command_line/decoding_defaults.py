@@ -1,8 +1,9 @@
-"""Reads the default search options that `convert` recorded in a run folder."""
+"""Checks the default search options that `convert` recorded in a run folder."""
 
 import math
 import pathlib
 import reprlib
+from typing import Any
 
 from command_line.errors import UserError
 
@@ -14,20 +15,19 @@ KINDS = {
 }
 
 
-def read_decoding(description: dict, path: pathlib.Path) -> dict:
-    """Returns what a run says of its search: options of an export by name.
+def check_decoding(found: Any, path: pathlib.Path) -> dict:
+    """Checks the default options of an export's search.
 
     Args:
-        description: What its `arguments.json` holds.
+        found: The entry `"decoding"` of an `arguments.json`.
         path: Path of that file.
 
     Returns:
-        Dict of numbers, empty where the run says nothing.
+        The known options by name; the others are left out.
 
     Raises:
-        UserError: If that is anything but numbers by these names.
+        UserError: If the entry is not a dict, or an option is not a number.
     """
-    found = description.get("decoding", {})
     if not isinstance(found, dict):
         raise UserError(
             f"decoding in {path} must be a JSON object. "

@@ -5,7 +5,7 @@ import pathlib
 import keras
 import numpy as np
 
-from command_line.decoding_defaults import read_decoding
+from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from convert.from_hugging_face import is_code
@@ -176,11 +176,14 @@ def write(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
 
 
 def read_search(path: pathlib.Path) -> dict:
-    """Returns how a converted model is searched; nothing of one of ours.
+    """Returns the search options of a converted model.
 
-    Ours have another length penalty than any of theirs.
+    A model that was trained here has none: its length penalty has a formula
+    that Hugging Face does not know.
     """
-    decoding = read_decoding(read_json(path), path) if path.exists() else {}
+    if not path.exists():
+        return {}
+    decoding = check_decoding(read_json(path).get("decoding", {}), path)
     return decoding if decoding.get("penalty_offset") == 0 else {}
 
 

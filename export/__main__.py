@@ -8,7 +8,7 @@ import dataclasses
 import json
 import pathlib
 
-from command_line.decoding_defaults import read_decoding
+from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.errors import refuse_damage
@@ -193,8 +193,8 @@ def fill_in(options: ExportOptions) -> ExportOptions:
     path = options.run_dir / "arguments.json"
     with refuse_damage(path):
         defaults = DEFAULTS[run.get("arguments", {}).get("task")]
-    said = read_decoding(run, path)
-    defaults = {name: said.get(name, defaults[name]) for name in defaults}
+    recorded = check_decoding(run.get("decoding", {}), path)
+    defaults = {name: recorded.get(name, defaults[name]) for name in defaults}
     defaults["source_language"] = run.get("source_language", "")
     return dataclasses.replace(
         options,

@@ -55,6 +55,7 @@ from train.run.best_checkpoints import BestCheckpoints
 from train.run.checkpoint_averaging import write_mean
 from train.run.fine_tuning import FinishedRun
 from train.run.fine_tuning import load_finished
+from train.run.run_description import RunDescription
 from train.run.vocabulary_extension import extend
 
 
@@ -142,14 +143,14 @@ class Prepared:
     training: Encoded
     validation: Encoded
     validation_text: Pairs | None
-    description: dict
+    description: RunDescription
 
 
 def prepare(
     options: Options,
     pairs: tuple[Corpus, Corpus],
     start: FinishedRun | None,
-    description: dict,
+    description: RunDescription,
     continues: bool,
 ) -> Prepared:
     """Learns the vocabulary and encodes the text, or reads both from cache."""
@@ -157,10 +158,8 @@ def prepare(
         write_demo_tests(options.run.run_dir / "demo")
     protos = find_vocabulary(options, pairs[0], start, continues)
     source, target = protos
-    (
-        validation,
-        training,
-    ) = (  # The small one first: it reveals errors early.
+    # The small one first: it reveals errors early.
+    validation, training = (
         encode_corpus(
             text, source, options.corpus.max_length, options.cache, target
         )
@@ -168,7 +167,7 @@ def prepare(
     )
     if start:
         warn_of_unread_text(training.pairs, protos)
-    translates = options.quality.validate_bleu != 0
+    translates = options.validation.validate_bleu != 0
     # Read the text now: the files may not exist any more at the end.
     is_text = translates and options.corpus.task != PARSING
     text = read_all(pairs[1]) if is_text else None
@@ -185,16 +184,16 @@ def run(given: Options) -> None:
         asked = options.arguments()
         compared = {n: x for n, x in asked.items() if n not in DIGESTED}
         multi_worker.check_equal(strategy, compared)
-    looked_at = ()
+    chosen = ()
     if multi_worker.is_chief():
         pairs = load_corpus(options.corpus, options.cache)
         options = resolve_tokenizer(options, pairs)
-        looked_at = pairs, start, *describe_run(options, preset, pairs, start)
+        chosen = pairs, start, *describe_run(options, preset, pairs, start)
     if options.run.deterministic:
         tf.config.experimental.enable_op_determinism()
     # Check everything before a large corpus is encoded.
     task = make_training_model(options, preset, start, strategy)
-    prepared = prepare(options, *looked_at) if looked_at else None
+    prepared = prepare(options, *chosen) if chosen else None
     if multi_worker.is_multi_worker():
         prepared = multi_worker.hand_over(
             strategy, prepared, options.run.run_dir / "received"
@@ -213,15 +212,14 @@ def train(
     run_dir, description = options.run.run_dir, prepared.description
     training, validation = prepared.training, prepared.validation
     settings = dataclasses.replace(
-        options.training, steps_per_epoch=description["steps_per_epoch"]
+        options.training, steps_per_epoch=description.steps_per_epoch
     )
     settings.check_limit([training.pairs, validation.pairs])
-    if description["row_multiple"] is None:
-        description["row_multiple"] = choose_row_multiple(
-            strategy.num_replicas_in_sync
-        )
+    replicas = strategy.num_replicas_in_sync
+    if description.row_multiple is None:
+        description.row_multiple = choose_row_multiple(replicas)
     # An error before this line leaves the folder unclaimed.
-    run_folder.claim(run_dir, description)
+    description.claim(run_dir)
     report = describe_training(
         training,
         validation,
@@ -229,39 +227,43 @@ def train(
         options.corpus.vocabulary_size,
         options.corpus.max_length,
         settings,
-        strategy.num_replicas_in_sync,
-        description["row_multiple"],
+        replicas,
+        description.row_multiple,
         task.transformer.source_vocabulary_size,
     )
     write_report(report, run_dir)
     warn_of_idle_gpus(report, strategy)
-    # The chief has found out what the language wants.
-    arguments, text = description["arguments"], prepared.validation_text
-    quality = dataclasses.replace(
-        options.quality, bleu_tokenize=arguments["bleu_tokenize"]
+    # The chief chose the tokenizer that the target language needs.
+    arguments, text = description.arguments, prepared.validation_text
+    validation_options = dataclasses.replace(
+        options.validation, bleu_tokenize=arguments["bleu_tokenize"]
     )
     make_bleu = functools.partial(
         make_validation_bleu,
-        quality,
+        validation_options,
         text,
         prepared.protos,
         run_dir,
-        description.get("decoding", {}),
+        description.decoding,
     )
     with fit.explain_out_of_memory():
         best = fit.fit(
             task,
-            training.pairs,
-            validation.pairs,
-            preset.recipe.steps,
-            settings,
-            strategy,
-            run_dir,
-            quality,
-            make_bleu() if quality.validate_bleu else None,
-            picture_first_pair(validation.pairs, prepared.protos, run_dir),
-            description["row_multiple"],
-            description["best_since"],
+            fit.FitData(
+                training.pairs, validation.pairs, description.row_multiple
+            ),
+            fit.FitOptions(
+                preset.recipe.steps,
+                settings,
+                validation_options,
+                description.best_since,
+            ),
+            fit.FitContext(
+                run_dir,
+                strategy,
+                make_bleu() if validation_options.validate_bleu else None,
+                picture_first_pair(validation.pairs, prepared.protos, run_dir),
+            ),
         )
         if multi_worker.is_chief():
             bleu = make_bleu() if text else None
@@ -293,20 +295,19 @@ def finish(
 def main(argv: list[str] | None = None) -> None:
     with (
         signal_handling.handled_by(signal_handling.exit_now),
-        multi_worker.fails_with_the_others(),
+        multi_worker.join_before_exit(),
         exit_on_user_error(),
     ):
         options = parse_options(argv, __doc__)
         with run_folder.locked_or_temporary(options.run.run_dir) as run_dir:
             place = dataclasses.replace(options.run, run_dir=run_dir)
             options = dataclasses.replace(options, run=place)
-            with multi_worker.ends_with_the_others():
+            with multi_worker.exit_on_worker_error():
                 run(options)
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(
-        line_buffering=True
-    )  # Log files get each line at once.
+    # Log files get each line at once.
+    sys.stdout.reconfigure(line_buffering=True)
     with signal_handling.exit_at_once():
         main()

@@ -1,6 +1,7 @@
 """Training with `model.fit` (Sections 5.2 to 5.4)."""
 
 import contextlib
+import dataclasses
 import functools
 import pathlib
 import sys
@@ -30,7 +31,7 @@ from train.monitoring.attention_pictures import AttentionPictures
 from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
 from train.run.best_checkpoints import BestCheckpoints
-from train.run.best_checkpoints import Quality
+from train.run.best_checkpoints import ValidationOptions
 from train.run.training_state import TrainingState
 
 
@@ -120,76 +121,97 @@ def make_training_model(
     return task
 
 
-def fit(
-    task: TrainingModel,
-    train_pairs: EncodedPairs,
-    validation_pairs: EncodedPairs,
-    steps: int,
-    settings: UpdateOptions,
-    strategy: tf.distribute.Strategy,
-    run_dir: pathlib.Path,
-    quality: Quality | None = None,
-    bleu: ValidationBleu | None = None,
-    pictures: AttentionPictures | None = None,
-    row_multiple: int = ROW_MULTIPLE,
-    best_since: int = 0,
-) -> BestCheckpoints:
-    """Trains until update `steps`, from the last checkpoint of the run.
+@dataclasses.dataclass(frozen=True)
+class FitData:
+    """Encoded sentence pairs of a run.
 
-    With `bleu`, epochs also log the BLEU of the validation set; with
-    `pictures`, every epoch writes attention maps. The number of sentences of a
-    batch is a multiple of `row_multiple`. Scores up to update `best_since` are
-    ignored when the best checkpoint is chosen.
+    Attributes:
+        training: The training corpus.
+        validation: The validation set.
+        row_multiple: Int that divides the number of sentences of a batch.
+    """
+
+    training: EncodedPairs
+    validation: EncodedPairs
+    row_multiple: int = ROW_MULTIPLE
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions:
+    """Options of a run: its length, its updates and its validation.
+
+    Attributes:
+        steps: Int, update after which training ends.
+        update: Options of an update.
+        validation: Options of validation.
+        best_since: Int, update up to which scores are ignored when the best
+            checkpoint is chosen.
+    """
+
+    steps: int
+    update: UpdateOptions
+    validation: ValidationOptions = dataclasses.field(
+        default_factory=ValidationOptions
+    )
+    best_since: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class FitContext:
+    """Folder, devices and monitors of a run.
+
+    Attributes:
+        run_dir: The run folder.
+        strategy: The strategy with which the model was made.
+        bleu: Callback that logs the BLEU of the validation set, or `None`.
+        pictures: Callback that writes attention maps, or `None`.
+    """
+
+    run_dir: pathlib.Path
+    strategy: tf.distribute.Strategy
+    bleu: ValidationBleu | None = None
+    pictures: AttentionPictures | None = None
+
+
+def fit(
+    task: TrainingModel, data: FitData, options: FitOptions, context: FitContext
+) -> BestCheckpoints:
+    """Trains until update `options.steps`, from the run's last checkpoint.
 
     Returns:
-        The `TrainingState` and the `BestCheckpoints` of the run.
+        The `BestCheckpoints` of the run; its `state` is the `TrainingState`.
 
     Raises:
         SystemExit: If a signal ended the run; its state is saved.
         UserError: If the training diverged.
     """
+    update, strategy = options.update, context.strategy
     plan, validation = (
-        BatchPlan(pairs, settings.batch_tokens, settings.seed, row_multiple)
-        for pairs in (train_pairs, validation_pairs)
+        BatchPlan(pairs, update.batch_tokens, update.seed, data.row_multiple)
+        for pairs in (data.training, data.validation)
     )
-    limit = settings.max_tokens_per_replica
+    limit, length = update.max_tokens_per_replica, update.steps_per_epoch
     validation_data = functools.partial(
         make_dataset,
         *(validation, strategy, 0, validation.steps_per_epoch, limit),
     )
-    with signal_handling.collected() as received, strategy.scope():
-        state = TrainingState(
-            task,
-            run_dir,
-            steps,
-            settings.average if multi_worker.is_chief() else 1,
-            received,
-        )
-        start = resume(state, strategy)
-        best = follow_best(
-            state, run_dir, quality or Quality(), settings, best_since
-        )
-        if bleu:
-            bleu.before_batch = state.exit_if_interrupted
-        watchers = [watcher for watcher in (bleu, pictures) if watcher]
-        # `state` writes the logs of the callbacks before it to `history.csv`.
-        board = keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False)
-        callbacks = [Progress(steps), *watchers, board, state, best]
-        if state.in_round and (
-            start % settings.steps_per_epoch == 0 or start == steps
-        ):
-            end_round(
+    with signal_handling.collected() as signals, strategy.scope():
+        state, best, callbacks = make_callbacks(task, options, context, signals)
+        start = state.updates
+        at_end = start % length == 0 or start == options.steps
+        if state.within_epoch and at_end:
+            end_epoch(
                 task,
                 state,
                 callbacks,
-                settings.steps_per_epoch,
+                length,
                 x=validation_data(),
                 steps=validation.steps_per_epoch,
             )
-        if start < steps:
+        if start < options.steps:
             check_memory(task, plan, strategy, start, limit)
-        for first, epoch, epochs, length in spans(
-            start, steps, settings.steps_per_epoch
+        for first, epoch, epochs, updates in spans(
+            start, options.steps, length
         ):
             if best.out_of_patience:
                 break
@@ -197,7 +219,7 @@ def fit(
                 make_dataset(plan, strategy, first, None, limit),
                 initial_epoch=epoch,
                 epochs=epochs,
-                steps_per_epoch=length,
+                steps_per_epoch=updates,
                 validation_data=validation_data(),
                 validation_steps=validation.steps_per_epoch,
                 shuffle=False,
@@ -208,33 +230,65 @@ def fit(
     return best
 
 
-def resume(state: TrainingState, strategy: tf.distribute.Strategy) -> int:
-    """Loads the latest checkpoint; returns the number of updates made."""
-    start = state.restore()
+def make_callbacks(
+    task: TrainingModel,
+    options: FitOptions,
+    context: FitContext,
+    signals: list[int],
+) -> tuple[TrainingState, BestCheckpoints, list[keras.callbacks.Callback]]:
+    """Makes the callbacks of `model.fit`, and loads the latest checkpoint.
+
+    Args:
+        task: The compiled model.
+        options: Options of the run.
+        context: Folder, devices and monitors.
+        signals: List to which a signal handler adds.
+
+    Returns:
+        The state, the best checkpoints, and the list of all callbacks.
+    """
+    update, run_dir, bleu = options.update, context.run_dir, context.bleu
+    state = TrainingState(
+        task,
+        run_dir,
+        options.steps,
+        update.average if multi_worker.is_chief() else 1,
+        signals,
+    )
+    resume(state, context.strategy)
+    best = make_best_checkpoints(state, options, run_dir)
+    if bleu:
+        bleu.before_batch = state.exit_if_interrupted
+    monitors = [monitor for monitor in (bleu, context.pictures) if monitor]
+    # `state` writes the logs of the callbacks before it to `history.csv`.
+    board = keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False)
+    callbacks = [Progress(options.steps), *monitors, board, state, best]
+    return state, best, callbacks
+
+
+def resume(state: TrainingState, strategy: tf.distribute.Strategy) -> None:
+    """Loads the latest checkpoint, if there is one."""
+    updates = state.restore()
     if multi_worker.is_multi_worker():
-        start = state.share(strategy)
-    if start:
-        print(f"continuing after update {start:,}")
-    return start
+        updates = state.share(strategy)
+    if updates:
+        print(f"continuing after update {updates:,}")
 
 
-def follow_best(
-    state: TrainingState,
-    run_dir: pathlib.Path,
-    quality: Quality,
-    settings: UpdateOptions,
-    since: int,
+def make_best_checkpoints(
+    state: TrainingState, options: FitOptions, run_dir: pathlib.Path
 ) -> BestCheckpoints:
-    """Makes the `BestCheckpoints`; on several workers only the chief does."""
+    """Makes the callback; on several workers only the chief keeps files."""
+    update, validation = options.update, options.validation
     best = BestCheckpoints(
         state,
         run_dir,
-        quality.best_by or "loss",
-        (multi_worker.is_chief() and quality.keep_best) or 0,
-        quality.patience,
+        validation.best_by or "loss",
+        (multi_worker.is_chief() and validation.keep_best) or 0,
+        validation.patience,
         # A moving average needs one checkpoint only.
-        settings.average if settings.average_decay is None else 1,
-        since,
+        update.average if update.average_decay is None else 1,
+        options.best_since,
     )
     if multi_worker.is_chief():
         state.pinned = best.pinned
@@ -257,7 +311,7 @@ def explain_out_of_memory() -> Iterator[None]:
         ) from None
 
 
-def end_round(
+def end_epoch(
     task: TrainingModel,
     state: TrainingState,
     callbacks: list[keras.callbacks.Callback],

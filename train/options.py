@@ -21,7 +21,8 @@ from command_line.options import read_options
 from command_line.options import values_of
 from keras_transformer import PRESETS
 from train.loop.update_options import UpdateOptions
-from train.run.best_checkpoints import Quality
+from train.run.best_checkpoints import ValidationOptions
+from train.run.run_description import RunDescription
 
 TRANSLATION, PARSING = "translation", "parsing"
 DEMO_VOCABULARY_SIZE = 1_500
@@ -206,7 +207,7 @@ class Options:
     corpus: CorpusOptions = part("corpus")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")
-    quality: Quality = part("quality")
+    validation: ValidationOptions = part("validation")
     numbers: Numbers = part("model", "each replaces a number of the preset")
 
     @property
@@ -223,8 +224,6 @@ class Options:
         }
 
 
-# Entries of `arguments.json` that are compared with another run.
-PARTS = ("preset", "corpus", "init", "packages")
 PLACES = names_with(Options, "place")
 DIGESTED = names_with(Options, "digested")
 NOT_COMPARED = (*DIGESTED, *names_with(Options, "free"))
@@ -232,7 +231,7 @@ FILES = names_with(Options, "text file")
 TREES = names_with(Options, "tree file")
 OF_SETS = names_with(Options, "of a set")
 # If the command line has one of these, the others of a file are ignored.
-PUTS_ASIDE = {
+OVERRIDES = {
     "dataset": (*FILES, "bleu_tokenize"),
     "mixture": FILES[:2],
     **dict.fromkeys(FILES[:2], ("dataset", "mixture")),
@@ -273,9 +272,11 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
         given: The options of the command line, by name.
     """
     description = read_description(path)
-    # The default depends on the steps, which may have changed.
-    rounds = description.get("steps_per_epoch")
-    defaults = {**description["arguments"], "steps_per_epoch": rounds}
+    defaults = {
+        **description.arguments,
+        # The default depends on the steps, which may have changed.
+        "steps_per_epoch": description.steps_per_epoch,
+    }
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
     unknown = defaults.keys() - given.keys()
     if unknown:
@@ -283,21 +284,20 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
             "--from-arguments must name options of this command. Received: "
             f"{path} with {', '.join(sorted(unknown))}"
         )
-    for name, others in PUTS_ASIDE.items():
+    for name, others in OVERRIDES.items():
         if given[name]:
             for other in others:
                 defaults.pop(other, None)
     return defaults
 
 
-def read_description(path: pathlib.Path) -> dict:
+def read_description(path: pathlib.Path) -> RunDescription:
     """Reads the `arguments.json` that --from-arguments names."""
     try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-        # Other JSON files lack these keys.
-        parts = {name: {**description.get(name, {})} for name in PARTS}
-        arguments = {**description["arguments"]}
-        return {**description, **parts, "arguments": arguments}
+        return RunDescription.from_json(
+            json.loads(path.read_text(encoding="utf-8"))
+        )
+    # What other JSON files lead to.
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
             "--from-arguments must be the arguments.json of a run. "

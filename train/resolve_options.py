@@ -14,7 +14,6 @@ from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from keras_transformer.text.placeholders import PLACEHOLDERS
 from train import options
-from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.datasets import open_dataset
@@ -23,14 +22,15 @@ from train.data.encoded_corpus import Remembered
 from train.data.encoding import SIDES
 from train.data.placeholder_pairs import with_placeholders
 from train.data.tree_pairs import TreePairs
-from train.loop.update_options import ROUNDS
+from train.loop.update_options import EPOCHS
 from train.options import CorpusOptions
 from train.options import Options
-from train.run import run_folder
+from train.run import run_description
 from train.run.best_checkpoints import BEAM_SIZE
-from train.run.best_checkpoints import Quality
+from train.run.best_checkpoints import ValidationOptions
 from train.run.fine_tuning import FinishedRun
-from train.run.resume import carry_on
+from train.run.run_description import COMPARED
+from train.run.run_description import RunDescription
 
 
 def resolve(
@@ -49,7 +49,7 @@ def resolve(
     check_corpus(given)
     if start and given.corpus.placeholders:
         check_placeholders(start)
-    quality = resolve_quality(given.quality)
+    validation = resolve_validation(given.validation)
     name = given.run.preset
     if name is None and not start:
         parsing = given.corpus.task == options.PARSING
@@ -64,7 +64,7 @@ def resolve(
         given,
         corpus=resolve_corpus(given.corpus, start),
         run=dataclasses.replace(given.run, preset=name),
-        quality=quality,
+        validation=validation,
     )
     return resolved, preset
 
@@ -176,30 +176,30 @@ def resolve_corpus(
     )
 
 
-def resolve_quality(quality: Quality) -> Quality:
+def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
     """Fills in defaults of the options of validation.
 
     Raises:
         UserError: If an option needs another one that is missing.
     """
-    watches = quality.keep_best or quality.patience
-    beam_size, best_by = quality.validation_beam_size, quality.best_by
+    watches = validation.keep_best or validation.patience
+    beam_size, best_by = validation.validation_beam_size, validation.best_by
     if best_by and not watches:
         raise UserError(
             "--best-by needs --keep-best N or --patience N. "
             f"Received: --best-by {best_by} alone"
         )
-    if best_by in ("bleu", "chrf") and not quality.validate_bleu:
+    if best_by in ("bleu", "chrf") and not validation.validate_bleu:
         raise UserError(
             f"--best-by {best_by} needs --validate-bleu N. "
             f"Received: --best-by {best_by} alone"
         )
     if watches:
         best_by = best_by or "loss"
-    if quality.validate_bleu:
+    if validation.validate_bleu:
         beam_size = beam_size or BEAM_SIZE
     return dataclasses.replace(
-        quality, validation_beam_size=beam_size, best_by=best_by
+        validation, validation_beam_size=beam_size, best_by=best_by
     )
 
 
@@ -215,14 +215,14 @@ def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
     """
     if given.corpus.task == options.PARSING:
         return given
-    quality = given.quality
-    tokenize = quality.bleu_tokenize or choose_tokenizer(
+    validation = given.validation
+    tokenize = validation.bleu_tokenize or choose_tokenizer(
         *[corpus.languages()[1] for corpus in reversed(pairs)]
     )
-    if quality.validate_bleu != 0:
+    if validation.validate_bleu != 0:
         make_bleu(tokenize)
-    quality = dataclasses.replace(quality, bleu_tokenize=tokenize)
-    return dataclasses.replace(given, quality=quality)
+    validation = dataclasses.replace(validation, bleu_tokenize=tokenize)
+    return dataclasses.replace(given, validation=validation)
 
 
 def look_up(name: str) -> Preset:
@@ -239,47 +239,49 @@ def describe_run(
     preset: Preset,
     pairs: tuple[Corpus, Corpus],
     start: FinishedRun | None,
-) -> tuple[dict, bool]:
-    """Returns the run's description and that of the existing run, if any."""
+) -> tuple[RunDescription, bool]:
+    """Returns the run's description, and whether the run is resumed."""
     arguments = given.arguments()
     if start and start.transformer.source_vocabulary_size is not None:
         size = start.transformer.source_vocabulary_size
         arguments["source_vocabulary_size"] = size
-    description = run_folder.describe(
+    description = run_description.describe(
         arguments, preset, *pairs, start.digests if start else None
     )
-    if start and start.decoding:
-        description["decoding"] = start.decoding
-    if given.run.from_arguments:
-        say_what_differs(given.run.from_arguments, description)
-    known = run_folder.find(
-        given.run.run_dir, description, options.NOT_COMPARED
-    )
-    description["steps_per_epoch"] = choose_round_steps(
-        given.training.steps_per_epoch, preset, known
-    )
-    description["row_multiple"] = find_row_multiple(given, known)
-    description["best_since"] = 0
+    if start:
+        description.decoding = start.decoding
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
-    description["source_language"] = next(filter(None, sources), "")
-    if known:
-        carry_on(given.run.run_dir, known, description)
-    return description, known is not None
+    description.source_language = next(filter(None, sources), "")
+    run_dir, repeated = given.run.run_dir, None
+    if given.run.from_arguments:
+        repeated = options.read_description(given.run.from_arguments)
+        print_differences(given.run.from_arguments, repeated, description)
+    earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
+    description.steps_per_epoch = choose_steps_per_epoch(
+        given.training.steps_per_epoch, preset, earlier
+    )
+    # The batches of a run that is resumed or repeated stay the same.
+    same = earlier or repeated
+    if same:
+        description.row_multiple = same.row_multiple
+    if earlier:
+        description.resume(earlier, run_dir)
+    return description, earlier is not None
 
 
-def choose_round_steps(
-    asked: int | None, preset: Preset, known: dict | None
+def choose_steps_per_epoch(
+    asked: int | None, preset: Preset, earlier: RunDescription | None
 ) -> int:
     """Returns the updates of an epoch; a resumed run keeps its number.
 
     Args:
         asked: Value of `--steps-per-epoch`.
         preset: The preset, with the numbers that were replaced.
-        known: The description of the run that is resumed.
+        earlier: The description of the run that is resumed.
     """
-    default = max(100, preset.recipe.steps // ROUNDS)
-    chosen = asked or (known["steps_per_epoch"] if known else default)
-    if known and not asked and chosen != default:
+    default = max(100, preset.recipe.steps // EPOCHS)
+    chosen = asked or (earlier.steps_per_epoch if earlier else default)
+    if earlier and not asked and chosen != default:
         print(
             f"note: an epoch stays at {chosen:,} updates. A new run of "
             f"{preset.recipe.steps:,} updates would use {default:,} "
@@ -287,21 +289,6 @@ def choose_round_steps(
             "them; the updates are the same"
         )
     return chosen
-
-
-def find_row_multiple(given: Options, known: dict | None) -> int | None:
-    """Returns the row multiple of the run that is resumed or repeated.
-
-    So its batches stay the same. A new run has none yet, since the multiple
-    depends on the devices.
-
-    Args:
-        given: The options.
-        known: The description of the run that is resumed.
-    """
-    if known is None and given.run.from_arguments:
-        known = options.read_description(given.run.from_arguments)
-    return None if known is None else known.get("row_multiple", ROW_MULTIPLE)
 
 
 def load_corpus(
@@ -341,14 +328,12 @@ def open_split(
     )
 
 
-def say_what_differs(path: pathlib.Path, description: dict) -> None:
+def print_differences(
+    path: pathlib.Path, repeated: RunDescription, description: RunDescription
+) -> None:
     """Prints the differences between a run and the one that it repeats."""
-    found = run_folder.differences(
-        options.read_description(path),
-        description,
-        ("arguments", "preset", "corpus", "init", "packages"),
-        options.NOT_COMPARED,
-    )
+    parts = (*COMPARED, "packages")
+    found = repeated.compare(description, options.NOT_COMPARED, parts)
     print(
         f"repeats {path} "
         + (f"but for {'; '.join(found)}" if found else "exactly")

@@ -101,7 +101,7 @@ def count_same(workers: list, case: str) -> dict[str, float]:
     return shares
 
 
-def find_rival(system: str) -> str:
+def find_baseline(system: str) -> str:
     """Returns the package's system whose speed another one is set against."""
     greedy = system.endswith("-greedy") and not system.startswith(PACKAGE)
     return PACKAGE + "-greedy" if greedy else PACKAGE
@@ -117,7 +117,7 @@ def print_table(rows: list[dict], left_out: list[dict]) -> None:
     for row in rows:
         first, again = row["first_time"], row["again"]
         same = row["same_as_package"]
-        rival = find_rival(row["system"])
+        rival = find_baseline(row["system"])
         cells = (
             row["model"],
             row["batch_size"],
@@ -132,7 +132,7 @@ def print_table(rows: list[dict], left_out: list[dict]) -> None:
                 else ""
                 for part in (first, again)
             ),
-            say_ratio(rows, rival, row["system"], row["batch_size"]),
+            format_ratio(rows, rival, row["system"], row["batch_size"]),
             "" if same is None else f"{same:.0%}",
             f"{row['peak_bytes'] / 2**30:.2f}",
         )
@@ -159,7 +159,7 @@ def find_ratio(
     return speeds[first] / speeds[second]
 
 
-def say_ratio(*arguments) -> str:
+def format_ratio(*arguments) -> str:
     ratio = find_ratio(*arguments)
     return "" if ratio is None else f"{ratio:.2f} ×"
 
@@ -174,7 +174,7 @@ def print_goals(model: str, rows: list[dict]) -> None:
     )
     for *case, goal in GOALS[model]:
         ratios = [
-            say_ratio(rows, *case, part) or "not measured"
+            format_ratio(rows, *case, part) or "not measured"
             for part in ("first_time", "again")
         ]
         print("|", " | ".join(map(str, [*case, f"{goal} ×", *ratios])), "|")

@@ -20,7 +20,7 @@ from benchmarks.training.worker import seconds
 from keras_transformer.masks import padding_mask
 
 
-def make_parts(task, batch: dict) -> dict[str, Callable]:
+def make_cumulative_steps(task, batch: dict) -> dict[str, Callable]:
     """Returns functions that do more and more of an update."""
     transformer = task.transformer
     variables = task.trainable_variables
@@ -81,7 +81,7 @@ def main(argv: list[str] | None = None) -> None:
     size = SIZES[args.size]
     task = make_package_task(size, args.precision)
     batch = prepare_package(make_batch(size, fill=1.0))
-    parts = make_parts(task, batch)
+    parts = make_cumulative_steps(task, batch)
     for function in parts.values():
         function()  # Compiles it.
     turns = [

@@ -15,7 +15,7 @@ from export.markup.word_alignment import find_words
 from keras_transformer.text.placeholders import ANY
 
 
-def mend_placeholders(
+def repair_placeholders(
     sentence: Sentence, translation: str, with_pieces: bool
 ) -> tuple[str, int]:
     """Leaves each placeholder of a translation in it once.

@@ -18,7 +18,7 @@ from export.markup.html_parser import read_html
 from export.markup.markdown_parser import escape_markdown
 from export.markup.markdown_parser import read_markdown
 from export.markup.markup_tokens import Token
-from export.markup.rendering import mend_placeholders
+from export.markup.rendering import repair_placeholders
 from export.markup.rendering import write_sentence
 from export.markup.segments import Segment
 from export.markup.segments import cut_segments
@@ -199,7 +199,7 @@ def align_all(
     placed = []
     for sentence, translation in pairs:
         counts["placeholders"] += len(sentence.leaves)
-        translation, mended = mend_placeholders(
+        translation, mended = repair_placeholders(
             sentence, translation, translator.knows_placeholders
         )
         counts["mended"] += mended

@@ -41,24 +41,6 @@ def trace_beam_search(model, options, max_lengths):
     Returns:
         `Hypotheses`, equal to those of `search_graph`, and the `BeamTrace`.
 
-    Example:
-        >>> table = tf.math.log([[0.1, 0.6, 0.1, 0.1, 0.1]])
-        >>> model = StepModel(
-        ...     next_step=lambda ids, index, state: (
-        ...         tf.repeat(table, len(ids), axis=0),
-        ...         state,
-        ...     ),
-        ...     initial_state=(),
-        ...     constants=(),
-        ...     beam_size=2,
-        ... )
-        >>> hypotheses, trace = trace_beam_search(
-        ...     model,
-        ...     keras_transformer.SearchOptions(beam_size=2, num_hypotheses=1),
-        ...     max_lengths=tf.constant([3]),
-        ... )
-        >>> trace.ids[0, 0]  # One is finished, two are active.
-        [1, 2, 4, 0]
     """
     sentences = graph_search.describe_sentences(options, max_lengths)
     live, finished = graph_search.first_hypotheses(options, sentences)

@@ -92,8 +92,8 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
     """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
 
     Args:
-        model: An object with five methods, such as `GraphTransformer` and
-            `StepModel`: `start() -> kept`, the state of all sentences;
+        model: An object with five methods, such as `GraphTransformer`:
+            `start() -> kept`, the state of all sentences;
             `enter(kept, rows, capacity) -> (written, shared)`, which selects
             the sentences `rows` and enlarges the caches to `capacity`
             positions; `step(ids, index, written, shared) -> (logits,
@@ -122,87 +122,10 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
         kept=model.start(),
         results=finished,
     )
-
-    def is_running(state):
-        return tf.reduce_any(~state.done)
-
-    def take_steps(state):
-        rows = tf.cast(tf.where(~state.done)[:, 0], tf.int32)
-        live, finished, sentences = tf.nest.map_structure(
-            lambda x: tf.gather(x, rows),
-            (state.live, state.finished, state.sentences),
-        )
-        capacity = (state.index // STEPS_PER_ROUND + 1) * STEPS_PER_ROUND
-        written, shared = model.enter(state.kept, rows, capacity)
-        schedule = plan_steps(sentences, options)
-        size = tf.size(rows)
-
-        def should_continue(step):
-            return (4 * step.active > 3 * size) & (step.index < capacity)
-
-        def take_step(step):
-            logits, written = model.step(
-                tf.reshape(step.live.last_ids, [-1]),
-                step.index,
-                step.written,
-                shared,
-            )
-            candidates = rank_candidates(
-                logits,
-                step.live,
-                step.index,
-                schedule,
-                options,
-                options.num_candidates,
-            )
-            live, finished, chosen, done = update_hypotheses(
-                candidates,
-                step.live,
-                step.finished,
-                step.index,
-                schedule,
-                options,
-            )
-            parents = tf.gather(candidates.parents, chosen, batch_dims=1)
-            written = model.follow(written, parents, shared)
-            active = tf.reduce_sum(tf.cast(~done, tf.int32))
-            index = step.index + 1
-            return (_Step(index, active, done, live, finished, written),)
-
-        step = _Step(
-            state.index,
-            size,
-            tf.gather(state.done, rows),
-            live,
-            finished,
-            written,
-        )
-        (step,) = tf.while_loop(
-            should_continue, take_step, (step,), parallel_iterations=1
-        )
-        results = tf.nest.map_structure(
-            lambda x, new: tf.tensor_scatter_nd_update(
-                x, sentences.rows[:, None], new
-            ),
-            state.results,
-            step.finished,
-        )
-        return (
-            _Round(
-                step.index,
-                step.live,
-                step.finished,
-                step.done,
-                sentences,
-                model.leave(step.written, shared),
-                results,
-            ),
-        )
-
     results = tf.nest.map_structure(lambda x: x.shape, state.results)
     (state,) = tf.while_loop(
-        is_running,
-        take_steps,
+        lambda state: tf.reduce_any(~state.done),
+        lambda state: (_take_steps(model, options, state),),
         (state,),
         shape_invariants=(shapes_of(state)._replace(results=results),),
         parallel_iterations=1,
@@ -210,86 +133,64 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
     return to_hypotheses(state.results, options)
 
 
-def graph_beam_search(
-    next_step,
-    initial_state,
-    options,
-    max_lengths,
-    prefix_ids=None,
-    constants=(),
-):
-    """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
+def _take_steps(model, options, state):
+    """Drops the finished sentences, and takes steps with the others.
 
-    Args:
-        next_step: As in `beam_search`, for the active sentences.
-        initial_state: As in `beam_search`; dimensions after the first may
-            change from step to step if they are initially unknown.
-        options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
-            scalar tensors.
-        max_lengths: Int32 tensor `(B,)`, at least 1.
-        prefix_ids: Int32 tensor `(B, P)`, padded.
-        constants: Tuple of nested structures of tensors with `B` rows.
-
-    Returns:
-        `Hypotheses(ids, scores, lengths, truncated)`, best first; `L` is the
-        largest limit.
-
-    Example:
-        >>> table = tf.math.log([[0.1, 0.6, 0.1, 0.1, 0.1]])
-        >>> hypotheses = graph_beam_search(
-        ...     next_step=lambda ids, index, state: (
-        ...         tf.repeat(table, len(ids), axis=0),
-        ...         state,
-        ...     ),
-        ...     initial_state=(),
-        ...     options=keras_transformer.SearchOptions(beam_size=4),
-        ...     max_lengths=tf.constant([3]),
-        ... )
-        >>> hypotheses.ids[0, 0]
-        [1, 0, 0]
+    The steps end when the caches are full, or when a quarter of the sentences
+    is complete.
     """
-    model = StepModel(next_step, initial_state, constants, options.beam_size)
-    return search_graph(model, options, max_lengths, prefix_ids)
+    rows = tf.cast(tf.where(~state.done)[:, 0], tf.int32)
+    size = tf.size(rows)
+    live, finished, sentences, done = tf.nest.map_structure(
+        lambda x: tf.gather(x, rows),
+        (state.live, state.finished, state.sentences, state.done),
+    )
+    capacity = (state.index // STEPS_PER_ROUND + 1) * STEPS_PER_ROUND
+    written, shared = model.enter(state.kept, rows, capacity)
+    schedule = plan_steps(sentences, options)
+    (step,) = tf.while_loop(
+        lambda step: (4 * step.active > 3 * size) & (step.index < capacity),
+        lambda step: (_take_step(model, options, schedule, shared, step),),
+        (_Step(state.index, size, done, live, finished, written),),
+        parallel_iterations=1,
+    )
+    return _Round(
+        step.index,
+        step.live,
+        step.finished,
+        step.done,
+        sentences,
+        model.leave(step.written, shared),
+        results=tf.nest.map_structure(
+            lambda x, new: tf.tensor_scatter_nd_update(
+                x, sentences.rows[:, None], new
+            ),
+            state.results,
+            step.finished,
+        ),
+    )
 
 
-class StepModel(NamedTuple):
-    """Adapts the arguments of `beam_search` to a model of `search_graph`."""
-
-    next_step: Any
-    initial_state: Any
-    constants: Any
-    beam_size: Any
-
-    def start(self):
-        state = (self.initial_state, self.constants)
-        return tf.nest.map_structure(tf.convert_to_tensor, state)
-
-    def enter(self, kept, rows, capacity):
-        state, constants = kept
-        beams = tf.range(self.beam_size)[None]
-        state = self._take(state, rows, tf.repeat(beams, tf.size(rows), axis=0))
-        return state, tf.nest.map_structure(
-            lambda x: tf.gather(x, rows), constants
-        )
-
-    def step(self, ids, index, state, constants):
-        return self.next_step(ids, index, state, *constants)
-
-    def follow(self, state, parents, constants):
-        return self._take(state, tf.range(tf.shape(parents)[0]), parents)
-
-    def leave(self, state, constants):
-        return state, constants
-
-    def _take(self, state, rows, beams):
-        """Takes beams, `(B, K)`, of each sentence of `rows`, `(B,)`.
-
-        State of rank 0 is shared by all.
-        """
-        places = tf.reshape(beams + self.beam_size * rows[:, None], [-1])
-        return tf.nest.map_structure(
-            lambda x: tf.gather(x, places) if x.shape.rank else x, state
-        )
+def _take_step(model, options, schedule, shared, step):
+    """Extends each active hypothesis by one token."""
+    logits, written = model.step(
+        tf.reshape(step.live.last_ids, [-1]), step.index, step.written, shared
+    )
+    candidates = rank_candidates(
+        logits,
+        step.live,
+        step.index,
+        schedule,
+        options,
+        options.num_candidates,
+    )
+    live, finished, chosen, done = update_hypotheses(
+        candidates, step.live, step.finished, step.index, schedule, options
+    )
+    parents = tf.gather(candidates.parents, chosen, batch_dims=1)
+    written = model.follow(written, parents, shared)
+    active = tf.reduce_sum(tf.cast(~done, tf.int32))
+    return _Step(step.index + 1, active, done, live, finished, written)
 
 
 def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):

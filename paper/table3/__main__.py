@@ -42,7 +42,8 @@ from train.loop import signal_handling
 from train.monitoring.validation_bleu import ValidationBleu
 from train.resolve_options import load_corpus
 from train.resolve_options import resolve
-from train.run import run_folder
+from train.run.run_description import describe
+from train.run.run_folder import locked
 
 # What the rows are about, or what would make them unlike.
 FIXED = (
@@ -183,10 +184,10 @@ def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
     """
     row, preset = resolve(train_options.parse_options(command), None)
     run_dir = row.run.run_dir
-    description = run_folder.describe(row.arguments(), preset, *corpora)
-    known = run_folder.find(run_dir, description, train_options.NOT_COMPARED)
-    # It may go on with another validation set, which is to be translated then.
-    if known is None or known["corpus"] != description["corpus"]:
+    description = describe(row.arguments(), preset, *corpora)
+    earlier = description.find_earlier(run_dir, train_options.NOT_COMPARED)
+    # A resumed row may have another validation set, to be translated then.
+    if earlier is None or earlier.corpus != description.corpus:
         return False
     return results.translated_step(run_dir) == preset.recipe.steps
 
@@ -266,7 +267,7 @@ def run(options: TableOptions, rest: list[str]) -> None:
         return
     with (
         signal_handling.handled_by(signal_handling.exit_now),
-        run_folder.locked(options.run_dir),
+        locked(options.run_dir),
     ):
         train_rows(options, rest)
 

@@ -7,7 +7,8 @@ from command_line.errors import UserError
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from paper.table3 import findings
-from train.run import run_folder
+from train.run.run_description import RunDescription
+from train.run.run_folder import read_history
 
 TRANSLATIONS = "validation.json"
 SYMBOLS = {
@@ -76,17 +77,17 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
     """Returns what was measured of a row; `None` while it is not done."""
     if translated_step(run_dir) is None:
         return None
-    description = run_folder.read(run_dir, "--run-dir")
-    preset = run_folder.read_preset(description)
+    description = RunDescription.load_run(run_dir, "--run-dir")
+    arguments, preset = description.arguments, description.preset
     report = json.loads((run_dir / "report.json").read_text("utf-8"))
-    history = run_folder.read_history(run_dir)
+    history = read_history(run_dir)
     text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
     if not int(history[-1]["step"]) == text["step"] == preset.recipe.steps:
         return None  # It is being trained further.
     counts = findings.sentence_counts(text["translations"], text["references"])
     return {
         "preset": preset,
-        "conditions": describe_conditions(description, preset, report),
+        "conditions": describe_conditions(arguments, preset, report),
         "perplexity": float(history[-1]["val_perplexity"]),
         "bleu": findings.bleu(counts.sum(axis=0)),
         "parameters": report["model"]["parameters"],
@@ -96,14 +97,14 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
     }
 
 
-def describe_conditions(description: dict, preset: Preset, report: dict) -> str:
+def describe_conditions(arguments: dict, preset: Preset, report: dict) -> str:
     """Says what was trained, on what, in the words of the paper."""
     sizes = ", ".join(
         f"{symbol}={preset.numbers()[field]}"
         for field, symbol in SYMBOLS.items()
         if field not in ("positions", "steps")
     )
-    arguments, recipe = description["arguments"], preset.recipe
+    recipe = preset.recipe
     return (
         f"{sizes}, {preset.architecture.norm}-norm; {recipe.steps:,} updates "
         f"of {arguments['batch_tokens']:,} positions a side, "

@@ -5,21 +5,20 @@ import pathlib
 
 import pytest
 
-from command_line.decoding_defaults import read_decoding
+from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
 
 PATH = pathlib.Path("run/arguments.json")
 
 
 def read(text):
-    return read_decoding(json.loads(text), PATH)
+    return check_decoding(json.loads(text), PATH)
 
 
 def test_only_what_is_said_is_known():
     assert read("{}") == {}
-    assert read('{"decoding": {"length_penalty": 1, "other": "x"}}') == {
-        "length_penalty": 1
-    }
+    found = read('{"length_penalty": 1, "other": "x"}')
+    assert found == {"length_penalty": 1}
 
 
 @pytest.mark.parametrize(
@@ -36,4 +35,4 @@ def test_only_what_is_said_is_known():
 )
 def test_refuses_what_is_no_number(decoding, message):
     with pytest.raises(UserError, match=message):
-        read(f'{{"decoding": {decoding}}}')
+        read(decoding)

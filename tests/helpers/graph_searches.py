@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.reference_searches import NEVER
+from tests.helpers.step_model import graph_beam_search
 
 
 def table_step(tables, beam_size, count=None):

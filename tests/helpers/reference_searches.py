@@ -193,7 +193,7 @@ def search_by_hash(search, arrays, beam_size, **rules):
     )
 
 
-def every_way(search):
+def search_variants(search):
     """Returns functions that search arrays of `search_by_hash`, by name.
 
     Args:

@@ -99,7 +99,7 @@ def make_texts(count, seed=0):
     return list(texts)
 
 
-def worst_requests():
+def largest_requests():
     """Returns the largest requests: signature, inputs, and what refuses it.
 
     A request that is not refused must be answered.
@@ -139,7 +139,9 @@ def worst_requests():
 
 def send_worst(address, names, until, report, lock):
     """Sends the largest requests, one after the other."""
-    requests = [request for request in worst_requests() if request[0] in names]
+    requests = [
+        request for request in largest_requests() if request[0] in names
+    ]
     with connect(address) as stub:
         for name, inputs, refusal in itertools.cycle(requests):
             if time.monotonic() >= until:

@@ -20,7 +20,7 @@ from export.serve.options import LimitOptions
 from tests.helpers.fake_models import answer
 
 
-class Upside:
+class ReversingModel:
     """A model that turns texts round, as fast as a test lets it.
 
     Attributes:

@@ -28,11 +28,11 @@ from train.resolve_options import describe_run
 from train.resolve_options import load_corpus
 from train.resolve_options import resolve
 from train.resolve_options import resolve_tokenizer
-from train.run import run_folder
 from train.run.best_checkpoints import best_steps
 from train.run.fine_tuning import load_finished
+from train.run.run_description import RunDescription
+from train.run.run_description import describe
 from train.run.run_folder import read_history
-from train.run.run_folder import read_preset
 
 
 @pytest.fixture(scope="module")
@@ -155,15 +155,15 @@ def test_a_new_weight_of_a_mixture_encodes_nothing(
 
 
 def find(run_dir, options):
-    """What `run_folder.find` says of a run with these options."""
+    """Returns the earlier description of a run with these options."""
     given = parse_options([str(option) for option in options])
     resolved, preset = resolve(given, None)
     pairs = load_corpus(resolved.corpus, resolved.cache)
-    description = run_folder.describe(resolved.arguments(), preset, *pairs)
-    return run_folder.find(run_dir, description, NOT_COMPARED)
+    description = describe(resolved.arguments(), preset, *pairs)
+    return description.find_earlier(run_dir, NOT_COMPARED)
 
 
-def test_a_mistake_in_the_number_of_steps_can_be_mended(
+def test_a_mistake_in_the_number_of_steps_can_be_repaired(
     finished, corpus, tmp_path
 ):
     options = ["--run-dir", finished, *corpus, *TINY]
@@ -180,8 +180,8 @@ def test_a_mistake_in_the_number_of_steps_can_be_mended(
         find(run_dir, [*options, "--steps", 299])
 
 
-def go_on(run_dir, options):
-    """What `arguments.json` would say of a run that goes on."""
+def resume(run_dir, options):
+    """Returns the description of a resumed run."""
     given = parse_options([f"--run-dir={run_dir}", *map(str, options)])
     resolved, preset = resolve(given, None)
     pairs = load_corpus(resolved.corpus, resolved.cache)
@@ -196,14 +196,14 @@ def test_what_moves_no_update_may_change(copy, corpus, capsys):
         "--best-by=chrf --average=9 --steps-per-epoch=7 --bleu-tokenize=char"
     )
 
-    description = go_on(copy, [*options, *changes.split()])
+    description = resume(copy, [*options, *changes.split()])
 
-    assert description["steps_per_epoch"] == 7
-    assert description["best_since"] == 0
+    assert description.steps_per_epoch == 7
+    assert description.best_since == 0
     assert "note:" not in capsys.readouterr().out
     # Scores that are no longer of the same kind do not count.
-    description = go_on(copy, [*options, *changes.split(), "--best-by=bleu"])
-    assert description["best_since"] == 3
+    description = resume(copy, [*options, *changes.split(), "--best-by=bleu"])
+    assert description.best_since == 3
     note = "BLEU counts tokens of char, no longer of 13a; best and patience"
     assert f"note: {note} count after update 3" in capsys.readouterr().out
 
@@ -222,8 +222,8 @@ def test_another_validation_set_counts_from_there(
     note = "note: the validation set is another one; best and patience count "
     assert f"{note}after update 3" in capsys.readouterr().out
     assert best_steps(copy) == [4]
-    description = go_on(copy, options[2:])
-    assert description["best_since"] == 3
+    description = resume(copy, options[2:])
+    assert description.best_since == 3
     assert "note:" not in capsys.readouterr().out
 
 
@@ -235,10 +235,10 @@ def test_other_packages_and_other_rounds_are_told(
     (tmp_path / "arguments.json").write_text(json.dumps(description))
     options = [o for o in TINY if not o.startswith("--steps-per-epoch")]
 
-    description = go_on(tmp_path, [*corpus, *options, "--steps=40000"])
+    description = resume(tmp_path, [*corpus, *options, "--steps=40000"])
 
-    assert description["packages"]["numpy"] == "1.0"
-    assert description["steps_per_epoch"] == 2
+    assert description.packages["numpy"] == "1.0"
+    assert description.steps_per_epoch == 2
     said = capsys.readouterr().out
     assert f"note: the run began with numpy 1.0 ({np.__version__} now)" in said
     assert (
@@ -317,7 +317,7 @@ def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
 
     found = find(finished, [*options, "--max-tokens-per-replica", "512"])
 
-    assert found["steps_per_epoch"] == 2
+    assert found.steps_per_epoch == 2
 
 
 def test_changed_text_is_refused(finished, corpus, tmp_path, capsys):
@@ -405,8 +405,8 @@ def test_a_tokenizer_that_is_missing_is_refused_before_any_work(
     assert "pip install 'sacrebleu[ja]', or take --bleu-tokenize char" in line
     assert not (tmp_path / "encoded").exists()
     # Without translations nothing is missing.
-    description = go_on(tmp_path, options[2:])
-    assert description["arguments"]["bleu_tokenize"] == "ja-mecab"
+    description = resume(tmp_path, options[2:])
+    assert description.arguments["bleu_tokenize"] == "ja-mecab"
 
 
 def test_a_full_disk_is_one_line(corpus, tmp_path, capsys):
@@ -557,7 +557,7 @@ def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
     assert description["init"]["tokenizer"] == hashlib.sha256(proto).hexdigest()
     given = parse_options(["--run-dir", "x", "--from-arguments", str(path)])
     _, preset = resolve(given, load_finished(given.run.init_from))
-    assert preset == read_preset(description)
+    assert preset == RunDescription.from_json(description).preset
 
     new.embedding.embeddings.assign(2 * new.embedding.embeddings)
     new.save(copy / "model.keras")

@@ -16,6 +16,9 @@ from tests.helpers.small_models import small_task
 from tests.helpers.small_models import weights_after_twenty_updates
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
+from train.fit import FitContext
+from train.fit import FitData
+from train.fit import FitOptions
 from train.fit import fit
 from train.fit import make_strategy
 from train.loop.training_model import TrainingModel
@@ -154,6 +157,12 @@ def test_dropout_differs_between_replicas(pairs):
     assert 0.4 < np.mean(drawn) < 0.6
 
 
+def train(task, pairs, steps, settings, context):
+    """Trains and validates on the same pairs."""
+    data = FitData(pairs, pairs)
+    return fit(task, data, FitOptions(steps, settings), context)
+
+
 AVERAGING = dataclasses.replace(SETTINGS, average_decay=0.9)
 
 
@@ -198,10 +207,8 @@ def test_moving_averages_are_judged_and_leave_no_trace(
         task = small_task(settings, strategy)
         folder = tmp_path / "pictures"
         pictures = AttentionPictures([9, 1], [6, 1], lambda ids: "ab", folder)
-        best = fit(
-            *(task, pairs, pairs, 4, settings, strategy, run_dir),
-            pictures=pictures,
-        )
+        context = FitContext(run_dir, strategy, pictures=pictures)
+        best = train(task, pairs, 4, settings, context)
         return task, best.state
 
     plain, plain_state = train_averaging(tmp_path / "plain", SETTINGS)
@@ -298,7 +305,7 @@ def test_no_device_takes_more_than_its_limit_in_validation_either(
     strategy = tf.distribute.get_strategy()
     task = small_task(settings, strategy)
 
-    fit(task, pairs, pairs, 1, settings, strategy, tmp_path)
+    train(task, pairs, 1, settings, FitContext(tmp_path, strategy))
 
     training, validation = made
     batches = [*training.take(8), *validation]
@@ -346,9 +353,8 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
         if not rehearses:
             monkeypatch.setattr("train.fit.check_memory", lambda *_: None)
         seen.clear()
-        best = fit(
-            *(task, pairs, pairs, 3, settings, strategy, tmp_path / name)
-        )
+        context = FitContext(tmp_path / name, strategy)
+        best = train(task, pairs, 3, settings, context)
         if rehearses:
             plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
             _, longest, _ = zip(*plan.shapes, strict=True)
@@ -376,7 +382,7 @@ def test_a_run_that_diverges_ends_within_ten_updates_more(
     table.assign(np.full(table.shape, np.nan))
 
     with pytest.raises(UserError, match="11 updates in a row, up to 11"):
-        fit(task, pairs, pairs, 60, settings, strategy, tmp_path)
+        train(task, pairs, 60, settings, FitContext(tmp_path, strategy))
 
 
 SEEDS = [dataclasses.replace(SETTINGS, seed=seed) for seed in (0, 0, 1)]
@@ -394,7 +400,8 @@ def test_the_seed_decides_about_the_order(pairs, made, tmp_path):
     strategy = tf.distribute.get_strategy()
     for i, settings in enumerate(SEEDS):
         run_dir = tmp_path / str(i)
-        fit(small_task(), pairs, pairs, 1, settings, strategy, run_dir)
+        context = FitContext(run_dir, strategy)
+        train(small_task(), pairs, 1, settings, context)
 
     orders = [
         [batch["labels"].numpy().tolist() for batch in dataset.take(3)]

@@ -21,7 +21,7 @@ from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import refused as refusal
 from train.fit import UpdateOptions
 from train.fit import make_training_model
-from train.run import run_folder
+from train.run.run_description import RunDescription
 from train.run.run_folder import read_history
 from train.run.training_state import TrainingState
 
@@ -119,8 +119,8 @@ def test_a_signal_saves_within_an_update_and_says_how_to_go_on(
             train_command.main(arguments)
 
     assert exit_.value.code == code
-    goes_on = f"The same command goes on after update {update}"
-    assert goes_on in capsys.readouterr().out
+    resumes = f"The same command resumes after update {update}"
+    assert resumes in capsys.readouterr().out
     train_command.main(arguments)
     assert f"continuing after update {update}" in capsys.readouterr().out
     assert_same_run(tmp_path, uninterrupted)
@@ -214,11 +214,11 @@ def test_too_little_memory_is_no_damage(copied, monkeypatch):
 
 
 def restorable_state(run_dir):
-    arguments = json.loads((run_dir / "arguments.json").read_text())
+    description = RunDescription.load(run_dir / "arguments.json")
     task = make_training_model(
-        run_folder.read_preset(arguments),
-        arguments["arguments"]["vocabulary_size"],
-        arguments["arguments"]["max_length"],
+        description.preset,
+        description.arguments["vocabulary_size"],
+        description.arguments["max_length"],
         UpdateOptions(batch_tokens=64, steps_per_epoch=6),
         tf.distribute.get_strategy(),
     )

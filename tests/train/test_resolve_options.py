@@ -12,7 +12,7 @@ from train.data.tree_pairs import TreePairs
 from train.options import FILES
 from train.options import parse_options
 from train.resolve_options import check_corpus
-from train.resolve_options import find_row_multiple
+from train.resolve_options import describe_run
 from train.resolve_options import load_corpus
 from train.resolve_options import resolve
 
@@ -159,14 +159,20 @@ def test_refuses_options_that_do_not_go_together(options, message):
         resolve(parse(*options), None)
 
 
-def test_a_run_that_goes_on_or_is_repeated_keeps_its_rows(tmp_path):
+@pytest.mark.parametrize(
+    ("entry", "rows"), [({}, 8), ({"row_multiple": 24}, 24)]
+)
+def test_a_repeated_run_keeps_its_batches(entry, rows, tmp_path):
+    """Runs that are older than the entry had multiples of eight."""
     path = tmp_path / "arguments.json"
-    new, again = parse("--dataset=demo"), {"row_multiple": 24}
-    found = [find_row_multiple(new, known) for known in (None, {}, again)]
-    for description in ({"arguments": {}}, {"arguments": {}, **again}):
-        path.write_text(json.dumps(description))
-        repeated = parse("--dataset=demo", f"--from-arguments={path}")
-        found.append(find_row_multiple(repeated, None))
+    path.write_text(json.dumps({"arguments": {}, "round_steps": 7, **entry}))
+    run_dir = f"--run-dir={tmp_path / 'run'}"
+    repeated = ["--from-arguments", str(path), "--dataset=demo"]
+    given, preset = resolve(parse_options([run_dir, *repeated]), None)
+    pairs = load_corpus(given.corpus, given.cache)
 
-    # Runs that are older than the number had eight.
-    assert found == [None, 8, 24, 8, 24]
+    description, resumed = describe_run(given, preset, pairs, None)
+
+    assert not resumed
+    assert description.row_multiple == rows
+    assert description.steps_per_epoch == 7

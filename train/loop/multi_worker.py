@@ -208,7 +208,7 @@ def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
 
 
 @contextlib.contextmanager
-def ends_with_the_others() -> Iterator[None]:
+def exit_on_worker_error() -> Iterator[None]:
     """Exits with one line if another worker is lost."""
     try:
         yield
@@ -220,14 +220,14 @@ def ends_with_the_others() -> Iterator[None]:
             raise
         print(
             f"error: another worker is gone ({first_line(error)}). Start the "
-            "command again on all of them: it goes on from the last checkpoint",
+            "command again on all of them: it resumes from the last checkpoint",
             file=sys.stderr,
         )
         raise SystemExit(1) from None
 
 
 @contextlib.contextmanager
-def fails_with_the_others() -> Iterator[None]:
+def join_before_exit() -> Iterator[None]:
     """Connects to the other workers before an error ends this one.
 
     They notice the end of a connected worker, but would wait an hour for one

@@ -102,7 +102,7 @@ class TrainingModel(keras.Model):
             self.token_losses(micro_batch(batch, k), training=False)
             return nothing
 
-        take_in_turn(batch, count, [])
+        for_each_micro_batch(batch, count, [])
         # All names: for a missing one Keras would use the mean over replicas.
         return self.get_metrics_result()
 
@@ -136,7 +136,7 @@ class TrainingModel(keras.Model):
         if batch["labels"].shape[0] == 1:
             return self._micro_gradients(batch, 0)
         zeros = [tf.zeros(v.shape, v.dtype) for v in self.trainable_variables]
-        return take_in_turn(batch, add, zeros)
+        return for_each_micro_batch(batch, add, zeros)
 
     def _micro_gradients(self, batch, k):
         with tf.GradientTape() as tape:
@@ -214,7 +214,7 @@ def read_figure(value) -> float:
     return float(np.ravel(value)[0])
 
 
-def take_in_turn(batch, step, state):
+def for_each_micro_batch(batch, step, state):
     """Applies `step(k, state)` to each micro-batch and returns the state.
 
     The number of micro-batches is a dimension of the batch, which may be

@@ -18,7 +18,7 @@ from keras_transformer.search.options import SearchOptions
 from train.data.corpus import Pairs
 from train.data.vocabulary import Ids
 from train.run.best_checkpoints import BEAM_SIZE
-from train.run.best_checkpoints import Quality
+from train.run.best_checkpoints import ValidationOptions
 
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
@@ -151,7 +151,7 @@ class ValidationBleu(keras.callbacks.Callback):
 
 
 def make_validation_bleu(
-    quality: Quality,
+    options: ValidationOptions,
     pairs: Pairs,
     protos: tuple[bytes, bytes | None],
     run_dir: pathlib.Path,
@@ -160,7 +160,7 @@ def make_validation_bleu(
     """Makes the callback from the options.
 
     Args:
-        quality: The options.
+        options: The options.
         pairs: The text of the validation set.
         protos: SentencePiece models of sources and of targets; the second is
             `None` if both sides share one.
@@ -173,9 +173,9 @@ def make_validation_bleu(
         pairs,
         source,
         run_dir / "logs" / "translations",
-        quality.validate_bleu or 1,
-        quality.validation_beam_size or BEAM_SIZE,
-        quality.bleu_tokenize,
+        options.validate_bleu or 1,
+        options.validation_beam_size or BEAM_SIZE,
+        options.bleu_tokenize,
         target,
         {name: decoding[name] for name in PENALTY if name in decoding},
     )

@@ -26,7 +26,7 @@ FREE = {"properties": ("free",)}
 
 
 @dataclasses.dataclass(frozen=True)
-class Quality:
+class ValidationOptions:
     """Options of validation: BLEU, best checkpoints and early stopping."""
 
     validate_bleu: int | None = option(

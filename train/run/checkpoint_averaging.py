@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from keras_transformer import Transformer
-from train.run import run_folder
+from train.run.run_description import RunDescription
 
 # Errors of TensorFlow for checkpoints that are damaged or of other shapes.
 UNREADABLE = (tf.errors.OpError, AssertionError, IndexError, ValueError)
@@ -97,10 +97,10 @@ def model_of(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
     Raises:
         UserError: If the folder holds no run.
     """
-    description = run_folder.read(run_dir, "--run-dir")
-    arguments = description["arguments"]
+    description = RunDescription.load_run(run_dir, "--run-dir")
+    arguments = description.arguments
     model = Transformer.from_preset(
-        run_folder.read_preset(description),
+        description.preset,
         arguments["vocabulary_size"],
         sequence_length=arguments["max_length"],
         source_vocabulary_size=arguments.get("source_vocabulary_size"),

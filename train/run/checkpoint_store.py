@@ -94,10 +94,10 @@ class CheckpointStore:
                 continue
             if found:
                 for bad in damaged:
-                    self._put_aside(bad)
+                    self._move_damaged(bad)
                 return found
         if saved:
-            raise UserError(self._say_none_is_whole(saved))
+            raise UserError(self._describe_damage(saved))
         return None
 
     def read(self, prefix: pathlib.Path) -> pathlib.Path | None:
@@ -134,12 +134,12 @@ class CheckpointStore:
             if path.stem not in names:  # The index first, as `delete` does.
                 path.unlink()
 
-    def _put_aside(self, step):
+    def _move_damaged(self, step):
         for name in (f"ckpt-{step}", f"state-{step}"):
             for path in sorted(self._folder.glob(f"{name}.*"), reverse=True):
                 path.replace(path.with_name(f"damaged-{path.name}"))
 
-    def _say_none_is_whole(self, saved):
+    def _describe_damage(self, saved):
         run_dir = self._folder.parent
         for step, prefix in reversed(saved.items()):
             try:

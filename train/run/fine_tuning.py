@@ -6,7 +6,7 @@ import pathlib
 
 import keras
 
-from command_line.decoding_defaults import read_decoding
+from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from command_line.options import flag
@@ -14,7 +14,7 @@ from keras_transformer import Architecture
 from keras_transformer import Preset
 from keras_transformer import Transformer
 from keras_transformer.text.tokenizer import read_protos
-from train.run import run_folder
+from train.run.run_description import RunDescription
 
 SHAPE = tuple(
     field.name
@@ -92,7 +92,7 @@ def load_finished(run_dir: pathlib.Path) -> FinishedRun:
     Raises:
         UserError: If the folder does not hold one.
     """
-    description = run_folder.read(run_dir, "--init-from")
+    description = RunDescription.load_run(run_dir, "--init-from")
     paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]
     for path in paths:
         if not path.exists():
@@ -105,12 +105,12 @@ def load_finished(run_dir: pathlib.Path) -> FinishedRun:
     protos = read_protos(run_dir)
     return FinishedRun(
         run_dir,
-        description["arguments"],
-        run_folder.read_preset(description),
+        description.arguments,
+        description.preset,
         protos,
         transformer,
         digests_of(transformer, protos),
-        read_decoding(description, run_dir / "arguments.json"),
+        check_decoding(description.decoding, run_dir / "arguments.json"),
     )
 
 

@@ -52,9 +52,8 @@ class TrainingState(keras.callbacks.Callback):
         self._strategy = tf.distribute.get_strategy()
         self._steps = steps
         self._keep = keep
-        self.pinned = (
-            set  # Function that returns the steps of other checkpoints to keep.
-        )
+        # Function that returns the steps of other checkpoints to keep.
+        self.pinned = set
         self._signals = [] if signals is None else signals
         self._history = run_dir / "history.csv"
         self._folder = run_dir / "checkpoints"
@@ -68,7 +67,7 @@ class TrainingState(keras.callbacks.Callback):
         return int(self._task.optimizer.iterations.numpy())
 
     @property
-    def in_round(self) -> bool:
+    def within_epoch(self) -> bool:
         """Whether the restored checkpoint belongs to an interrupted epoch."""
         return self._means is not None
 
@@ -148,12 +147,12 @@ class TrainingState(keras.callbacks.Callback):
         reads = self._task.reads_figures
         if reads:
             self._refuse_divergence()
-        round_ends = batch + 1 == self.params["steps"]
+        epoch_ends = batch + 1 == self.params["steps"]
         # Communication waits for the device. Read the list only once, since a
         # signal may come meanwhile.
         asks = reads or not multi_worker.is_multi_worker()
         interrupted = asks and self._interrupted()
-        if round_ends or interrupted:
+        if epoch_ends or interrupted:
             self._states.write(self.updates)
         if interrupted:
             self._exit()
@@ -195,14 +194,13 @@ class TrainingState(keras.callbacks.Callback):
     def _exit(self):
         saved = max(saved_steps(self._folder), default=0)
         print(
-            f"interrupted at update {self.updates:,}. The same command goes on "
+            f"interrupted at update {self.updates:,}. The same command resumes "
             f"after update {saved:,}",
             flush=True,
         )
         if multi_worker.is_multi_worker():
-            multi_worker.any_worker(
-                self._strategy, True
-            )  # All workers have saved,
-            time.sleep(1)  # but may still read from this one.
+            # All workers have saved, but may still read from this one.
+            multi_worker.any_worker(self._strategy, True)
+            time.sleep(1)
         # End also if only another worker received the signal.
         raise SystemExit(128 + (self._signals or [signal.SIGTERM])[0])

@@ -8,7 +8,6 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from export.model.beam_trace import trace_beam_search
-from keras_transformer.search.graph_search import StepModel
 from keras_transformer.search.graph_transformer import GraphTransformer
 from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
@@ -27,6 +26,7 @@ from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import sentence
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
+from tests.helpers.step_model import StepModel
 
 
 @functools.cache

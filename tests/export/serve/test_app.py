@@ -13,14 +13,15 @@ from export.serve.options import HttpOptions
 from tests.helpers import service_client
 from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.service_client import ReversingModel
 
 PAIR = {"source": "en", "target": "es"}
 TEXT = f"{SENTENCES[0]}\n\n  {SENTENCES[1]}\t\n12\r\n"
 
 
 @pytest.fixture(scope="module")
-def upside():
-    with service_client.serve_function(service_client.Upside()) as service:
+def reversing():
+    with service_client.serve_function(ReversingModel()) as service:
         yield service
 
 
@@ -190,9 +191,11 @@ def test_a_file_is_translated_and_fetched(service):
         ("/detect", {"q": None}, "missing q parameter"),
     ],
 )
-def test_mistakes_are_told_in_one_line(upside, service, path, changes, message):
+def test_mistakes_are_told_in_one_line(
+    reversing, service, path, changes, message
+):
     fields = {**PAIR, "q": "a", **changes}
-    asked = service if "as many" in message else upside
+    asked = service if "as many" in message else reversing
 
     answer = asked.post(
         path, **{k: v for k, v in fields.items() if v is not None}
@@ -207,8 +210,8 @@ def test_mistakes_are_told_in_one_line(upside, service, path, changes, message):
 @pytest.mark.parametrize(
     "body", [b"[", b'["a"]', b"\xff", b'{"q": "\\ud800"}', b"[" * 9_000, b""]
 )
-def test_what_is_no_json_is_refused(upside, body):
-    answer = upside.post_body("/translate", body, "application/json")
+def test_what_is_no_json_is_refused(reversing, body):
+    answer = reversing.post_body("/translate", body, "application/json")
 
     assert answer.status == 400
     assert answer.json() == {"error": "Invalid JSON format"}
@@ -221,24 +224,26 @@ def test_what_is_no_json_is_refused(upside, body):
         ("a.txt", b"\xff", "a file must be UTF-8"),
     ],
 )
-def test_files_that_are_no_text_are_refused(upside, name, content, message):
-    answer = upside.post_file("/translate_file", name, content, **PAIR)
+def test_files_that_are_no_text_are_refused(reversing, name, content, message):
+    answer = reversing.post_file("/translate_file", name, content, **PAIR)
 
     assert answer.status == 400
     assert message in answer.json()["error"]
 
 
-def test_other_paths_are_not_there(upside):
-    answer = upside.get("/../../etc/passwd")
+def test_other_paths_are_not_there(reversing):
+    answer = reversing.get("/../../etc/passwd")
 
     assert answer.status == 404
     assert answer.json() == {"error": "Not Found"}
-    assert upside.get("/docs").status == 404  # Would be fetched from elsewhere.
+    assert (
+        reversing.get("/docs").status == 404
+    )  # Would be fetched from elsewhere.
 
 
 def test_sentences_come_one_by_one():
-    upside = service_client.Upside()
-    with service_client.serve_function(upside, batch_tokens=8) as service:
+    reversing = ReversingModel()
+    with service_client.serve_function(reversing, batch_tokens=8) as service:
         answer = service.post("/sentences", q="ab\n\ncd\n", **PAIR)
 
     first, *lines = [json.loads(line) for line in answer.body.splitlines()]
@@ -248,7 +253,7 @@ def test_sentences_come_one_by_one():
         {"sentence": 0, "text": "ba", "truncated": False},
         {"sentence": 1, "text": "dc", "truncated": False},
     ]
-    assert len(upside.batches) == 2
+    assert len(reversing.batches) == 2
 
 
 def test_words_and_report_are_those_of_the_signatures(service, servable):
@@ -281,14 +286,14 @@ def test_words_and_report_are_those_of_the_signatures(service, servable):
 
 
 def test_too_much_at_a_time_is_told_to_come_back():
-    upside = service_client.Upside()
-    upside.gate.clear()
-    with service_client.serve_function(upside, queue_limit=2) as service:
+    reversing = ReversingModel()
+    reversing.gate.clear()
+    with service_client.serve_function(reversing, queue_limit=2) as service:
         text = "\n".join("abcdef")
         started = []
         # One is at work, and one waits.
         for ready in (
-            lambda: upside.batches,
+            lambda: reversing.batches,
             lambda: service.measured('translate_waiting{model="en:es"}') == 6,
         ):
             started.append(
@@ -298,7 +303,7 @@ def test_too_much_at_a_time_is_told_to_come_back():
             )
             service_client.wait_until(ready)
         refused = service.post("/translate", q="x", **PAIR)
-        upside.gate.set()
+        reversing.gate.set()
         for thread, _ in started:
             thread.join()
 
@@ -309,7 +314,7 @@ def test_too_much_at_a_time_is_told_to_come_back():
 
 
 def test_prometheus_is_told_what_happens():
-    with service_client.serve_function(service_client.Upside()) as service:
+    with service_client.serve_function(ReversingModel()) as service:
         service.post("/translate", q="a b\nc", **PAIR)
         service.post("/translate", q="", **PAIR)
         service.get("/nowhere")
@@ -331,7 +336,7 @@ def test_prometheus_is_told_what_happens():
 def test_a_key_is_needed_where_there_are_some(tmp_path):
     (tmp_path / "keys").write_text("first-key\nschlüssel\n")
     http = HttpOptions(port=0, api_keys=tmp_path / "keys")
-    models = {("en", "es"): Model(service_client.Upside())}
+    models = {("en", "es"): Model(ReversingModel())}
     with service_client.serve(models, http) as service:
         sent = {**PAIR, "q": "ab", "format": "text"}
         paths = ("/translate", "/sentences", "/report", "/detect")
@@ -355,7 +360,7 @@ def test_a_key_is_needed_where_there_are_some(tmp_path):
 
 
 def test_other_sites_may_ask_only_where_told():
-    models = {("en", "es"): Model(service_client.Upside())}
+    models = {("en", "es"): Model(ReversingModel())}
     http = HttpOptions(port=0, cors_origin=("https://a.example",))
     allowed = "access-control-allow-origin"
     with (
@@ -408,7 +413,7 @@ def test_an_error_of_ours_is_told_and_logged(capfd):
 
 def test_several_pairs_have_their_own_models():
     models = {
-        ("en", "es"): Model(service_client.Upside()),
+        ("en", "es"): Model(ReversingModel()),
         ("pt-BR", "es"): Model(lambda texts: service_client.answer(texts)),
     }
     with service_client.serve(models) as service:
@@ -427,9 +432,9 @@ def test_several_pairs_have_their_own_models():
     assert names == ["English", "Spanish", "Portuguese (Brazil)"]
 
 
-def test_the_page_gets_nothing_from_elsewhere(upside):
+def test_the_page_gets_nothing_from_elsewhere(reversing):
     for path in ("/", "/page.css", "/page.js"):
-        answer = upside.get(path)
+        answer = reversing.get(path)
         assert answer.status == 200
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy

@@ -19,8 +19,8 @@ HEAD = (
 
 
 @pytest.fixture
-def upside():
-    return service_client.Upside()
+def reversing():
+    return service_client.ReversingModel()
 
 
 @contextlib.contextmanager
@@ -48,9 +48,9 @@ def request(body):
 @pytest.mark.parametrize(
     "sent", ["", "POST /tra", f"{HEAD}X-Slow: yes\r\n"], ids=len
 )
-def test_who_sends_no_head_is_hung_up_on(upside, monkeypatch, sent):
+def test_who_sends_no_head_is_hung_up_on(reversing, monkeypatch, sent):
     monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.1)
-    with service_client.serve_function(upside) as service:
+    with service_client.serve_function(reversing) as service:
         with connected(service, sent) as client:
             assert read_all(client) == b""
         # Nor is a second one waited for.
@@ -58,23 +58,23 @@ def test_who_sends_no_head_is_hung_up_on(upside, monkeypatch, sent):
             assert read_all(client).startswith(b"HTTP/1.1 200")
 
 
-def test_a_request_that_works_long_is_not_hung_up_on(upside, monkeypatch):
+def test_a_request_that_works_long_is_not_hung_up_on(reversing, monkeypatch):
     monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.02)
-    upside.gate.clear()
-    with service_client.serve_function(upside) as service:
+    reversing.gate.clear()
+    with service_client.serve_function(reversing) as service:
         thread, answers = service_client.in_thread(
             service.post, "/translate", q="ab", **PAIR
         )
-        threading.Timer(0.2, upside.gate.set).start()
+        threading.Timer(0.2, reversing.gate.set).start()
         thread.join()
 
     assert answers[0].json() == {"translatedText": "ba"}
 
 
-def test_who_sends_no_body_is_told_so(upside, monkeypatch):
+def test_who_sends_no_body_is_told_so(reversing, monkeypatch):
     monkeypatch.setattr(middleware, "BODY_SECONDS", 0.1)
     with (
-        service_client.serve_function(upside) as service,
+        service_client.serve_function(reversing) as service,
         connected(service, request(FIELDS)[:-1]) as client,
     ):
         answer = read_all(client)
@@ -86,8 +86,8 @@ def test_who_sends_no_body_is_told_so(upside, monkeypatch):
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_that_is_too_large_is_not_read(upside, chunked):
-    with service_client.serve_function(upside, byte_limit=1000) as service:
+def test_a_body_that_is_too_large_is_not_read(reversing, chunked):
+    with service_client.serve_function(reversing, byte_limit=1000) as service:
         body = "Content-Length: 1001\r\n\r\n"
         if chunked:  # And no end.
             body = f"Transfer-Encoding: chunked\r\n\r\n3e9\r\n{'a' * 1001}\r\n"
@@ -101,25 +101,25 @@ def test_a_body_that_is_too_large_is_not_read(upside, chunked):
 
 
 @pytest.mark.parametrize("path", ["/translate", "/sentences"])
-def test_what_a_client_that_left_asked_is_not_translated(upside, path):
-    upside.gate.clear()
-    with service_client.serve_function(upside) as service:
+def test_what_a_client_that_left_asked_is_not_translated(reversing, path):
+    reversing.gate.clear()
+    with service_client.serve_function(reversing) as service:
         thread, answers = service_client.in_thread(
             service.post, "/translate", q="first", **PAIR
         )
-        service_client.wait_until(lambda: upside.batches)
+        service_client.wait_until(lambda: reversing.batches)
         asked = request(FIELDS.replace("ab", "gone")).replace(
             "/translate", path
         )
         with connected(service, asked):
             service_client.wait_until(lambda: service.measured(WAITING) == 1)
         service_client.wait_until(lambda: service.measured(WAITING) == 0)
-        upside.gate.set()
+        reversing.gate.set()
         thread.join()
         told = service.get("/metrics").body.decode()
 
     assert answers[0].status == 200
-    assert upside.batches == [[b"first"]]
+    assert reversing.batches == [[b"first"]]
     assert f'translate_request_seconds_count{{path="{path}"}}' in told
     assert path == "/sentences" or 'status="499"} 1.0' in told
 

@@ -15,7 +15,6 @@ from keras_transformer.search import beam_search as readable
 from keras_transformer.search import constraints
 from keras_transformer.search import graph_search
 from keras_transformer.search.beam_search import beam_search
-from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import table_step
 from tests.helpers.reference_searches import END
@@ -27,6 +26,7 @@ from tests.helpers.reference_searches import repeats
 from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
+from tests.helpers.step_model import graph_beam_search
 
 LENGTH, VOCABULARY_SIZE = 9, 6
 ROWS = tf.TensorSpec([None], tf.int32)

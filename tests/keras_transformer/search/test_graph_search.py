@@ -9,7 +9,6 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from keras_transformer.search.graph_candidates import find_best
-from keras_transformer.search.graph_search import graph_beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
@@ -31,6 +30,7 @@ from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import sentence
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
+from tests.helpers.step_model import graph_beam_search
 
 # A beam as wide as the space finds what exhaustive search finds.
 

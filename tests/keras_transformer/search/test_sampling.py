@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from keras_transformer.search import sampling as sampling_module
-from keras_transformer.search.graph_search import StepModel
 from keras_transformer.search.graph_search import search_graph
 from keras_transformer.search.graph_transformer import graph_sample_translations
 from keras_transformer.search.options import SearchOptions
@@ -42,6 +41,7 @@ from tests.helpers.reference_searches import random_tables
 from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
+from tests.helpers.step_model import StepModel
 
 LENGTH, VOCABULARY_SIZE = 7, 8
 INTS, FLOATS = (tf.TensorSpec([None], dtype) for dtype in ("int32", "float32"))

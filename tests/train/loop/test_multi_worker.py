@@ -147,7 +147,7 @@ def test_a_signal_to_one_worker_saves_and_ends_all(corpus, tmp_path):
 
     for code, output in finish(workers, 60):
         assert code == 143, output
-        assert "The same command goes on after update" in output
+        assert "The same command resumes after update" in output
     (index,) = (tmp_path / "checkpoints").glob("ckpt-*.index")
     assert 0 < int(index.stem[5:]) < 50_000
 
@@ -232,7 +232,7 @@ def test_an_error_of_this_machine_is_not_one_of_another(
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
 
     raised = pytest.raises(SystemExit if gone else type(error))
-    with raised, multi_worker.ends_with_the_others():
+    with raised, multi_worker.exit_on_worker_error():
         raise error
 
     assert ("another worker is gone" in capsys.readouterr().err) == gone

@@ -19,7 +19,7 @@ from train.data.corpus import Pairs
 from train.fit import make_strategy
 from train.monitoring import validation_bleu
 from train.monitoring.validation_bleu import ValidationBleu
-from train.run.best_checkpoints import Quality
+from train.run.best_checkpoints import ValidationOptions
 
 # Out of the order of lengths; one without text, one beyond 40 tokens.
 SOURCES = [SENTENCES[2], "", SENTENCES[1], " ".join(SENTENCES), SENTENCES[3]]
@@ -126,7 +126,7 @@ def test_searches_as_a_converted_run_says(run_dir, tmp_path, monkeypatch):
 
     monkeypatch.setattr(validation_bleu, "graph_search_translations", search)
     bleu = validation_bleu.make_validation_bleu(
-        Quality(validation_beam_size=3, bleu_tokenize="13a"),
+        ValidationOptions(validation_beam_size=3, bleu_tokenize="13a"),
         Pairs(["A cat."], ["A cat."]),
         ((run_dir / "tokenizer.model").read_bytes(), None),
         tmp_path,

@@ -1,0 +1,77 @@
+"""Runs the graph search over any next-step function, as `beam_search` does."""
+
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_transformer.search.graph_search import search_graph
+
+
+def graph_beam_search(
+    next_step,
+    initial_state,
+    options,
+    max_lengths,
+    prefix_ids=None,
+    constants=(),
+):
+    """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
+
+    Args:
+        next_step: As in `beam_search`, for the active sentences.
+        initial_state: As in `beam_search`; dimensions after the first may
+            change from step to step if they are initially unknown.
+        options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
+            scalar tensors.
+        max_lengths: Int32 tensor `(B,)`, at least 1.
+        prefix_ids: Int32 tensor `(B, P)`, padded.
+        constants: Tuple of nested structures of tensors with `B` rows.
+
+    Returns:
+        `Hypotheses(ids, scores, lengths, truncated)`, best first; `L` is the
+        largest limit.
+
+    """
+    model = StepModel(next_step, initial_state, constants, options.beam_size)
+    return search_graph(model, options, max_lengths, prefix_ids)
+
+
+class StepModel(NamedTuple):
+    """Adapts the arguments of `beam_search` to a model of `search_graph`."""
+
+    next_step: Any
+    initial_state: Any
+    constants: Any
+    beam_size: Any
+
+    def start(self):
+        state = (self.initial_state, self.constants)
+        return tf.nest.map_structure(tf.convert_to_tensor, state)
+
+    def enter(self, kept, rows, capacity):
+        state, constants = kept
+        beams = tf.range(self.beam_size)[None]
+        state = self._take(state, rows, tf.repeat(beams, tf.size(rows), axis=0))
+        return state, tf.nest.map_structure(
+            lambda x: tf.gather(x, rows), constants
+        )
+
+    def step(self, ids, index, state, constants):
+        return self.next_step(ids, index, state, *constants)
+
+    def follow(self, state, parents, constants):
+        return self._take(state, tf.range(tf.shape(parents)[0]), parents)
+
+    def leave(self, state, constants):
+        return state, constants
+
+    def _take(self, state, rows, beams):
+        """Takes beams, `(B, K)`, of each sentence of `rows`, `(B,)`.
+
+        State of rank 0 is shared by all.
+        """
+        places = tf.reshape(beams + self.beam_size * rows[:, None], [-1])
+        return tf.nest.map_structure(
+            lambda x: tf.gather(x, places) if x.shape.rank else x, state
+        )

@@ -1,0 +1,289 @@
+"""Description of a run: reads, compares and writes `arguments.json`."""
+
+import dataclasses
+import importlib.metadata
+import json
+import pathlib
+from collections.abc import Collection
+
+from command_line.bleu import DEFAULT
+from command_line.errors import UserError
+from command_line.errors import refuse_damage
+from keras_transformer import Preset
+from train.data.atomic_files import write_atomically
+from train.data.bucketing import ROW_MULTIPLE
+from train.data.corpus import Corpus
+from train.run.run_folder import read_history
+from train.run.run_folder import saved_steps
+
+PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
+# Parts of two descriptions that must be equal for the same weights.
+COMPARED = ("arguments", "preset", "corpus", "init")
+PARTS = ("preset", "corpus", "init", "packages", "origin")
+
+
+@dataclasses.dataclass(kw_only=True)
+class RunDescription:
+    """Describes a run; its folder holds it as `arguments.json`.
+
+    Attributes:
+        arguments: The options by name, as JSON.
+        preset: The preset, with the numbers that were replaced.
+        corpus: Digests of the text, `"train"` and `"validation"`.
+        init: Digests of the model that the run starts from, if any.
+        packages: Versions of the packages with which the run began.
+        decoding: Default options of an export's search, if any.
+        steps_per_epoch: Int, updates of an epoch.
+        row_multiple: Int that divides the number of sentences of a batch;
+            `None` until the devices are known.
+        best_since: Int, update up to which the scores of epochs are ignored,
+            since later ones are not comparable.
+        source_language: Code of the language, or `""` if it is unknown.
+        origin: Where a converted model comes from; empty for a trained one.
+    """
+
+    arguments: dict
+    preset: Preset
+    corpus: dict = dataclasses.field(default_factory=dict)
+    init: dict = dataclasses.field(default_factory=dict)
+    packages: dict = dataclasses.field(default_factory=dict)
+    decoding: dict = dataclasses.field(default_factory=dict)
+    steps_per_epoch: int | None = None
+    row_multiple: int | None = ROW_MULTIPLE  # Of files without this entry.
+    best_since: int = 0
+    source_language: str = ""
+    origin: dict = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, content: dict) -> "RunDescription":
+        """Makes a description; entries that are missing have defaults."""
+        parts = {name: {**content.get(name, {})} for name in PARTS}
+        numbers = parts.pop("preset")
+        preset = Preset(numbers.pop("description", "")).replace(**numbers)
+        # Older files have another name for this entry.
+        steps = content.get("steps_per_epoch", content.get("round_steps"))
+        names = ("decoding", "row_multiple", "best_since", "source_language")
+        return cls(
+            arguments={**content["arguments"]},
+            preset=preset,
+            steps_per_epoch=steps,
+            **parts,
+            **{name: content[name] for name in names if name in content},
+        )
+
+    @classmethod
+    def load(cls, path: pathlib.Path) -> "RunDescription":
+        """Reads an `arguments.json`.
+
+        Raises:
+            UserError: If it is damaged.
+        """
+        with refuse_damage(path):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            description = cls.from_json(content)
+            # A missing entry, or one of another type, means a damaged file.
+            if "preset" not in content:
+                raise KeyError("preset")
+            for name in ("vocabulary_size", "max_length"):
+                int(description.arguments[name])
+            if not description.origin:
+                int(description.steps_per_epoch)
+        return description
+
+    @classmethod
+    def load_run(cls, run_dir: pathlib.Path, option: str) -> "RunDescription":
+        """Reads the description of the run in a folder.
+
+        Args:
+            run_dir: The folder.
+            option: Name of the option of the folder, for the message.
+
+        Raises:
+            UserError: If the folder does not hold a run.
+        """
+        path = run_dir / "arguments.json"
+        if not path.exists():
+            raise UserError(
+                f"{option} must be the folder of a run. Received: {run_dir}, "
+                f"which has no {path.name}"
+            )
+        return cls.load(path)
+
+    def compare(
+        self,
+        other: "RunDescription",
+        not_compared: Collection[str],
+        parts: tuple[str, ...] = COMPARED,
+    ) -> list[str]:
+        """Returns the entries in which another description differs.
+
+        An option that is off, or has no value, may be missing in one of them.
+
+        Args:
+            other: The other description.
+            not_compared: Names of arguments that may differ.
+            parts: Names of the parts to compare.
+        """
+        found = []
+        for part in parts:
+            before, after = self._entries(part), other._entries(part)
+            for name in [*after, *(before.keys() - after.keys())]:
+                old, new = before.get(name), after.get(name)
+                used = any(x is not None and x is not False for x in (old, new))
+                compared = part != "arguments" or name not in not_compared
+                if old != new and used and compared:
+                    found.append(f"{name}: {old} there, {new} here")
+        return found
+
+    def find_earlier(
+        self, run_dir: pathlib.Path, not_compared: Collection[str]
+    ) -> "RunDescription | None":
+        """Returns the description in a folder, which this run may resume.
+
+        An update depends neither on the number of later updates nor on the
+        validation set. So both may change: with another `--steps` the run
+        becomes longer, or shorter, if it has not passed that update.
+
+        Returns:
+            The description, or `None` if the folder holds no run.
+
+        Raises:
+            UserError: If the folder holds a run of other arguments or of other
+                text (the message names the differences), or a converted model.
+        """
+        path = run_dir / "arguments.json"
+        if not path.exists():
+            return None
+        earlier = self.load(path)
+        if earlier.origin:
+            raise UserError(
+                "--run-dir must be another folder than that of a converted "
+                "model; --init-from starts from it. "
+                f"Received: --run-dir {run_dir}"
+            )
+        preset, steps = earlier.preset, self.arguments["steps"]
+        reached = max(saved_steps(run_dir / "checkpoints"), default=0)
+        if steps is not None and steps >= reached:
+            preset = preset.replace(steps=steps)
+        validation = {"validation": self.corpus["validation"]}
+        expected = dataclasses.replace(
+            earlier, preset=preset, corpus={**earlier.corpus, **validation}
+        )
+        found = expected.compare(self, not_compared)
+        if found:
+            raise UserError(
+                f"{run_dir} holds a run of other arguments; take them, or "
+                f"another --run-dir. {'; '.join(found)}"
+            )
+        return earlier
+
+    def resume(self, earlier: "RunDescription", run_dir: pathlib.Path) -> None:
+        """Takes over what a resumed run keeps, and prints what changed.
+
+        Args:
+            earlier: The description of the run so far.
+            run_dir: Folder of the run.
+        """
+        changed = [
+            f"{name} {earlier.packages.get(name)} ({version} now)"
+            for name, version in self.packages.items()
+            if earlier.packages.get(name) != version
+        ]
+        if changed:
+            print(
+                f"note: the run began with {', '.join(changed)}. NumPy may "
+                "shuffle differently; the order of the remaining pairs then "
+                "changes"
+            )
+        self.packages = earlier.packages
+        self.best_since = earlier.best_since
+        reason = self._new_criterion(earlier)
+        if reason:
+            rows = read_history(run_dir)
+            self.best_since = int(rows[-1]["step"]) if rows else 0
+            print(
+                f"note: {reason}; best and patience count after update "
+                f"{self.best_since:,}"
+            )
+
+    def claim(self, run_dir: pathlib.Path) -> None:
+        """Writes `arguments.json`, which assigns the folder to this run."""
+        self._reopen_short_epoch(run_dir)
+        text = json.dumps(self._to_json(), indent=2, ensure_ascii=False) + "\n"
+        write_atomically(run_dir / "arguments.json", text.encode())
+
+    def _entries(self, part):
+        value = getattr(self, part)
+        return value.numbers() if part == "preset" else value
+
+    def _to_json(self):
+        content = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+        }
+        content["preset"] = {
+            "description": self.preset.description,
+            **self.preset.numbers(),
+        }
+        for name in ("decoding", "origin"):
+            if not content[name]:
+                del content[name]
+        return content
+
+    def _new_criterion(self, earlier):
+        """Returns why new scores are not comparable with earlier ones."""
+        if earlier.corpus.get("validation") != self.corpus["validation"]:
+            return "the validation set is another one"
+        old, new = (
+            x.arguments.get("bleu_tokenize") or DEFAULT for x in (earlier, self)
+        )
+        if self.arguments["best_by"] == "bleu" and old != new:
+            return f"BLEU counts tokens of {new}, no longer of {old}"
+        return None
+
+    def _reopen_short_epoch(self, run_dir):
+        """Removes the last row of the history if that epoch was a short one.
+
+        The epoch was short because the run ended. Without its row it counts as
+        interrupted, and a longer run completes it like an uninterrupted run.
+        """
+        rows = read_history(run_dir)
+        if not rows or not (run_dir / "arguments.json").exists():
+            return
+        earlier = self.load(run_dir / "arguments.json")
+        end = earlier.preset.recipe.steps
+        ended_there = int(rows[-1]["step"]) == end
+        is_short = end % earlier.steps_per_epoch and ended_there
+        if is_short and self.preset.recipe.steps > end:
+            path = run_dir / "history.csv"
+            lines = path.read_bytes().splitlines(keepends=True)
+            write_atomically(path, b"".join(lines[:-1]))
+
+
+def describe(
+    arguments: dict,
+    preset: Preset,
+    train_pairs: Corpus,
+    validation_pairs: Corpus,
+    init: dict[str, str] | None = None,
+) -> RunDescription:
+    """Describes a new run.
+
+    Args:
+        arguments: The options by name, as JSON.
+        preset: The preset, with the numbers that were replaced.
+        train_pairs: The training corpus.
+        validation_pairs: The validation set.
+        init: Digests of the model that the run starts from, if any.
+    """
+    return RunDescription(
+        arguments=arguments,
+        preset=preset,
+        corpus={
+            "train": train_pairs.digest(),
+            "validation": validation_pairs.digest(),
+        },
+        init=init or {},
+        packages={name: importlib.metadata.version(name) for name in PACKAGES},
+        row_multiple=None,
+    )
