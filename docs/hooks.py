@@ -1,4 +1,4 @@
-"""MkDocs hooks that insert tables from the code into the pages.
+"""MkDocs hooks that insert source code and other files into the pages.
 
 `{{ source attention.scaled_dot_product_attention }}` becomes the lines of that
 function or method of `keras_transformer`, without its docstring, and

@@ -187,9 +187,8 @@ def run(options: EvaluateOptions) -> None:
     sources, references = read_test_set(options)
     baseline = options.baseline and read_aligned(options, sources, "baseline")
     if options.paper_bleu:
-        translation_scores.load_splitter(
-            options.paper_bleu
-        )  # It may be refused.
+        # It may be refused.
+        translation_scores.load_splitter(options.paper_bleu)
     tokenize = choose_tokenizer(options)
     path = scores_path(options.model) if options.record else None
     if path:
@@ -215,7 +214,7 @@ def run(options: EvaluateOptions) -> None:
             tokenize,
         )
     results["truncated"] = counts["truncated"]
-    # Open the output first, so that errors appear before the work.
+    # Print the results first, since writing a file may fail.
     print_results(options, results, len(sources), seconds)
     if options.picture:
         draw_parses(options.picture, references, trees)

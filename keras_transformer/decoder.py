@@ -39,7 +39,7 @@ class DecoderLayer(BaseLayer):
             do not.
         activation: String, of the feed-forward network (`"relu"`).
         norm_epsilon: Positive float, of layer normalization (1e-6).
-        mixer: `"attention"`, or `"ssru"` for a `SSRU` in the
+        mixer: `"attention"`, or `"ssru"` for an `SSRU` in the
             place of self-attention.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 

@@ -1,8 +1,8 @@
-"""Imports matplotlib where it is installed, and saves charts."""
+"""Imports matplotlib if it is installed."""
 
 
 def open_pyplot():
-    """Returns `matplotlib.pyplot`, or says that there is none."""
+    """Returns `matplotlib.pyplot`, or prints that it is missing."""
     try:
         import matplotlib
     except ImportError as error:

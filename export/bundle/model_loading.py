@@ -155,9 +155,8 @@ def load_translate(
     def call(text):
         return translate(text=tf.convert_to_tensor(text, tf.string))
 
-    call.keep_alive = (
-        loaded  # A signature alone does not keep the weights alive.
-    )
+    # A signature alone does not keep the weights alive.
+    call.keep_alive = loaded
     return call
 
 

@@ -74,9 +74,8 @@ def write_samples(
         if signature not in inputs:  # The export does not have this signature.
             continue
         asked = inputs[signature]
-        if (
-            name == GRPC
-        ):  # The text form is readable only for arrays of one element.
+        # The text form is readable only for arrays of one element.
+        if name == GRPC:
             asked = {key: value[:1] for key, value in asked.items()}
         outputs = {
             key: rounded(value.numpy())
@@ -111,9 +110,8 @@ def write_rest(folder: pathlib.Path, sample: Sample) -> None:
     """Writes a sample as JSON, in row or column format."""
     inputs, outputs = as_json(sample.inputs), as_json(sample.outputs)
     if sample.name == ROW:
-        (rows,) = (
-            inputs.values()
-        )  # A signature with one input takes bare values.
+        # A signature with one input takes bare values.
+        (rows,) = inputs.values()
         request = {"instances": rows}
         answer = {"predictions": rows_of(outputs)}
     else:
@@ -130,9 +128,8 @@ def as_json(tensors: dict[str, np.ndarray]) -> dict[str, list]:
     for name, value in tensors.items():
         if value.dtype == object:
             columns[name] = [text.decode() for text in value]
-        elif (
-            value.dtype.kind == "f"
-        ):  # Shows float32 0.6 as 0.6, not as 0.60000002.
+        elif value.dtype.kind == "f":
+            # Shows float32 0.6 as 0.6, not as 0.60000002.
             columns[name] = [round(float(x), DECIMALS) for x in value]
         else:
             columns[name] = value.tolist()

@@ -163,7 +163,7 @@ def has_placeholders(tokenizer: SubwordTokenizer) -> bool:
 
 
 def averaged_checkpoints(path: pathlib.Path) -> dict | None:
-    """Returns the names of the averaged checkpoints, or `None`.
+    """Returns the note about the averaged checkpoints, or `None`.
 
     `train` writes them into the comment of a `.keras` file. Other comments are
     ignored.

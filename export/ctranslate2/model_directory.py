@@ -302,9 +302,8 @@ class CTranslate2Translator:
                 [source], [pieces[:-1]], max_input_length=0
             )
             log_probability = sum(scored[0].log_probs)
-        offset = self._settings.get(
-            "penalty_offset", 5
-        )  # Older exports have no entry.
+        # Older exports have no entry.
+        offset = self._settings.get("penalty_offset", 5)
         penalty = (offset + len(pieces)) / (offset + 1)
         penalty **= self._settings["length_penalty"]
         return Hypothesis(pieces, log_probability / penalty, truncated)

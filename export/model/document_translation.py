@@ -32,9 +32,9 @@ def translate_documents(
 ) -> dict[str, tf.Tensor]:
     """Translates the sentences of documents.
 
-    A sentence in capitals, of two words or more, is translated in lower case,
-    and its translation is written in capitals. A sentence that is too long is
-    split: see `split_long`.
+    A sentence in capitals, of two words or more, is translated as if only its
+    first letter were a capital, and its translation is written in capitals. A
+    sentence that is too long is split: see `split_long`.
 
     Args:
         text: String tensor `(B,)`.

@@ -53,9 +53,8 @@ def describe_trace(
     """
     is_filled = (trace.parents >= 0) & ~empty[:, None, None]
     running = tf.reduce_any(is_filled, axis=2)  # (B, L)
-    steps = tf.reduce_sum(
-        tf.cast(tf.reduce_any(running, axis=0), tf.int32)
-    )  # The longest search fills all its steps.
+    # The longest search fills all its steps.
+    steps = tf.reduce_sum(tf.cast(tf.reduce_any(running, axis=0), tf.int32))
     is_filled, running = is_filled[:, :steps], running[:, :steps]
     parents, ids, log_probabilities, kept = (x[:, :steps] for x in trace)
     penalties = length_penalty_of(

@@ -1,4 +1,4 @@
-"""Options that clients send: what they may be, and what to say if not."""
+"""Validates the options of a request inside the graph."""
 
 import tensorflow as tf
 

@@ -75,9 +75,8 @@ class TextModel(tf.Module):
 
         def answer(rows):
             part, was_cut = cut_bytes(tf.gather(text, rows), max_bytes)
-            part = tf.strings.regex_replace(
-                part, r"\x00", " "
-            )  # U+0000 is not text.
+            # U+0000 is not text.
+            part = tf.strings.regex_replace(part, r"\x00", " ")
             ids = tokenize(part)
             lengths = tf.cast(ids.row_lengths(), tf.int32)
             ids = ids.to_tensor(PADDING_ID, shape=[None, limit + 1])

@@ -155,7 +155,7 @@ class Translator(tf.Module):
         return self._signatures()
 
     def memory_bound(self, rows: int) -> int:
-        """Returns an upper bound of a request's memory, in bytes."""
+        """Returns an upper bound of a request's memory, without the weights."""
         transformer = self._model.transformer
         sizes = Sizes(
             transformer.architecture,

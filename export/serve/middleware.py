@@ -168,7 +168,7 @@ class TimeoutProtocol(H11Protocol):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Returns a listening socket that closes connections of unread data.
+    """Returns a listening socket; a client that stops reading is cut off.
 
     Raises:
         OSError: If the address is not available.
@@ -179,9 +179,8 @@ def listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(
-            socket, "TCP_USER_TIMEOUT"
-        ):  # Linux; connections inherit it.
+        # Only Linux has the option. Connections inherit it.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
             listener.setsockopt(
                 socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * READ_SECONDS
             )

@@ -233,7 +233,7 @@ def connect_model(server: str, options: ClientOptions) -> Model:
 
 
 def answers(model: Model) -> bool:
-    """Returns whether a server has all signatures of `NEEDED`."""
+    """Returns whether a model answers the requests that it is made for."""
     try:
         model.probe()
     except UserError:

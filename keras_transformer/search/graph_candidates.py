@@ -124,9 +124,8 @@ def find_best(logits, count):
     blocks = tf.reshape(logits, [-1, num_blocks, BLOCK])
     few = tf.minimum(count, num_blocks)
     _, places = tf.math.top_k(tf.reduce_max(blocks, axis=2), few)
-    places = -tf.math.top_k(-places, few)[
-        0
-    ]  # In order, so that ties keep their order.
+    # Sort the blocks, so that ties keep their order.
+    places = -tf.math.top_k(-places, few)[0]
     logits = tf.gather(blocks, places, batch_dims=1)
     logits = tf.reshape(logits, [-1, few * BLOCK])
     values, best = tf.math.top_k(logits, tf.minimum(count, few * BLOCK))

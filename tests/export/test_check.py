@@ -79,9 +79,8 @@ def test_a_flipped_bit_is_found(version):
 def test_missing_and_stray_files_are_found(version):
     (version / "fingerprint.pb").unlink()
     (version / "variables" / "variables.index.bak").touch()
-    (version / file_layout.SCORES).write_text(
-        "{}"
-    )  # What comes later is no damage.
+    # Files that are written after the export are no damage.
+    (version / file_layout.SCORES).write_text("{}")
     (version.parent / "models.config").unlink()
 
     assert files_problems(version) == [

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for arrays, and array comparisons."""
+"""Random arrays and masks, and comparisons of arrays."""
 
 import numpy as np
 

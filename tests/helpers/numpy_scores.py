@@ -1,4 +1,4 @@
-"""Computes log-probabilities and ranks from logits in NumPy."""
+"""Computes log-probabilities from logits in NumPy."""
 
 import numpy as np
 

@@ -141,9 +141,8 @@ def test_a_new_weight_of_a_mixture_encodes_nothing(
     train(0.5)
     first = capsys.readouterr().out
     monkeypatch.delattr(train_command, "make_training_model")
-    with pytest.raises(
-        NameError, match="make_training_model"
-    ):  # All is encoded.
+    # The run ends after all text is encoded.
+    with pytest.raises(NameError, match="make_training_model"):
         train(2.5)
     second = capsys.readouterr().out
 

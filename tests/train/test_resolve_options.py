@@ -165,7 +165,8 @@ def test_refuses_options_that_do_not_go_together(options, message):
 def test_a_repeated_run_keeps_its_batches(entry, rows, tmp_path):
     """Runs that are older than the entry had multiples of eight."""
     path = tmp_path / "arguments.json"
-    path.write_text(json.dumps({"arguments": {}, "round_steps": 7, **entry}))
+    older = {"arguments": {"round_steps": None}, "round_steps": 7}
+    path.write_text(json.dumps({**older, **entry}))
     run_dir = f"--run-dir={tmp_path / 'run'}"
     repeated = ["--from-arguments", str(path), "--dataset=demo"]
     given, preset = resolve(parse_options([run_dir, *repeated]), None)

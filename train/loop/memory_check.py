@@ -39,7 +39,7 @@ def check_memory(
     """Runs an update on a batch of the largest shape, without any effect.
 
     So a lack of memory shows before the first update. The loss is NaN, hence
-    weights, moments and averages stay as they are; counters are reset.
+    weights, moments and averages stay as they are; counters are restored.
     """
     optimizer, transformer = task.optimizer, task.transformer
     counts = [v for v in optimizer.variables if v.shape == ()]

@@ -173,10 +173,8 @@ def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
     plot = figure.add_axes((*(labels / size), *(inner[::-1] / size)))
     blues = matplotlib.colormaps["Blues"].with_extremes(bad="silver")
     plot.imshow(image, blues, vmin=0, vmax=1, interpolation="nearest")
-    text = {
-        "fontsize": 7,
-        "parse_math": False,
-    }  # A subword may be a dollar sign.
+    # A subword may be a dollar sign.
+    text = {"fontsize": 7, "parse_math": False}
     plot.set_yticks(places(layers, height), rows * layers, **text)
     plot.set_xticks(places(heads, width), columns * heads, rotation=90, **text)
     for layer in range(layers):

@@ -60,11 +60,13 @@ class RunDescription:
         parts = {name: {**content.get(name, {})} for name in PARTS}
         numbers = parts.pop("preset")
         preset = Preset(numbers.pop("description", "")).replace(**numbers)
-        # Older files have another name for this entry.
+        arguments = {**content["arguments"]}
+        # Older files name the epoch a round.
+        arguments.pop("round_steps", None)
         steps = content.get("steps_per_epoch", content.get("round_steps"))
         names = ("decoding", "row_multiple", "best_since", "source_language")
         return cls(
-            arguments={**content["arguments"]},
+            arguments=arguments,
             preset=preset,
             steps_per_epoch=steps,
             **parts,

@@ -218,9 +218,8 @@ def test_refuses_bytes_that_are_no_model(model):
 @pytest.mark.parametrize(
     "special_ids",
     [
-        {
-            "pad_id": -1
-        },  # The defaults of the library: unknown 0, begin 1, end 2.
+        # The defaults of the library: unknown 0, BOS 1, EOS 2.
+        {"pad_id": -1},
         {"pad_id": 0, "eos_id": 3, "unk_id": 2, "bos_id": 1},
         {"pad_id": -1, "eos_id": 1, "unk_id": 0, "bos_id": 2},
         {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1},
