@@ -25,7 +25,7 @@ PARTICLES = {"a", "al", "de", "del"}
 ARTICLES = {"el", "la", "los", "las"}
 
 
-class Scene(generator.Scene):
+class Scene(generator.SentenceWords):
     """Notes what it writes for its slots, in either language."""
 
     def __init__(self, *arguments):
@@ -75,7 +75,7 @@ def find(phrase: str, text: str) -> re.Match | None:
     return found[0] if len(found) == 1 else None
 
 
-def core(phrase: str, english: str) -> list[str]:
+def strip_determiner(phrase: str, english: str) -> list[str]:
     """Returns a Spanish phrase without what the English one has not."""
     words = phrase.lower().split()
     extra = set(PARTICLES)
@@ -114,7 +114,7 @@ def measure(translator, count: int, seed: int) -> dict[str, float]:
     for document, (_, left, right) in zip(found, asked, strict=True):
         held = re.search("<b>(.*)</b>", document)[1]
         exact += held.lower() == right.lower()
-        nearly += core(held, left) == core(right, left)
+        nearly += strip_determiner(held, left) == strip_determiner(right, left)
     return {
         "sentences": count,
         "tags": len(asked),

@@ -47,14 +47,16 @@ class Load:
         default_factory=collections.Counter
     )
     sentences: int = 0
-    took: float = 0.0
+    elapsed_seconds: float = 0.0
 
     def describe(self) -> dict:
         p50, p99 = np.percentile(self.seconds or [np.nan], [50, 99])
         return {
             "requests": len(self.seconds),
             "problems": dict(self.problems),
-            "sentences_per_second": round(self.sentences / self.took, 1),
+            "sentences_per_second": round(
+                self.sentences / self.elapsed_seconds, 1
+            ),
             "p50_ms": round(1000 * p50, 1),
             "p99_ms": round(1000 * p99, 1),
         }
@@ -101,7 +103,7 @@ def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
         answers[text] = (answer, len(found))
         load.seconds.append(time.monotonic() - began)
         load.sentences += len(found)
-    load.took = time.monotonic() - started
+    load.elapsed_seconds = time.monotonic() - started
     return load, answers
 
 
@@ -146,7 +148,7 @@ def run_clients(port, texts, answers, seconds, count) -> Load:
         client.start()
     for client in clients:
         client.join()
-    load.took = time.monotonic() - started
+    load.elapsed_seconds = time.monotonic() - started
     return load
 
 

@@ -40,14 +40,14 @@ def start_tensorflow() -> None:
     # From then on it reads this: no notes, and no complaint about the
     # processor, which it calls an error. What goes wrong is raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with hidden_unless_it_fails():
+    with stderr_hidden_unless_error():
         import tensorflow as tf
 
         tf.config.list_physical_devices()
 
 
 @contextlib.contextmanager
-def hidden_unless_it_fails() -> Iterator[None]:
+def stderr_hidden_unless_error() -> Iterator[None]:
     """Holds back what anything in this process writes to standard error."""
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", KEEPER],

@@ -59,7 +59,7 @@ def read_chunks(path: pathlib.Path) -> Iterator[bytes]:
             chunk = file.read(CHUNK)
 
 
-def without_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
+def strip_byte_order_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yields lines, the first without a byte order mark."""
     lines = iter(lines)
     for first in itertools.islice(lines, 1):
@@ -79,12 +79,12 @@ def open_text(path: pathlib.Path) -> Iterator[BinaryIO]:
         raw = path.open("rb")
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
-    with raw, unpack(raw, path) as file:
+    with raw, decompress(raw, path) as file:
         yield file
 
 
 @contextlib.contextmanager
-def unpack(raw: io.BufferedReader, path: object) -> Iterator[BinaryIO]:
+def decompress(raw: io.BufferedReader, path: object) -> Iterator[BinaryIO]:
     """Gives what a plain or gzip file holds.
 
     Args:
@@ -102,7 +102,7 @@ def unpack(raw: io.BufferedReader, path: object) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def write_beside(path: pathlib.Path) -> Iterator[BinaryIO]:
+def open_atomically(path: pathlib.Path) -> Iterator[BinaryIO]:
     """Opens `FILE.part`, which becomes the file when all is written.
 
     An error or a kill leaves the file as it was, and what was written in the

@@ -75,7 +75,7 @@ class ToMarianOptions:
     )
 
     def run(self) -> None:
-        to_hugging_face.write(self.run_dir, self.model_dir)
+        to_hugging_face.write_model(self.run_dir, self.model_dir)
         print(
             f"{self.model_dir} is written. Next:\n"
             "  transformers.MarianMTModel.from_pretrained("

@@ -19,7 +19,7 @@ from convert.vocabularies import check_ids
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import pieces_of
 from convert.vocabularies import read_proto
-from convert.vocabularies import with_ids
+from convert.vocabularies import replace_ids
 from convert.weight_mapping import Weight
 from convert.weight_mapping import copy_bias
 from convert.weight_mapping import copy_layers
@@ -69,8 +69,8 @@ def read_vocabularies(
     table = check_ids(read_json(path), size, path)
     if configuration.shares_matrix:
         used = [*pieces_of(source), *pieces_of(target)]
-        ours = arrange(table, used, configuration, path)
-        if read_separate(folder, default=False):
+        ours = arrange_vocabulary(table, used, configuration, path)
+        if has_separate_vocabularies(folder, default=False):
             raise UserError(
                 f"separate_vocabs of {folder / 'tokenizer_config.json'} must "
                 "be false for one matrix. Received: true"
@@ -78,32 +78,36 @@ def read_vocabularies(
         vocabularies = ours, ours
     else:
         other = folder / "target_vocab.json"
-        if not read_separate(folder, default=other.exists()):
+        if not has_separate_vocabularies(folder, default=other.exists()):
             other = path
         targets = check_ids(
             read_json(other), configuration.vocabulary_size, other
         )
         vocabularies = (
-            arrange(table, pieces_of(source), configuration, path, False),
-            arrange(targets, pieces_of(target), configuration, other),
+            arrange_vocabulary(
+                table, pieces_of(source), configuration, path, False
+            ),
+            arrange_vocabulary(
+                targets, pieces_of(target), configuration, other
+            ),
         )
     tokenizers = (
-        with_ids(proto, ours, codes_of(ours.pieces))
+        replace_ids(proto, ours, find_language_codes(ours.pieces))
         for proto, ours in zip((source, target), vocabularies, strict=True)
     )
     return *vocabularies, *tokenizers
 
 
-def codes_of(pieces: list[str]) -> tuple[str, ...]:
+def find_language_codes(pieces: list[str]) -> tuple[str, ...]:
     """Returns the pieces that name a language, such as `>>fra<<`."""
-    return tuple(filter(is_code, pieces))
+    return tuple(filter(is_language_code, pieces))
 
 
-def is_code(piece: str) -> bool:
+def is_language_code(piece: str) -> bool:
     return piece[:2] == ">>" and piece[-2:] == "<<"
 
 
-def arrange(
+def arrange_vocabulary(
     table: dict[str, int],
     used: list[str],
     configuration: Configuration,
@@ -122,14 +126,14 @@ def arrange(
     return make_vocabulary(table, specials, used)
 
 
-def read_separate(folder: pathlib.Path, default: bool) -> bool:
+def has_separate_vocabularies(folder: pathlib.Path, default: bool) -> bool:
     """Returns whether the tokenizer has a table for each side."""
     path = folder / "tokenizer_config.json"
     found = read_json(path) if path.exists() else {}
     return bool(found.get("separate_vocabs", default))
 
 
-def name_of(weight: Weight) -> str:
+def tensor_name_of(weight: Weight) -> str:
     """Returns the name of the tensor that a weight of a layer is."""
     prefix = f"model.{weight.stack}.layers.{weight.layer}."
     what, end = weight.name.split(".")
@@ -169,7 +173,7 @@ def read(folder: pathlib.Path) -> Converted:
 
     def take(weight: Weight) -> np.ndarray:
         shape = tuple(weight.variable.shape)
-        return tensors.take(name_of(weight), shape[::-1]).T
+        return tensors.take(tensor_name_of(weight), shape[::-1]).T
 
     size = configuration.vocabulary_size
     bias = tensors.take("final_logits_bias", (1, size))[0]
@@ -191,7 +195,7 @@ def check_tables(tensors: Tensors, configuration: Configuration) -> str:
         "lm_head.weight",
     )
     # Copies of the matrix, and of positions that a formula gives.
-    tensors.leave(
+    tensors.ignore(
         *(*names, SOURCES),
         "model.encoder.embed_positions.weight",
         "model.decoder.embed_positions.weight",

@@ -16,7 +16,7 @@ from convert.vocabularies import UNKNOWN_ID
 from convert.vocabularies import Vocabulary
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import read_proto
-from convert.vocabularies import with_ids
+from convert.vocabularies import replace_ids
 from convert.weight_mapping import Weight
 from convert.weight_mapping import copy_bias
 from convert.weight_mapping import copy_layers
@@ -135,7 +135,7 @@ def read_architecture(found: dict, path: pathlib.Path) -> Architecture:
     )
 
 
-def name_of(weight: Weight) -> str:
+def tensor_name_of(weight: Weight) -> str:
     """Returns the name of the tensor that a weight of a layer is."""
     prefix = f"{weight.stack}_l{weight.layer + 1}_"
     maps, norm = PARTS[weight.part]
@@ -160,8 +160,8 @@ def read(
     architecture = read_architecture(configuration, model_path)
     protos = [read_proto(path) for path in vocabulary_paths]
     protos = [protos[0], protos[-1]]
-    vocabularies = [arrange(proto) for proto in protos]
-    tokenizers = map(with_ids, protos, vocabularies)
+    vocabularies = [arrange_vocabulary(proto) for proto in protos]
+    tokenizers = map(replace_ids, protos, vocabularies)
     sources, targets = vocabularies
     shares = "Wemb" in tensors
     if len(vocabulary_paths) > 2:
@@ -187,7 +187,7 @@ def read(
 
     def take(weight: Weight) -> np.ndarray:
         shape = tuple(weight.variable.shape)
-        name = name_of(weight)
+        name = tensor_name_of(weight)
         # A vector is a matrix of one row there.
         stored = shape if len(shape) == 2 else (1, *shape)
         return tensors.take(name, stored).reshape(shape)
@@ -195,14 +195,14 @@ def read(
     copy_tables(model, tensors, sources, targets, shares)
     copy_layers(model, take)
     # Scales of activations, for products of bytes.
-    tensors.leave(*(n for n in tensors.shapes if n.endswith("QuantMultA")))
+    tensors.ignore(*(n for n in tensors.shapes if n.endswith("QuantMultA")))
     tensors.check_all_taken()
     # The file does not say how it is searched; students are, greedily.
     decoding = {"beam_size": 1, "length_penalty": 1.0, "penalty_offset": 0}
     return Converted(model, *tokenizers, decoding)
 
 
-def arrange(proto) -> Vocabulary:
+def arrange_vocabulary(proto) -> Vocabulary:
     """Puts a vocabulary, whose ids are SentencePiece's, in our order."""
     table = {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
     trainer = proto.trainer_spec

@@ -109,7 +109,7 @@ def write_run(
         if converted.target_proto != converted.source_proto:
             path = part / "target_tokenizer.model"
             path.write_bytes(converted.target_proto)
-        write_json(part / "arguments.json", describe(converted, origin))
+        write_json(part / "arguments.json", describe_run(converted, origin))
         copy_licenses(license_dir, part)
 
 
@@ -164,7 +164,7 @@ def write_json(path: pathlib.Path, content: dict) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def describe(converted: Converted, origin: dict) -> dict:
+def describe_run(converted: Converted, origin: dict) -> dict:
     """Returns what `arguments.json` says."""
     model = converted.model
     preset = Preset(

@@ -92,7 +92,7 @@ class Tensors:
             )
         return array
 
-    def leave(self, *names: str) -> None:
+    def ignore(self, *names: str) -> None:
         """Takes note that some are not needed."""
         self._left.difference_update(names)
 
@@ -157,7 +157,7 @@ def open_marian(path: pathlib.Path) -> tuple[Tensors, bytes]:
     if CONFIGURATION not in tensors:
         raise refuse(path, "a model of Marian", f"no {CONFIGURATION}")
     configuration = tensors._read(CONFIGURATION).tobytes().rstrip(b"\0")
-    tensors.leave(CONFIGURATION)
+    tensors.ignore(CONFIGURATION)
     return tensors, configuration
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
-from convert.from_hugging_face import is_code
-from convert.from_hugging_face import name_of
+from convert.from_hugging_face import is_language_code
+from convert.from_hugging_face import tensor_name_of
 from convert.hugging_face_config import ACTIVATIONS
 from convert.hugging_face_config import MUST_BE
 from convert.run_folder_writer import check_new
@@ -92,7 +92,7 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
     tensors = {}
     for weight in weights_of(model):
         array = permute_back(np.array(weight.variable), weight.axes)
-        name = name_of(weight)
+        name = tensor_name_of(weight)
         tensors[name] = np.ascontiguousarray(array.T, np.float32)
         if weight.name.endswith(".kernel") and weight.part != "feed_forward":
             # Attention has biases there, wherever it has a kernel.
@@ -114,7 +114,7 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
     return tensors
 
 
-def write(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
+def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
     """Writes the folder, whole or not at all.
 
     Returns:
@@ -138,10 +138,10 @@ def write(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
     source = read_pieces(run_dir / "tokenizer.model")
     target = run_dir / "target_tokenizer.model"
     target = read_pieces(target) if target.exists() else source
-    config = configure(model, read_search(run_dir / "arguments.json"))
-    tables = {"vocab.json": table_of(source)}
+    config = configure(model, read_search_options(run_dir / "arguments.json"))
+    tables = {"vocab.json": piece_ids_of(source)}
     if model.source_vocabulary_size is not None:
-        tables["target_vocab.json"] = table_of(target)
+        tables["target_vocab.json"] = piece_ids_of(target)
     for table, size in zip(
         tables.values(),
         (config["vocab_size"], config["decoder_vocab_size"]),
@@ -160,7 +160,7 @@ def write(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
         (part / "target.spm").write_bytes(target.SerializeToString())
         for name, content in {
             "config.json": config,
-            "generation_config.json": generation(config),
+            "generation_config.json": make_generation_config(config),
             "tokenizer_config.json": {
                 "tokenizer_class": "MarianTokenizer",
                 "separate_vocabs": len(tables) > 1,
@@ -175,7 +175,7 @@ def write(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
     return config
 
 
-def read_search(path: pathlib.Path) -> dict:
+def read_search_options(path: pathlib.Path) -> dict:
     """Returns the search options of a converted model.
 
     A model that was trained here has none: its length penalty has a formula
@@ -194,18 +194,18 @@ def read_pieces(path: pathlib.Path):
     """
     proto = read_proto(path)
     for piece in proto.pieces:
-        if is_code(piece.piece.removeprefix("▁")):
+        if is_language_code(piece.piece.removeprefix("▁")):
             piece.piece = piece.piece.removeprefix("▁")
             piece.type = PIECE.UNUSED
     return proto
 
 
-def table_of(proto) -> dict[str, int]:
+def piece_ids_of(proto) -> dict[str, int]:
     """Returns the id of each piece of a SentencePiece model."""
     return {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
 
 
-def generation(config: dict) -> dict:
+def make_generation_config(config: dict) -> dict:
     """Returns the `generation_config.json`."""
     names = (
         *("bad_words_ids", "bos_token_id", "decoder_start_token_id"),

@@ -124,7 +124,7 @@ def pieces_of(proto: sentencepiece_model_pb2.ModelProto) -> list[str]:
     ]
 
 
-def with_ids(
+def replace_ids(
     proto: sentencepiece_model_pb2.ModelProto,
     vocabulary: Vocabulary,
     codes: tuple[str, ...] = (),

@@ -87,7 +87,7 @@ def feed_forward_of(layer, stack, index) -> Iterator[Weight]:
     yield from norm_of(layer.feed_forward_residual, *where)
 
 
-def interleaving(width: int) -> np.ndarray:
+def feature_order(width: int) -> np.ndarray:
     """Returns which of their features each of ours is."""
     return np.arange(width).reshape(2, -1).T.ravel()
 
@@ -95,7 +95,7 @@ def interleaving(width: int) -> np.ndarray:
 def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Returns an array of theirs with our order of features."""
     for axis in axes:
-        order = interleaving(array.shape[axis])
+        order = feature_order(array.shape[axis])
         array = np.take(array, order, axis=axis)
     return array
 
@@ -103,7 +103,7 @@ def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 def permute_back(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Returns an array of ours with their order of features."""
     for axis in axes:
-        order = np.argsort(interleaving(array.shape[axis]))
+        order = np.argsort(feature_order(array.shape[axis]))
         array = np.take(array, order, axis=axis)
     return array
 
@@ -137,7 +137,7 @@ def copy_table(embedding, tensors: Tensors, name: str, rows: np.ndarray):
         rows: Int array, which of its rows each of ours is; -1 for zeros.
     """
     shape = tensors.shapes[name]
-    order = np.ix_(rows, interleaving(shape[1]))
+    order = np.ix_(rows, feature_order(shape[1]))
     ours = tensors.take(name, shape)[order]
     ours[rows < 0] = 0.0
     embedding.build()

@@ -214,7 +214,7 @@ def draw_sentence(
     Returns:
         A `Sentence` with its words in both languages.
     """
-    scene = Scene(pattern, rng)
+    scene = SentenceWords(pattern, rng)
     scene.drawn.update(words or {})
     english, spanish = scene.fill("english"), scene.fill("spanish")
     for rule, replacement in SPANISH_RULES:
@@ -231,7 +231,7 @@ def _capitalize(text: str) -> str:
     return CAPITAL.sub(lambda match: match[0].upper(), text)
 
 
-class Scene:
+class SentenceWords:
     """What is drawn for the slots of one sentence.
 
     Args:

@@ -54,7 +54,7 @@ MAX_PENALTY_OFFSET = 1_000
 RULES = ("no_repeat_ngram", "min_length", "max_length_ratio")
 
 
-def searching(name: str, help: str, kind: type):
+def search_option(name: str, help: str, kind: type):
     """Declares an option whose default depends on the run."""
     first, other = (DEFAULTS[task][name] for task in (None, "parsing"))
     of_task = "" if first == other else f"; {other} for parsing"
@@ -84,18 +84,18 @@ class ExportOptions:
         "CTranslate2",
         choices=sorted({name for fit in PRECISIONS.values() for name in fit}),
     )
-    beam_size: int | None = searching("beam_size", "beams a sentence", int)
-    length_penalty: float | None = searching(
+    beam_size: int | None = search_option("beam_size", "beams a sentence", int)
+    length_penalty: float | None = search_option(
         "length_penalty",
         "0 prefers short translations, more prefers longer ones",
         float,
     )
-    max_extra_length: int | None = searching(
+    max_extra_length: int | None = search_option(
         "max_extra_length",
         "tokens by which a translation may exceed its source",
         int,
     )
-    penalty_offset: float | None = searching(
+    penalty_offset: float | None = search_option(
         "penalty_offset",
         "k of the penalty ((k + n) / (k + 1)) ** length_penalty of n tokens; "
         "0 makes it n ** length_penalty",
@@ -183,7 +183,7 @@ def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
     return tuple(n for n in INPUTS if n in names or n == SERVING[0])
 
 
-def fill_in(options: ExportOptions) -> ExportOptions:
+def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     """Fills in the options that the command line does not give.
 
     The values come from the decoding options that the run recorded, as a
@@ -206,7 +206,7 @@ def fill_in(options: ExportOptions) -> ExportOptions:
     )
 
 
-def check(options: ExportOptions) -> None:
+def check_options(options: ExportOptions) -> None:
     """Refuses values out of range and options that exclude each other."""
     for name, wanted, good in (
         *(
@@ -255,8 +255,8 @@ def check(options: ExportOptions) -> None:
 
 
 def run(options: ExportOptions) -> None:
-    options = fill_in(options)
-    check(options)
+    options = fill_in_defaults(options)
+    check_options(options)
     run_dir, export_dir = options.run_dir, options.export_dir
     settings = SearchSettings(
         options.beam_size,

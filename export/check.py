@@ -28,13 +28,13 @@ from command_line.options import part
 from command_line.options import read_options
 from export.bundle import file_layout
 from export.bundle.graph_inspection import compiled_functions
-from export.bundle.graph_inspection import foreign_ops
 from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.graph_inspection import served_signatures
+from export.bundle.graph_inspection import unsupported_ops
 from export.bundle.graph_inspection import used_ops
 from export.bundle.predict_messages import read_tensors
 from export.bundle.sample_requests import Sample
-from export.bundle.sample_requests import differences
+from export.bundle.sample_requests import describe_differences
 from export.bundle.sample_requests import read_samples
 from export.bundle.sample_requests import readable
 from export.bundle.versions import EXPORT_DIR
@@ -147,12 +147,12 @@ def check_version(
         ask: Function from the signatures of the version to a `ServerModel`,
             which answers the samples; the version is then not loaded.
     """
-    check, files = attempt("bundle", lambda: read_bundle(folder))
+    check, files = check_loading("bundle", lambda: read_bundle(folder))
     checks = [check]
     if files is not None:
-        check, done = attempt("files", lambda: check_files(folder, files))
+        check, done = check_loading("files", lambda: check_files(folder, files))
         checks.append(done or check)
-    check, meta_graph = attempt("graph", lambda: read_meta_graph(folder))
+    check, meta_graph = check_loading("graph", lambda: read_meta_graph(folder))
     checks.append(check_ops(meta_graph) if meta_graph else check)
     yield from checks
     yield check_server_files(folder.parent)
@@ -170,7 +170,7 @@ def check_version(
 
 def check_runs(folder: pathlib.Path) -> Iterator[Check]:
     """Yields the checks that load a version and run it."""
-    check, model = attempt("session", lambda: SessionModel(folder))
+    check, model = check_loading("session", lambda: SessionModel(folder))
     if model is None:
         yield check
         return
@@ -180,7 +180,7 @@ def check_runs(folder: pathlib.Path) -> Iterator[Check]:
     yield check_samples(model, folder / file_layout.SAMPLES)
 
 
-def attempt(name: str, load: Callable) -> tuple[Check, object]:
+def check_loading(name: str, load: Callable) -> tuple[Check, object]:
     """Returns the result of `load` as a check, and what it loaded or `None`."""
     try:
         return Check(name, [], []), load()
@@ -247,7 +247,7 @@ def check_ops(meta_graph) -> Check:
     """Compares the ops with those that the stock server links."""
     problems = [
         f"{op}: not in TensorFlow, nor an op of its tokenizer"
-        for op in sorted(foreign_ops(meta_graph))
+        for op in sorted(unsupported_ops(meta_graph))
     ]
     return Check("ops", [f"{len(used_ops(meta_graph))} kinds"], problems)
 
@@ -290,7 +290,7 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
             outputs = model.run(sample.signature, sample.inputs)
             check.problems += [
                 f"{sample.name}: {difference}"
-                for difference in differences(sample.outputs, outputs)
+                for difference in describe_differences(sample.outputs, outputs)
             ]
             check.notes += describe_sample(sample, outputs)
     except UserError:  # An unreachable server is not a damaged export.

@@ -129,11 +129,13 @@ def check_outputs(
     for name, dtype in OUTPUTS.items():
         found = outputs.get(name)
         if found is None or found.dtype != dtype or found.shape != [rows]:
-            raise refusal(f"an answer without `{name}` for each text")
+            raise server_error(f"an answer without `{name}` for each text")
     return outputs
 
 
-def over_grpc(address: Address, model_name: str, timeout: float) -> Callable:
+def make_grpc_sender(
+    address: Address, model_name: str, timeout: float
+) -> Callable:
     """Returns the `send` of a `Client` that calls `PredictionService`.
 
     Raises:
@@ -164,19 +166,21 @@ def over_grpc(address: Address, model_name: str, timeout: float) -> Callable:
             response = predict(request, timeout=timeout, metadata=metadata)
         except grpc.RpcError as error:
             code = error.code()
-            message = address.describe(f"{code.name}: {error.details()}")
+            message = address.mask_token(f"{code.name}: {error.details()}")
             if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise late(message, timeout) from None
+                raise timeout_error(message, timeout) from None
             if code == grpc.StatusCode.UNAVAILABLE:
                 raise ServerUnavailableError(message) from None
-            raise refusal(message) from None
+            raise server_error(message) from None
         outputs = read_tensors(response.outputs)
         return {name: tf.constant(value) for name, value in outputs.items()}
 
     return send
 
 
-def over_rest(address: Address, model_name: str, timeout: float) -> Callable:
+def make_rest_sender(
+    address: Address, model_name: str, timeout: float
+) -> Callable:
     """Returns the `send` of a `Client` that posts JSON."""
     path = (
         f"{address.prefix}/v1/models/{urllib.parse.quote(model_name)}:predict"
@@ -190,27 +194,29 @@ def over_rest(address: Address, model_name: str, timeout: float) -> Callable:
             response = connection.getresponse()
             content = response.read().decode("utf-8", errors="replace")
         except TimeoutError as error:
-            raise late(address.describe(repr(error)), timeout) from None
+            raise timeout_error(
+                address.mask_token(repr(error)), timeout
+            ) from None
         except (ConnectionError, IncompleteRead) as error:
             raise ServerUnavailableError(
-                address.describe(repr(error))
+                address.mask_token(repr(error))
             ) from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:
-            raise refusal(address.describe(repr(error))) from None
+            raise server_error(address.mask_token(repr(error))) from None
         finally:
             connection.close()
         if response.status != 200:
-            message = address.describe(f"{response.status}: {content}")
+            message = address.mask_token(f"{response.status}: {content}")
             if response.status == 504:
-                raise late(message, timeout)
+                raise timeout_error(message, timeout)
             if response.status == 503:
                 raise ServerUnavailableError(message)
-            raise refusal(message)
+            raise server_error(message)
         try:
             outputs = json.loads(content)["outputs"]
             return {name: tf.constant(value) for name, value in outputs.items()}
         except (ValueError, LookupError, TypeError, AttributeError):
-            raise refusal(address.describe(content)) from None
+            raise server_error(address.mask_token(content)) from None
 
     return send
 
@@ -228,10 +234,10 @@ def write_json(signature: str, inputs: dict[str, np.ndarray]) -> str:
     return json.dumps({**named, "inputs": columns})
 
 
-PROTOCOLS = {"grpc": over_grpc, "rest": over_rest}
+PROTOCOLS = {"grpc": make_grpc_sender, "rest": make_rest_sender}
 
 
-def late(message: str, timeout: float) -> UserError:
+def timeout_error(message: str, timeout: float) -> UserError:
     return UserError(
         "--timeout must be long enough for a batch; the server may still be "
         "at it, so it is not sent again. "
@@ -239,7 +245,7 @@ def late(message: str, timeout: float) -> UserError:
     )
 
 
-def refusal(message: str) -> UserError:
+def server_error(message: str) -> UserError:
     return UserError(
         "--server must name a server of this model. "
         f"Received: {one_line(message)}"

@@ -43,7 +43,7 @@ class Address:
         token = self.token
         return [("Authorization", f"Bearer {token}")] if token else []
 
-    def describe(self, message: str) -> str:
+    def mask_token(self, message: str) -> str:
         """Returns a server's message with its address; the token is masked."""
         if self.token:
             message = message.replace(self.token, "***")

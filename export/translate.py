@@ -25,9 +25,9 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import part
 from command_line.options import read_options
+from command_line.text_files import open_atomically
 from command_line.text_files import open_text
-from command_line.text_files import without_mark
-from command_line.text_files import write_beside
+from command_line.text_files import strip_byte_order_mark
 from export.client import connect
 from export.line_batching import print_warnings
 from export.line_batching import translate_lines
@@ -155,7 +155,7 @@ def run_documents(options: TranslateOptions) -> None:
         ask = load_documents(options)
 
         def translate(file):
-            return translate_text(ask, without_mark(file), counts)
+            return translate_text(ask, strip_byte_order_mark(file), counts)
 
     if options.input and options.input.is_dir():
         for source, target in pair_files(options.input, options.output):
@@ -181,7 +181,7 @@ def translate_file(
         if source:
             file = stack.enter_context(open_text(source))
         if target:
-            output = stack.enter_context(write_beside(target))
+            output = stack.enter_context(open_atomically(target))
         for part in translate(file):
             output.write(part)
         output.flush()
@@ -194,7 +194,7 @@ def run_lines(options: TranslateOptions) -> None:
     counts, faults = collections.Counter(), collections.Counter()
 
     def translate_all(file):
-        source = without_mark(file)
+        source = strip_byte_order_mark(file)
         if options.trees:
             source, sentences = itertools.tee(source)
         translations = translate_lines(

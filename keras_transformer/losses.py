@@ -72,7 +72,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
             labels, logits, from_logits=True
         )
         mean_loss = -ops.mean(ops.log_softmax(logits), axis=-1)
-        return smooth(
+        return smoothed_loss(
             label_loss, mean_loss, self.label_smoothing, logits.shape[-1]
         )
 
@@ -83,7 +83,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
         }
 
 
-def smooth(label_loss, mean_loss, label_smoothing, vocabulary_size):
+def smoothed_loss(label_loss, mean_loss, label_smoothing, vocabulary_size):
     """Returns `-sum_v q(v) log p(v)` from two parts of the sum.
 
     Args:

@@ -78,7 +78,7 @@ class SSRU(keras.layers.Layer):
         if mask is not None:
             kept = ops.where(mask[:, :, None], kept, 1.0)
             new = ops.where(mask[:, :, None], new, 0.0)
-        kept, states = accumulate(kept, new)
+        kept, states = run_recurrence(kept, new)
         if cache is not None:
             states = states + kept * cache.state[:, None]
         outputs = ops.cast(ops.relu(states), self.compute_dtype)
@@ -108,7 +108,7 @@ class SSRU(keras.layers.Layer):
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
 
-def accumulate(kept, new):
+def run_recurrence(kept, new):
     """Runs `c_t = kept_t * c_{t-1} + new_t` over a sequence, from zeros.
 
     Args:

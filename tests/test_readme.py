@@ -10,7 +10,7 @@ import shlex
 import numpy as np
 import pytest
 
-from tests.helpers.model_server import serve_grpc
+from tests.helpers.fake_model_server import serve_grpc
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = ROOT / "README.md"

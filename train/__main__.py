@@ -37,7 +37,7 @@ from train.monitoring.final_scores import score_model
 from train.monitoring.final_scores import write_scores
 from train.monitoring.training_report import describe_training
 from train.monitoring.training_report import warn_of_idle_gpus
-from train.monitoring.training_report import warn_of_unread_text
+from train.monitoring.training_report import warn_of_unknown_text
 from train.monitoring.training_report import write_report
 from train.monitoring.validation_bleu import ValidationBleu
 from train.monitoring.validation_bleu import make_validation_bleu
@@ -56,7 +56,7 @@ from train.run.checkpoint_averaging import write_mean
 from train.run.fine_tuning import FinishedRun
 from train.run.fine_tuning import load_finished
 from train.run.run_description import RunDescription
-from train.run.vocabulary_extension import extend
+from train.run.vocabulary_extension import extend_vocabulary
 
 
 def load_start(run: RunOptions) -> FinishedRun | None:
@@ -70,10 +70,10 @@ def load_start(run: RunOptions) -> FinishedRun | None:
             )
         return None
     start = load_finished(run.init_from)
-    return start if pieces is None else extend(start, pieces)
+    return start if pieces is None else extend_vocabulary(start, pieces)
 
 
-def find_vocabulary(
+def load_or_learn_vocabulary(
     options: Options,
     training: Corpus,
     start: FinishedRun | None,
@@ -156,7 +156,7 @@ def prepare(
     """Learns the vocabulary and encodes the text, or reads both from cache."""
     if options.corpus.dataset == "demo":
         write_demo_tests(options.run.run_dir / "demo")
-    protos = find_vocabulary(options, pairs[0], start, continues)
+    protos = load_or_learn_vocabulary(options, pairs[0], start, continues)
     source, target = protos
     # The small one first: it reveals errors early.
     validation, training = (
@@ -166,7 +166,7 @@ def prepare(
         for text in reversed(pairs)
     )
     if start:
-        warn_of_unread_text(training.pairs, protos)
+        warn_of_unknown_text(training.pairs, protos)
     translates = options.validation.validate_bleu != 0
     # Read the text now: the files may not exist any more at the end.
     is_text = translates and options.corpus.task != PARSING
@@ -195,7 +195,7 @@ def run(given: Options) -> None:
     task = make_training_model(options, preset, start, strategy)
     prepared = prepare(options, *chosen) if chosen else None
     if multi_worker.is_multi_worker():
-        prepared = multi_worker.hand_over(
+        prepared = multi_worker.send_from_chief(
             strategy, prepared, options.run.run_dir / "received"
         )
     train(options, preset, prepared, task, strategy)
@@ -280,7 +280,7 @@ def finish(
 ) -> None:
     """Writes the final model and its scores, and prints the next command."""
     moving = settings.average_decay is not None
-    paths, step = best.final()
+    paths, step = best.choose_final()
     model = write_mean(run_dir, task.transformer, paths, moving, step)
     scores = score_model(
         model, validation_pairs, settings, task.label_smoothing, bleu

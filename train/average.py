@@ -23,7 +23,7 @@ from train.run.run_folder import saved_steps
 
 
 @dataclasses.dataclass(frozen=True)
-class Which:
+class CheckpointChoice:
     """The checkpoints."""
 
     last: int | None = option(
@@ -45,13 +45,15 @@ class AverageOptions:
     """Options of the command."""
 
     run_dir: pathlib.Path = option(help="folder of a run", kind=pathlib.Path)
-    which: Which = one_of()
+    which: CheckpointChoice = one_of()
     output: pathlib.Path = option(
         help="the file to write", kind=pathlib.Path, metavar="FILE.keras"
     )
 
 
-def choose(run_dir: pathlib.Path, which: Which) -> list[pathlib.Path]:
+def choose(
+    run_dir: pathlib.Path, which: CheckpointChoice
+) -> list[pathlib.Path]:
     """Returns the prefixes of the selected checkpoints.
 
     Raises:
@@ -63,7 +65,9 @@ def choose(run_dir: pathlib.Path, which: Which) -> list[pathlib.Path]:
         # An interrupted epoch also has a checkpoint, close to the next one.
         ends = [int(row["step"]) for row in read_history(run_dir)]
         last = {step: path for step, path in last.items() if step in ends}
-        return pick(sorted(last)[-which.last :], last, "--last", which.last)
+        return find_checkpoints(
+            sorted(last)[-which.last :], last, "--last", which.last
+        )
     if which.best and not best:
         raise UserError(
             "--best must be of a run that was trained with --keep-best N, from "
@@ -72,7 +76,7 @@ def choose(run_dir: pathlib.Path, which: Which) -> list[pathlib.Path]:
         )
     if which.best:
         steps = best_steps(run_dir)[: which.best]
-        return pick(steps, best, "--best", which.best)
+        return find_checkpoints(steps, best, "--best", which.best)
     kept, steps = {**best, **last}, which.steps
     if len(set(steps)) < len(steps) or set(steps) - set(kept):
         raise UserError(
@@ -83,7 +87,7 @@ def choose(run_dir: pathlib.Path, which: Which) -> list[pathlib.Path]:
     return [kept[step] for step in steps]
 
 
-def pick(
+def find_checkpoints(
     steps: list[int], kept: dict[int, pathlib.Path], option: str, wanted: int
 ) -> list[pathlib.Path]:
     """Returns the prefixes of `steps`, if there are enough."""

@@ -24,7 +24,7 @@ from train.loop import signal_handling
 from train.loop.memory_check import check_memory
 from train.loop.optimizer import DistributedAdam
 from train.loop.training_model import TrainingModel
-from train.loop.training_model import let_replicas_differ
+from train.loop.training_model import give_replicas_own_seeds
 from train.loop.update_options import PRECISIONS
 from train.loop.update_options import UpdateOptions
 from train.monitoring.attention_pictures import AttentionPictures
@@ -102,7 +102,7 @@ def make_training_model(
             dtype=PRECISIONS[settings.precision],
             name="transformer",
         )
-        let_replicas_differ(transformer)
+        give_replicas_own_seeds(transformer)
     task = TrainingModel(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         task.build()
@@ -291,7 +291,7 @@ def make_best_checkpoints(
         options.best_since,
     )
     if multi_worker.is_chief():
-        state.pinned = best.pinned
+        state.checkpoints_to_keep = best.checkpoints_to_keep
     best.update()
     return best
 

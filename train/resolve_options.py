@@ -18,7 +18,7 @@ from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.datasets import open_dataset
 from train.data.datasets import read_mixture
-from train.data.encoded_corpus import Remembered
+from train.data.encoded_corpus import CachedCorpus
 from train.data.encoding import SIDES
 from train.data.placeholder_pairs import with_placeholders
 from train.data.tree_pairs import TreePairs
@@ -298,7 +298,7 @@ def load_corpus(
     if corpus.task == options.PARSING:
         paths = [getattr(corpus, name) for name in options.TREES]
         return tuple(
-            Remembered(TreePairs(path), [path], cache) for path in paths
+            CachedCorpus(TreePairs(path), [path], cache) for path in paths
         )
     training = (
         read_mixture(
@@ -318,7 +318,7 @@ def open_split(
 ) -> Corpus:
     if corpus.dataset is None:
         files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
-        return Remembered(FilePairs(*files), files, cache)
+        return CachedCorpus(FilePairs(*files), files, cache)
     return open_dataset(
         corpus.dataset,
         getattr(corpus, f"{split}_split") or split,

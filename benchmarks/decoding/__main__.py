@@ -21,7 +21,7 @@ import tempfile
 
 import numpy as np
 
-from benchmarks.decoding.report import count_same
+from benchmarks.decoding.report import compare_translations
 from benchmarks.decoding.report import draw
 from benchmarks.decoding.report import fit_curves
 from benchmarks.decoding.report import make_row
@@ -33,8 +33,8 @@ from benchmarks.decoding.worker import TRAINED_SYSTEMS
 from benchmarks.decoding.worker import WARM_UP
 from benchmarks.shared.interleaved_runs import ROOT
 from benchmarks.shared.interleaved_runs import environment
-from benchmarks.shared.interleaved_runs import list_left_out
-from benchmarks.shared.interleaved_runs import take_turns
+from benchmarks.shared.interleaved_runs import list_failures
+from benchmarks.shared.interleaved_runs import run_interleaved
 from benchmarks.shared.interleaved_runs import write_json
 from benchmarks.shared.model_sizes import SIZES
 from benchmarks.shared.model_sizes import TRAINED
@@ -103,7 +103,7 @@ def compare(
         for system in systems
     }
     # The first turn shows each batch for the first time.
-    workers = take_turns(
+    workers = run_interleaved(
         title(model, args),
         commands,
         batches,
@@ -112,7 +112,7 @@ def compare(
     )
     rows = []
     for case, of_case in batches.items():
-        same = count_same(workers, case)
+        same = compare_translations(workers, case)
         rows += [
             {
                 "model": title(model, args),
@@ -122,7 +122,7 @@ def compare(
             for worker in workers
             if not worker.left_out
         ]
-    return rows, list_left_out(workers, {"model": title(model, args)})
+    return rows, list_failures(workers, {"model": title(model, args)})
 
 
 def title(model: str, args) -> str:

@@ -43,7 +43,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def deal(lines: list[bytes], count: int) -> list[list[bytes]]:
+def split_into_groups(lines: list[bytes], count: int) -> list[list[bytes]]:
     """Deals different lines out to groups, alike in their lengths.
 
     Args:
@@ -88,7 +88,7 @@ def count_tokens(model: SessionModel, text: bytes) -> int:
     return int(np.sum(scored["tokens"] != b""))
 
 
-def times_the_median(lengths: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+def relative_latencies(lengths: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Returns how many times as long as others of its length each one took.
 
     The others are the `NEIGHBOURS` nearest in length, itself among them.
@@ -115,7 +115,9 @@ def print_groups(seconds: np.ndarray) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    groups = deal(args.source.read_bytes().splitlines(), args.sentences)
+    groups = split_into_groups(
+        args.source.read_bytes().splitlines(), args.sentences
+    )
     folder = find_version(args.export_dir, SAVED_MODEL)
     texts = [text for group in groups for text in group]
 
@@ -137,7 +139,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     print_groups(seconds.reshape(len(GROUPS), -1))
     lengths = np.array([count_tokens(model, text) for text in translations])
-    ratios = times_the_median(lengths, seconds)
+    ratios = relative_latencies(lengths, seconds)
     print(
         f"{np.sum(ratios > 2)} of {len(ratios)} requests take more than twice "
         f"the median of the {NEIGHBOURS} whose translations are nearest in "

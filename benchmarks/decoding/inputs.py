@@ -42,7 +42,7 @@ from keras_transformer.text.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import demo_pairs
-from train.data.vocabulary import explain
+from train.data.vocabulary import explain_sentencepiece_error
 
 RESERVED_IDS = [PADDING_ID, EOS_ID, BOS_ID]
 WARM_UP_SENTENCES = 3
@@ -81,11 +81,11 @@ def make_transformer(size: Size) -> Transformer:
         value_dim=size.hidden_dim // size.num_heads,
     )
     transformer.build()
-    make_endless(transformer)
+    suppress_eos(transformer)
     return transformer
 
 
-def make_endless(transformer: Transformer) -> None:
+def suppress_eos(transformer: Transformer) -> None:
     """Lets no hypothesis end before its limit.
 
     The last normalization adds 20 to the first feature, which only the
@@ -122,7 +122,9 @@ def learn_tokenizer(corpus: Corpus, vocabulary_size: int) -> bytes:
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise UserError(explain(str(error), vocabulary_size)) from None
+        raise UserError(
+            explain_sentencepiece_error(str(error), vocabulary_size)
+        ) from None
     proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
     for index in range(len(proto.pieces), vocabulary_size):
         piece = proto.pieces.add()

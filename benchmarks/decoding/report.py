@@ -42,7 +42,7 @@ GOALS = {
 
 def make_row(worker, case: str, batches: list[dict]) -> dict:
     """Sums up what a system did with the batches of a case."""
-    turns = turns_of(worker, case)
+    turns = runs_of(worker, case)
     first, *again = [turn["seconds"] for turn in turns]
     tokens = sum(batch["tokens"] for batch in batches)
     sentences = len(turns[0]["outputs"])
@@ -52,17 +52,17 @@ def make_row(worker, case: str, batches: list[dict]) -> dict:
         "length": max(batch.get("length", 0) for batch in batches),
         "sentences": sentences,
         "tokens": tokens,
-        "first_time": sum_up([first], tokens),
-        "again": sum_up(again, tokens),
+        "first_time": summarize_seconds([first], tokens),
+        "again": summarize_seconds(again, tokens),
         "peak_bytes": turns[0]["peak_bytes"],
     }
 
 
-def turns_of(worker, case: str) -> list[dict]:
+def runs_of(worker, case: str) -> list[dict]:
     return [turn for turn in worker.rounds if turn["case"] == case]
 
 
-def sum_up(turns: list[list[float]], tokens: int) -> dict:
+def summarize_seconds(turns: list[list[float]], tokens: int) -> dict:
     """Sums up the seconds of all batches in each of some turns."""
     seconds = [sum(times) for times in turns]
     middle = statistics.median(seconds)
@@ -76,7 +76,7 @@ def sum_up(turns: list[list[float]], tokens: int) -> dict:
     }
 
 
-def count_same(workers: list, case: str) -> dict[str, float]:
+def compare_translations(workers: list, case: str) -> dict[str, float]:
     """Returns which share of the package's translations each system makes.
 
     Greedy search is compared with greedy search. Of ids, the last of each
@@ -86,7 +86,7 @@ def count_same(workers: list, case: str) -> dict[str, float]:
     outputs = {
         worker.system: [
             output if isinstance(output, str) else output[:-1]
-            for output in turns_of(worker, case)[0]["outputs"]
+            for output in runs_of(worker, case)[0]["outputs"]
         ]
         for worker in workers
         if not worker.left_out and worker.system != OWN_WEIGHTS

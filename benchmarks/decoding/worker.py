@@ -14,8 +14,8 @@ import pathlib
 import sys
 import time
 
-from benchmarks.shared.child_process import peak_memory
-from benchmarks.shared.child_process import tell
+from benchmarks.shared.worker_reporting import peak_memory
+from benchmarks.shared.worker_reporting import report
 
 WARM_UP = "warm-up"  # The case that is not timed.
 PACKAGE = "package"
@@ -51,7 +51,7 @@ TRAINED_SYSTEMS = {
 }
 
 
-class WrongWorkError(Exception):
+class WrongLengthError(Exception):
     """A system has decoded another number of tokens than it was told."""
 
 
@@ -64,7 +64,7 @@ def decode(translate, batches: list[dict]) -> dict[str, list]:
         seconds.append(time.perf_counter() - started)
         for ids in found:
             if "length" in batch and len(ids) != batch["length"]:
-                raise WrongWorkError(
+                raise WrongLengthError(
                     f"decoded {len(ids)} tokens instead of {batch['length']}"
                 )
         outputs += found
@@ -78,11 +78,11 @@ def run(args: argparse.Namespace) -> None:
     translate = getattr(module, make)(args.folder, **options)
     cases = json.loads((args.folder / "cases.json").read_text())
     decode(translate, cases.pop(WARM_UP))
-    tell({})
+    report({})
     for line in sys.stdin:
         name = line.rstrip("\n")
         found = decode(translate, cases[name])
-        tell({"case": name, "peak_bytes": peak_memory(), **found})
+        report({"case": name, "peak_bytes": peak_memory(), **found})
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -100,8 +100,8 @@ def main(argv: list[str] | None = None) -> None:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             run(args)
-    except (ImportError, WrongWorkError) as error:
-        tell({"left_out": str(error)})
+    except (ImportError, WrongLengthError) as error:
+        report({"left_out": str(error)})
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Worker:
             return json.loads(line)
         return {"left_out": f"ended with code {self.process.wait()}"}
 
-    def take_turn(self, order: str) -> None:
+    def run_once(self, order: str) -> None:
         try:
             self.process.stdin.write(f"{order}\n")
             self.process.stdin.flush()
@@ -82,7 +82,7 @@ def environment(threads: int) -> dict[str, str]:
     }
 
 
-def take_turns(
+def run_interleaved(
     title: str,
     commands: dict[str, list[str]],
     orders: Iterable[str],
@@ -115,14 +115,14 @@ def take_turns(
                 # To and fro, so that none always comes after the same one.
                 for worker in workers[:: -1 if repetition % 2 else 1]:
                     if not worker.left_out:
-                        worker.take_turn(order)
+                        worker.run_once(order)
     finally:
         for worker in workers:
             worker.close()
     return workers
 
 
-def list_left_out(workers: list[Worker], common: dict) -> list[dict]:
+def list_failures(workers: list[Worker], common: dict) -> list[dict]:
     """Returns a row with the reason for each system that is left out."""
     return [
         {**common, "system": worker.system, "reason": worker.left_out}

@@ -20,8 +20,8 @@ from benchmarks.shared.interleaved_runs import ROOT
 from benchmarks.shared.interleaved_runs import Worker
 from benchmarks.shared.interleaved_runs import cpu_field
 from benchmarks.shared.interleaved_runs import environment
-from benchmarks.shared.interleaved_runs import list_left_out
-from benchmarks.shared.interleaved_runs import take_turns
+from benchmarks.shared.interleaved_runs import list_failures
+from benchmarks.shared.interleaved_runs import run_interleaved
 from benchmarks.shared.interleaved_runs import write_json
 from benchmarks.shared.model_sizes import SIZES
 from benchmarks.training.report import draw
@@ -49,12 +49,12 @@ def compare(size: str, precision: str, args) -> tuple[list[dict], list[dict]]:
         ]
         for system in args.systems
     }
-    workers = take_turns(
+    workers = run_interleaved(
         f"{size} {precision}", commands, [""], args.repetitions, args.threads
     )
     common = {"size": size, "precision": precision}
     rows = make_rows([w for w in workers if not w.left_out], common)
-    return rows, list_left_out(workers, common)
+    return rows, list_failures(workers, common)
 
 
 def make_rows(workers: list[Worker], common: dict) -> list[dict]:

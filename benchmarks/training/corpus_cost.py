@@ -18,11 +18,11 @@ import time
 
 import numpy as np
 
-from benchmarks.shared.child_process import peak_memory
 from benchmarks.shared.interleaved_runs import ROOT
+from benchmarks.shared.worker_reporting import peak_memory
 from train.data.batches import BatchPlan
 from train.data.corpus import FilePairs
-from train.data.encoded_corpus import Remembered
+from train.data.encoded_corpus import CachedCorpus
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
 
@@ -120,7 +120,7 @@ def measure(
 
     files = [folder / "source", folder / "target"]
     cache = folder / "cache"
-    corpus = Remembered(FilePairs(*files), files, cache)
+    corpus = CachedCorpus(FilePairs(*files), files, cache)
     proto = cached_vocabulary(corpus, vocabulary_size, cache)
     stop()
     encoded = encode_corpus(corpus, proto, 256, cache)

@@ -11,11 +11,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.shared.child_process import peak_memory
-from benchmarks.shared.child_process import tell
 from benchmarks.shared.model_sizes import SIZES
 from benchmarks.shared.model_sizes import count_flops
 from benchmarks.shared.model_sizes import make_batch
+from benchmarks.shared.worker_reporting import peak_memory
+from benchmarks.shared.worker_reporting import report
 
 # System: module, function that makes the update, function that prepares a
 # batch for it.
@@ -57,13 +57,13 @@ def run(args: argparse.Namespace) -> None:
             "peak_bytes": peak_memory(),
             "first_losses": losses,
         }
-    tell({"product_width": args.product_width, "fills": first})
+    report({"product_width": args.product_width, "fills": first})
     for _ in sys.stdin:
         times = {
             fill: seconds(lambda batch=batch: update(batch), args.steps)
             for fill, batch in batches.items()
         }
-        tell({"product": seconds(product, 1), "updates": times})
+        report({"product": seconds(product, 1), "updates": times})
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         run(args)
     except ImportError as error:
-        tell({"left_out": str(error)})
+        report({"left_out": str(error)})
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import positive
 from command_line.options import read_options
-from command_line.quiet_tensorflow import hidden_unless_it_fails
+from command_line.quiet_tensorflow import stderr_hidden_unless_error
 from export.bundle.file_layout import list_files
 from export.bundle.versions import EXPORT_DIR
 from export.line_batching import BatchOptions
@@ -105,7 +105,7 @@ def quiet_workers(flags: list[str]) -> contextlib.AbstractContextManager:
     is_elsewhere = any(flag.startswith("--runner") for flag in flags)
     if is_elsewhere or errors.shows_tracebacks:
         return contextlib.nullcontext()
-    return hidden_unless_it_fails()
+    return stderr_hidden_unless_error()
 
 
 def run(options: BulkOptions, flags: list[str]) -> None:
@@ -118,15 +118,17 @@ def run(options: BulkOptions, flags: list[str]) -> None:
     model = describe_model(find_export(options.export_dir))
     plan, inputs = [], {}
     for name, path in shards.find_inputs(options.input).items():
-        cut, inputs[name] = shards.cut(path, name, options.shard_lines)
+        cut, inputs[name] = shards.split_into_shards(
+            path, name, options.shard_lines
+        )
         plan += cut
     settings = {
         "model": model,
         "shard_lines": options.shard_lines,
         "batch_tokens": options.batch_tokens,
     }
-    shards.keep_plan(options.output, settings, inputs)
-    made = shards.list_made(options.output)
+    shards.record_plan(options.output, settings, inputs)
+    made = shards.list_finished(options.output)
     missing = [shard for shard in plan if shard.name not in made]
     print(
         f"{len(plan):,} shards, {len(plan) - len(missing):,} of them are there",
@@ -143,7 +145,7 @@ def run(options: BulkOptions, flags: list[str]) -> None:
     )
     with quiet_workers(flags):
         counts = pipeline.run(beam_pipeline, missing, translate)
-    shards.remove_parts(options.output)
+    shards.remove_temporary_files(options.output)
     seconds = time.monotonic() - started
     print(
         f"{counts['lines']:,} lines in {seconds:,.0f} s, "

@@ -61,7 +61,7 @@ class TranslateShard(beam.DoFn):
         results = translate_shard(
             self._translate, read_shard(shard), self._batch_tokens
         )
-        write_faults(shard, results, self._output)
+        write_invalid_lines(shard, results, self._output)
         # Without name and time, equal lines give equal bytes.
         with (
             create(path) as file,
@@ -76,7 +76,7 @@ class TranslateShard(beam.DoFn):
             Metrics.counter(TranslateShard, name).inc(count)
 
 
-def write_faults(
+def write_invalid_lines(
     shard: Shard, results: Iterable[tuple[bytes, str | None]], output: str
 ) -> None:
     """Writes a TSV file of file, line and fault, if there are any faults."""

@@ -22,8 +22,8 @@ from apache_beam.io.filesystems import FileSystems
 from command_line.errors import UserError
 from command_line.errors import first_line
 from command_line.errors import refuse_damage
-from command_line.text_files import unpack
-from command_line.text_files import without_mark
+from command_line.text_files import decompress
+from command_line.text_files import strip_byte_order_mark
 
 # Beam must not decompress: this module reads and writes gzip itself.
 PLAIN = {"compression_type": CompressionTypes.UNCOMPRESSED}
@@ -80,7 +80,9 @@ def find_inputs(pattern: str) -> dict[str, str]:
     return paths
 
 
-def cut(path: str, name: str, shard_lines: int) -> tuple[list[Shard], dict]:
+def split_into_shards(
+    path: str, name: str, shard_lines: int
+) -> tuple[list[Shard], dict]:
     """Splits a file into shards; the last one may be shorter.
 
     Args:
@@ -127,7 +129,7 @@ def read_shard(shard: Shard) -> list[bytes]:
         file.seek(shard.start)
         lines = itertools.islice(file, shard.lines)
         if not shard.start:
-            lines = without_mark(lines)
+            lines = strip_byte_order_mark(lines)
         return [line.rstrip(b"\r\n") for line in lines]
 
 
@@ -135,7 +137,7 @@ def read_shard(shard: Shard) -> list[bytes]:
 def open_input(path: str) -> Iterator[BinaryIO]:
     with (
         io.BufferedReader(FileSystems.open(path, **PLAIN)) as raw,
-        unpack(raw, path) as file,
+        decompress(raw, path) as file,
     ):
         yield file
 
@@ -157,7 +159,7 @@ def create(path: str) -> Iterator[BinaryIO]:
             FileSystems.delete([part])
 
 
-def list_made(output: str) -> set[str]:
+def list_finished(output: str) -> set[str]:
     """Returns the names of the finished shards of a folder."""
     (match,) = FileSystems.match([FileSystems.join(output, "*.gz")])
     return {
@@ -166,7 +168,7 @@ def list_made(output: str) -> set[str]:
     }
 
 
-def keep_plan(output: str, settings: dict, inputs: dict[str, dict]) -> None:
+def record_plan(output: str, settings: dict, inputs: dict[str, dict]) -> None:
     """Records the settings and inputs of a folder's shards, or compares them.
 
     A later run may add files, but no file may have changed.
@@ -199,7 +201,7 @@ def keep_plan(output: str, settings: dict, inputs: dict[str, dict]) -> None:
         file.write(json.dumps(noted, indent=1).encode())
 
 
-def remove_parts(output: str) -> None:
+def remove_temporary_files(output: str) -> None:
     """Removes the temporary files of workers that were killed."""
     (match,) = FileSystems.match([FileSystems.join(output, "*.part")])
     if parts := [metadata.path for metadata in match.metadata_list]:

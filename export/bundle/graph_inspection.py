@@ -64,7 +64,7 @@ def used_ops(meta_graph) -> set[str]:
     return {node.op for node in nodes_in(meta_graph)} - functions
 
 
-def foreign_ops(meta_graph) -> set[str]:
+def unsupported_ops(meta_graph) -> set[str]:
     """Returns the ops of a graph that the stock server does not link."""
     core = {
         name

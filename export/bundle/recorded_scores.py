@@ -38,7 +38,7 @@ def record_scores(
     export_dir = path.parents[2]
     with locked(export_dir):
         recorded = read_scores(path)
-        name = free_name(recorded, first.name, digests)
+        name = unused_name(recorded, first.name, digests)
         recorded[name] = {"sha256": digests, **results}
         path.parent.mkdir(exist_ok=True)
         # Outside the version: `export.check` compares the files in it.
@@ -47,7 +47,7 @@ def record_scores(
         part.replace(path)
 
 
-def free_name(recorded: dict, name: str, digests: dict[str, str]) -> str:
+def unused_name(recorded: dict, name: str, digests: dict[str, str]) -> str:
     """Returns a name for the scores, numbered if other files have that name."""
     chosen, number = name, 1
     while chosen in recorded and recorded[chosen]["sha256"] != digests:

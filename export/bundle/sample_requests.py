@@ -220,7 +220,7 @@ def read_grpc(folder: pathlib.Path) -> Sample:
     )
 
 
-def differences(
+def describe_differences(
     expected: dict[str, np.ndarray], outputs: dict[str, np.ndarray]
 ) -> list[str]:
     """Describes the outputs that differ from the expected ones.
@@ -240,7 +240,7 @@ def differences(
             )
             continue
         for row, pair in enumerate(zip(wanted, received, strict=True)):
-            if not same(*pair):
+            if not is_close(*pair):
                 wanted_text, received_text = map(readable, pair)
                 found.append(
                     f"{name}, row {row}: wanted {wanted_text}, "
@@ -249,7 +249,7 @@ def differences(
     return found
 
 
-def same(wanted, received) -> bool:
+def is_close(wanted, received) -> bool:
     if isinstance(wanted, bytes) or isinstance(received, bytes):
         return wanted == received
     # `isclose` accepts equal infinities.

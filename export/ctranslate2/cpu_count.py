@@ -20,12 +20,12 @@ def count_processors() -> int:
         allowed = len(os.sched_getaffinity(0))
     else:  # Not on Linux.
         allowed = os.cpu_count()
-    return max(1, math.ceil(min([allowed, *quotas()])))
+    return max(1, math.ceil(min([allowed, *cgroup_quotas()])))
 
 
-def quotas() -> Iterator[float]:
+def cgroup_quotas() -> Iterator[float]:
     """Yields the quotas of the cgroups of this process, in CPUs."""
-    for folder in groups():
+    for folder in cgroup_folders():
         try:
             limit, period = read_limit(folder)
             if int(limit) > 0:  # cgroup version 1: -1 means no quota.
@@ -44,7 +44,7 @@ def read_limit(folder: pathlib.Path) -> list[str]:
     ]
 
 
-def groups() -> Iterator[pathlib.Path]:
+def cgroup_folders() -> Iterator[pathlib.Path]:
     """Yields the folders of the cgroups of this process and their parents."""
     try:
         lines = MEMBERSHIP.read_text().splitlines()

@@ -2,11 +2,11 @@
 
 import tensorflow as tf
 
-from export.model.outputs import blank_out
+from export.model.outputs import clear_empty
 from export.model.outputs import describe_best
-from export.model.outputs import describe_doubts
 from export.model.outputs import is_suspicious
-from export.model.request_validation import with_harmless_rows
+from export.model.outputs import suspicious_output
+from export.model.request_validation import with_invalid_replaced
 from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.text_model import TextModel
@@ -57,7 +57,7 @@ class AlternativeSearch:
         Returns:
             The dict of `translate_options`, and `"suspicious"`, bool `(B,)`.
         """
-        inputs, error = with_harmless_rows(
+        inputs, error = with_invalid_replaced(
             text,
             no_repeat_ngram=no_repeat_ngram,
             min_length=min_length,
@@ -71,7 +71,7 @@ class AlternativeSearch:
             no_repeat_ngram=no_repeat_ngram,
             min_length=min_length,
         )
-        found = blank_out(found, lengths, cut)
+        found = clear_empty(found, lengths, cut)
         return {
             **describe_best(self._model, found),
             "suspicious": is_suspicious(found, lengths, max_length_ratio),
@@ -96,7 +96,7 @@ class AlternativeSearch:
         Returns:
             The dict of `translate_options`.
         """
-        inputs, error = with_harmless_rows(
+        inputs, error = with_invalid_replaced(
             text, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
         )
         text, temperature, top_k, top_p, seed = inputs
@@ -109,9 +109,9 @@ class AlternativeSearch:
             top_p=top_p,
             seeds=seed,
         )
-        found = blank_out(found, lengths, cut)
+        found = clear_empty(found, lengths, cut)
         return {
             **describe_best(self._model, found),
-            **describe_doubts(found, lengths, self._settings),
+            **suspicious_output(found, lengths, self._settings),
             "error": error,
         }

@@ -43,7 +43,7 @@ def trace_beam_search(model, options, max_lengths):
 
     """
     sentences = graph_search.describe_sentences(options, max_lengths)
-    live, finished = graph_search.first_hypotheses(options, sentences)
+    active, finished = graph_search.first_hypotheses(options, sentences)
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     shape = [longest, batch, 2 * options.beam_size]
     trace = BeamTrace(
@@ -54,21 +54,23 @@ def trace_beam_search(model, options, max_lengths):
     )
 
     schedule = graph_search.plan_steps(sentences, options)
-    written, shared = model.enter(model.start(), sentences.rows, longest)
+    buffers, constants = model.gather_sentences(
+        model.start(), sentences.rows, longest
+    )
     # Outside of a loop TensorFlow merges equal tensors, such as empty caches of
     # keys and of values, and steps would then write into shared memory.
-    written = tf.nest.map_structure(lambda x: tf.raw_ops.DeepCopy(x=x), written)
+    buffers = tf.nest.map_structure(lambda x: tf.raw_ops.DeepCopy(x=x), buffers)
 
-    def is_running(index, live, *_):
-        return tf.reduce_any(live.log_probabilities > graph_search.IMPOSSIBLE)
+    def is_running(index, active, *_):
+        return tf.reduce_any(active.log_probabilities > graph_search.IMPOSSIBLE)
 
-    def take_step(index, live, finished, places, written, trace):
-        """`places`, `(B, K)`, are the candidates that the live ones were."""
-        logits, written = model.step(
-            tf.reshape(live.last_ids, [-1]), index, written, shared
+    def take_step(index, active, finished, places, buffers, trace):
+        """`places`, `(B, K)`, are the candidates that the active ones were."""
+        logits, buffers = model.step(
+            tf.reshape(active.last_ids, [-1]), index, buffers, constants
         )
         candidates = rank_candidates(
-            logits, live, index, schedule, options, shape[2]
+            logits, active, index, schedule, options, shape[2]
         )
         trace = tf.nest.map_structure(
             lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]),
@@ -77,19 +79,19 @@ def trace_beam_search(model, options, max_lengths):
         )
         count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
-        live, finished, places, _ = graph_search.update_hypotheses(
-            candidates, live, finished, index, schedule, options
+        active, finished, places, _ = graph_search.update_hypotheses(
+            candidates, active, finished, index, schedule, options
         )
         parents = tf.gather(candidates.parents, places, batch_dims=1)
-        written = model.follow(written, parents, shared)
-        return index + 1, live, finished, places, written, trace
+        buffers = model.reorder_beams(buffers, parents, constants)
+        return index + 1, active, finished, places, buffers, trace
 
     variables = (
         tf.constant(0),
-        live,
+        active,
         finished,
-        tf.zeros_like(live.last_ids),
-        written,
+        tf.zeros_like(active.last_ids),
+        buffers,
         trace,
     )
     _, _, finished, _, _, trace = tf.while_loop(

@@ -61,7 +61,7 @@ def translate_documents(
             parts,
             is_sentence,
             limit,
-            lambda sentences: some_at_a_time(
+            lambda sentences: in_batches(
                 sentences, is_too_long, tf.fill(tf.shape(sentences), False)
             ),
         )
@@ -71,7 +71,7 @@ def translate_documents(
         tf.strings.length(text) + 1,
         MAX_DOCUMENT,
         answer,
-        blank=no_translations(count, doubts),
+        blank=empty_outputs(count, doubts),
     )
     return {**found, "truncated": found["truncated"] | was_cut}
 
@@ -80,10 +80,10 @@ def translate_parts(parts, is_sentence, translate, doubts):
     """Translates the sentences among parts `(B, (N))`, and joins all parts."""
     places = tf.where(is_sentence.values)
     sentences = tf.gather_nd(parts.values, places)
-    found = some_at_a_time(
+    found = in_batches(
         sentences,
         lambda some: translate_in_case(some, translate),
-        no_translations(tf.size(sentences), doubts),
+        empty_outputs(tf.size(sentences), doubts),
     )
     # A model may generate line ends.
     lines = tf.strings.regex_replace(found["translation"], LINE_END, " ")
@@ -103,7 +103,7 @@ def translate_parts(parts, is_sentence, translate, doubts):
     }
 
 
-def some_at_a_time(sentences, answer, blank):
+def in_batches(sentences, answer, blank):
     """Translates batches of similar length, of at most `MAX_SENTENCES`."""
     return in_chunks(
         tf.maximum(tf.strings.length(sentences), LEAST_BYTES),
@@ -113,7 +113,7 @@ def some_at_a_time(sentences, answer, blank):
     )
 
 
-def no_translations(count, doubts):
+def empty_outputs(count, doubts):
     """Returns the outputs for no text."""
     return {
         "translation": tf.fill([count], ""),

@@ -33,9 +33,8 @@ class ForcedOutputs(NamedTuple):
 
     states: tf.Tensor  # (B, T, D)
     encoder_scores: tuple  # One tensor for each layer, (B, H, S, S).
-    decoder_scores: (
-        tuple  # One pair for each layer: self-attention, encoder-decoder.
-    )
+    # One pair for each layer: self-attention, encoder-decoder.
+    decoder_scores: tuple
 
 
 class ForcedDecoder:
@@ -123,8 +122,8 @@ class ForcedDecoder:
             bool `(B,)`: whether source or target was cut at the model's limit.
         """
         pairs = self._read_few(source, target, with_logits=False)
-        taught = self._run(pairs.source_ids, pairs.labels)
-        _, attention = taught.decoder_scores[self._align_layer]
+        outputs = self._run(pairs.source_ids, pairs.labels)
+        _, attention = outputs.decoder_scores[self._align_layer]
         attention = tf.reduce_mean(tf.cast(attention, tf.float32), axis=1)
         real = padding_mask(pairs.labels)
         attention = tf.where(real[:, :, None], attention, 0.0)
@@ -162,15 +161,15 @@ class ForcedDecoder:
             text's end come zeros and `""`.
         """
         pairs = self._read_few(source, target)
-        taught = self._run(pairs.source_ids, pairs.labels)
-        to_target, to_source = zip(*taught.decoder_scores, strict=True)
+        outputs = self._run(pairs.source_ids, pairs.labels)
+        to_target, to_source = zip(*outputs.decoder_scores, strict=True)
         if None in to_target:
             to_target = no_scores(to_source)
-        found = self._log_probabilities(pairs.labels, taught.states)
+        found = self._log_probabilities(pairs.labels, outputs.states)
         real = padding_mask(pairs.labels)
         return {
             "encoder_attention": stack_scores(
-                taught.encoder_scores, padding_mask(pairs.source_ids)
+                outputs.encoder_scores, padding_mask(pairs.source_ids)
             ),
             "decoder_attention": stack_scores(to_target, real),
             "encoder_decoder_attention": stack_scores(to_source, real),

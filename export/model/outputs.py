@@ -11,7 +11,7 @@ from keras_transformer.search.beam_search import Hypotheses
 SLACK = 5  # In tokens; lengths of short texts differ more.
 
 
-def blank_out(found: Hypotheses, lengths, cut) -> Hypotheses:
+def clear_empty(found: Hypotheses, lengths, cut) -> Hypotheses:
     """Blanks the hypotheses of empty texts and missing ones: no ids, score 0.
 
     Args:
@@ -39,7 +39,7 @@ def is_suspicious(found: Hypotheses, lengths, ratio):
     plus `SLACK`, without EOS.
 
     Args:
-        found: Result of `blank_out`.
+        found: Result of `clear_empty`.
         lengths: Int32 tensor `(B,)`, tokens of each text.
         ratio: Float, or float32 tensor `(B,)`, at least 1; 0 flags none.
 
@@ -63,7 +63,7 @@ def describe_best(model: TextModel, found: Hypotheses) -> dict[str, tf.Tensor]:
     }
 
 
-def describe_doubts(
+def suspicious_output(
     found: Hypotheses, lengths, settings: SearchSettings
 ) -> dict[str, tf.Tensor]:
     """Returns the output `suspicious`, if the settings enable it."""

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-# Short texts too have logits, which are as large as the keys and values of
+# Even a short text has logits, which are as large as the keys and values of
 # many positions.
 LEAST_POSITIONS = 64
 # 256 MiB as float32.
 MAX_NUMBERS = 2**26
-# Of texts that are made tokens together.
+# Bytes of the texts that are tokenized together.
 MAX_BYTES = 2**16
-# Of all hypotheses that a request may ask for.
+# Positions of all hypotheses of a request.
 MAX_PLACES = 2**22
 
 
@@ -49,7 +49,7 @@ def in_chunks(costs: tf.Tensor, budget: int, answer: Callable, blank):
         )
         return start + tf.size(rows), results
 
-    # One at a time: the next needs nothing of what this one finds.
+    # One chunk at a time, to bound the memory.
     _, results = tf.while_loop(
         lambda start, _: start < count,
         take_chunk,
@@ -60,7 +60,7 @@ def in_chunks(costs: tf.Tensor, budget: int, answer: Callable, blank):
 
 
 def positions_of(lengths, limits):
-    """Returns how many positions each sentence of a search has, int32 `(B,)`.
+    """Returns the number of positions of each sentence in a search.
 
     Args:
         lengths: Int32 tensor `(B,)`, tokens of each source.
@@ -70,14 +70,14 @@ def positions_of(lengths, limits):
 
 
 def within_budget(checked, name, rows, cost, budget):
-    """Returns a structure; fails with one line where a request is too large.
+    """Returns a structure; fails with one line if a request is too large.
 
     Args:
-        checked: Structure of tensors, which nothing may use before the check.
-        name: String, what is counted.
-        rows: Int32 scalar tensor. A single row is always answered.
-        cost: Int tensor, a scalar: that of all rows.
-        budget: Int.
+        checked: Structure of tensors to return after the check.
+        name: String, the name of the cost in the message.
+        rows: Int32 scalar tensor, sentences. A single one is never refused.
+        cost: Int scalar tensor, the cost of the request.
+        budget: Int, the maximum cost.
     """
     check = tf.debugging.Assert(
         (rows <= 1) | (cost <= budget),

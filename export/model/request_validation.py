@@ -3,15 +3,16 @@
 import tensorflow as tf
 
 MAX_BEAM_SIZE = 100
-# Beyond it penalties of long translations leave float32.
+# A larger one overflows float32 for long translations.
 MAX_LENGTH_PENALTY = 10
 MAX_EXTRA_LENGTH = 1_000
-# A step compares so many tokens.
+# A search step compares this many tokens.
 MAX_NO_REPEAT_NGRAM = 20
 MAX_LENGTH_RATIO = 1_000
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100
 
-# What each must be, and whether a number, or a tensor, is that. NaN never is.
+# For each option: the allowed values in words, and a test of a number or a
+# tensor. NaN fails every test.
 CHECKS = {
     "beam_size": (
         f"between 1 and {MAX_BEAM_SIZE}",
@@ -48,12 +49,12 @@ CHECKS = {
     "top_p": ("above 0 and at most 1", lambda x: (x > 0) & (x <= 1)),
 }
 
-# What stands in the place of what is wrong, where 0 is not right.
-HARMLESS = {"temperature": 1, "top_p": 1}
+# Values that replace invalid ones, where 0 is invalid too.
+REPLACEMENTS = {"temperature": 1, "top_p": 1}
 
 
 def with_checked_options(text, **options):
-    """Returns the inputs; fails with one line where an option is wrong."""
+    """Returns the inputs; fails with one line if an option is invalid."""
     checks = []
     for name, value in options.items():
         wanted, is_good = CHECKS[name]
@@ -65,23 +66,23 @@ def with_checked_options(text, **options):
 
 
 def with_equal_rows(**inputs):
-    """Returns the inputs; fails with one line where one has more rows."""
+    """Returns the inputs; fails with one line if their lengths differ."""
     rows = tf.stack([tf.shape(value)[0] for value in inputs.values()])
     check = tf.debugging.Assert(
         tf.reduce_all(rows == rows[0]),
         [f"{', '.join(inputs)} must have as many rows each. Received:", rows],
     )
-    # Nothing else may fail before the check, or stretch a row.
+    # Nothing else may fail before the check, or broadcast an input.
     with tf.control_dependencies([check]):
         return [tf.identity(value) for value in inputs.values()]
 
 
-def with_harmless_rows(text, **options):
-    """Makes the rows harmless whose options are wrong, for their batch mates.
+def with_invalid_replaced(text, **options):
+    """Replaces sentences whose options are invalid, to keep the rest intact.
 
     Args:
         text: String tensor `(B,)`.
-        **options: Tensors `(B,)`; those without a rule are right.
+        **options: Tensors `(B,)`; those that are not in `CHECKS` are valid.
 
     Returns:
         A list of the text, `""` in such rows, and the options; and what
@@ -94,7 +95,7 @@ def with_harmless_rows(text, **options):
     )
     wrong = error != ""
     harmless = [
-        tf.where(wrong, tf.cast(HARMLESS.get(name, 0), value.dtype), value)
+        tf.where(wrong, tf.cast(REPLACEMENTS.get(name, 0), value.dtype), value)
         if name in CHECKS
         else value
         for name, value in options.items()
@@ -103,9 +104,9 @@ def with_harmless_rows(text, **options):
 
 
 def describe_errors(**columns):
-    """Returns what is wrong with each row's options, or `""`: string `(B,)`."""
+    """Returns the error of each sentence, or `""`: string `(B,)`."""
     error = ""
-    for name, value in reversed(columns.items()):  # The first is told.
+    for name, value in reversed(columns.items()):  # Report the first.
         wanted, is_good = CHECKS[name]
         received = tf.strings.as_string(value)
         message = f"{name} must be {wanted}. Received: " + received

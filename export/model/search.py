@@ -13,13 +13,13 @@ from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import Hypotheses
-from keras_transformer.search.graph_search import longest_of
+from keras_transformer.search.graph_search import longest_limit
 from keras_transformer.search.graph_transformer import GraphTransformer
 from keras_transformer.search.graph_transformer import graph_sample_translations
 from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
-from keras_transformer.search.sampling import one_beam
+from keras_transformer.search.sampling import with_one_beam
 
 INPUTS = (
     tf.TensorSpec([None, None], tf.int32, name="source_ids"),
@@ -201,7 +201,7 @@ class Search(tf.Module):
             lengths: Int32 tensor `(B,)`, tokens of each source.
             **sampling: Tensors `(B,)`, as in `Sampling`.
         """
-        options = one_beam(self.options)
+        options = with_one_beam(self.options)
 
         def draw(source_ids, max_lengths, sampling):
             return graph_sample_translations(
@@ -227,7 +227,7 @@ class Search(tf.Module):
             *of_rows: Structures of tensors with `B` rows.
         """
         lengths = lengths_of(source_ids)
-        longest = longest_of(max_lengths)
+        longest = longest_limit(max_lengths)
 
         def find_rows(rows):
             width = tf.reduce_max(tf.gather(lengths, rows))

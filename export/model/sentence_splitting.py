@@ -60,7 +60,9 @@ def split_text(
     fenced = tf.strings.regex_replace(text, FENCE, rf"{MARK}\1{MARK}")
     blocks = tf.strings.split(fenced, MARK)  # (B, (F))
     marked = tf.where(
-        is_gap(blocks), blocks.values, mark_gaps(blocks.values, language)
+        is_gap(blocks),
+        blocks.values,
+        mark_sentence_ends(blocks.values, language),
     )
     marked = join_parts(blocks.with_values(marked), MARK)
     parts = tf.strings.split(marked, MARK)
@@ -128,11 +130,11 @@ def is_gap(parts):
     ) % 2 == 1
 
 
-def mark_gaps(text, language):
+def mark_sentence_ends(text, language):
     """Inserts marks around the gaps between sentences, strings `(B,)`."""
     gap = rf"{MARK}\2{MARK}"
     for pattern, rewrite in (
-        *protections(language),
+        *abbreviation_patterns(language),
         # Lines, and the cells of a table.
         (
             rf"(\A{LINE_START}|{CELL_END}{BLANK}*{LINE_END}{LINE_START}"
@@ -153,7 +155,7 @@ def mark_gaps(text, language):
     return text
 
 
-def protections(language):
+def abbreviation_patterns(language):
     """Yields patterns of dots that do not end a sentence, and replacements."""
     not_in_word = r"(\A|[^\p{L}\p{N}.])"
     words, before_numbers = abbreviations(language)

@@ -9,7 +9,7 @@ from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import longest_of
+from keras_transformer.search.graph_search import longest_limit
 
 
 def strings(name):
@@ -94,7 +94,7 @@ class TextModel(tf.Module):
                 tf.fill([count], False),
             ),
         )
-        return self.cut(ids)[:, : longest_of(lengths)], lengths, was_cut
+        return self.cut(ids)[:, : longest_limit(lengths)], lengths, was_cut
 
     def cut(self, ids):
         """Cuts padded ids at the limit and ends them in EOS."""

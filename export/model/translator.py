@@ -13,15 +13,15 @@ from export.model.explanation_outputs import describe_trace
 from export.model.forced_decoding import ForcedDecoder
 from export.model.memory_estimates import Sizes
 from export.model.memory_estimates import memory_bound
-from export.model.outputs import blank_out
+from export.model.outputs import clear_empty
 from export.model.outputs import describe_best
-from export.model.outputs import describe_doubts
+from export.model.outputs import suspicious_output
 from export.model.request_splitting import MAX_PLACES
 from export.model.request_splitting import count_numbers
 from export.model.request_splitting import positions_of
 from export.model.request_splitting import within_budget
 from export.model.request_validation import with_checked_options
-from export.model.request_validation import with_harmless_rows
+from export.model.request_validation import with_invalid_replaced
 from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.search import is_empty
@@ -33,7 +33,7 @@ from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import longest_of
+from keras_transformer.search.graph_search import longest_limit
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 
 
@@ -125,8 +125,8 @@ class Translator(tf.Module):
         self._search = Search(
             transformer, self.tokenizer.vocabulary_size, settings
         )
-        teacher = ForcedDecoder(self._model, settings)
-        variants = AlternativeSearch(self._model, self._search, settings)
+        forced_decoder = ForcedDecoder(self._model, settings)
+        alternatives = AlternativeSearch(self._model, self._search, settings)
         methods = {
             "serving_default": self.translate,
             "translate_greedy": self.translate_greedy,
@@ -134,11 +134,11 @@ class Translator(tf.Module):
             "translate_options": self.translate_options,
             "translate_ids": self.translate_ids,
             "translate_document": self.translate_document,
-            "translate_constrained": variants.translate_constrained,
-            "sample": variants.sample,
-            "score": teacher.score,
-            "align": teacher.align,
-            "explain": teacher.explain,
+            "translate_constrained": alternatives.translate_constrained,
+            "sample": alternatives.sample,
+            "score": forced_decoder.score,
+            "align": forced_decoder.align,
+            "explain": forced_decoder.explain,
             "explain_beam": self.explain_beam,
         }
         signatures = {
@@ -188,13 +188,13 @@ class Translator(tf.Module):
     def _translate(self, text, options):
         source_ids, lengths, cut = self._model.tokenize(text)
         found = self._search(source_ids, lengths, options)
-        return self._describe(blank_out(found, lengths, cut), lengths)
+        return self._describe(clear_empty(found, lengths, cut), lengths)
 
     def _describe(self, found, lengths):
         """Returns the outputs of the best translation of each text."""
         return {
             **describe_best(self._model, found),
-            **describe_doubts(found, lengths, self.settings),
+            **suspicious_output(found, lengths, self.settings),
         }
 
     def _make_nbest(self):
@@ -239,7 +239,7 @@ class Translator(tf.Module):
                 num_hypotheses=None,
             )
             found = self._search(source_ids, lengths, options, extra)
-            told = blank_out(found, lengths, cut)
+            told = clear_empty(found, lengths, cut)
             return {
                 "translation": self._model.detokenize(told.ids),
                 "score": told.scores,
@@ -253,7 +253,9 @@ class Translator(tf.Module):
     def _check_beams(self, beam_size, lengths, extra):
         """Returns the beam size, if the budget allows it for these texts."""
         budget = self.settings.budget
-        longest = longest_of(positions_of(lengths, limits_of(lengths, extra)))
+        longest = longest_limit(
+            positions_of(lengths, limits_of(lengths, extra))
+        )
         check = tf.debugging.Assert(
             (beam_size <= self.settings.beam_size)
             | (beam_size * longest <= budget),
@@ -291,7 +293,7 @@ class Translator(tf.Module):
             message about a sentence's options, or `""`. A sentence in error
             has no translation, and does not affect the others.
         """
-        inputs, error = with_harmless_rows(
+        inputs, error = with_invalid_replaced(
             text,
             length_penalty=length_penalty,
             max_extra_length=max_extra_length,
@@ -315,7 +317,7 @@ class Translator(tf.Module):
             prefix_ids=prefix_ids,
             least=prefix_lengths,
         )
-        found = blank_out(found, lengths, cut | prefix_cut)
+        found = clear_empty(found, lengths, cut | prefix_cut)
         return {**self._describe(found, lengths), "error": error}
 
     def translate_ids(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -343,9 +345,9 @@ class Translator(tf.Module):
         cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
         ids = self._model.cut(ids)
         lengths = lengths_of(ids)
-        ids = ids[:, : longest_of(lengths)]
+        ids = ids[:, : longest_limit(lengths)]
         found = self._search(ids, lengths)
-        found = blank_out(found, lengths, cut)
+        found = clear_empty(found, lengths, cut)
         return {
             "ids": found.ids[:, 0],
             "score": found.scores[:, 0],
@@ -394,7 +396,7 @@ class Translator(tf.Module):
         """
         source_ids, lengths, _ = self._model.tokenize(text)
         limits = limits_of(lengths, self.settings.max_extra_length)
-        longest = longest_of(positions_of(lengths, limits))
+        longest = longest_limit(positions_of(lengths, limits))
         source_ids, lengths = within_budget(
             (source_ids, lengths),
             "rows times beam_size times positions",

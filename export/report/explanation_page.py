@@ -68,13 +68,15 @@ def describe_translation(
     path = best_path(beam)
     return {
         "source": describe_text(text, translation["source_tokens"]),
-        "encoder_attention": shown(translation["encoder_attention"], 2),
+        "encoder_attention": to_cropped_lists(
+            translation["encoder_attention"], 2
+        ),
         "targets": [
             describe_target(name, targets[name], outputs)
             for name, outputs in explained.items()
         ],
         "beam": {
-            **{name: plain(value[:SHOWN]) for name, value in beam.items()},
+            **{name: to_lists(value[:SHOWN]) for name, value in beam.items()},
             "best": path[:SHOWN],
             "steps": len(beam["penalties"]),
         },
@@ -86,7 +88,7 @@ def describe_text(text: bytes, tokens: np.ndarray) -> dict:
     return {
         "text": decode(text),
         "pieces": len(tokens),
-        "tokens": shown(tokens, 1),
+        "tokens": to_cropped_lists(tokens, 1),
     }
 
 
@@ -101,10 +103,10 @@ def describe_target(name: str, text: bytes, outputs: dict) -> dict:
     return {
         "name": name,
         **describe_text(text, outputs["target_tokens"]),
-        "score": plain(outputs["score"]),
-        "log_probability": plain(outputs["token_log_probabilities"].sum()),
+        "score": to_lists(outputs["score"]),
+        "log_probability": to_lists(outputs["token_log_probabilities"].sum()),
         **{
-            key: shown(outputs[key], axes)
+            key: to_cropped_lists(outputs[key], axes)
             for key, axes in OF_TARGETS.items()
             if key != "decoder_attention" or has_self_attention(outputs)
         },
@@ -175,18 +177,18 @@ def best_path(beam: dict) -> list[int]:
     return path[::-1]
 
 
-def shown(value: np.ndarray, axes: int):
+def to_cropped_lists(value: np.ndarray, axes: int):
     """Returns an array as lists, cut to the subwords that the page shows."""
-    return plain(value[(..., *[slice(SHOWN)] * axes)])
+    return to_lists(value[(..., *[slice(SHOWN)] * axes)])
 
 
-def plain(value: np.ndarray):
+def to_lists(value: np.ndarray):
     """Returns an array as lists, with floats rounded and strings decoded."""
     if value.dtype.kind == "f":
         return np.round(value.astype(np.float64), DIGITS).tolist()
     if value.dtype.kind == "O":
         return [
-            decode(item) if isinstance(item, bytes) else plain(item)
+            decode(item) if isinstance(item, bytes) else to_lists(item)
             for item in value
         ]
     return value.tolist()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from export.scoring import bracket_scores
-from keras_transformer.parsing.repair import restore
+from keras_transformer.parsing.repair import repair_tree
 from keras_transformer.parsing.trees import Tree
 
 
@@ -19,13 +19,13 @@ def repair_trees(
     Args:
         sentences: Sentences, as words separated by blanks.
         outputs: The model's output for each sentence.
-        faults: Counter to which the function adds the repairs of `restore`,
+        faults: Counter to which the function adds the repairs of `repair_tree`,
             the number of trees (`"parses"`), and of malformed ones
             (`"malformed"`).
     """
     for sentence, output in zip(sentences, outputs, strict=True):
         words = [decode(word) for word in sentence.split()]
-        tree = restore_counted(decode(output), words, faults)
+        tree = repair_counted(decode(output), words, faults)
         yield str(tree).encode() if words else b""
 
 
@@ -33,10 +33,10 @@ def decode(text: bytes) -> str:
     return text.decode("utf-8", errors="replace")
 
 
-def restore_counted(
+def repair_counted(
     output: str, words: Iterable[str], faults: collections.Counter
 ) -> Tree:
-    tree, found = restore(output, words)
+    tree, found = repair_tree(output, words)
     faults.update(["parses", *found])
     faults["malformed"] += bool(found)
     return tree
@@ -67,7 +67,7 @@ def score(
     """
     faults = collections.Counter()
     parses = [
-        restore_counted(output, tree.words, faults)
+        repair_counted(output, tree.words, faults)
         for tree, output in zip(trees, outputs, strict=True)
     ]
     results = {

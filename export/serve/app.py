@@ -24,8 +24,8 @@ from export.serve.models import Model
 from export.serve.options import HttpOptions
 from export.serve.options import LimitOptions
 from export.serve.routes import SUFFIX
+from export.serve.routes import add_analysis_routes
 from export.serve.routes import add_files
-from export.serve.routes import add_questions
 from export.serve.routes import add_translation
 from export.serve.translation_service import TranslationService
 
@@ -76,10 +76,10 @@ def make_app(
             allow_headers=["Content-Type"],
         )
     add_errors(app)
-    add_facts(app, service, metrics, http, limits)
+    add_public_routes(app, service, metrics, http, limits)
     add_translation(app, service, keys)
     add_files(app, service, keys)
-    add_questions(app, service, keys)
+    add_analysis_routes(app, service, keys)
     add_page(app)
     paths = {route.path for route in app.routes}
     return RequestLimits(app, limits.byte_limit, metrics.observe_request(paths))
@@ -114,7 +114,7 @@ def add_errors(app: fastapi.FastAPI) -> None:
         return tell(500, "Cannot translate text: an error of the service")
 
 
-def add_facts(
+def add_public_routes(
     app: fastapi.FastAPI,
     service: TranslationService,
     metrics: Metrics,

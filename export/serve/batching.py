@@ -29,7 +29,7 @@ class BusyError(Exception):
 
 
 @dataclasses.dataclass(eq=False)
-class Waiting:
+class QueuedItem:
     """An item in the queue.
 
     Attributes:
@@ -68,7 +68,7 @@ class Batcher:
         self._in_flight = in_flight
         self._batch_tokens, self._max_waiting = batch_tokens, max_waiting
         self._observe = observe
-        self._requests = collections.deque()  # Lists of `Waiting`.
+        self._requests = collections.deque()  # Lists of `QueuedItem`.
         self._filled = asyncio.Event()
 
     @contextlib.asynccontextmanager
@@ -86,7 +86,7 @@ class Batcher:
             self._pool.shutdown(wait=False)
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """Length of the queue."""
         return sum(
             not each.future.done()
@@ -105,11 +105,11 @@ class Batcher:
         Raises:
             BusyError: If the queue is full.
         """
-        with self.asked(question, things, *args) as futures:
+        with self.submit(question, things, *args) as futures:
             return await asyncio.gather(*futures)
 
     @contextlib.contextmanager
-    def asked(
+    def submit(
         self, question: Callable, things: list, *args
     ) -> Iterator[list[asyncio.Future]]:
         """Yields futures of the results; cancels the pending ones at exit.
@@ -117,12 +117,12 @@ class Batcher:
         Raises:
             BusyError: If the queue is full.
         """
-        waiting = self.waiting
+        waiting = self.queue_length
         if waiting and waiting + len(things) > self._max_waiting:
             raise BusyError
         loop = asyncio.get_running_loop()
         request = [
-            Waiting(
+            QueuedItem(
                 (question, *args),
                 thing,
                 count_tokens(thing),
@@ -149,7 +149,7 @@ class Batcher:
                 self._observe(len(batch))
                 await self._answer(batch)
 
-    def _take(self) -> list[Waiting]:
+    def _take(self) -> list[QueuedItem]:
         """Takes a batch from the queue; drops cancelled items."""
         left = [
             [each for each in request if not each.future.done()]
@@ -167,7 +167,7 @@ class Batcher:
         self._requests.extend(filter(None, (*others, first)))
         return batch
 
-    async def _answer(self, batch: list[Waiting]) -> None:
+    async def _answer(self, batch: list[QueuedItem]) -> None:
         (question, *args), things = batch[0].question, [b.thing for b in batch]
         loop = asyncio.get_running_loop()
         try:
@@ -192,8 +192,8 @@ class Batcher:
 
 
 def choose_batch(
-    requests: list[list[Waiting]], batch_tokens: int
-) -> list[Waiting]:
+    requests: list[list[QueuedItem]], batch_tokens: int
+) -> list[QueuedItem]:
     """Returns the batch that the first item of the first request leads."""
     lead = requests[0][0]
     like = [

@@ -17,7 +17,7 @@ class File(NamedTuple):
     until: float
 
 
-class Files:
+class FileStore:
     """Files in memory, which expire; the oldest are removed first.
 
     Args:

@@ -74,7 +74,7 @@ def load_pairs(
     by_place = {}
     for place in dict.fromkeys(pair.place for pair in pairs):
         try:
-            by_place[place] = load_place(place, options)
+            by_place[place] = load_location(place, options)
         except UserError as error:
             raise UserError(f"--pair …={place}: {error}") from None
     for source, _ in named:
@@ -85,7 +85,7 @@ def load_pairs(
     )
 
 
-def load_place(place: str, options: ClientOptions) -> Model:
+def load_location(place: str, options: ClientOptions) -> Model:
     name, server = SERVER.fullmatch(place).groups()
     folder = pathlib.Path(place)
     if folder.is_dir() or not re.search(r"://|:\d+$", server):

@@ -47,7 +47,7 @@ class Metrics:
             "model",
             buckets=ROWS,
         )
-        self.waiting = make(
+        self.queue_length = make(
             prometheus_client.Gauge,
             "waiting",
             "Sentences in the queue of a model",

@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 
 from export.serve import schemas
 from export.serve.api_keys import is_known
-from export.serve.file_store import Files
+from export.serve.file_store import FileStore
 from export.serve.models import REPORT
 from export.serve.models import WORDS
 from export.serve.schemas import refuse
@@ -33,9 +33,9 @@ REPORT_POLICY = (
 )
 
 
-def admitted(cls: type[schemas.Fields], keys: tuple[bytes, ...]):
+def require_api_key(cls: type[schemas.RequestFields], keys: tuple[bytes, ...]):
     """Returns a FastAPI dependency: the fields, if the API key is valid."""
-    read = schemas.reader(cls)
+    read = schemas.request_reader(cls)
 
     async def admit(request: fastapi.Request):
         asked = await read(request)
@@ -57,7 +57,7 @@ def add_translation(
         "/translate",
         openapi_extra=schemas.describe_body(schemas.TranslateFields),
     )
-    async def translate(asked: admitted(schemas.TranslateFields, keys)):
+    async def translate(asked: require_api_key(schemas.TranslateFields, keys)):
         route = service.find(asked.source, asked.target)
         is_list = isinstance(asked.q, list)
         texts = asked.q if is_list else [asked.q]
@@ -72,11 +72,11 @@ def add_translation(
     @app.post(
         "/detect", openapi_extra=schemas.describe_body(schemas.DetectFields)
     )
-    async def detect(asked: admitted(schemas.DetectFields, keys)):
-        return [certain(service.detect())]
+    async def detect(asked: require_api_key(schemas.DetectFields, keys)):
+        return [as_confidence(service.detect())]
 
 
-def certain(language: str) -> dict:
+def as_confidence(language: str) -> dict:
     return {"confidence": 100.0, "language": language}
 
 
@@ -90,7 +90,7 @@ def describe(
     columns = {"translatedText": [each.text for each in translated]}
     if asked.source == AUTO:
         columns["detectedLanguage"] = [
-            certain(route.source) for _ in translated
+            as_confidence(route.source) for _ in translated
         ]
     if asked.alternatives:
         columns["alternatives"] = [each.alternatives for each in translated]
@@ -105,16 +105,17 @@ def add_files(
     app: fastapi.FastAPI, service: TranslationService, keys: tuple[bytes, ...]
 ) -> None:
     """Adds the routes that translate files."""
-    files = Files()
+    files = FileStore()
 
     @app.post(
         "/translate_file",
         openapi_extra=schemas.describe_body(
-            schemas.Languages, "multipart/form-data"
+            schemas.LanguageFields, "multipart/form-data"
         ),
     )
     async def translate_file(
-        request: fastapi.Request, asked: admitted(schemas.FileFields, keys)
+        request: fastapi.Request,
+        asked: require_api_key(schemas.FileFields, keys),
     ):
         route = service.find(asked.source, asked.target)
         name = pathlib.PurePath(asked.file.name)
@@ -151,7 +152,7 @@ def add_files(
         )
 
 
-def add_questions(
+def add_analysis_routes(
     app: fastapi.FastAPI, service: TranslationService, keys: tuple[bytes, ...]
 ) -> None:
     """Adds the routes of the web page that LibreTranslate's API lacks."""
@@ -159,13 +160,13 @@ def add_questions(
     @app.post(
         "/sentences", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
-    async def sentences(asked: admitted(schemas.TextFields, keys)):
+    async def sentences(asked: require_api_key(schemas.TextFields, keys)):
         route = service.find(asked.source, asked.target)
         (document,) = await service.cut(route, [asked.q])
         stack = contextlib.ExitStack()
         # Before the response starts, so that an error status is still possible.
         futures = stack.enter_context(
-            service.translating(route, document.sentences)
+            service.submit_sentences(route, document.sentences)
         )
 
         async def lines():
@@ -175,7 +176,9 @@ def add_questions(
                     if isinstance(told, Exception):
                         yield as_line({"error": "Cannot translate text"})
                         return
-                    service.note(route, [document.sentences[place]], [told])
+                    service.record_metrics(
+                        route, [document.sentences[place]], [told]
+                    )
                     yield as_line({"sentence": place, **told._asdict()})
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
@@ -183,9 +186,9 @@ def add_questions(
     @app.post(
         "/words", openapi_extra=schemas.describe_body(schemas.WordsFields)
     )
-    async def words(asked: admitted(schemas.WordsFields, keys)):
+    async def words(asked: require_api_key(schemas.WordsFields, keys)):
         route = service.find(asked.source, asked.target)
-        check_shows(route, WORDS)
+        check_feature(route, WORDS)
         if len(asked.q) != len(asked.translations):
             raise refuse(
                 "Invalid request: q and translations must have as many texts "
@@ -199,9 +202,9 @@ def add_questions(
     @app.post(
         "/report", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
-    async def report(asked: admitted(schemas.TextFields, keys)):
+    async def report(asked: require_api_key(schemas.TextFields, keys)):
         route = service.find(asked.source, asked.target)
-        check_shows(route, REPORT)
+        check_feature(route, REPORT)
         (document,) = await service.cut(route, [asked.q])
         if not document.places:
             raise refuse("Invalid request: q must hold some text")
@@ -213,7 +216,7 @@ def add_questions(
         )
 
 
-def check_shows(route: Route, name: str) -> None:
+def check_feature(route: Route, name: str) -> None:
     if name not in route.model.shows:
         raise refuse(
             f"the model of {route.name} shows no {name}; export it with "

@@ -14,48 +14,48 @@ MAX_ALTERNATIVES = 10
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-class Fields(pydantic.BaseModel):
+class RequestFields(pydantic.BaseModel):
     """Fields of any request; unknown ones are ignored."""
 
     api_key: str = ""
 
 
-class Languages(Fields):
+class LanguageFields(RequestFields):
     source: str
     target: str
 
 
-class TranslateFields(Languages):
+class TranslateFields(LanguageFields):
     q: str | list[str]
     format: Literal["text", "html"] = "text"
     alternatives: int = pydantic.Field(0, ge=0, le=MAX_ALTERNATIVES)
 
 
-class TextFields(Languages):
+class TextFields(LanguageFields):
     q: str
 
 
-class WordsFields(Languages):
+class WordsFields(LanguageFields):
     q: list[str]
     translations: list[str]
 
 
-class DetectFields(Fields):
+class DetectFields(RequestFields):
     q: str
 
 
-class Upload(NamedTuple):
+class UploadedFile(NamedTuple):
     """A file that came with a form."""
 
     name: str
     content: bytes
 
 
-class FileFields(Languages):
-    file: Upload
+class FileFields(LanguageFields):
+    file: UploadedFile
 
 
-def reader(cls: type[Fields]) -> Callable:
+def request_reader(cls: type[RequestFields]) -> Callable:
     """Returns a FastAPI dependency that reads the fields of a request."""
 
     async def read(request: fastapi.Request) -> cls:
@@ -63,7 +63,7 @@ def reader(cls: type[Fields]) -> Callable:
         try:
             return cls.model_validate(fields)
         except pydantic.ValidationError as error:
-            raise refuse(describe_fault(error)) from None
+            raise refuse(describe_error(error)) from None
 
     return read
 
@@ -93,14 +93,14 @@ async def read_fields(request: fastapi.Request) -> dict[str, Any]:
     }
 
 
-async def read_field(value: str | fastapi.UploadFile) -> str | Upload:
+async def read_field(value: str | fastapi.UploadFile) -> str | UploadedFile:
     if isinstance(value, str):
         # Browsers send CRLF line ends in forms.
         return value.replace("\r\n", "\n")
-    return Upload(value.filename or "", await value.read())
+    return UploadedFile(value.filename or "", await value.read())
 
 
-def describe_fault(error: pydantic.ValidationError) -> str:
+def describe_error(error: pydantic.ValidationError) -> str:
     """Returns the first validation error in one line."""
     fault = error.errors()[0]
     name = fault["loc"][0]
@@ -114,7 +114,7 @@ def refuse(message: str, status: int = 400) -> fastapi.HTTPException:
     return fastapi.HTTPException(status, message)
 
 
-def describe_body(cls: type[Fields], *kinds: str) -> dict:
+def describe_body(cls: type[RequestFields], *kinds: str) -> dict:
     """Returns the OpenAPI description of a request's body."""
     schema = {"schema": cls.model_json_schema()}
     content = dict.fromkeys(kinds or ("application/json", FORMS[0]), schema)

@@ -72,8 +72,8 @@ class TranslationService:
                     metrics.rows.labels(name).observe,
                 )
                 self._batchers[model] = batcher
-                metrics.waiting.labels(name).set_function(
-                    lambda batcher=batcher: batcher.waiting
+                metrics.queue_length.labels(name).set_function(
+                    lambda batcher=batcher: batcher.queue_length
                 )
         self._counters = {
             pair: Route(":".join(pair), pair[0], model, self._batchers[model])
@@ -178,7 +178,7 @@ class TranslationService:
             others = await ask(
                 route.model.find_alternatives, sentences, alternatives + 1
             )
-        self.note(route, sentences, best)
+        self.record_metrics(route, sentences, best)
         translated = []
         for document in documents:
             count = len(document.places)
@@ -204,7 +204,7 @@ class TranslationService:
         found = await route.batcher.ask(
             route.model.translate_html, texts, route.source.split("-")[0]
         )
-        self.note(route, texts, found)
+        self.record_metrics(route, texts, found)
         return [Translated(each.text, [], each.truncated) for each in found]
 
     async def cut(self, route: Route, texts: list[str]) -> list[Document]:
@@ -213,14 +213,14 @@ class TranslationService:
         return await asyncio.to_thread(cut_texts, texts, route.source)
 
     @contextlib.contextmanager
-    def translating(
+    def submit_sentences(
         self, route: Route, sentences: list[str]
     ) -> Iterator[list[asyncio.Future]]:
-        """Yields futures of `Translation`s; see `Batcher.asked`."""
-        with route.batcher.asked(route.model.translate, sentences) as futures:
+        """Yields futures of `Translation`s; see `Batcher.submit`."""
+        with route.batcher.submit(route.model.translate, sentences) as futures:
             yield futures
 
-    def note(
+    def record_metrics(
         self,
         route: Route,
         sentences: list[str],

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from keras_transformer.parsing.trees import LEAF
 from keras_transformer.parsing.trees import Tree
 from keras_transformer.parsing.trees import close_constituent
-from keras_transformer.parsing.trees import spell
+from keras_transformer.parsing.trees import escape_brackets
 
 BRACKET = re.compile(r"[()][^()\s]+")
 WRITTEN_LEAF = re.compile(r"([^()\s]+)/([^()\s/]+)")
 
 
-def restore(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
+def repair_tree(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
     """Makes a tree of what a model wrote, whatever that is.
 
     Every word of the sentence comes in, once and in order. The words that the
@@ -75,7 +75,7 @@ def align(
         words in its place: itself, unless it is one too many, and those before
         it that are not written. The last number is that of words after all.
     """
-    words = [spell(word) for word in words]
+    words = [escape_brackets(word) for word in words]
     table = [range(len(words) + 1)]
     for row, (written, _) in enumerate(leaves, 1):
         above, edits = table[-1], [row]

@@ -57,7 +57,7 @@ class Tree:
 
     def linearize(self) -> str:
         """Returns what a model writes of the tree."""
-        leaves = zip(map(spell, self.words), self.tags, strict=True)
+        leaves = zip(map(escape_brackets, self.words), self.tags, strict=True)
         return " ".join(
             "/".join(next(leaves)) if symbol == LEAF else symbol
             for symbol in self.symbols
@@ -76,7 +76,7 @@ class Tree:
                 yield *still_open.pop(), position
 
 
-def spell(word: str) -> str:
+def escape_brackets(word: str) -> str:
     """Returns a word as it stands in a linearized tree.
 
     It is normalized as the tokenizer would, and has no blank and no bracket.

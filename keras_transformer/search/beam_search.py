@@ -9,12 +9,12 @@ from keras import ops
 
 from keras_transformer.search.beam_steps import BeamState
 from keras_transformer.search.beam_steps import Hypotheses
-from keras_transformer.search.beam_steps import add_ended
-from keras_transformer.search.beam_steps import allow_tokens
-from keras_transformer.search.beam_steps import keep_live
-from keras_transformer.search.beam_steps import offer_tokens
+from keras_transformer.search.beam_steps import add_finished
+from keras_transformer.search.beam_steps import best_tokens
+from keras_transformer.search.beam_steps import keep_active
+from keras_transformer.search.beam_steps import mask_forbidden
 from keras_transformer.search.beam_steps import rank_candidates
-from keras_transformer.search.constraints import find_rules
+from keras_transformer.search.constraints import constraint_tensors
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
 
@@ -132,7 +132,7 @@ def search(
     forced_ids = find_forced(limits, prefix_ids, max_length, options)
     rules = {
         name: ops.repeat(rule, options.beam_size)
-        for name, rule in find_rules(options, limits).items()
+        for name, rule in constraint_tensors(options, limits).items()
     }
 
     def is_running(beams):
@@ -148,19 +148,19 @@ def search(
         logits = ops.cast(logits, "float32")
         shape = [-1, options.beam_size, logits.shape[-1]]
         logits = ops.reshape(logits, shape)
-        allowed = allow_tokens(logits, beams, rules, options)
+        allowed = mask_forbidden(logits, beams, rules, options)
         values, ids = choose(allowed, beams.index)
         forced = ops.take(forced_ids, beams.index, axis=1)
-        offers = offer_tokens(logits, values, ids, forced, options)
+        offers = best_tokens(logits, values, ids, forced, options)
         at_limit = ops.equal(beams.index + 1, limits)
         candidates = rank_candidates(beams, *offers, at_limit, options)
-        finished = add_ended(beams, candidates, alpha, options)
-        beams = keep_live(beams, candidates, model_state, options)
+        finished = add_finished(beams, candidates, alpha, options)
+        beams = keep_active(beams, candidates, model_state, options)
         return (beams._replace(finished=finished),)
 
     beams = start(initial_state, ops.shape(limits)[0], max_length, options)
     (beams,) = ops.while_loop(is_running, take_step, (beams,))
-    return clear_empty(beams.finished, options)
+    return pad_missing(beams.finished, options)
 
 
 def find_forced(limits, prefix_ids, max_length, options):
@@ -207,7 +207,7 @@ def may_improve(beams, limits, alpha, offset):
     return ops.greater(best_possible_score, beams.finished.scores[:, -1])
 
 
-def clear_empty(hypotheses, options):
+def pad_missing(hypotheses, options):
     """Replaces missing hypotheses by padding."""
     filled = ops.greater(hypotheses.scores, IMPOSSIBLE)
     return hypotheses._replace(

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.search.constraints import apply_rules
+from keras_transformer.search.constraints import apply_constraints
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
 
@@ -53,7 +53,7 @@ class BeamState(NamedTuple):
     model_state: Any  # (B * K, ...) or ()
 
 
-def allow_tokens(logits, beams, rules, options):
+def mask_forbidden(logits, beams, rules, options):
     """Returns logits `(B, K, V)`, -inf for forbidden tokens."""
     forbidden = np.isin(np.arange(logits.shape[-1]), options.never_chosen)
     allowed = ops.where(forbidden, IMPOSSIBLE, logits)
@@ -61,11 +61,11 @@ def allow_tokens(logits, beams, rules, options):
         return allowed
     rows = ops.reshape(allowed, [-1, logits.shape[-1]])
     ids = ops.reshape(beams.ids, [-1, ops.shape(beams.ids)[2]])
-    rows = apply_rules(rows, rules, ids, beams.index, options.eos_id)
+    rows = apply_constraints(rows, rules, ids, beams.index, options.eos_id)
     return ops.reshape(rows, ops.shape(logits))
 
 
-def offer_tokens(logits, values, ids, forced, options):
+def best_tokens(logits, values, ids, forced, options):
     """Returns the best `C` next tokens of each beam, or the forced one.
 
     Args:
@@ -100,20 +100,20 @@ def rank_candidates(beams, values, last_ids, wants_end, at_limit, options):
     last_ids = ops.reshape(last_ids, [-1, options.beam_size * offered])
     best = find_best(totals, options.num_candidates)
     parents = ops.floor_divide(best, offered)
-    last_ids = take_beams(last_ids, best)
+    last_ids = gather_beams(last_ids, best)
     is_new = ops.equal(ops.arange(ops.shape(beams.ids)[2]), beams.index)
-    ids = take_beams(beams.ids, parents)
-    wanted = take_beams(wants_end, parents)
+    ids = gather_beams(beams.ids, parents)
+    wanted = gather_beams(wants_end, parents)
     return Candidates(
         ids=ops.where(is_new, last_ids[:, :, None], ids),
         last_ids=last_ids,
-        log_probabilities=take_beams(totals, best),
+        log_probabilities=gather_beams(totals, best),
         parents=parents,
         truncated=ops.logical_and(at_limit[:, None], ops.logical_not(wanted)),
     )
 
 
-def add_ended(beams, candidates, alpha, options):
+def add_finished(beams, candidates, alpha, options):
     """Returns the finished hypotheses, with the candidates that end in EOS."""
     length = beams.index + 1
     scores = candidates.log_probabilities
@@ -131,30 +131,30 @@ def add_ended(beams, candidates, alpha, options):
         for pair in zip(beams.finished, new, strict=True)
     ]
     best = find_best(both[1], options.num_returned)
-    return Hypotheses(*[take_beams(x, best) for x in both])
+    return Hypotheses(*[gather_beams(x, best) for x in both])
 
 
-def keep_live(beams, candidates, model_state, options):
+def keep_active(beams, candidates, model_state, options):
     """Returns the next `BeamState`: the best candidates that stay active."""
     ended = ops.equal(candidates.last_ids, options.eos_id)
     alive = ops.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     best = find_best(alive, options.beam_size)
-    parents = take_beams(candidates.parents, best)
+    parents = gather_beams(candidates.parents, best)
 
-    def follow(x):
+    def reorder(x):
         if len(x.shape) == 0:
             return x
         rows, *rest = ops.shape(x)
         size = options.beam_size
         x = ops.reshape(x, [rows // size, size, *rest])
-        return ops.reshape(take_beams(x, parents), [rows, *rest])
+        return ops.reshape(gather_beams(x, parents), [rows, *rest])
 
     return beams._replace(
         index=beams.index + 1,
-        ids=take_beams(candidates.ids, best),
-        last_ids=take_beams(candidates.last_ids, best),
-        log_probabilities=take_beams(alive, best),
-        model_state=keras.tree.map_structure(follow, model_state),
+        ids=gather_beams(candidates.ids, best),
+        last_ids=gather_beams(candidates.last_ids, best),
+        log_probabilities=gather_beams(alive, best),
+        model_state=keras.tree.map_structure(reorder, model_state),
     )
 
 
@@ -166,7 +166,7 @@ def find_best(scores, count):
     return ops.argsort(ops.negative(scores), axis=1)[:, :count]
 
 
-def take_beams(x, places):
+def gather_beams(x, places):
     """Takes `x[b, places[b, m]]`: `(B, M, ...)` from `(B, K, ...)`."""
     batch, count, *rest = ops.shape(x)
     rows = places + count * ops.arange(batch, dtype="int32")[:, None]

@@ -12,7 +12,7 @@ from keras import ops
 from keras_transformer.search.options import IMPOSSIBLE
 
 
-def find_rules(options, limits):
+def constraint_tensors(options, limits):
     """Returns the constraints of a batch, without those that are off.
 
     Args:
@@ -36,12 +36,12 @@ def find_rules(options, limits):
     return rules
 
 
-def apply_rules(logits, rules, ids, index, eos_id):
+def apply_constraints(logits, rules, ids, index, eos_id):
     """Forbids tokens by the constraints; EOS stays if no token is left.
 
     Args:
         logits: Float32 tensor `(R, V)`, -inf for tokens already forbidden.
-        rules: Result of `find_rules`, with one row for each hypothesis.
+        rules: Result of `constraint_tensors`, with one row for each hypothesis.
         ids: Int32 tensor `(R, L)`, the tokens so far.
         index: Int32 scalar tensor, the number of these tokens.
         eos_id: Int.

@@ -1,9 +1,9 @@
 """Decoder caches of the TensorFlow search.
 
 There is one class for each `mixer` of a decoder layer, with the same methods:
-`start` before the first step, `enter` and `leave` around steps of the same
-sentences, `step` in each step with `look_back` for each layer, and `follow`
-when beams are reordered.
+`start` before the first step, `gather_sentences` and `store_sentences` around
+steps of the same sentences, `step` in each step with `self_attend` for each
+layer, and `reorder_beams` when beams are reordered.
 
 Axes: `N` layers, `B` sentences, `K` beams, `R` capacity in positions,
 `H` heads, `D` width of the model, `d` features of a head.
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.search.graph_layers import FORBIDDEN
-from keras_transformer.search.graph_layers import additive
-from keras_transformer.search.graph_layers import apply
+from keras_transformer.search.graph_layers import additive_mask
+from keras_transformer.search.graph_layers import apply_linear
 from keras_transformer.search.graph_layers import attend
 from keras_transformer.search.graph_layers import project
 
@@ -27,7 +27,7 @@ def make_cache(layers, num_beams):
     return GraphAttentionCache(layers, num_beams)
 
 
-class Attended(NamedTuple):
+class AttentionState(NamedTuple):
     """Self-attention state of each sentence, between rounds of steps."""
 
     visible: tf.Tensor  # (B, K, R, K), 0 where a beam sees what one wrote
@@ -35,7 +35,7 @@ class Attended(NamedTuple):
     values: tf.Tensor  # (N, B, H, R, K, d_v)
 
 
-class Written(NamedTuple):
+class StepBuffers(NamedTuple):
     """Caches that a step writes into: one row for each position."""
 
     visible: tf.Tensor  # (B * K * R, K)
@@ -43,7 +43,7 @@ class Written(NamedTuple):
     values: tf.Tensor  # (N * B * H * R, K, d_v)
 
 
-class Places(NamedTuple):
+class BufferIndices(NamedTuple):
     """Indices that do not change between steps."""
 
     batch: tf.Tensor  # () int32, B
@@ -68,100 +68,105 @@ class GraphAttentionCache:
         self.num_beams = num_beams
 
     def start(self, batch):
-        """Returns the `Attended` of a number of sentences before any step."""
+        """Returns the `AttentionState` of sentences before any step."""
         attention, no_room = self.layers[0].self_attention, 0 * batch
         beams = self.num_beams
         shape = [len(self.layers), batch, attention.num_heads, no_room, beams]
         values = attention.value_dim or attention.key_dim
-        return Attended(
+        return AttentionState(
             tf.zeros([batch, beams, no_room, beams]),
             tf.zeros([*shape, attention.key_dim]),
             tf.zeros([*shape, values]),
         )
 
-    def enter(self, kept, rows, capacity):
+    def gather_sentences(self, state, rows, capacity):
         """Selects sentences, and enlarges the caches for further steps.
 
         Args:
-            kept: `Attended`.
+            state: `AttentionState`.
             rows: Int32 tensor `(B,)`, indices of sentences in it.
             capacity: Int32 scalar tensor, `R`, at least that of `kept`.
 
         Returns:
-            `Written` and `Places`.
+            `StepBuffers` and `BufferIndices`.
         """
-        more = capacity - tf.shape(kept.visible)[2]
+        more = capacity - tf.shape(state.visible)[2]
 
         def resize(x, axis, fill=0.0):
             ends = [[0, 0]] * x.shape.rank
             ends[axis + 2] = [0, more]
             return tf.pad(tf.gather(x, rows, axis=axis), ends, "CONSTANT", fill)
 
-        visible = resize(kept.visible, 0, FORBIDDEN)
-        keys, values = resize(kept.keys, 1), resize(kept.values, 1)
+        visible = resize(state.visible, 0, FORBIDDEN)
+        keys, values = resize(state.keys, 1), resize(state.values, 1)
         batch, beams = tf.size(rows), self.num_beams
         first = tf.range(tf.size(keys[:, :, :, 0, 0, 0])) * capacity
-        return Written(
+        return StepBuffers(
             tf.reshape(visible, [-1, beams]),
             tf.reshape(keys, [-1, beams, keys.shape[-1]]),
             tf.reshape(values, [-1, beams, values.shape[-1]]),
-        ), Places(
+        ), BufferIndices(
             batch,
             tf.range(batch * beams) * capacity,
             tf.reshape(first, [len(self.layers), -1]),
-            tf.tile(additive(tf.eye(beams) > 0), [batch, 1]),
+            tf.tile(additive_mask(tf.eye(beams) > 0), [batch, 1]),
         )
 
-    def step(self, index, written, places):
+    def step(self, index, buffers, indices):
         """Begins the step of position `index`."""
-        return AttentionStep(self, index, written, places)
+        return AttentionStep(self, index, buffers, indices)
 
-    def follow(self, written, parents, places):
+    def reorder_beams(self, buffers, parents, indices):
         """Gives each hypothesis the mask of its parent, `(B, K)`."""
         beams = self.num_beams
-        visible = tf.reshape(written.visible, [places.batch, beams, -1])
+        visible = tf.reshape(buffers.visible, [indices.batch, beams, -1])
         visible = tf.gather(visible, parents, batch_dims=1)
-        return written._replace(visible=tf.reshape(visible, [-1, beams]))
+        return buffers._replace(visible=tf.reshape(visible, [-1, beams]))
 
-    def leave(self, written, places):
-        """Returns the `Attended` that `enter` takes."""
+    def store_sentences(self, buffers, indices):
+        """Returns the `AttentionState` that `gather_sentences` takes."""
         beams, heads = self.num_beams, self.layers[0].self_attention.num_heads
-        shape = [len(self.layers), places.batch, heads, -1, beams]
+        shape = [len(self.layers), indices.batch, heads, -1, beams]
         keys, values = (
             tf.reshape(cache, [*shape, cache.shape[-1]])
-            for cache in (written.keys, written.values)
+            for cache in (buffers.keys, buffers.values)
         )
-        visible = tf.reshape(written.visible, [places.batch, beams, -1, beams])
-        return Attended(visible, keys, values)
+        visible = tf.reshape(buffers.visible, [indices.batch, beams, -1, beams])
+        return AttentionState(visible, keys, values)
 
 
 class AttentionStep:
     """One position of all hypotheses.
 
     Attributes:
-        written: `Written`, with this position in the layers so far.
+        buffers: `StepBuffers`, with this position in the layers so far.
     """
 
-    def __init__(self, past, index, written, places):
-        self._past = past
-        self._batch = places.batch
-        visible = write(written.visible, places.visible + index, places.itself)
-        self._mask = tf.reshape(
-            visible, [places.batch, past.num_beams, 1, 1, -1]
+    def __init__(self, cache, index, buffers, indices):
+        self._cache = cache
+        self._batch = indices.batch
+        visible = write(
+            buffers.visible, indices.visible + index, indices.itself
         )
-        self._rows = tf.unstack(places.keys + index, len(past.layers))
-        self.written = written._replace(visible=visible)
+        self._mask = tf.reshape(
+            visible, [indices.batch, cache.num_beams, 1, 1, -1]
+        )
+        self._rows = tf.unstack(indices.keys + index, len(cache.layers))
+        self.buffers = buffers._replace(visible=visible)
 
-    def look_back(self, i, x):
+    def self_attend(self, i, x):
         """Returns the output of layer `i`'s self-attention for `(B * K, D)`."""
-        layer, beams = self._past.layers[i].self_attention, self._past.num_beams
+        layer, beams = (
+            self._cache.layers[i].self_attention,
+            self._cache.num_beams,
+        )
         keys, values = (
             write(cache, self._rows[i], tf.reshape(z, [-1, beams, z.shape[-1]]))
             for cache, z in zip(
                 self.written[1:], project(layer, x, beams), strict=True
             )
         )
-        self.written = self.written._replace(keys=keys, values=values)
+        self.buffers = self.buffers._replace(keys=keys, values=values)
         return attend(
             layer,
             x,
@@ -173,8 +178,8 @@ class AttentionStep:
 
     def _of_layer(self, i, cache):
         """Returns the cache of a layer, `(B, 1, H, R * K, d)`."""
-        number = len(self._past.layers)
-        heads = self._past.layers[i].self_attention.num_heads
+        number = len(self._cache.layers)
+        heads = self._cache.layers[i].self_attention.num_heads
         shape = [number, self._batch, 1, heads, -1, cache.shape[-1]]
         return tf.unstack(tf.reshape(cache, shape), number)[i]
 
@@ -182,7 +187,7 @@ class AttentionStep:
 class GraphRecurrentCache:
     """The state of each `SSRU`: one vector for each beam.
 
-    Both the kept and the written state are a tensor `(B, K, N * D)`.
+    Both its state and its buffers are a tensor `(B, K, N * D)`.
 
     Its arguments are those of `GraphAttentionCache`.
     """
@@ -195,36 +200,36 @@ class GraphRecurrentCache:
         width = sum(layer.recurrence.forget.units for layer in self.layers)
         return tf.zeros([batch, self.num_beams, width])
 
-    def enter(self, kept, rows, capacity):
-        return tf.gather(kept, rows), ()
+    def gather_sentences(self, state, rows, capacity):
+        return tf.gather(state, rows), ()
 
-    def step(self, index, written, places):
-        return RecurrentStep(self.layers, written)
+    def step(self, index, buffers, indices):
+        return RecurrentStep(self.layers, buffers)
 
-    def follow(self, written, parents, places):
-        return tf.gather(written, parents, batch_dims=1)
+    def reorder_beams(self, buffers, parents, indices):
+        return tf.gather(buffers, parents, batch_dims=1)
 
-    def leave(self, written, places):
-        return written
+    def store_sentences(self, buffers, indices):
+        return buffers
 
 
 class RecurrentStep:
     """One position of all hypotheses."""
 
-    def __init__(self, layers, written):
+    def __init__(self, layers, buffers):
         self._layers = layers
-        self._shape = tf.shape(written)
-        rows = tf.reshape(written, [-1, written.shape[-1]])
+        self._shape = tf.shape(buffers)
+        rows = tf.reshape(buffers, [-1, buffers.shape[-1]])
         self._states = tf.split(rows, len(layers), axis=1)
 
     @property
     def written(self):
         return tf.reshape(tf.concat(self._states, axis=1), self._shape)
 
-    def look_back(self, i, x):
+    def self_attend(self, i, x):
         layer = self._layers[i].recurrence
-        kept = tf.sigmoid(apply(layer.forget, x))
-        new = (1.0 - kept) * apply(layer.update, x)
+        kept = tf.sigmoid(apply_linear(layer.forget, x))
+        new = (1.0 - kept) * apply_linear(layer.update, x)
         self._states[i] = kept * self._states[i] + new
         return tf.nn.relu(self._states[i])
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.constraints import apply_rules
+from keras_transformer.search.constraints import apply_constraints
 from keras_transformer.search.options import IMPOSSIBLE
-from keras_transformer.search.sampling import draw_tokens
+from keras_transformer.search.sampling import sample_tokens
 
 BLOCK = 32  # Logits of a block; blocks are ranked by their maxima.
 FEW = 8  # Forbidden ids that are ranked and skipped; more are masked.
@@ -25,7 +25,7 @@ class Candidates(NamedTuple):
     endings: tf.Tensor  # (B, C) int32, as of `Finished`, if it has ended
 
 
-def rank_candidates(logits, live, index, schedule, options, count):
+def rank_candidates(logits, active, index, schedule, options, count):
     """Finds the `count` best continuations of the active hypotheses.
 
     Each beam contributes its `count` best continuations, and as many more as
@@ -33,11 +33,11 @@ def rank_candidates(logits, live, index, schedule, options, count):
     but the rank of the finished ones is known only with all others.
     """
     logits = tf.cast(logits, tf.float32)
-    allowed, num_forbidden = allow_tokens(
-        logits, live, index, schedule, options
+    allowed, num_forbidden = mask_forbidden(
+        logits, active, index, schedule, options
     )
     if schedule.draws:
-        values, ids = draw_tokens(allowed, index, schedule.draws)
+        values, ids = sample_tokens(allowed, index, schedule.draws)
     else:
         values, ids = find_best(allowed, count + num_forbidden)  # (B * K, M)
     # The normalizer includes forbidden tokens.
@@ -64,7 +64,7 @@ def rank_candidates(logits, live, index, schedule, options, count):
         is_free, values, tf.where(is_first, forced_logits, IMPOSSIBLE)
     )
     ids = tf.where(is_free, ids, forced)
-    values += tf.reshape(live.log_probabilities, [-1, 1]) - normalizer
+    values += tf.reshape(active.log_probabilities, [-1, 1]) - normalizer
     offered = tf.shape(ids)[1]
     shape = [-1, options.beam_size * offered]
     totals, best = tf.math.top_k(tf.reshape(values, shape), count)
@@ -80,7 +80,7 @@ def rank_candidates(logits, live, index, schedule, options, count):
     )
 
 
-def allow_tokens(logits, live, index, schedule, options):
+def mask_forbidden(logits, active, index, schedule, options):
     """Sets the logits of tokens that are not allowed to -inf.
 
     Returns:
@@ -90,16 +90,16 @@ def allow_tokens(logits, live, index, schedule, options):
     num_forbidden = len(options.never_chosen)
     if num_forbidden <= FEW and not schedule.rules and not schedule.draws:
         return logits, num_forbidden
-    allowed = logits + closed(logits, options)
+    allowed = logits + forbidden_bias(logits, options)
     if schedule.rules:
-        past = tf.reshape(live.ids, [-1, tf.shape(live.ids)[2]])
-        allowed = apply_rules(
-            allowed, schedule.rules, past, index, options.eos_id
+        previous = tf.reshape(active.ids, [-1, tf.shape(active.ids)[2]])
+        allowed = apply_constraints(
+            allowed, schedule.rules, previous, index, options.eos_id
         )
     return allowed, 0
 
 
-def closed(logits, options):
+def forbidden_bias(logits, options):
     """Returns -inf where a token is forbidden, and 0 elsewhere, `(V,)`."""
     ids = tf.constant(options.never_chosen, tf.int32)[:, None]
     infinite = tf.fill([len(options.never_chosen)], IMPOSSIBLE)

@@ -16,7 +16,7 @@ def embed(layer, ids):
     return tf.cast(x, tf.float32) * scale
 
 
-def additive(mask):
+def additive_mask(mask):
     """Returns 0 where a mask is True, and `FORBIDDEN` where it is not."""
     return tf.where(mask, 0.0, FORBIDDEN)
 
@@ -31,7 +31,7 @@ def project(layer, x, length):
     """
     pair = []
     for part in (layer.key_projection, layer.value_projection):
-        y = apply(part, x)
+        y = apply_linear(part, x)
         features = y.shape[-1] // layer.num_heads
         y = tf.reshape(y, [-1, length, layer.num_heads, features])
         # As `tf.transpose`, which oneDNN would do.
@@ -56,20 +56,20 @@ def attend(layer, x, length, keys, values, mask):
         Float32 tensor `(B * T, D)`.
     """
     heads, features = keys.shape[2], keys.shape[-1]
-    queries = apply(layer.query_projection, x)
+    queries = apply_linear(layer.query_projection, x)
     queries = tf.reshape(queries, [-1, length, heads, 1, features])
     logits = multiply(queries, keys, adj_y=True) + mask  # (B, T, H, 1, S)
     weights = tf.exp(tf.nn.log_softmax(logits))
     y = multiply(weights, values)  # (B, T, H, 1, d_v)
     y = tf.reshape(y, [-1, heads * values.shape[-1]])
-    return apply(layer.output_projection, y)
+    return apply_linear(layer.output_projection, y)
 
 
 def feed_forward(layer, x):
-    return apply(layer.contract, apply(layer.expand, x))
+    return apply_linear(layer.contract, apply_linear(layer.expand, x))
 
 
-def apply(layer, x):
+def apply_linear(layer, x):
     """Applies a `Linear` to rows, in float32."""
     return tf.cast(layer(x), tf.float32)
 
@@ -92,7 +92,7 @@ def add_and_norm(residual, x, y):
     )
 
 
-def finish(stack, x):
+def finish_stack(stack, x):
     """Computes the end of a stack, after its layers."""
     return normalize(stack.normalization, x) if stack.norm == "pre" else x
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.search.beam_search import Hypotheses
-from keras_transformer.search.constraints import find_rules
+from keras_transformer.search.constraints import constraint_tensors
 from keras_transformer.search.graph_candidates import rank_candidates
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
@@ -27,7 +27,7 @@ from keras_transformer.search.options import length_penalty_of
 STEPS_PER_ROUND = 16  # Steps of an inner loop.
 
 
-class Live(NamedTuple):
+class Active(NamedTuple):
     """Active hypotheses; an unused slot has log-probability -inf."""
 
     ids: tf.Tensor  # (B, K, L) int32
@@ -38,7 +38,7 @@ class Live(NamedTuple):
 class Finished(NamedTuple):
     """Finished hypotheses, best first."""
 
-    ids: tf.Tensor  # (B, N, L) int32, without the end symbol
+    ids: tf.Tensor  # (B, N, L) int32, without EOS
     scores: tf.Tensor  # (B, N) float32, -inf where there is none
     endings: tf.Tensor  # (B, N) int32, twice the length, and 1 if truncated
 
@@ -46,12 +46,12 @@ class Finished(NamedTuple):
 class Sentences(NamedTuple):
     """Limits and options of each sentence."""
 
-    rows: tf.Tensor  # (B,) int32, its place in the whole batch
+    rows: tf.Tensor  # (B,) int32, its index in the whole batch
     limits: tf.Tensor  # (B,) int32, tokens
     length_penalties: tf.Tensor  # (B,) float32, α
     forced_ids: tf.Tensor  # (B, L) int32, padding where any may come
-    rules: Any  # What `find_rules` returned
-    draws: Any  # What `find_draws` returned; nothing for beams
+    rules: Any  # What `constraint_tensors` returned
+    draws: Any  # What `sampling_tensors` returned; empty for beams
 
 
 class Schedule(NamedTuple):
@@ -69,11 +69,11 @@ class _Round(NamedTuple):
     """Variables of the outer loop."""
 
     index: tf.Tensor  # () int32, the position of the tokens to come
-    live: Live
+    active: Active
     finished: Finished
     done: tf.Tensor  # (B, 1) bool
     sentences: Sentences
-    kept: Any  # the model's
+    model_state: Any
     results: Finished  # of the whole batch
 
 
@@ -81,11 +81,11 @@ class _Step(NamedTuple):
     """Variables of the inner loop."""
 
     index: tf.Tensor  # () int32
-    active: tf.Tensor  # () int32, sentences that are not done
+    num_active: tf.Tensor  # () int32, sentences that are not done
     done: tf.Tensor  # (B, 1) bool
-    live: Live
+    active: Active
     finished: Finished
-    written: Any  # the model's
+    buffers: Any  # of the model
 
 
 def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
@@ -93,18 +93,19 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
 
     Args:
         model: An object with five methods, such as `GraphTransformer`:
-            `start() -> kept`, the state of all sentences;
-            `enter(kept, rows, capacity) -> (written, shared)`, which selects
-            the sentences `rows` and enlarges the caches to `capacity`
-            positions; `step(ids, index, written, shared) -> (logits,
-            written)`; `follow(written, parents, shared) -> written`, which
+            `start() -> state`, the state of all sentences;
+            `gather_sentences(state, rows, capacity) -> (buffers, constants)`,
+            which selects the sentences `rows` and enlarges the caches to
+            `capacity` positions;
+            `step(ids, index, buffers, constants) -> (logits, buffers)`;
+            `reorder_beams(buffers, parents, constants) -> buffers`, which
             copies to each hypothesis the state of its parent; and
-            `leave(written, shared) -> kept`.
+            `store_sentences(buffers, constants) -> state`.
         options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
             scalar tensors.
         max_lengths: Int32 tensor `(B,)`, at least 1.
         prefix_ids: Int32 tensor `(B, P)`, padded.
-        draws: Result of `find_draws`, to sample instead; then `options` are
+        draws: Result of `sampling_tensors`, to sample; then `options` are
             those of `one_beam`.
 
     Returns:
@@ -112,14 +113,14 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
         largest limit.
     """
     sentences = describe_sentences(options, max_lengths, prefix_ids, draws)
-    live, finished = first_hypotheses(options, sentences)
+    active, finished = first_hypotheses(options, sentences)
     state = _Round(
         index=tf.constant(0),
-        live=live,
+        active=active,
         finished=finished,
-        done=tf.zeros_like(live.last_ids[:, :1], tf.bool),
+        done=tf.zeros_like(active.last_ids[:, :1], tf.bool),
         sentences=sentences,
-        kept=model.start(),
+        model_state=model.start(),
         results=finished,
     )
     results = tf.nest.map_structure(lambda x: x.shape, state.results)
@@ -141,26 +142,28 @@ def _take_steps(model, options, state):
     """
     rows = tf.cast(tf.where(~state.done)[:, 0], tf.int32)
     size = tf.size(rows)
-    live, finished, sentences, done = tf.nest.map_structure(
+    active, finished, sentences, done = tf.nest.map_structure(
         lambda x: tf.gather(x, rows),
-        (state.live, state.finished, state.sentences, state.done),
+        (state.active, state.finished, state.sentences, state.done),
     )
     capacity = (state.index // STEPS_PER_ROUND + 1) * STEPS_PER_ROUND
-    written, shared = model.enter(state.kept, rows, capacity)
+    buffers, constants = model.gather_sentences(
+        state.model_state, rows, capacity
+    )
     schedule = plan_steps(sentences, options)
     (step,) = tf.while_loop(
-        lambda step: (4 * step.active > 3 * size) & (step.index < capacity),
-        lambda step: (_take_step(model, options, schedule, shared, step),),
-        (_Step(state.index, size, done, live, finished, written),),
+        lambda step: (4 * step.num_active > 3 * size) & (step.index < capacity),
+        lambda step: (_take_step(model, options, schedule, constants, step),),
+        (_Step(state.index, size, done, active, finished, buffers),),
         parallel_iterations=1,
     )
     return _Round(
         step.index,
-        step.live,
+        step.active,
         step.finished,
         step.done,
         sentences,
-        model.leave(step.written, shared),
+        model.store_sentences(step.buffers, constants),
         results=tf.nest.map_structure(
             lambda x, new: tf.tensor_scatter_nd_update(
                 x, sentences.rows[:, None], new
@@ -171,32 +174,35 @@ def _take_steps(model, options, state):
     )
 
 
-def _take_step(model, options, schedule, shared, step):
+def _take_step(model, options, schedule, constants, step):
     """Extends each active hypothesis by one token."""
-    logits, written = model.step(
-        tf.reshape(step.live.last_ids, [-1]), step.index, step.written, shared
+    logits, buffers = model.step(
+        tf.reshape(step.active.last_ids, [-1]),
+        step.index,
+        step.buffers,
+        constants,
     )
     candidates = rank_candidates(
         logits,
-        step.live,
+        step.active,
         step.index,
         schedule,
         options,
         options.num_candidates,
     )
-    live, finished, chosen, done = update_hypotheses(
-        candidates, step.live, step.finished, step.index, schedule, options
+    active, finished, chosen, done = update_hypotheses(
+        candidates, step.active, step.finished, step.index, schedule, options
     )
     parents = tf.gather(candidates.parents, chosen, batch_dims=1)
-    written = model.follow(written, parents, shared)
-    active = tf.reduce_sum(tf.cast(~done, tf.int32))
-    return _Step(step.index + 1, active, done, live, finished, written)
+    buffers = model.reorder_beams(buffers, parents, constants)
+    num_active = tf.reduce_sum(tf.cast(~done, tf.int32))
+    return _Step(step.index + 1, num_active, done, active, finished, buffers)
 
 
 def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
     """Returns the `Sentences` of a batch."""
     limits = tf.cast(max_lengths, tf.int32)
-    batch, longest = tf.shape(limits)[0], longest_of(limits)
+    batch, longest = tf.shape(limits)[0], longest_limit(limits)
     forced_ids = tf.fill([batch, longest], options.padding_id)
     if prefix_ids is not None:
         forced_ids = tf.concat([tf.cast(prefix_ids, tf.int32), forced_ids], 1)[
@@ -210,18 +216,18 @@ def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
         limits,
         tf.broadcast_to(alpha, [batch]),
         tf.where(is_last, options.eos_id, forced_ids),
-        find_rules(options, limits),
+        constraint_tensors(options, limits),
         draws or {},
     )
 
 
 def first_hypotheses(options, sentences):
-    """Returns the initial `Live` and `Finished` hypotheses."""
+    """Returns the initial `Active` and `Finished` hypotheses."""
     beam_size, num_returned = options.beam_size, options.num_returned
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     # Only one beam is active at first, else all would be equal.
     alive = tf.concat([[0.0], tf.fill([beam_size - 1], IMPOSSIBLE)], axis=0)
-    live = Live(
+    active = Active(
         tf.fill([batch, beam_size, longest], options.padding_id),
         tf.fill([batch, beam_size], options.bos_id),
         tf.tile(alive[None], [batch, 1]),
@@ -231,7 +237,7 @@ def first_hypotheses(options, sentences):
         tf.fill([batch, num_returned], IMPOSSIBLE),
         tf.zeros([batch, num_returned], tf.int32),
     )
-    return live, finished
+    return active, finished
 
 
 def plan_steps(sentences, options):
@@ -255,15 +261,17 @@ def plan_steps(sentences, options):
     )
 
 
-def update_hypotheses(candidates, live, finished, index, schedule, options):
+def update_hypotheses(candidates, active, finished, index, schedule, options):
     """Adds finished candidates to `finished`, and keeps the `K` best others.
 
     Returns:
-        The new `Live` and `Finished`; int32 `(B, K)`, the candidate of each
+        The new `Active` and `Finished`; int32 `(B, K)`, the candidate of each
         active hypothesis; and bool `(B, 1)`, which sentences are complete, as
         none of their hypotheses is active.
     """
-    before = tf.gather(live.ids, candidates.parents, batch_dims=1)  # (B, C, L)
+    before = tf.gather(
+        active.ids, candidates.parents, batch_dims=1
+    )  # (B, C, L)
     ended = candidates.ids == options.eos_id
     scores = candidates.log_probabilities / tf.gather(schedule.penalties, index)
     scores = tf.where(ended, scores, IMPOSSIBLE)
@@ -278,12 +286,12 @@ def update_hypotheses(candidates, live, finished, index, schedule, options):
     ids = tf.gather(before, chosen, batch_dims=1)  # (B, K, L)
     last_ids = tf.gather(candidates.ids, chosen, batch_dims=1)
     is_new = tf.range(tf.shape(ids)[2]) == index
-    live = Live(
+    active = Active(
         tf.where(is_new, tf.expand_dims(last_ids, 2), ids),
         last_ids,
         tf.where(done, IMPOSSIBLE, alive),
     )
-    return live, finished, chosen, done
+    return active, finished, chosen, done
 
 
 def _merge(finished, ended):
@@ -309,7 +317,7 @@ def to_hypotheses(finished, options):
     )
 
 
-def longest_of(max_lengths):
+def longest_limit(max_lengths):
     """Returns the largest limit, or 1 for an empty batch."""
     return tf.reduce_max(tf.pad(max_lengths, [[0, 1]], constant_values=1))
 

@@ -25,31 +25,31 @@ import tensorflow as tf
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_cache import make_cache
 from keras_transformer.search.graph_layers import add_and_norm
-from keras_transformer.search.graph_layers import additive
+from keras_transformer.search.graph_layers import additive_mask
 from keras_transformer.search.graph_layers import attend
 from keras_transformer.search.graph_layers import embed
 from keras_transformer.search.graph_layers import feed_forward
-from keras_transformer.search.graph_layers import finish
+from keras_transformer.search.graph_layers import finish_stack
 from keras_transformer.search.graph_layers import prepare
 from keras_transformer.search.graph_layers import project
 from keras_transformer.search.graph_search import search_graph
-from keras_transformer.search.sampling import find_draws
-from keras_transformer.search.sampling import one_beam
+from keras_transformer.search.sampling import sampling_tensors
+from keras_transformer.search.sampling import with_one_beam
 
 
-class Kept(NamedTuple):
+class SentenceState(NamedTuple):
     """State of each sentence during the search."""
 
-    past: Any  # What its `GraphAttentionCache`, or the other kind, keeps.
+    cache: Any  # What its `GraphAttentionCache`, or the other kind, keeps.
     memory_mask: tf.Tensor  # (B, 1, 1, 1, S), 0 where a token is
     memory_keys: tf.Tensor  # (N, B, 1, H, S, d_k)
     memory_values: tf.Tensor  # (N, B, 1, H, S, d_v)
 
 
-class Shared(NamedTuple):
+class StepConstants(NamedTuple):
     """Tensors that do not change between steps."""
 
-    past: Any  # The same of the past.
+    cache: Any  # The same of the cache.
     memory_mask: tf.Tensor  # (B, 1, 1, 1, S)
     memory_keys: tf.Tensor  # (N, B, 1, H, S, d_k)
     memory_values: tf.Tensor  # (N, B, 1, H, S, d_v)
@@ -107,8 +107,10 @@ def graph_sample_translations(
     """
     model = GraphTransformer(transformer, source_ids, 1, output_kernel)
     limits = model.limit(max_lengths)
-    draws = find_draws(sampling, limits)
-    return search_graph(model, one_beam(options), limits, prefix_ids, draws)
+    draws = sampling_tensors(sampling, limits)
+    return search_graph(
+        model, with_one_beam(options), limits, prefix_ids, draws
+    )
 
 
 class GraphTransformer:
@@ -135,7 +137,7 @@ class GraphTransformer:
         )
         self._num_beams = num_beams
         self._output_kernel = output_kernel
-        self._past = make_cache(self._layers, num_beams)
+        self._cache = make_cache(self._layers, num_beams)
 
     def limit(self, lengths):
         """Limits lengths to the number of available positions."""
@@ -144,9 +146,11 @@ class GraphTransformer:
         return lengths
 
     def start(self):
-        """Runs the encoder and creates the caches: `Kept`."""
+        """Runs the encoder and creates the caches: `SentenceState`."""
         batch, length = tf.unstack(tf.shape(self._source_ids))
-        mask = additive(padding_mask(self._source_ids))[:, None, None, None]
+        mask = additive_mask(padding_mask(self._source_ids))[
+            :, None, None, None
+        ]
         memory = self._encode(mask)  # (B * S, D)
         pairs = [
             project(layer.memory_attention, memory, length)
@@ -155,7 +159,7 @@ class GraphTransformer:
         keys, values = (
             tf.stack(x)[:, :, None] for x in zip(*pairs, strict=True)
         )
-        return Kept(self._past.start(batch), mask, keys, values)
+        return SentenceState(self._cache.start(batch), mask, keys, values)
 
     def _encode(self, mask):
         """Returns the encoder's outputs, `(B * S, D)`."""
@@ -172,7 +176,7 @@ class GraphTransformer:
             y = prepare(layer.feed_forward_residual, x)
             y = feed_forward(layer.feed_forward, y)
             x = add_and_norm(layer.feed_forward_residual, x, y)
-        return finish(encoder, x)
+        return finish_stack(encoder, x)
 
     def _encodings(self, count):
         """Returns the encodings of the first `count` positions."""
@@ -180,46 +184,48 @@ class GraphTransformer:
         x = self._transformer.position_encoding(tf.zeros([1, count, width]))
         return tf.cast(x[0], tf.float32)
 
-    def enter(self, kept, rows, capacity):
+    def gather_sentences(self, state, rows, capacity):
         """Selects sentences, and enlarges the caches for further steps.
 
         Args:
-            kept: `Kept`.
+            state: `SentenceState`.
             rows: Int32 tensor `(B,)`, indices of sentences in it.
             capacity: Int32 scalar tensor, `R`, at least that of `kept`.
 
         Returns:
-            The caches that steps write into, and `Shared`.
+            The caches that steps write into, and `StepConstants`.
         """
-        written, places = self._past.enter(kept.past, rows, capacity)
-        return written, Shared(
-            places,
-            tf.gather(kept.memory_mask, rows),
-            tf.gather(kept.memory_keys, rows, axis=1),
-            tf.gather(kept.memory_values, rows, axis=1),
+        buffers, indices = self._cache.gather_sentences(
+            state.cache, rows, capacity
+        )
+        return buffers, StepConstants(
+            indices,
+            tf.gather(state.memory_mask, rows),
+            tf.gather(state.memory_keys, rows, axis=1),
+            tf.gather(state.memory_values, rows, axis=1),
             self._encodings(self.limit(capacity)),
         )
 
-    def step(self, ids, index, written, shared):
+    def step(self, ids, index, buffers, constants):
         """Decodes one position of each hypothesis.
 
         Args:
             ids: Int32 tensor `(B * K,)`, the tokens at the position.
             index: Int32 scalar tensor, the position.
-            written: What `enter` or the step before returned.
-            shared: `Shared`.
+            buffers: What `gather_sentences` or the step before returned.
+            constants: `StepConstants`.
 
         Returns:
-            Logits `(B * K, V)`, and what is written, with the position.
+            Logits `(B * K, V)`, and the buffers, with the position.
         """
         embedding = self._transformer.embedding
-        x = embed(embedding, ids) + tf.gather(shared.positions, index)
-        step = self._past.step(index, written, shared.past)
-        memory_keys = tf.unstack(shared.memory_keys, len(self._layers))
-        memory_values = tf.unstack(shared.memory_values, len(self._layers))
+        x = embed(embedding, ids) + tf.gather(constants.positions, index)
+        step = self._cache.step(index, buffers, constants.cache)
+        memory_keys = tf.unstack(constants.memory_keys, len(self._layers))
+        memory_values = tf.unstack(constants.memory_values, len(self._layers))
         for i, layer in enumerate(self._layers):
             y = prepare(layer.self_attention_residual, x)
-            y = step.look_back(i, y)
+            y = step.self_attend(i, y)
             x = add_and_norm(layer.self_attention_residual, x, y)
             y = prepare(layer.memory_attention_residual, x)
             y = attend(
@@ -228,35 +234,35 @@ class GraphTransformer:
                 self._num_beams,
                 memory_keys[i],
                 memory_values[i],
-                shared.memory_mask,
+                constants.memory_mask,
             )
             x = add_and_norm(layer.memory_attention_residual, x, y)
             y = prepare(layer.feed_forward_residual, x)
             y = feed_forward(layer.feed_forward, y)
             x = add_and_norm(layer.feed_forward_residual, x, y)
-        x = finish(self._transformer.decoder, x)
+        x = finish_stack(self._transformer.decoder, x)
         kernel = tf.convert_to_tensor(self._output_kernel)
         logits = tf.matmul(tf.cast(x, kernel.dtype), kernel)
         if embedding.bias is not None:
             bias = tf.convert_to_tensor(embedding.bias)
             logits += tf.cast(bias, logits.dtype)
-        return logits, step.written
+        return logits, step.buffers
 
-    def follow(self, written, parents, shared):
+    def reorder_beams(self, buffers, parents, constants):
         """Reorders the state so that each hypothesis continues its parent.
 
         Args:
-            written: What the step returned.
+            buffers: What the step returned.
             parents: Int32 `(B, K)`, beams of the same sentence.
-            shared: `Shared`.
+            constants: `StepConstants`.
         """
-        return self._past.follow(written, parents, shared.past)
+        return self._cache.reorder_beams(buffers, parents, constants.cache)
 
-    def leave(self, written, shared):
-        """Returns the `Kept` that `enter` takes."""
-        return Kept(
-            self._past.leave(written, shared.past),
-            shared.memory_mask,
-            shared.memory_keys,
-            shared.memory_values,
+    def store_sentences(self, buffers, constants):
+        """Returns the `SentenceState` that `gather_sentences` takes."""
+        return SentenceState(
+            self._cache.store_sentences(buffers, constants.cache),
+            constants.memory_mask,
+            constants.memory_keys,
+            constants.memory_values,
         )

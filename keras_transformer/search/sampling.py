@@ -104,16 +104,16 @@ def sample(
         >>> hypotheses.ids[0, 0]
         [1, 0, 0]
     """
-    draws = find_draws(sampling, max_lengths)
+    draws = sampling_tensors(sampling, max_lengths)
 
     def choose(logits, index):
-        values, ids = draw_tokens(logits[:, 0], index, draws)
+        values, ids = sample_tokens(logits[:, 0], index, draws)
         return values[:, None], ids[:, None]
 
     return search(
         next_step,
         initial_state,
-        one_beam(options),
+        with_one_beam(options),
         max_lengths,
         choose,
         prefix_ids,
@@ -122,12 +122,12 @@ def sample(
     )
 
 
-def one_beam(options):
+def with_one_beam(options):
     """Returns `SearchOptions` with one beam and one hypothesis."""
     return dataclasses.replace(options, beam_size=1, num_hypotheses=1)
 
 
-def find_draws(sampling, limits):
+def sampling_tensors(sampling, limits):
     """Returns the options for each sentence, without those that are off.
 
     Args:
@@ -153,13 +153,13 @@ def find_draws(sampling, limits):
     return draws
 
 
-def draw_tokens(logits, index, draws):
+def sample_tokens(logits, index, draws):
     """Samples the tokens of a position.
 
     Args:
         logits: Float32 tensor `(B, V)`, -inf for forbidden tokens.
         index: Int32 scalar tensor, the position.
-        draws: Result of `find_draws`.
+        draws: Result of `sampling_tensors`.
 
     Returns:
         The logits and the ids of the tokens, both `(B, 1)`.
@@ -167,19 +167,19 @@ def draw_tokens(logits, index, draws):
     scaled = logits - ops.max(logits, axis=1, keepdims=True)
     if "temperature" in draws:
         scaled = scaled / draws["temperature"][:, None]
-    masses = ops.exp(close_unlikely(scaled, draws))
+    masses = ops.exp(mask_unlikely(scaled, draws))
     # First the block, then the token: a single sum would lose rare tokens.
     missing = -logits.shape[1] % BLOCK
     masses = ops.pad(masses, [[0, 0], [0, missing]])
     blocks = ops.reshape(masses, [-1, masses.shape[1] // BLOCK, BLOCK])
-    first, second = find_chances(draws["seeds"], index)
-    block = draw_place(ops.sum(blocks, axis=2), first)
+    first, second = uniform_numbers(draws["seeds"], index)
+    block = sample_index(ops.sum(blocks, axis=2), first)
     block_masses = ops.take_along_axis(blocks, block[:, :, None], axis=1)
-    ids = block * BLOCK + draw_place(block_masses[:, 0], second)
+    ids = block * BLOCK + sample_index(block_masses[:, 0], second)
     return ops.take_along_axis(logits, ids, axis=1), ids
 
 
-def close_unlikely(logits, draws):
+def mask_unlikely(logits, draws):
     """Applies top-k and top-p to logits `(B, V)`: other logits become -inf."""
     if not {"top_k", "top_p"} & set(draws):
         return logits
@@ -192,14 +192,14 @@ def close_unlikely(logits, draws):
     def find():
         # Sorting all tokens is slow and rarely needed. Without top-k and top-p
         # no ranking is needed.
-        least, is_enough = find_least(logits, count, part, min(FEW, size))
+        least, is_enough = find_threshold(logits, count, part, min(FEW, size))
         if size <= FEW:
             return least
         is_enough = ops.all(ops.logical_or(is_enough, is_free))
         return ops.cond(
             is_enough,
             lambda: least,
-            lambda: find_least(logits, count, part, size)[0],
+            lambda: find_threshold(logits, count, part, size)[0],
         )
 
     least = ops.cond(ops.all(is_free), lambda: ops.zeros_like(part), find)
@@ -207,7 +207,7 @@ def close_unlikely(logits, draws):
     return ops.where(is_kept, logits, IMPOSSIBLE)
 
 
-def find_least(logits, count, part, few):
+def find_threshold(logits, count, part, few):
     """Finds the smallest logit that `top_k` and `top_p` keep.
 
     Args:
@@ -236,7 +236,7 @@ def find_least(logits, count, part, few):
     return least, ops.where(has_count, count <= few, sums[:, -1:] > wanted)
 
 
-def draw_place(masses, chances):
+def sample_index(masses, chances):
     """Samples an index with probability proportional to its mass.
 
     Args:
@@ -255,24 +255,24 @@ def draw_place(masses, chances):
     return ops.cast(places, "int32")[:, None]
 
 
-def find_chances(seeds, index):
+def uniform_numbers(seeds, index):
     """Returns two random numbers in [0, 1) for each seed: float32 `(B,)`.
 
     Args:
         seeds: Int32 tensor `(B,)`.
         index: Int32 scalar tensor, from 0.
     """
-    keys = mix(seeds + as_int32(0x9E3779B9))
+    keys = hash_bits(seeds + as_int32(0x9E3779B9))
     return tuple(
         ops.cast(shift_right(bits, 8), "float32") / 2**24
         for bits in (
-            mix(ops.bitwise_xor(keys, mix(2 * index + 1))),
-            mix(ops.bitwise_xor(keys, mix(2 * index + 2))),
+            hash_bits(ops.bitwise_xor(keys, hash_bits(2 * index + 1))),
+            hash_bits(ops.bitwise_xor(keys, hash_bits(2 * index + 2))),
         )
     )
 
 
-def mix(x):
+def hash_bits(x):
     """Returns MurmurHash3's 32-bit finalizer of a number."""
     x = ops.bitwise_xor(x, shift_right(x, 16)) * as_int32(0x85EBCA6B)
     x = ops.bitwise_xor(x, shift_right(x, 13)) * as_int32(0xC2B2AE35)

@@ -47,9 +47,11 @@ class SubwordTokenizer(tf.Module):
         self, model_proto, target_proto=None, name="subword_tokenizer"
     ):
         super().__init__(name=name)
-        self._source = self._target = open_model("model_proto", model_proto)
+        self._source = self._target = load_sentencepiece(
+            "model_proto", model_proto
+        )
         if target_proto is not None:
-            self._target = open_model("target_proto", target_proto)
+            self._target = load_sentencepiece("target_proto", target_proto)
         self.vocabulary_size = int(self._target.vocab_size())
         self.source_vocabulary_size = int(self._source.vocab_size())
 
@@ -126,7 +128,7 @@ def read_protos(run_dir):
     return source.read_bytes(), target.read_bytes() if target.exists() else None
 
 
-def open_model(argument, proto):
+def load_sentencepiece(argument, proto):
     """Opens a SentencePiece model, if it has our special ids."""
     if not isinstance(proto, bytes):
         raise ValueError(

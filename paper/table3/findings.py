@@ -137,7 +137,7 @@ def seed_margin(values: list[float]) -> float | None:
     return t * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / count)
 
 
-def tell(
+def sign_of(
     difference: float,
     margin: float | None,
     bounds: tuple[float, float] | None = None,
@@ -151,7 +151,7 @@ def tell(
     return sign
 
 
-def tell_equal(
+def sign_of_equality(
     difference: float,
     margin: float | None,
     bound: float,

@@ -59,7 +59,7 @@ def make_table(rows: dict[str, dict]) -> dict:
         "runs_of_base": len(runs),
         "margins": margins,
         "findings": [
-            judge(finding, measure, values, samples, margins)
+            judge_finding(finding, measure, values, samples, margins)
             for finding in findings.FINDINGS
             for measure in findings.NEARLY_EQUAL
         ],
@@ -97,9 +97,9 @@ def describe_row(
         },
     }
     if name in results.PAPER:
-        described["paper"] = results.in_the_paper(name)
+        described["paper"] = results.paper_row(name)
         described["paper_to_base"] = compare(
-            described["paper"], results.in_the_paper("base")
+            described["paper"], results.paper_row("base")
         )
     return described
 
@@ -113,7 +113,7 @@ def compare(row: dict, base: dict) -> dict:
     }
 
 
-def judge(
+def judge_finding(
     finding: findings.Finding,
     measure: str,
     values: dict[str, dict],
@@ -146,11 +146,11 @@ def judge(
             difference = -difference
         if finding.equal:
             bound = findings.NEARLY_EQUAL[measure]
-            sign = findings.tell_equal(
+            sign = findings.sign_of_equality(
                 difference, margins[measure], bound, bounds
             )
         else:
-            sign = findings.tell(difference, margins[measure], bounds)
+            sign = findings.sign_of(difference, margins[measure], bounds)
         signs.append(sign)
     if not signs:
         ours = "no row of it is there"
@@ -161,20 +161,20 @@ def judge(
     return {
         "finding": finding.text,
         "measure": measure.removeprefix("log_"),
-        "in_the_paper": say_of_the_paper(finding, pairs, measure),
+        "in_the_paper": describe_paper_result(finding, pairs, measure),
         "in_ours": ours,
         "signs": signs,
         "missing": missing,
     }
 
 
-def say_of_the_paper(
+def describe_paper_result(
     finding: findings.Finding, pairs: tuple, measure: str
 ) -> str:
     """Says how many pairs of the paper's rows speak for a finding."""
     key = measure.removeprefix("log_")
     gains = [
-        results.in_the_paper(better)[key] - results.in_the_paper(worse)[key]
+        results.paper_row(better)[key] - results.paper_row(worse)[key]
         for worse, better in pairs
     ]
     if finding.equal:

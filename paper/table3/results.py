@@ -48,7 +48,7 @@ PAPER = {
 }
 
 
-def in_the_paper(name: str) -> dict:
+def paper_row(name: str) -> dict:
     """Returns a row of the paper's table; `None` where a cell is empty."""
     keys = ("perplexity", "bleu", "millions")
     return dict(zip(keys, PAPER[name], strict=True))

@@ -17,7 +17,7 @@ from benchmarks.decoding import package
 from benchmarks.decoding.inputs import choose_batches
 from benchmarks.decoding.inputs import make_random_batch
 from benchmarks.decoding.inputs import make_transformer
-from benchmarks.decoding.worker import WrongWorkError
+from benchmarks.decoding.worker import WrongLengthError
 from benchmarks.decoding.worker import decode
 from benchmarks.shared.model_sizes import SIZES
 from benchmarks.shared.model_sizes import make_batch
@@ -155,7 +155,7 @@ def test_hugging_face_decodes_as_long_as_it_is_told(endless):
 
 
 def test_a_system_that_decodes_less_is_left_out():
-    with pytest.raises(WrongWorkError, match="2 tokens instead of 3"):
+    with pytest.raises(WrongLengthError, match="2 tokens instead of 3"):
         decode(lambda batch: [[7, 7]], [{"length": 3}])
 
 

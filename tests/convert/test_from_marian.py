@@ -110,7 +110,8 @@ def test_logits_are_those_of_the_formulas(
     ours = convert(model, paths, tmp_path / "run")
 
     sources, targets = (
-        from_marian.arrange(read_proto(path)) for path in (paths[0], paths[-1])
+        from_marian.arrange_vocabulary(read_proto(path))
+        for path in (paths[0], paths[-1])
     )
     random = np.random.default_rng(5)
     said = np.flatnonzero(targets.said & (targets.rows >= 0))

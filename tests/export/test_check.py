@@ -13,8 +13,8 @@ from export import client
 from export.bundle import file_layout
 from export.bundle.predict_messages import make_request
 from export.bundle.warmup_requests import write_warmup
-from tests.helpers.model_server import serve_grpc
-from tests.helpers.model_server import serve_rest
+from tests.helpers.fake_model_server import serve_grpc
+from tests.helpers.fake_model_server import serve_rest
 from tests.helpers.python_subprocess import run_python
 
 

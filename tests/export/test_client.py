@@ -19,11 +19,11 @@ from export import translate
 from export.server_address import read_address
 from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.fake_model_server import CERTIFICATE
+from tests.helpers.fake_model_server import ProxyCheck
+from tests.helpers.fake_model_server import serve_grpc
+from tests.helpers.fake_model_server import serve_rest
 from tests.helpers.fake_models import translated
-from tests.helpers.model_server import CERTIFICATE
-from tests.helpers.model_server import Gate
-from tests.helpers.model_server import serve_grpc
-from tests.helpers.model_server import serve_rest
 from tests.helpers.signature_requests import ask
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
@@ -246,8 +246,8 @@ def test_another_model_is_refused_in_one_line(
 
 @pytest.fixture
 def behind_a_gate(tmp_path):
-    """Starts a server behind a `Gate`; returns the client's arguments."""
-    gate = Gate(prefix="/mt/en", token="s3cret~", tls=True)
+    """Starts a server behind a `ProxyCheck`; returns the client's arguments."""
+    gate = ProxyCheck(prefix="/mt/en", token="s3cret~", tls=True)
     (tmp_path / "token").write_text("s3cret~\n")
     (tmp_path / "in").write_text("a\n")
     with contextlib.ExitStack() as stack:
@@ -351,4 +351,4 @@ def test_grpc_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
 
     with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
-        client.over_grpc(read_address("localhost:1"), "translator", 1)
+        client.make_grpc_sender(read_address("localhost:1"), "translator", 1)

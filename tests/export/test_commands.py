@@ -13,10 +13,10 @@ from export import translate
 from export.bundle.model_loading import load_run
 from export.model.search import SearchSettings
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.model_server import serve_grpc
+from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.servable import Servable
 from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import with_seeds
+from tests.helpers.signature_requests import sample_inputs
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_draws_hang_on_line_and_number_alone(
         server = ["--server", address, "--model-name", servable.name]
         served = draw(*server, "--seed=7", "--batch-tokens=40")
     texts = [line.encode() for line in lines]
-    inputs = with_seeds(texts, 8 + np.arange(40), 1.5, 30, 0.95)
+    inputs = sample_inputs(texts, 8 + np.arange(40), 1.5, 30, 0.95)
     expected = servable.predict("sample", inputs)["translation"]
     assert found == [b" ".join(text.splitlines()) for text in expected]
     assert served == found
@@ -126,7 +126,9 @@ def test_what_is_left_open_is_as_the_run_says(tmp_path, run, options, expected):
     (tmp_path / "arguments.json").write_text(json.dumps(run))
     arguments = [f"--run-dir={tmp_path}", "--export-dir=x", *options.split()]
 
-    found = export_command.fill_in(export_command.parse_options(arguments))
+    found = export_command.fill_in_defaults(
+        export_command.parse_options(arguments)
+    )
 
     assert (
         *(found.beam_size, found.length_penalty, found.max_extra_length),

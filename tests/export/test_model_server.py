@@ -5,15 +5,15 @@ import concurrent.futures
 import numpy as np
 import pytest
 
-from tests.helpers import model_server
+from tests.helpers import fake_model_server
 from tests.helpers import server_load
 from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import ask
 from tests.helpers.signature_requests import differences
+from tests.helpers.signature_requests import nbest_inputs
 from tests.helpers.signature_requests import rows
-from tests.helpers.signature_requests import with_knobs
 
 TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 
@@ -21,7 +21,7 @@ TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 @pytest.fixture(scope="module")
 def stub(servable):
     with (
-        model_server.serve_grpc(servable) as address,
+        fake_model_server.serve_grpc(servable) as address,
         server_load.connect(address) as stub,
     ):
         yield stub
@@ -39,7 +39,7 @@ def assert_same(outputs, expected):
 
 def test_missing_options_come_from_the_signature(stub):
     """The fixture was exported with beam 3, α 0.6 and 8 more tokens."""
-    inputs = with_knobs(TEXTS, beam_size=3, alpha=0.6, extra=8)
+    inputs = nbest_inputs(TEXTS, beam_size=3, alpha=0.6, extra=8)
     expected = server_load.predict(stub, "translate_nbest", inputs)
 
     found = server_load.predict(stub, "translate_nbest", ask(TEXTS))

@@ -10,7 +10,7 @@ from export import check
 from export import evaluate
 from export import translate
 from export.serve import __main__ as serve
-from tests.helpers.model_server import CERTIFICATE
+from tests.helpers.fake_model_server import CERTIFICATE
 
 COMMANDS = {
     "export": export_command,

@@ -3,12 +3,12 @@
 import numpy as np
 from sentencepiece import sentencepiece_model_pb2
 
-from convert.from_marian import arrange
+from convert.from_marian import arrange_vocabulary
 from convert.run_folder_writer import Converted
 from convert.run_folder_writer import write_run
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import pieces_of
-from convert.vocabularies import with_ids
+from convert.vocabularies import replace_ids
 from keras_transformer import Architecture
 from keras_transformer import Transformer
 from tests.helpers.example_sentences import SENTENCES
@@ -55,13 +55,13 @@ def write_converted_run(
         sentencepiece_model_pb2.ModelProto.FromString(train_spm(lines, size))
         for lines, size in zip(texts, (90, 80), strict=True)
     ]
-    vocabularies = [arrange(proto) for proto in protos]
+    vocabularies = [arrange_vocabulary(proto) for proto in protos]
     if shares:
         used = [piece for proto in protos for piece in pieces_of(proto)]
         names = ["</s>", "<unk>", *dict.fromkeys(used)]
         table = {piece: id_ for id_, piece in enumerate(names)}
         vocabularies = [make_vocabulary(table, {1: 0, 2: 1}, [])] * 2
-    protos = map(with_ids, protos, vocabularies)
+    protos = map(replace_ids, protos, vocabularies)
     sources, targets = map(len, vocabularies)
     architecture = Architecture(**{**OTHER, **numbers})
     sources = None if shares else sources

@@ -41,11 +41,13 @@ def count(gold: str, parse: str) -> Result:
 
 def prepare(text: str) -> Tree:
     # What treebanks call ROOT or S1 is TOP to evalb. PYEVALB needs one again.
-    root = make("TOP", parser.create_from_bracket_string(text).root.children)
-    return Tree(number(make("TOP", delete(root))))
+    root = make_node(
+        "TOP", parser.create_from_bracket_string(text).root.children
+    )
+    return Tree(number(make_node("TOP", delete(root))))
 
 
-def make(label: str, children: list[Node]) -> Node:
+def make_node(label: str, children: list[Node]) -> Node:
     node = Node(label)
     node.children = children
     return node
@@ -59,7 +61,7 @@ def delete(node: Node) -> list[Node]:
     label = re.sub("[-=].*", "", node.value)
     if not children or label in DELETED:
         return children
-    return [make(EQUAL.get(label, label), children)]
+    return [make_node(EQUAL.get(label, label), children)]
 
 
 def number(node: Node, above: tuple[str, ...] = ()) -> Node:
@@ -75,7 +77,7 @@ def number(node: Node, above: tuple[str, ...] = ()) -> Node:
         return node
     labels = (*above, node.value)
     below = labels if len(node.children) == 1 else ()
-    return make(
+    return make_node(
         f"{node.value}{labels.count(node.value)}",
         [number(child, below) for child in node.children],
     )

@@ -50,7 +50,7 @@ PLACES = (
 IN_A_ROUND = 2  # Of these.
 
 
-def live(argv: list[str], before=None, after=None) -> int:
+def fork_killed_run(argv: list[str], before=None, after=None) -> int:
     """Forks a run that kills itself.
 
     Args:
@@ -62,9 +62,9 @@ def live(argv: list[str], before=None, after=None) -> int:
     if child:
         return child
     if before is not None:
-        wrap(pathlib.Path, "replace", before=before)
+        kill_at_call(pathlib.Path, "replace", before=before)
     if after is not None:
-        wrap(*after)
+        kill_at_call(*after)
     try:
         train_command.main(argv)
         code = 0
@@ -74,7 +74,7 @@ def live(argv: list[str], before=None, after=None) -> int:
     os._exit(code)
 
 
-def wrap(owner, name: str, before: int | None = None) -> None:
+def kill_at_call(owner, name: str, before: int | None = None) -> None:
     function, left = getattr(owner, name), before
 
     def deadly(*args, **kwargs):
@@ -121,7 +121,7 @@ def main() -> None:
 
         def start(state="killed", kind=kind, options=options, **kwargs):
             folder = f"--run-dir={run_dir}/{state}-{kind}"
-            return live([*argv, *options, folder], **kwargs)
+            return fork_killed_run([*argv, *options, folder], **kwargs)
 
         def kill(**kwargs):
             assert wait(start(**kwargs)), kwargs

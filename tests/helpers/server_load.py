@@ -26,16 +26,16 @@ from export.bundle.graph_inspection import served_signatures
 from export.bundle.versions import find_version
 from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.model_server import serve_grpc
+from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.servable import Servable
 from tests.helpers.signature_requests import FILTERS
 from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import faults
+from tests.helpers.signature_requests import invalid_outputs
+from tests.helpers.signature_requests import nbest_inputs
+from tests.helpers.signature_requests import options_inputs
 from tests.helpers.signature_requests import rows
 from tests.helpers.signature_requests import strings
-from tests.helpers.signature_requests import with_knobs
-from tests.helpers.signature_requests import with_options
 
 BATCHING = {"timeout": 0.005, "pad_variable_length_inputs": True}
 LONG = 4_000_000  # Bytes.
@@ -112,16 +112,20 @@ def largest_requests():
         ("translate_greedy", {"text": strings([b"a"] * 1_000)}, None),
         ("serving_default", {"text": strings([b"abc " * (LONG // 4)])}, None),
         ("serving_default", {"text": strings([b"\xff" * LONG])}, None),
-        ("translate_nbest", with_knobs([b"a b"] * 32, 100, extra=1_000), None),
         (
             "translate_nbest",
-            with_knobs([long] * 1_000, 100, extra=1_000),
+            nbest_inputs([b"a b"] * 32, 100, extra=1_000),
+            None,
+        ),
+        (
+            "translate_nbest",
+            nbest_inputs([long] * 1_000, 100, extra=1_000),
             "must be at most",
         ),
-        ("translate_nbest", with_knobs([b"a"], 101), "between 1 and 100"),
+        ("translate_nbest", nbest_inputs([b"a"], 101), "between 1 and 100"),
         (
             "translate_options",
-            with_options([long] * 2, nothing, [1_000, -1], [long, b"\0"]),
+            options_inputs([long] * 2, nothing, [1_000, -1], [long, b"\0"]),
             None,
         ),
         (
@@ -150,7 +154,7 @@ def send_worst(address, names, until, report, lock):
             asked = ("score",) if "score" in names[name].outputs else ()
             started, wrong = time.monotonic(), []
             try:
-                found = faults(predict(stub, name, inputs, asked))
+                found = invalid_outputs(predict(stub, name, inputs, asked))
                 wrong = [f"{name} of the worst: {f[:80]}" for f in found]
                 wrong += [f"{name}: not refused"] * (refusal is not None)
             except grpc.RpcError as error:
@@ -174,7 +178,7 @@ def send_requests(address, texts, alone, until, seed, report, lock):
             started = time.monotonic()
             try:
                 outputs = predict_texts(stub, signature, asked)
-                wrong = faults(outputs)
+                wrong = invalid_outputs(outputs)
                 for text, found in zip(asked, rows(outputs), strict=True):
                     wrong += [
                         f"{signature}, {text[:40]}…: {difference}"

@@ -50,7 +50,7 @@ class Answer:
         return json.loads(self.body)
 
 
-class Web:
+class ServiceClient:
     """Where a service is.
 
     Attributes:
@@ -102,7 +102,7 @@ class Web:
 
 @contextlib.contextmanager
 def serve(models, http=None, **limits):
-    """Serves on a free port while the context lasts; yields a `Web`."""
+    """Serves on a free port; yields a `ServiceClient`."""
     http = http or HttpOptions(port=0)
     app = make_app(models, http, LimitOptions(**limits))
     listener = listen("127.0.0.1", 0)
@@ -111,7 +111,7 @@ def serve(models, http=None, **limits):
     thread.start()
     try:
         wait_until(lambda: server.started)
-        yield Web(listener.getsockname()[1])
+        yield ServiceClient(listener.getsockname()[1])
     finally:
         server.should_exit = True
         thread.join()

@@ -18,7 +18,7 @@ def ask(texts):
     return {"text": strings(texts)}
 
 
-def with_knobs(texts, beam_size=3, alpha=ALPHA, extra=EXTRA):
+def nbest_inputs(texts, beam_size=3, alpha=ALPHA, extra=EXTRA):
     """Returns the inputs of `translate_nbest`."""
     return {
         **ask(texts),
@@ -29,10 +29,10 @@ def with_knobs(texts, beam_size=3, alpha=ALPHA, extra=EXTRA):
 
 
 def ask_nbest(texts):
-    return with_knobs(texts, alpha=0.8, extra=5)
+    return nbest_inputs(texts, alpha=0.8, extra=5)
 
 
-def with_options(texts, alpha=ALPHA, extra=EXTRA, prefixes=None):
+def options_inputs(texts, alpha=ALPHA, extra=EXTRA, prefixes=None):
     """Returns the inputs of `translate_options`; one number serves all rows."""
     return {
         **ask(texts),
@@ -45,7 +45,7 @@ def with_options(texts, alpha=ALPHA, extra=EXTRA, prefixes=None):
 def ask_options(texts):
     """One row in eight or so has an error."""
     numbers = [zlib.crc32(text) for text in texts]
-    return with_options(
+    return options_inputs(
         texts,
         alpha=[n % 4 / 2 for n in numbers],
         extra=[n % 9 - 1 for n in numbers],
@@ -53,7 +53,7 @@ def ask_options(texts):
     )
 
 
-def with_rules(texts, size=0, least=0, ratio=0.0):
+def constrained_inputs(texts, size=0, least=0, ratio=0.0):
     """Returns the inputs of `translate_constrained`."""
     return {
         **ask(texts),
@@ -66,7 +66,7 @@ def with_rules(texts, size=0, least=0, ratio=0.0):
 def ask_constrained(texts):
     """One row in ten or so has an error."""
     numbers = [zlib.crc32(text) for text in texts]
-    return with_rules(
+    return constrained_inputs(
         texts,
         size=[n % 5 for n in numbers],
         least=[n % 10 - 1 for n in numbers],
@@ -74,7 +74,7 @@ def ask_constrained(texts):
     )
 
 
-def with_seeds(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
+def sample_inputs(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
     """Returns the inputs of `sample`."""
     return {
         **ask(texts),
@@ -88,7 +88,7 @@ def with_seeds(texts, seeds, temperature=1.0, top_k=0, top_p=1.0):
 def ask_sample(texts):
     """One row in nine or so has an error."""
     numbers = [zlib.crc32(text) for text in texts]
-    return with_seeds(
+    return sample_inputs(
         texts,
         seeds=[n % 2**31 for n in numbers],
         temperature=[n % 3 / 2 + 0.5 for n in numbers],
@@ -207,7 +207,7 @@ def rows(outputs):
     ]
 
 
-def faults(outputs):
+def invalid_outputs(outputs):
     """Returns what no answer may hold: NaN, infinity, or other than UTF-8."""
     found = []
     for name, value in outputs.items():

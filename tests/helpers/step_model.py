@@ -49,8 +49,8 @@ class StepModel(NamedTuple):
         state = (self.initial_state, self.constants)
         return tf.nest.map_structure(tf.convert_to_tensor, state)
 
-    def enter(self, kept, rows, capacity):
-        state, constants = kept
+    def gather_sentences(self, stored, rows, capacity):
+        state, constants = stored
         beams = tf.range(self.beam_size)[None]
         state = self._take(state, rows, tf.repeat(beams, tf.size(rows), axis=0))
         return state, tf.nest.map_structure(
@@ -60,10 +60,10 @@ class StepModel(NamedTuple):
     def step(self, ids, index, state, constants):
         return self.next_step(ids, index, state, *constants)
 
-    def follow(self, state, parents, constants):
+    def reorder_beams(self, state, parents, constants):
         return self._take(state, tf.range(tf.shape(parents)[0]), parents)
 
-    def leave(self, state, constants):
+    def store_sentences(self, state, constants):
         return state, constants
 
     def _take(self, state, rows, beams):

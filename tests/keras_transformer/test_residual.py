@@ -30,7 +30,7 @@ def make_residual(**kwargs):
 
 
 def test_keeps_the_promises_of_a_layer(tmp_path):
-    # Post-norm: in pre-norm order only `enter` uses the weights.
+    # Post-norm: in pre-norm order only `gather_sentences` uses the weights.
     check_layer(
         Residual,
         init_kwargs={"dropout": 0.1, "norm": "post"},

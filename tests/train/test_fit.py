@@ -176,7 +176,7 @@ def test_moving_averages_take_the_weights_place_on_each_device():
         variable.assign(random.normal(size=variable.shape))
     before = read_devices(strategy, [*weights, *averages])
 
-    with task.as_exported():
+    with task.exported_weights():
         judged = read_devices(strategy, weights)
     after = read_devices(strategy, [*weights, *averages])
 

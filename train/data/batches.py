@@ -18,8 +18,8 @@ from train.data.bucketing import longest_of
 from train.data.bucketing import micro_batches
 from train.data.bucketing import rows_of
 from train.data.bucketing import size_of
+from train.data.mixture import choose_pairs
 from train.data.mixture import count_drawn
-from train.data.mixture import draw_in_turn
 from train.data.vocabulary import EncodedPairs
 
 MAX_SHAPES = 16
@@ -209,7 +209,7 @@ class BatchPlan:
             if weight != 1:
                 # Of four numbers: none is the seed of an epoch.
                 seed = (self._seed, number, bucket, 1)
-                pairs = draw_in_turn(pairs, weight, epoch, seed)
+                pairs = choose_pairs(pairs, weight, epoch, seed)
             chosen.append(pairs)
         return np.concatenate(chosen)
 

@@ -103,7 +103,7 @@ class CorpusStatistics:
         }
 
 
-def share_unread(ids: Ids | JoinedIds, proto: bytes) -> float:
+def unknown_share(ids: Ids | JoinedIds, proto: bytes) -> float:
     """Returns how much of a text its tokenizer does not know.
 
     It is the share of pieces that are unknown, or a byte of a character. A

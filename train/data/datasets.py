@@ -9,7 +9,7 @@ from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Mixture
 from train.data.corpus import demo_pairs
-from train.data.encoded_corpus import Remembered
+from train.data.encoded_corpus import CachedCorpus
 from train.data.encoding import SIDES
 from train.data.tfds_pairs import TfdsPairs
 from train.data.tfds_pairs import find_builder
@@ -52,7 +52,7 @@ def open_dataset(
         )
     builder = find_builder(name.removeprefix("tfds:"), data_dir)
     pairs = TfdsPairs(builder, split, source_language)
-    return Remembered(pairs, pairs.files(), cache)
+    return CachedCorpus(pairs, pairs.files(), cache)
 
 
 def read_mixture(
@@ -102,7 +102,7 @@ def read_mixture(
             )
         else:
             files = [path.parent / entry[side] for side in SIDES]
-            part = Remembered(FilePairs(*files), files, cache)
+            part = CachedCorpus(FilePairs(*files), files, cache)
         parts.append((part, weight))
     return Mixture(parts)
 

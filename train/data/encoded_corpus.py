@@ -57,7 +57,7 @@ class Encoded:
     figures: dict
 
 
-class Remembered(Corpus):
+class CachedCorpus(Corpus):
     """A corpus whose length and digest are kept in a cache.
 
     They are read anew when the name, the size or the time of change of one of
@@ -96,7 +96,7 @@ class Remembered(Corpus):
         if not self._files or not all(path.exists() for path in self._files):
             return len(self._corpus), self._corpus.digest()
         states = [(path.resolve(), path.stat()) for path in self._files]
-        key = make_key(
+        key = cache_key(
             FORMAT,
             repr(self._corpus),
             *[f"{p} {s.st_size} {s.st_mtime_ns}" for p, s in states],
@@ -106,7 +106,7 @@ class Remembered(Corpus):
             count, digest = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             count, digest = len(self._corpus), self._corpus.digest()
-            with one_at_a_time(path):
+            with file_lock(path):
                 write_atomically(path, json.dumps([count, digest]).encode())
         return count, digest
 
@@ -125,14 +125,14 @@ def cached_vocabulary(
     if not path.exists():
         print(f"learning a vocabulary of {vocabulary_size:,} pieces")
         proto = learn_vocabulary(corpus, vocabulary_size)
-        with one_at_a_time(path):
+        with file_lock(path):
             write_atomically(path, proto)
     return path.read_bytes()
 
 
 def vocabulary_key(corpus: Corpus, vocabulary_size: int) -> str:
     """Names a vocabulary after all that it comes from: not after weights."""
-    return make_key(
+    return cache_key(
         FORMAT,
         [part.digest() for part, _ in corpus.parts()],
         vocabulary_size,
@@ -165,7 +165,7 @@ def encode_corpus(
         UserError: If no pair of a part is left.
     """
     parts, weights = zip(*corpus.parts(), strict=True)
-    return join(
+    return join_parts(
         [
             encode_part(part, model_proto, max_length, cache, target_proto)
             for part in parts
@@ -174,7 +174,7 @@ def encode_corpus(
     )
 
 
-def join(
+def join_parts(
     parts: list[Encoded], weights: tuple[fractions.Fraction, ...]
 ) -> Encoded:
     """Returns encoded corpora as one; nothing of them is copied."""
@@ -201,7 +201,7 @@ def encode_part(
     folder = cache / encoded_key(*arguments)
     encoded = open_encoded(folder)
     if encoded is None:
-        with one_at_a_time(folder):
+        with file_lock(folder):
             encoded = open_encoded(folder)
             if encoded is None:
                 encode_into(folder, *arguments)
@@ -221,7 +221,7 @@ def encoded_key(
         for proto in (model_proto, target_proto)
         if proto is not None
     )
-    return make_key(
+    return cache_key(
         FORMAT,
         corpus.digest(),
         source,
@@ -232,12 +232,12 @@ def encoded_key(
     )
 
 
-def make_key(*parts: str | int | list | dict) -> str:
+def cache_key(*parts: str | int | list | dict) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
 @contextlib.contextmanager
-def one_at_a_time(path: pathlib.Path) -> Iterator[None]:
+def file_lock(path: pathlib.Path) -> Iterator[None]:
     """Lets one process at a time in; the lock dies with its process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as file:

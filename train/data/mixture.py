@@ -10,7 +10,7 @@ def count_drawn(count: int, weight: fractions.Fraction) -> int:
     return max(1, round(weight * int(count))) if count else 0
 
 
-def draw_in_turn(
+def choose_pairs(
     pairs: np.ndarray,
     weight: fractions.Fraction,
     epoch: int,

@@ -54,7 +54,7 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
             that its characters do not fit.
     """
     model = io.BytesIO()
-    sources, targets = zip(*sample(corpus, SAMPLE), strict=True)
+    sources, targets = zip(*sample_text(corpus, SAMPLE), strict=True)
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain(sources, targets),
@@ -67,17 +67,19 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
             **TRAINING,
         )
     except RuntimeError as error:
-        raise UserError(explain(str(error), vocabulary_size)) from None
+        raise UserError(
+            explain_sentencepiece_error(str(error), vocabulary_size)
+        ) from None
     return model.getvalue()
 
 
-def sample(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
+def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
     """Returns every k-th pair, with the least k that gives `limit` at most."""
     step = -(-len(corpus) // limit)
     return list(itertools.islice(corpus, 0, None, step))
 
 
-def explain(message: str, vocabulary_size: int) -> str:
+def explain_sentencepiece_error(message: str, vocabulary_size: int) -> str:
     received = f"Received: --vocabulary-size {vocabulary_size}"
     limit = re.search(r"value <= (\d+)", message)
     if limit:
@@ -110,7 +112,7 @@ class Ids:
     @functools.cached_property
     def lengths(self) -> np.ndarray:
         """Int32 array of the sequences' lengths."""
-        return measure(self.offsets)
+        return lengths_of(self.offsets)
 
     def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
         """Returns sequences `indices`, padded to an int32 `(n, length)`."""
@@ -123,7 +125,7 @@ class Ids:
         return padded
 
 
-def measure(offsets: np.ndarray) -> np.ndarray:
+def lengths_of(offsets: np.ndarray) -> np.ndarray:
     """Returns the lengths of sequences that begin and end at `offsets`."""
     lengths = np.empty(len(offsets) - 1, np.int32)
     np.subtract(offsets[1:], offsets[:-1], out=lengths, casting="unsafe")
@@ -144,7 +146,7 @@ class JoinedIds:
     def lengths(self) -> np.ndarray:
         """Int32 array of the sequences' lengths."""
         # The parts' own would stay in memory beside them.
-        return np.concatenate([measure(part.offsets) for part in self.parts])
+        return np.concatenate([lengths_of(part.offsets) for part in self.parts])
 
     def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
         """Returns sequences `indices`, padded to an int32 `(n, length)`."""

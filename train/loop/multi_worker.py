@@ -106,7 +106,7 @@ def broadcast(
     ]
 
 
-def hand_over(
+def send_from_chief(
     strategy: tf.distribute.Strategy, value: Any, folder: pathlib.Path
 ) -> Any:
     """Returns the chief's value, on every worker.
@@ -127,7 +127,7 @@ def hand_over(
     (sizes,) = broadcast(strategy, [sizes])
     if is_chief():
         for part in parts:
-            for _ in chunks(strategy, part, len(part)):
+            for _ in receive_chunks(strategy, part, len(part)):
                 pass
         return value
     folder.mkdir(parents=True, exist_ok=True)
@@ -135,12 +135,12 @@ def hand_over(
     for number, size in enumerate(sizes.tolist()):
         path = folder / f"part-{number}"
         with path.open("wb") as file:
-            file.writelines(chunks(strategy, None, size))
+            file.writelines(receive_chunks(strategy, None, size))
         received.append(np.memmap(path, np.uint8, "r") if size else b"")
     return pickle.loads(received[0], buffers=received[1:])
 
 
-def chunks(
+def receive_chunks(
     strategy: tf.distribute.Strategy, part: memoryview | None, size: int
 ) -> Iterator[bytes]:
     """Yields the chief's bytes in chunks."""

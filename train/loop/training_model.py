@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_transformer import Transformer
 from keras_transformer.argument_checks import check_fraction
-from keras_transformer.losses import smooth
+from keras_transformer.losses import smoothed_loss
 from keras_transformer.masks import padding_mask
 from train.loop.tied_softmax_loss import label_losses
 
@@ -91,7 +91,7 @@ class TrainingModel(keras.Model):
             results = update(iterator)
             if self.reads_figures or not figures:
                 figures.update(
-                    {name: read_figure(x) for name, x in results.items()}
+                    {name: to_float(x) for name, x in results.items()}
                 )
             return dict(figures)
 
@@ -107,13 +107,13 @@ class TrainingModel(keras.Model):
         return self.get_metrics_result()
 
     def evaluate(self, *args, **kwargs):
-        with self.as_exported():
+        with self.exported_weights():
             results = super().evaluate(*args, **kwargs)
         del results["gradient_norm"]  # Nothing was trained.
         return results
 
     @contextlib.contextmanager
-    def as_exported(self) -> Iterator[None]:
+    def exported_weights(self) -> Iterator[None]:
         """Context manager: uses the weights that an export would have.
 
         These are the moving averages, if the optimizer keeps them. Do not save
@@ -162,7 +162,7 @@ class TrainingModel(keras.Model):
         states = tf.gather_nd(states, real)  # (N, D)
         states, table = with_bias(states, self.transformer.embedding)
         nll, best = label_losses(states, table, labels)
-        losses = smooth(
+        losses = smoothed_loss(
             nll,
             self._mean_loss(nll, states, table, labels),
             self.label_smoothing,
@@ -209,7 +209,7 @@ def with_bias(states, embedding):
     )
 
 
-def read_figure(value) -> float:
+def to_float(value) -> float:
     """Returns a metric as float; several workers return an array of one."""
     return float(np.ravel(value)[0])
 
@@ -247,7 +247,7 @@ def update_mean(mean, values):
     mean.update_state(tf.math.multiply_no_nan(values, finite), finite)
 
 
-class ReplicaSeed(keras.random.SeedGenerator):
+class ReplicaSeedGenerator(keras.random.SeedGenerator):
     """A seed generator whose seeds differ between replicas.
 
     Keras's own generator has one state on all replicas, hence equal masks.
@@ -264,9 +264,9 @@ class ReplicaSeed(keras.random.SeedGenerator):
         )
 
 
-def let_replicas_differ(transformer: Transformer) -> None:
+def give_replicas_own_seeds(transformer: Transformer) -> None:
     """Gives every replica its own dropout masks."""
     for layer in transformer._flatten_layers():
         if isinstance(layer, keras.layers.Dropout) and layer.rate > 0:
             # The same state, used in another way.
-            layer.seed_generator.__class__ = ReplicaSeed
+            layer.seed_generator.__class__ = ReplicaSeedGenerator

@@ -57,7 +57,7 @@ class AttentionPictures(keras.callbacks.Callback):
         self._writer = tf.summary.create_file_writer(str(self._log_dir))
 
     def on_epoch_end(self, epoch, logs=None):
-        with self.model.as_exported():
+        with self.model.exported_weights():
             pictures = draw_attention(
                 self.model.transformer, *self._pair, *self._pieces
             )

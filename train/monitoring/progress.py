@@ -4,7 +4,7 @@ import time
 
 import keras
 
-from train.loop.training_model import read_figure
+from train.loop.training_model import to_float
 
 READ_EVERY = 10
 
@@ -45,7 +45,7 @@ class Progress(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         logs.update(self._read())
         for name, value in logs.items():
-            logs[name] = read_figure(value)
+            logs[name] = to_float(value)
 
     def _read_speed(self, updates):
         # Validation uses the same metrics, so read them before it starts.
@@ -60,7 +60,7 @@ class Progress(keras.callbacks.Callback):
     def _read(self):
         optimizer = self.model.optimizer
         return {
-            "learning_rate": read_figure(optimizer.learning_rate),
-            "skipped": read_figure(optimizer.skipped),
+            "learning_rate": to_float(optimizer.learning_rate),
+            "skipped": to_float(optimizer.skipped),
             **self._speed,
         }

@@ -13,7 +13,7 @@ from train.data.atomic_files import write_atomically
 from train.data.batches import BatchPlan
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus_statistics import count_overlap
-from train.data.corpus_statistics import share_unread
+from train.data.corpus_statistics import unknown_share
 from train.data.encoded_corpus import Encoded
 from train.data.encoding import SIDES
 from train.data.vocabulary import EncodedPairs
@@ -122,7 +122,7 @@ def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
         )
 
 
-def warn_of_unread_text(
+def warn_of_unknown_text(
     pairs: EncodedPairs, protos: tuple[bytes, bytes | None]
 ) -> None:
     """Prints a warning if most of the text is unknown to a tokenizer.
@@ -141,7 +141,7 @@ def warn_of_unread_text(
         for side, ids, proto in zip(
             SIDES, (pairs.sources, pairs.targets), of_sides, strict=True
         )
-        if (measured := share_unread(ids, proto)) > 1 / 2
+        if (measured := unknown_share(ids, proto)) > 1 / 2
     ]
     if unread:
         print(

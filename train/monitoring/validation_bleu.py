@@ -86,7 +86,7 @@ class ValidationBleu(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if (epoch + 1) % self._every:
             return
-        with self.model.as_exported():
+        with self.model.exported_weights():
             translations = self.translate()
         logs.update(self.score(translations))
         table = sample_table(self.samples(translations))

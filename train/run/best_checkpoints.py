@@ -122,7 +122,7 @@ class BestCheckpoints(keras.callbacks.Callback):
             tf.distribute.get_strategy(), waited >= self._patience
         )
 
-    def pinned(self) -> set[int]:
+    def checkpoints_to_keep(self) -> set[int]:
         """Returns the steps of the checkpoints to keep: those around the best.
 
         Those of the epoch before stay for one more epoch, since the last epoch
@@ -133,7 +133,7 @@ class BestCheckpoints(keras.callbacks.Callback):
         rows = self.state.history
         return {*self._steps_around(rows), *self._steps_around(rows[:-1])}
 
-    def final(self) -> tuple[list[str], int | None]:
+    def choose_final(self) -> tuple[list[str], int | None]:
         """Chooses the checkpoints of the final model.
 
         Returns:

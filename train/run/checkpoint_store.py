@@ -63,7 +63,7 @@ class CheckpointStore:
         part = self._folder / "part"
         part.mkdir(parents=True, exist_ok=True)
         prefix = part / f"ckpt-{step}"
-        rest = rest_of(prefix)
+        rest = state_prefix_of(prefix)
         self._rest.write(str(rest))
         self._weights.write(str(prefix))
         # The index of the weights comes last: it marks a complete checkpoint.
@@ -89,7 +89,9 @@ class CheckpointStore:
             try:
                 found = self.read(prefix)
             except DAMAGED as error:
-                print(f"{prefix} is damaged and left out: {reason(error)}")
+                print(
+                    f"{prefix} is damaged and left out: {first_line_of(error)}"
+                )
                 damaged.append(step)
                 continue
             if found:
@@ -102,7 +104,7 @@ class CheckpointStore:
 
     def read(self, prefix: pathlib.Path) -> pathlib.Path | None:
         """Loads a checkpoint; returns the prefix of the file of metrics."""
-        rest = rest_of(prefix)
+        rest = state_prefix_of(prefix)
         try:
             check_index(prefix)
             if not rest.with_suffix(".index").exists():
@@ -116,7 +118,7 @@ class CheckpointStore:
         except tf.errors.OpError as error:
             raise UserError(
                 f"{prefix} cannot be read now, and is left as it is. "
-                f"Received: {reason(error)}"
+                f"Received: {first_line_of(error)}"
             ) from None
 
     def delete_old(self, kept: set[str]) -> None:
@@ -129,7 +131,7 @@ class CheckpointStore:
             if str(path) not in kept:
                 delete(path)
         latest = list(saved_steps(self._folder).values())[-WHOLE:]
-        names = {rest_of(path).name for path in latest}
+        names = {state_prefix_of(path).name for path in latest}
         for path in sorted(self._folder.glob("state-*"), reverse=True):
             if path.stem not in names:  # The index first, as `delete` does.
                 path.unlink()
@@ -159,7 +161,7 @@ class CheckpointStore:
         )
 
 
-def rest_of(prefix: pathlib.Path) -> pathlib.Path:
+def state_prefix_of(prefix: pathlib.Path) -> pathlib.Path:
     """Returns the prefix of the `state-N` of a `ckpt-N`."""
     return prefix.with_name(prefix.name.replace("ckpt", "state"))
 
@@ -190,6 +192,6 @@ def delete(prefix: pathlib.Path) -> None:
         path.unlink()
 
 
-def reason(error: tf.errors.OpError) -> str:
+def first_line_of(error: tf.errors.OpError) -> str:
     """Returns the first line of a message, without the name of the node."""
     return first_line(error).rpartition("}} ")[2]

@@ -53,7 +53,7 @@ class TrainingState(keras.callbacks.Callback):
         self._steps = steps
         self._keep = keep
         # Function that returns the steps of other checkpoints to keep.
-        self.pinned = set
+        self.checkpoints_to_keep = set
         self._signals = [] if signals is None else signals
         self._history = run_dir / "history.csv"
         self._folder = run_dir / "checkpoints"
@@ -178,7 +178,9 @@ class TrainingState(keras.callbacks.Callback):
         writer.writeheader()
         writer.writerows(self._rows)
         write_atomically(self._history, text.getvalue().encode())
-        pinned = {str(self._folder / f"ckpt-{n}") for n in self.pinned()}
+        pinned = {
+            str(self._folder / f"ckpt-{n}") for n in self.checkpoints_to_keep()
+        }
         self._states.delete_old({*self.checkpoints, *pinned})
         if self.updates < self._steps:
             self.exit_if_interrupted()

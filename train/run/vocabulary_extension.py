@@ -15,7 +15,7 @@ from train.run.fine_tuning import FinishedRun
 USER_DEFINED = sentencepiece_model_pb2.ModelProto.SentencePiece.USER_DEFINED
 
 
-def extend(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
+def extend_vocabulary(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
     """Returns a run whose vocabulary also has the subwords of a file.
 
     The new subwords follow all others, whose ids and weights stay; text that
@@ -31,7 +31,7 @@ def extend(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
         UserError: If a line is not valid as a new subword.
     """
     pieces = list(read_lines(path))
-    check(pieces, path)
+    check_pieces(pieces, path)
     protos = tuple(
         proto if proto is None else with_pieces(proto, pieces, path)
         for proto in start.protos
@@ -49,7 +49,7 @@ def extend(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
     )
 
 
-def check(pieces: list[str], path: pathlib.Path) -> None:
+def check_pieces(pieces: list[str], path: pathlib.Path) -> None:
     """Refuses lines that are not valid as new subwords."""
     seen = set()
     for number, piece in enumerate(pieces, 1):

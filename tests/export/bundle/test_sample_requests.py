@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from export.bundle import file_layout
-from export.bundle.sample_requests import differences
+from export.bundle.sample_requests import describe_differences
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_differences_are_told(changes, difference):
             for name, column in columns.items()
         }
 
-    found = differences(arrays(wanted), arrays({**wanted, **changes}))
+    found = describe_differences(arrays(wanted), arrays({**wanted, **changes}))
 
     for line, begins in zip(found, difference, strict=True):
         assert line.startswith(begins)
@@ -72,6 +72,6 @@ def test_differences_are_told(changes, difference):
 def test_what_is_no_number_is_never_right(number):
     outputs = {"score": np.array([number])}
 
-    assert differences(outputs, outputs) == [
+    assert describe_differences(outputs, outputs) == [
         f"score, row 0: wanted {number}, received {number}"
     ]

@@ -26,7 +26,7 @@ from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_scores import log_probabilities
 from tests.helpers.numpy_scores import pad
 from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import with_knobs
+from tests.helpers.signature_requests import nbest_inputs
 
 SETTINGS = SearchSettings(beam_size=3, max_extra_length=8)
 TEXT = [*[sentence.encode() for sentence in SENTENCES], *NASTY]
@@ -192,7 +192,7 @@ def test_beam_search_equals_the_savedmodel(
     outputs = outputs_of(load_translate(tmp_path), SENTENCES)
 
     expected = servable.predict(
-        "translate_nbest", with_knobs(SENTENCES, 3, penalty, 8)
+        "translate_nbest", nbest_inputs(SENTENCES, 3, penalty, 8)
     )
     np.testing.assert_array_equal(
         outputs["translation"], expected["translation"][:, 0]

@@ -21,11 +21,11 @@ from tests.helpers.numpy_scores import penalty
 from tests.helpers.signature_requests import ALPHA
 from tests.helpers.signature_requests import EXTRA
 from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import constrained_inputs
 from tests.helpers.signature_requests import differences
+from tests.helpers.signature_requests import options_inputs
 from tests.helpers.signature_requests import rows
-from tests.helpers.signature_requests import with_options
-from tests.helpers.signature_requests import with_rules
-from tests.helpers.signature_requests import with_seeds
+from tests.helpers.signature_requests import sample_inputs
 
 TEXTS = [s.encode() for s in SENTENCES]
 LONG = b" ".join(TEXTS * 9)
@@ -52,7 +52,7 @@ def test_rules_find_what_the_library_finds(servable, model, tokenizer):
     expected = tf.function(search, autograph=False)()
 
     outputs = servable.predict(
-        "translate_constrained", with_rules(texts, sizes, least)
+        "translate_constrained", constrained_inputs(texts, sizes, least)
     )
 
     assert (outputs["error"] == b"").all()
@@ -68,7 +68,9 @@ def test_rules_find_what_the_library_finds(servable, model, tokenizer):
 
 
 def test_without_rules_it_is_the_default(servable):
-    outputs = servable.predict("translate_constrained", with_rules(TEXTS))
+    outputs = servable.predict(
+        "translate_constrained", constrained_inputs(TEXTS)
+    )
     expected = servable.predict("serving_default", ask(TEXTS))
 
     for name, value in expected.items():
@@ -103,7 +105,9 @@ def test_draws_are_those_of_numpy(servable, model, tokenizer):
             assert gap > 1e-6 or 1 in target[place, : step + 1]
 
     columns = zip(*cuts, strict=True)
-    outputs = servable.predict("sample", with_seeds(texts, row_seeds, *columns))
+    outputs = servable.predict(
+        "sample", sample_inputs(texts, row_seeds, *columns)
+    )
 
     assert (outputs["error"] == b"").all()
     for place, row in enumerate(rows(outputs)):
@@ -121,7 +125,7 @@ def test_draws_are_those_of_numpy(servable, model, tokenizer):
 
 
 def test_of_one_token_greedy_search_is_what_is_drawn(servable):
-    outputs = servable.predict("sample", with_seeds(TEXTS, 7, top_k=1))
+    outputs = servable.predict("sample", sample_inputs(TEXTS, 7, top_k=1))
     expected = servable.predict("translate_greedy", ask(TEXTS))
 
     assert not [
@@ -132,7 +136,7 @@ def test_of_one_token_greedy_search_is_what_is_drawn(servable):
 
 
 def test_a_seed_is_a_translation(servable):
-    inputs = with_seeds([TEXTS[0]] * 20, np.arange(20) // 2)
+    inputs = sample_inputs([TEXTS[0]] * 20, np.arange(20) // 2)
 
     outputs = servable.predict("sample", inputs)
 
@@ -143,7 +147,7 @@ def test_a_seed_is_a_translation(servable):
 
 ERRORS = {
     "translate_options": (
-        with_options,
+        options_inputs,
         [
             ({"alpha": np.nan}, b"length_penalty must be between -10 and 10."),
             ({"alpha": 1e30}, b"Received: "),
@@ -155,7 +159,7 @@ ERRORS = {
         ],
     ),
     "translate_constrained": (
-        with_rules,
+        constrained_inputs,
         [
             ({"size": -1}, b"no_repeat_ngram must be between 0 and 20."),
             ({"size": 21}, b"Received: 21"),
@@ -167,7 +171,7 @@ ERRORS = {
         ],
     ),
     "sample": (
-        lambda texts, **given: with_seeds(texts, 1, **given),
+        lambda texts, **given: sample_inputs(texts, 1, **given),
         [
             ({"temperature": 0}, b"temperature must be between 0.01 and 100."),
             ({"temperature": np.nan}, b"Received: nan"),
@@ -246,7 +250,7 @@ def test_the_rules_of_an_export_are_those_of_its_signatures(run_dir, servable):
     names = ("serving_default", "translate_greedy")
     signatures = load_run(run_dir, settings, signatures=names).signatures
     texts = [*TEXTS, b"", b"a"]
-    inputs = with_rules(texts, 2, 6, 1.0)
+    inputs = constrained_inputs(texts, 2, 6, 1.0)
     expected = servable.predict("translate_constrained", inputs)
 
     outputs = signatures["serving_default"](tf.constant(texts))

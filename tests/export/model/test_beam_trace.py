@@ -13,8 +13,8 @@ from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
-from tests.helpers.graph_translations import make_model
-from tests.helpers.graph_translations import random_batch
+from tests.helpers.graph_vs_portable_search import make_model
+from tests.helpers.graph_vs_portable_search import random_batch
 from tests.helpers.reference_searches import BEGIN
 from tests.helpers.reference_searches import END
 from tests.helpers.reference_searches import NEVER

@@ -8,9 +8,9 @@ from tests.helpers.numpy_scores import encode
 from tests.helpers.numpy_scores import pieces_of
 from tests.helpers.numpy_scores import split_heads
 from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import nbest_inputs
 from tests.helpers.signature_requests import read_beam
 from tests.helpers.signature_requests import strings
-from tests.helpers.signature_requests import with_knobs
 
 TEXTS = [s.encode() for s in SENTENCES]
 TARGETS = [b"Two", *TEXTS[:0:-1]]
@@ -120,7 +120,7 @@ def test_the_beam_holds_the_search(servable, tokenizer):
 
     beams = servable.predict("explain_beam", ask(texts))
 
-    nbest = servable.predict("translate_nbest", with_knobs(texts))
+    nbest = servable.predict("translate_nbest", nbest_inputs(texts))
     pruned = 0
     for place in range(len(texts)):
         beam = {name: value[place] for name, value in beams.items()}

@@ -16,7 +16,7 @@ from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import faults
+from tests.helpers.signature_requests import invalid_outputs
 from tests.helpers.signature_requests import rows
 
 NUM_STRINGS = int(os.environ.get("STRINGS", 128))
@@ -84,6 +84,6 @@ def test_no_string_breaks_a_signature(signature, servable):
     for start in range(0, NUM_STRINGS, BATCH_SIZE):
         batch = texts[start : start + BATCH_SIZE]
         outputs = servable.predict(signature, REQUESTS[signature](batch))
-        assert not faults(outputs)
+        assert not invalid_outputs(outputs)
         for value in outputs.values():
             assert len(value) == len(batch)

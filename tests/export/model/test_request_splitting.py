@@ -18,9 +18,9 @@ from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import differences
+from tests.helpers.signature_requests import nbest_inputs
+from tests.helpers.signature_requests import options_inputs
 from tests.helpers.signature_requests import rows
-from tests.helpers.signature_requests import with_knobs
-from tests.helpers.signature_requests import with_options
 
 TEXTS = [s.encode() for s in SENTENCES] + NASTY
 SETTINGS = {"beam_size": 3, "max_extra_length": 8}  # Of the fixture's export.
@@ -106,7 +106,7 @@ def test_what_explains_many_is_refused(signature, message, in_parts):
 
 
 def test_beams_beyond_the_budget_are_refused(in_parts):
-    inputs = with_knobs([b"Two cats sleep.", b"a"], FEW // 64 + 1)
+    inputs = nbest_inputs([b"Two cats sleep.", b"a"], FEW // 64 + 1)
 
     with pytest.raises(
         tf.errors.InvalidArgumentError,
@@ -119,8 +119,8 @@ def test_a_request_gets_no_more_length_than_the_export_has(servable):
     texts = TEXTS[:3]
 
     for name, make in (
-        ("translate_nbest", with_knobs),
-        ("translate_options", with_options),
+        ("translate_nbest", nbest_inputs),
+        ("translate_options", options_inputs),
     ):
         found = servable.predict(name, make(texts, extra=1000))
         expected = servable.predict(name, make(texts, extra=8))
@@ -146,7 +146,7 @@ OPTIONS = strategies.tuples(
 
 def test_no_row_fails_its_mates(servable):
     good = (TEXTS[0], 0.6, 8, b"")
-    alone = servable.predict("translate_options", with_options(TEXTS[:1]))
+    alone = servable.predict("translate_options", options_inputs(TEXTS[:1]))
     (alone,) = rows(alone)
 
     @hypothesis.settings(
@@ -158,7 +158,7 @@ def test_no_row_fails_its_mates(servable):
         try:
             outputs = servable.predict(
                 "translate_options",
-                with_options(list(texts), alpha, extra, list(prefixes)),
+                options_inputs(list(texts), alpha, extra, list(prefixes)),
             )
         except ServerError as error:
             raise AssertionError(f"{bad}: {error}") from error

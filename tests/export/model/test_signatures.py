@@ -12,10 +12,10 @@ from tests.helpers.numpy_scores import penalty
 from tests.helpers.numpy_scores import pieces_of
 from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import nbest_inputs
+from tests.helpers.signature_requests import options_inputs
 from tests.helpers.signature_requests import rows
 from tests.helpers.signature_requests import strings
-from tests.helpers.signature_requests import with_knobs
-from tests.helpers.signature_requests import with_options
 
 TEXTS = [s.encode() for s in SENTENCES]
 
@@ -118,9 +118,9 @@ def test_ids_are_read_until_their_end(servable, ids, clean):
 def test_nbest_are_distinct_and_best_first(servable):
     texts = [*TEXTS, b"", b"a"]
 
-    outputs = servable.predict("translate_nbest", with_knobs(texts, 5))
+    outputs = servable.predict("translate_nbest", nbest_inputs(texts, 5))
     default = servable.predict("serving_default", ask(texts))
-    first = servable.predict("translate_nbest", with_knobs(texts))
+    first = servable.predict("translate_nbest", nbest_inputs(texts))
 
     np.testing.assert_array_equal(
         first["translation"][:, 0], default["translation"]
@@ -165,7 +165,7 @@ def test_nbest_are_the_best_of_all_that_the_beams_see(
     best = seen[np.argsort(-values[seen])]
 
     outputs = servable.predict(
-        "translate_nbest", with_knobs([text], 100, 0.5, 0)
+        "translate_nbest", nbest_inputs([text], 100, 0.5, 0)
     )
 
     np.testing.assert_allclose(outputs["score"][0], values[best], rtol=1e-5)
@@ -189,7 +189,7 @@ def test_nbest_are_the_best_of_all_that_the_beams_see(
     ],
 )
 def test_knobs_give_one_clear_error(servable, knob, value, message):
-    inputs = with_knobs(TEXTS[:2], **{knob: value})
+    inputs = nbest_inputs(TEXTS[:2], **{knob: value})
 
     with pytest.raises(ServerError) as error:
         servable.predict("translate_nbest", inputs)
@@ -228,11 +228,13 @@ def test_each_row_has_its_own_penalty_and_limit(servable):
     text = TEXTS[0]
 
     outputs = servable.predict(
-        "translate_options", with_options([text] * 4, alpha, extra)
+        "translate_options", options_inputs([text] * 4, alpha, extra)
     )
 
     for row, a, e in zip(rows(outputs), alpha, extra, strict=True):
-        found = servable.predict("translate_nbest", with_knobs([text], 3, a, e))
+        found = servable.predict(
+            "translate_nbest", nbest_inputs([text], 3, a, e)
+        )
         assert found["translation"][0, 0] == row["translation"]
         assert found["score"][0, 0] == pytest.approx(row["score"], abs=1e-5)
     assert len(set(outputs["score"])) > 2
@@ -242,7 +244,7 @@ def test_a_translation_begins_with_its_prefix(servable, model, tokenizer):
     prefixes = [b"grass.", b"sleep. cats", b"A", b"", b"brown dog", b"horse"]
 
     outputs = servable.predict(
-        "translate_options", with_options(TEXTS, prefixes=prefixes)
+        "translate_options", options_inputs(TEXTS, prefixes=prefixes)
     )
     free = servable.predict("serving_default", ask(TEXTS))
 
@@ -258,7 +260,8 @@ def test_a_prefix_beyond_the_limit_is_cut_and_told(servable):
     texts = [TEXTS[1], TEXTS[1], b""]
 
     outputs = servable.predict(
-        "translate_options", with_options(texts, prefixes=[long, b"Two", long])
+        "translate_options",
+        options_inputs(texts, prefixes=[long, b"Two", long]),
     )
 
     assert outputs["truncated"][[0, 2]].tolist() == [True, False]

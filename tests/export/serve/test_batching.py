@@ -130,9 +130,9 @@ def test_what_nobody_waits_for_is_not_answered():
         await until(lambda: shout.batches)
         gone = asyncio.create_task(batcher.ask(shout, ["gone"] * 3))
         stays = asyncio.create_task(batcher.ask(shout, ["stays"]))
-        await until(lambda: batcher.waiting == 4)
+        await until(lambda: batcher.queue_length == 4)
         gone.cancel()
-        await until(lambda: batcher.waiting == 1)
+        await until(lambda: batcher.queue_length == 1)
         shout.gate.set()
         return await asyncio.gather(first, stays)
 

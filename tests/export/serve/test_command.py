@@ -11,7 +11,7 @@ import pytest
 from export.serve import __main__ as serve
 from tests.helpers import service_client
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.model_server import serve_grpc
+from tests.helpers.fake_model_server import serve_grpc
 
 
 def test_a_port_that_is_taken_is_told(refused):
@@ -63,7 +63,7 @@ def test_sigterm_ends_it_when_all_is_answered(export_dir):
     with process:
         assert process.stdout.readline() == "en to es\n"
         port = int(process.stdout.readline().rpartition(":")[2].strip("/\n"))
-        service = service_client.Web(port)
+        service = service_client.ServiceClient(port)
         thread, answers = service_client.in_thread(
             service.post,
             "/translate",

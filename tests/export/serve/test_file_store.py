@@ -2,11 +2,11 @@
 
 import time
 
-from export.serve.file_store import Files
+from export.serve.file_store import FileStore
 
 
 def test_a_file_is_found_by_its_key_alone():
-    files = Files()
+    files = FileStore()
     key = files.add("a.txt", b"content")
 
     assert files.find(key).content == b"content"
@@ -15,7 +15,7 @@ def test_a_file_is_found_by_its_key_alone():
 
 
 def test_the_oldest_go_where_there_are_too_many():
-    files = Files(max_bytes=10)
+    files = FileStore(max_bytes=10)
     keys = [files.add("a", bytes(4)) for _ in range(3)]
 
     assert [files.find(key) is None for key in keys] == [True, False, False]
@@ -23,7 +23,7 @@ def test_the_oldest_go_where_there_are_too_many():
 
 
 def test_none_stays_for_long():
-    files = Files(seconds=0.01)
+    files = FileStore(seconds=0.01)
     key = files.add("a", b"b")
     time.sleep(0.02)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from keras_transformer.parsing.repair import restore
+from keras_transformer.parsing.repair import repair_tree
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from keras_transformer.parsing.repair import restore
     ],
 )
 def test_mends_what_is_wrong_and_says_so(text, mended, faults):
-    tree, found = restore(text, ["a", "b", "c"])
+    tree, found = repair_tree(text, ["a", "b", "c"])
 
     tags = iter(tree.tags)
     shown = [next(tags) if s == "XX" else s for s in tree.symbols]
@@ -65,13 +65,13 @@ LETTERS = "ab(-LRB)/\u00a0\uff08\u00bd\u2474"
     st.lists(st.text(st.sampled_from(LETTERS), min_size=1), max_size=9),
 )
 def test_any_text_becomes_a_tree_of_the_words(text, words):
-    tree, _ = restore(text, words)
+    tree, _ = repair_tree(text, words)
 
     assert tree.words == tuple(words)
     assert tree.symbols.count("XX") == len(tree.tags) == len(words)
     assert all(start < end for _, start, end in tree.constituents())
     # What is mended needs no mending.
-    assert restore(tree.linearize(), words) == (tree, frozenset())
+    assert repair_tree(tree.linearize(), words) == (tree, frozenset())
 
 
 @settings(derandomize=True, database=None, deadline=None)
@@ -84,7 +84,7 @@ def test_words_left_out_move_no_others(missing):
     ]
     text = ["(S (NP", *leaves[:6], ")NP (VP", *leaves[6:], ")VP )S"]
 
-    tree, faults = restore(" ".join(text), words)
+    tree, faults = repair_tree(" ".join(text), words)
 
     assert ("leaves" in faults) == bool(missing)
     assert list(tree.tags) == [
@@ -98,7 +98,7 @@ def test_words_left_out_move_no_others(missing):
 def test_trees_may_be_deep():
     text = " ".join(["(NP"] * 5_000 + ["a/NN"])
 
-    tree, faults = restore(text, ["a"])
+    tree, faults = repair_tree(text, ["a"])
 
     assert faults == {"brackets"}
     assert len(list(tree.constituents())) == 5_000

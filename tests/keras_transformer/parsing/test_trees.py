@@ -7,7 +7,7 @@ import pytest
 
 from command_line.errors import UserError
 from command_line.treebanks import read_trees
-from keras_transformer.parsing.repair import restore
+from keras_transformer.parsing.repair import repair_tree
 from keras_transformer.parsing.trees import Tree
 from tests.helpers import random_trees
 
@@ -78,7 +78,7 @@ def test_a_tag_has_no_slash(trees_of):
     (tree,) = trees_of("(S (NN/VB run))")
 
     assert tree.tags == ("NN|VB",)
-    assert restore(tree.linearize(), tree.words) == (tree, frozenset())
+    assert repair_tree(tree.linearize(), tree.words) == (tree, frozenset())
 
 
 def test_words_are_as_they_were_before_the_treebank_wrote_them(trees_of):
@@ -137,7 +137,7 @@ def test_trees_come_back_but_for_what_is_stripped(trees_of, seed):
     for tree, expected in zip(trees, drawn, strict=True):
         assert tree.linearize() == random_trees.linearise(expected)
         assert str(tree) == f"(TOP {random_trees.write(expected)})"
-        assert restore(tree.linearize(), tree.words) == (tree, frozenset())
+        assert repair_tree(tree.linearize(), tree.words) == (tree, frozenset())
         assert sorted(tree.constituents()) == sorted(spans(expected))
 
 
@@ -157,4 +157,4 @@ def test_a_written_word_has_no_blanks():
     )
 
     assert tree.linearize() == "(NP 10000/CD -LRB-s-RRB-/NN )NP"
-    assert restore(tree.linearize(), tree.words) == (tree, frozenset())
+    assert repair_tree(tree.linearize(), tree.words) == (tree, frozenset())

@@ -17,18 +17,18 @@ from keras_transformer.search.graph_search import search_graph
 from keras_transformer.search.graph_transformer import graph_sample_translations
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
-from keras_transformer.search.sampling import close_unlikely
-from keras_transformer.search.sampling import draw_tokens
-from keras_transformer.search.sampling import find_chances
-from keras_transformer.search.sampling import find_draws
-from keras_transformer.search.sampling import one_beam
+from keras_transformer.search.sampling import mask_unlikely
 from keras_transformer.search.sampling import sample
+from keras_transformer.search.sampling import sample_tokens
+from keras_transformer.search.sampling import sampling_tensors
+from keras_transformer.search.sampling import uniform_numbers
+from keras_transformer.search.sampling import with_one_beam
 from tests.helpers.graph_searches import table_step
-from tests.helpers.graph_translations import INPUTS
-from tests.helpers.graph_translations import check_same
-from tests.helpers.graph_translations import make_model
-from tests.helpers.graph_translations import random_batch
-from tests.helpers.graph_translations import randomize
+from tests.helpers.graph_vs_portable_search import INPUTS
+from tests.helpers.graph_vs_portable_search import check_same
+from tests.helpers.graph_vs_portable_search import make_model
+from tests.helpers.graph_vs_portable_search import random_batch
+from tests.helpers.graph_vs_portable_search import randomize
 from tests.helpers.numpy_sampling import draw
 from tests.helpers.numpy_sampling import weights_of
 from tests.helpers.reference_searches import BEGIN
@@ -92,9 +92,9 @@ def traced_sample(is_fast):
         sampling = Sampling(*cuts)
         if is_fast:
             model = StepModel(step, state, (), 1)
-            draws = find_draws(sampling, limits)
+            draws = sampling_tensors(sampling, limits)
             return search_graph(
-                model, one_beam(options), limits, prefix_ids, draws
+                model, with_one_beam(options), limits, prefix_ids, draws
             )
         return sample(
             step, state, options, limits, sampling, prefix_ids, (), LENGTH
@@ -187,8 +187,8 @@ def test_the_likeliest_are_those_of_a_sort(seed, size, spread, cuts):
         top_p=tf.constant(top_p),
     )
 
-    found = close_unlikely(
-        tf.constant(logits), find_draws(sampling, sampling.seeds)
+    found = mask_unlikely(
+        tf.constant(logits), sampling_tensors(sampling, sampling.seeds)
     )
 
     for row, kept, cut in zip(logits, found.numpy(), cuts, strict=True):
@@ -205,9 +205,9 @@ def count_draws(logits, sampling_of, count=20_000):
     """Returns how often each token is drawn by seeds that follow each other."""
     row_seeds = np.arange(count, dtype="int32")
     sampling = sampling_of(row_seeds)
-    draws = find_draws(sampling, row_seeds)
+    draws = sampling_tensors(sampling, row_seeds)
     rows = tf.repeat(tf.constant(logits[None], tf.float32), count, axis=0)
-    _, ids = draw_tokens(rows, 0, draws)
+    _, ids = sample_tokens(rows, 0, draws)
     return np.bincount(np.asarray(ids)[:, 0], minlength=len(logits))
 
 
@@ -235,7 +235,7 @@ def test_draws_have_their_probabilities(size, cuts):
 def test_chances_are_even_and_know_nothing_of_each_other():
     row_seeds = tf.range(-20_000, 20_000)
     chances = np.stack(
-        [x for index in (0, 1, 2) for x in find_chances(row_seeds, index)]
+        [x for index in (0, 1, 2) for x in uniform_numbers(row_seeds, index)]
     )
 
     assert chances.min() >= 0
@@ -259,10 +259,10 @@ def test_each_rare_token_has_its_chance(monkeypatch):
     seconds = (np.arange(256, dtype="float32") + 0.5) / 256
     chances = np.full(256, 0.99999, "float32"), seconds
     monkeypatch.setattr(
-        sampling_module, "find_chances", lambda *_: map(tf.constant, chances)
+        sampling_module, "uniform_numbers", lambda *_: map(tf.constant, chances)
     )
 
-    _, ids = draw_tokens(tf.constant(logits), 0, {"seeds": None})
+    _, ids = sample_tokens(tf.constant(logits), 0, {"seeds": None})
 
     assert ids[0, 0] > 49_000
     np.testing.assert_array_equal(np.diff(ids[:, 0]), 1)

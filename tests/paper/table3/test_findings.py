@@ -90,7 +90,9 @@ def test_another_run_is_within_the_margin_19_times_of_20(count):
 def test_equal_is_what_is_surely_less_than_a_bound(
     difference, margin, bounds, sign
 ):
-    found = findings.tell_equal(difference, margin, bound=1.0, bounds=bounds)
+    found = findings.sign_of_equality(
+        difference, margin, bound=1.0, bounds=bounds
+    )
 
     assert found == sign
 
@@ -111,7 +113,7 @@ def test_equal_is_what_is_surely_less_than_a_bound(
 def test_tells_only_what_both_kinds_of_chance_allow(
     difference, margin, bounds, sign
 ):
-    assert findings.tell(difference, margin, bounds) == sign
+    assert findings.sign_of(difference, margin, bounds) == sign
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from train.data.batches import replica_batch
 from train.data.bucketing import choose_boundaries
 from train.data.bucketing import choose_row_multiple
 from train.data.bucketing import micro_batches
+from train.data.mixture import choose_pairs
 from train.data.mixture import count_drawn
-from train.data.mixture import draw_in_turn
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 
@@ -167,7 +167,7 @@ def test_in_as_many_epochs_as_pairs_each_comes_as_its_weight_says(
 ):
     pairs = np.arange(100, 100 + count)
     drawn = [
-        draw_in_turn(pairs, weight, epoch, (7, 1))
+        choose_pairs(pairs, weight, epoch, (7, 1))
         for epoch in range(first, first + count)
     ]
 

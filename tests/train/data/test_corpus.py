@@ -17,7 +17,7 @@ from train.data import corpus
 from train.data import encoded_corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Pairs
-from train.data.encoded_corpus import Remembered
+from train.data.encoded_corpus import CachedCorpus
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
     )
 
     def scan():
-        pairs = Remembered(FilePairs(*paths), list(paths), tmp_path / "cache")
+        pairs = CachedCorpus(FilePairs(*paths), list(paths), tmp_path / "cache")
         return len(pairs), pairs.digest(), len(reads)
 
     first = scan()

@@ -8,7 +8,7 @@ import sentencepiece
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
-from keras_transformer.parsing.repair import restore
+from keras_transformer.parsing.repair import repair_tree
 from keras_transformer.parsing.trees import Tree
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import learn_vocabulary
@@ -106,7 +106,7 @@ def test_words_that_the_vocabulary_normalizes_come_back(model_proto):
     ids = tokenizer.tokenize([tree.linearize()])
     written = tokenizer.detokenize(ids).numpy()[0].decode()
 
-    assert restore(written, words) == (tree, frozenset())
+    assert repair_tree(written, words) == (tree, frozenset())
 
 
 def test_refuses_a_treebank_that_is_none(tmp_path):

@@ -7,7 +7,7 @@ from command_line.errors import UserError
 from train.data.corpus import Pairs
 from train.data.vocabulary import Ids
 from train.data.vocabulary import learn_vocabulary
-from train.data.vocabulary import sample
+from train.data.vocabulary import sample_text
 from train.data.vocabulary import take
 
 PAIRS = Pairs(
@@ -28,8 +28,13 @@ def test_the_same_text_gives_the_same_vocabulary(model_proto):
 def test_a_large_corpus_is_sampled_evenly():
     corpus = Pairs([str(i) for i in range(10)], ["x"] * 10)
 
-    assert sample(corpus, 10) == list(corpus)
-    assert [source for source, _ in sample(corpus, 4)] == ["0", "3", "6", "9"]
+    assert sample_text(corpus, 10) == list(corpus)
+    assert [source for source, _ in sample_text(corpus, 4)] == [
+        "0",
+        "3",
+        "6",
+        "9",
+    ]
 
 
 def test_pads_and_takes_sequences():

@@ -201,12 +201,14 @@ def test_others_get_what_the_chief_has_in_pieces(monkeypatch, tmp_path):
     arrays.append(np.arange(6.0).reshape(2, 3))
     value = {"arrays": arrays, "text": "ñ" * 40}
     monkeypatch.setattr(multi_worker, "broadcast", send)
-    assert multi_worker.hand_over(None, value, tmp_path / "chief") is value
+    assert (
+        multi_worker.send_from_chief(None, value, tmp_path / "chief") is value
+    )
     assert max(a.nbytes for (a,) in sent[2:]) == 16
     chief.append("another")
     monkeypatch.setattr(multi_worker, "broadcast", receive)
 
-    got = multi_worker.hand_over(None, None, tmp_path / "other")
+    got = multi_worker.send_from_chief(None, None, tmp_path / "other")
 
     assert sent == []
     assert not (tmp_path / "chief").exists()

@@ -355,7 +355,7 @@ def test_patience_keeps_what_is_around_the_best(tmp_path):
         # Every round in a process of its own: each follows from the files.
         state = TrainingState(task, tmp_path, steps=99, keep=3)
         best = BestCheckpoints(state, tmp_path, patience=9, around=3)
-        state.pinned = best.pinned
+        state.checkpoints_to_keep = best.checkpoints_to_keep
         state.restore()
         task.optimizer.iterations.assign(10 * (i + 1))
         state.set_params({"steps": 1})
@@ -368,7 +368,7 @@ def test_patience_keeps_what_is_around_the_best(tmp_path):
     assert kept[3:5] == [[1, 2, 3, 4], [2, 3, 4, 5]]
     assert kept[5:7] == [[3, 4, 5, 6], [3, 4, 5, 6, 7]]
     assert kept[7:] == [[3, 4, 5, 6, 7, 8], [3, 4, 5, 7, 8, 9]]
-    paths, step = best.final()
+    paths, step = best.choose_final()
     assert step == 40
     assert [path.rpartition("-")[2] for path in paths] == ["30", "40", "50"]
 
@@ -378,7 +378,7 @@ def test_a_best_whose_checkpoint_is_gone_is_told(tmp_path, capsys):
     state.checkpoints = ["ckpt-30"]
     save(tmp_path, 30)
 
-    paths, step = BestCheckpoints(state, tmp_path, patience=9).final()
+    paths, step = BestCheckpoints(state, tmp_path, patience=9).choose_final()
 
     assert (paths, step) == (["ckpt-30"], None)
     said = capsys.readouterr().out

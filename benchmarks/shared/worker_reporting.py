@@ -11,6 +11,6 @@ def peak_memory() -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def tell(values: dict) -> None:
+def report(values: dict) -> None:
     """Tells them to who started this process; libraries may print as well."""
     print(json.dumps(values), file=sys.__stdout__, flush=True)

@@ -52,7 +52,8 @@ def measure(sentences: list[str], language: str) -> dict[str, float]:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.sentence_splitting", description=__doc__
+        prog="python -m benchmarks.sentence_splitting_accuracy",
+        description=__doc__,
     )
     parser.add_argument(
         "--trees",

@@ -1,6 +1,6 @@
 """Stand-in for TF Serving: gRPC and REST, by the rules of its source.
 
-    python -m tests.helpers.model_server --export-dir exports/mine --port 8500 \
+    python -m tests.helpers.fake_model_server --export-dir exports/mine --port 8500 \
         --rest-api-port 8501
 
 No performance, one model, one version: for tests, and for trying a client
@@ -51,7 +51,7 @@ KEY = CERTIFICATE.with_suffix(".key.pem")
 
 
 @dataclasses.dataclass(frozen=True)
-class Gate:
+class ProxyCheck:
     """What a proxy asks of whoever wants through to the server.
 
     Attributes:
@@ -70,7 +70,7 @@ class Gate:
             raise ServerError(Status.UNAUTHENTICATED, f"got {header}")
 
 
-OPEN = Gate()
+OPEN = ProxyCheck()
 
 
 class PredictionService:
@@ -224,7 +224,7 @@ def answer_rest(servable, path, body, gate=OPEN, authorization=None):
 
 def parse_arguments(argv=None):
     parser = argparse.ArgumentParser(
-        prog="python -m tests.helpers.model_server",
+        prog="python -m tests.helpers.fake_model_server",
         description="Serves an export by the rules of TF Serving.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
