@@ -19,8 +19,8 @@ from keras_transformer.linear import batch_and_length
 from keras_transformer.masks import causal_mask
 from keras_transformer.masks import combine_masks
 
-# The logit of what may not be seen. Finite, so that a query that may see
-# nothing gets equal weights and no NaN.
+# The logit of a forbidden key. It is finite, so that a query without allowed
+# keys gets equal weights instead of NaN.
 FORBIDDEN = -1e9
 
 
@@ -34,8 +34,8 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
         key: Float tensor of shape `(B, H, S, key_dim)`.
         value: Float tensor of shape `(B, H, S, value_dim)`.
         mask: Bool tensor that broadcasts to `(B, H, T, S)`, True where a
-            query may look at a key, or `None` for everywhere. A query that
-            may look at no key gets the mean of all values.
+            query may attend to a key, or `None` for everywhere. A query that
+            may attend to no key gets the mean of all values.
         dropout: Function applied to the attention weights, or `None`.
 
     Returns:
@@ -53,7 +53,7 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
     logits = ops.cast(logits, "float32")
     if mask is not None:
         logits = ops.where(mask, logits, FORBIDDEN)
-    if logits.shape[-1] == 1:  # Keras warns of a softmax over one key.
+    if logits.shape[-1] == 1:  # Keras warns about a softmax over one key.
         weights = ops.ones_like(logits)
     else:
         weights = ops.softmax(logits, axis=-1)
@@ -63,9 +63,9 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout=None):
 
 
 def fused_attention(query, key, value, mask=None):
-    """Computes equation 1 by the kernel of the backend, where it has one.
+    """Computes equation 1 by a fused kernel of the backend, if it has one.
 
-    Such a kernel shows no attention weights and need not hold them all.
+    A fused kernel does not return attention weights, and saves memory.
 
     Args:
         query: Float tensor of shape `(B, H, T, key_dim)`.
@@ -76,13 +76,13 @@ def fused_attention(query, key, value, mask=None):
     Returns:
         The outputs, of shape `(B, H, T, value_dim)`.
     """
-    # TensorFlow has none, and that of JAX wants d_k = d_v.
+    # TensorFlow has no such kernel, and that of JAX needs d_k = d_v.
     if (
         keras.backend.backend() == "tensorflow"
         or query.shape[-1] != value.shape[-1]
     ):
         return scaled_dot_product_attention(query, key, value, mask)[0]
-    # Keras has the heads behind the positions.
+    # Keras expects the heads after the positions.
     query, key, value = (
         ops.transpose(x, (0, 2, 1, 3)) for x in (query, key, value)
     )
@@ -95,13 +95,13 @@ class MultiHeadAttention(keras.layers.Layer):
     """Attention by several heads at once, each in its own subspace.
 
     Computes `Concat(head_1, …, head_h) W^O` with
-    `head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)` (Section 3.2.2). The
-    kernels of all heads lie side by side in one matrix each for queries, keys
-    and values, of shape `(D, num_heads * key_dim)`, so that the Glorot fans
-    are those of the whole projection.
+    `head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)` (Section 3.2.2). One matrix
+    `(D, num_heads * key_dim)` holds the kernels of all heads for the queries,
+    one for the keys and one for the values. So the fans of the Glorot
+    initializer are those of the whole projection.
 
-    Names of arguments follow `keras.layers.MultiHeadAttention`, which this
-    layer equals under copied weights.
+    The arguments have the names of `keras.layers.MultiHeadAttention`. With
+    the same weights both layers give the same output.
 
     Args:
         num_heads: Positive int, `h` in the paper (8 in the base model).
@@ -119,18 +119,19 @@ class MultiHeadAttention(keras.layers.Layer):
         query: Float tensor of shape `(B, T, D)`.
         value: Float tensor of shape `(B, S, D_value)`.
         key: Float tensor of shape `(B, S, D_key)`. `None` means `value`.
-        query_mask: Bool tensor `(B, T)`, which Keras fills. Not used: what a
-            padded query computes is never looked at.
+        query_mask: Bool tensor `(B, T)`, which Keras fills. It has no effect,
+            since nothing uses the output of a padded query.
         value_mask: Bool tensor `(B, S)`, False where a key is padding.
-        key_mask: Bool tensor `(B, S)`, likewise; both hold where both come.
+        key_mask: Bool tensor `(B, S)`, likewise; with both, a key must be True
+            in both.
         attention_mask: Bool tensor `(T, S)`, or one that broadcasts to
             `(B, T, S)` or `(B, H, T, S)`.
-        use_causal_mask: Bool, whether query `i` sees only keys up to `i`,
-            counted from the end of `cache` where there is one.
+        use_causal_mask: Bool, whether query `i` attends only to keys up to `i`,
+            counted from the end of `cache` if there is one.
         cache: `GrowingCache` or `FixedCache`, to which the keys and values of
-            `value` are appended; the queries look at all that it then holds.
-            What masks of keys Keras fills tell of the new ones alone, so they
-            are not looked at.
+            `value` are appended; the queries attend to all keys that it then
+            holds. The masks of keys are ignored, since Keras fills them for
+            the new keys only.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
@@ -145,11 +146,10 @@ class MultiHeadAttention(keras.layers.Layer):
         before this one. The mask of the output is that of `query`.
 
     Raises:
-        ValueError: If `num_heads`, `key_dim` or `value_dim` is no positive
+        ValueError: If `num_heads`, `key_dim` or `value_dim` is not a positive
             int, if `dropout` is not in [0, 1), if a last dimension is unknown
             when the layer is built, if `query`, `value`, `key` or
-            `attention_mask` is of another rank, or if a `FixedCache` has no
-            room.
+            `attention_mask` is of another rank, or if a `FixedCache` is full.
 
     Example:
         >>> layer = keras_transformer.MultiHeadAttention(
@@ -208,7 +208,7 @@ class MultiHeadAttention(keras.layers.Layer):
             use_bias=self.use_bias,
             kernel_initializer="glorot_uniform",
             dtype=self.dtype_policy,
-            name=name,  # Saved weights are found by this name.
+            name=name,  # Saved weights depend on this name.
         )
         layer.build(input_shape)
         return layer
@@ -238,7 +238,8 @@ class MultiHeadAttention(keras.layers.Layer):
         if use_causal_mask:
             length = ops.shape(query)[1]
             causal = causal_mask(length, key_length, start_index)
-        elif isinstance(cache, FixedCache):  # Not at room that is empty yet.
+        elif isinstance(cache, FixedCache):
+            # Positions of the cache that are still empty are masked.
             causal = ops.less(ops.arange(key_length)[None], cache.length)
         mask = combine_masks(padding, attention_mask, causal)
         outputs, weights = self.attend(
@@ -258,7 +259,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Returns:
             Pair `(keys, values)` of shapes `(B, H, S, key_dim)` and
-            `(B, H, S, value_dim)`, which `attend` looks at.
+            `(B, H, S, value_dim)`, the arguments of `attend`.
         """
         keys = self.key_projection(value if key is None else key)
         values = self.value_projection(value)
@@ -273,7 +274,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores=False,
         training=None,
     ):
-        """Looks at keys and values that `project` made, once or long ago.
+        """Attends to keys and values that `project` returned.
 
         Args:
             query: Float tensor of shape `(B, T, D)`.
@@ -285,10 +286,10 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Returns:
             The output, of shape `(B, T, D)`, and the attention weights, of
-            shape `(B, H, T, S)`, or `None` where nobody asked for them.
+            shape `(B, H, T, S)`, or `None` if they are not returned.
         """
         queries = self._split_heads(self.query_projection(query))
-        # The plain form alone can show its weights, or drop some.
+        # Only the unfused form returns weights or applies dropout.
         if return_attention_scores or self.dropout:
             dropout = functools.partial(
                 self.attention_dropout, training=training
@@ -306,13 +307,14 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Args:
             rows: Int or int scalar tensor, hypotheses.
-            max_length: Int or int scalar tensor, positions there is room for;
-                `None` makes a cache that grows.
+            max_length: Int or int scalar tensor, capacity in positions; `None`
+                makes a cache that grows.
 
         Returns:
             `FixedCache`, or `GrowingCache`.
         """
-        # 0, but unknown to TensorFlow where `rows` is: a loop may lengthen it.
+        # 0, but statically unknown if `rows` is, so that a loop may lengthen
+        # it.
         length = 0 * rows if max_length is None else max_length
         keys, values = (
             ops.zeros(
@@ -328,7 +330,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def _split_heads(self, x):
         """Turns `(B, T, H d)` into `(B, H, T, d)`."""
         heads, features = self.num_heads, x.shape[-1] // self.num_heads
-        if x.shape[1] == 1:  # Nothing to transpose.
+        if x.shape[1] == 1:  # A single query needs no transposition.
             return ops.reshape(x, (-1, heads, 1, features))
         x = ops.reshape(x, (*batch_and_length(x), heads, features))
         return ops.transpose(x, (0, 2, 1, 3))
@@ -345,7 +347,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return query_shape
 
     def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, for what it returns depends on its arguments.
+        # Trace `call`, since its outputs depend on its arguments.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):

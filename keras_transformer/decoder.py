@@ -21,8 +21,9 @@ MIXERS = ("attention", "ssru")
 class DecoderLayer(BaseLayer):
     """Masked self-attention, attention to the memory, feed-forward network.
 
-    Each of the three sub-layers stands in "Add & Norm". Built without a memory
-    it has no second one: the layer of a causal language model.
+    Each of the three sub-layers is followed by "Add & Norm". A layer that is
+    built without a memory has no second sub-layer; it is the layer of a causal
+    language model.
 
     Args:
         num_heads: Positive int, `h` in the paper (8 in the base model).
@@ -39,8 +40,8 @@ class DecoderLayer(BaseLayer):
             do not.
         activation: String, of the feed-forward network (`"relu"`).
         norm_epsilon: Positive float, of layer normalization (1e-6).
-        mixer: `"attention"`, or `"ssru"` for an `SSRU` in the
-            place of self-attention.
+        mixer: `"attention"`, or `"ssru"` for an `SSRU` instead of
+            self-attention.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -48,22 +49,22 @@ class DecoderLayer(BaseLayer):
         memory: Float tensor `(B, S, D)`, the output of the encoder, or `None`.
         target_mask: Bool tensor `(B, T)`, False where a position is padding.
         memory_mask: Bool tensor `(B, S)`, likewise.
-        cache: Pair of what `make_cache` of self-attention returns, and of
-            `(keys, values)` of the memory, or `None` without one. The
-            memory's may have `B / K` rows: `K` rows of `target`, the beams of
-            a sentence, share one. With a cache, `memory` and `target_mask` are
-            not looked at, and `memory_mask` has the memory's rows.
+        cache: Pair: the result of self-attention's `make_cache`, and `(keys,
+            values)` of the memory, or `None` without a memory. Keys and values
+            may have `B / K` rows: then `K` rows of `target`, the beams of a
+            sentence, share one. With a cache, `memory` and `target_mask` are
+            ignored, and `memory_mask` has the memory's rows.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
     Returns:
         Float tensor `(B, T, D)` in the compute dtype. With
         `return_attention_scores`, a tuple with the pair of attention weights
-        after it, of self-attention, `(B, H, T, L)`, or `None` where a
-        recurrence is in its place, and of the attention to
-        the memory, `(B, H, T, S)` or, with `K` rows to one of the memory's
-        cache, `(B / K, H, K * T, S)`; `None` without a memory. With a cache, a
-        tuple with the longer cache of self-attention as its last item.
+        after it: those of self-attention, `(B, H, T, L)`, or `None` for a
+        recurrence; and those of the attention to the memory, `(B, H, T, S)`,
+        or `None` without a memory. If `K` rows share one of the memory's
+        cache, the latter are `(B / K, H, K * T, S)`. With a cache, a tuple
+        with the longer cache of self-attention as its last item.
 
     Masking:
         A position sees itself and earlier ones, and no padding. The mask of
@@ -189,11 +190,11 @@ class DecoderLayer(BaseLayer):
         return tuple(returned) if len(returned) > 1 else x
 
     def _look_back(self, x, mask, cache, return_attention_scores, training):
-        """Returns the output, the weights or `None`, the longer cache."""
+        """Returns the output, the weights or `None`, and the longer cache."""
         if self.mixer == "ssru":
             y = self.recurrence(x, mask=mask, cache=cache)
             return (y, None, None) if cache is None else (y[0], None, y[1])
-        # The newest position sees all that a growing cache holds.
+        # The newest position attends to all positions of a growing cache.
         newest = isinstance(cache, GrowingCache) and x.shape[1] == 1
         y = self.self_attention(
             x,
@@ -209,7 +210,7 @@ class DecoderLayer(BaseLayer):
         return y, scores, extras[0] if extras else None
 
     def make_cache(self, rows, max_length=None):
-        """Makes the first part of the cache with which decoding starts."""
+        """Makes the self-attention part of the initial cache."""
         mixer = self.recurrence if self.mixer == "ssru" else self.self_attention
         return mixer.make_cache(rows, max_length)
 
@@ -221,7 +222,7 @@ class DecoderLayer(BaseLayer):
         if cache is None:
             cache = self.memory_attention.project(memory)
         else:
-            # The beams of a sentence are so many more queries to its memory.
+            # The beams of a sentence are additional queries to its memory.
             rows = ops.shape(cache[0])[0]
             queries = ops.reshape(x, (rows, -1, x.shape[-1]))
         y, scores = self.memory_attention.attend(
@@ -361,24 +362,23 @@ class Decoder(BaseLayer):
         return tuple(returned) if len(returned) > 1 else x
 
     def make_cache(self, memory=None, max_length=None, num_beams=1, rows=None):
-        """Makes the cache with which decoding starts.
+        """Makes the initial cache of decoding.
 
         Args:
             memory: Float tensor `(B, S, D)`, the output of the encoder, or
                 `None`.
-            max_length: Int or int scalar tensor `L`, the number of target
-                positions there will be at most. `None` makes a cache that
-                grows, whose loop XLA and JAX cannot compile.
+            max_length: Int or int scalar tensor `L`, the maximum number of
+                target positions. `None` makes a cache that grows; XLA and JAX
+                cannot compile a loop over it.
             num_beams: Positive int `K`, hypotheses a sentence.
-            rows: Int or int scalar tensor, `B` where there is no memory.
+            rows: Int or int scalar tensor, `B` if there is no memory.
 
         Returns:
-            `DecoderCache`: of self-attention a `FixedCache` of zeros or an
-            empty `GrowingCache` a layer, or a `RecurrentCache`, of `B * K`
-            rows, and of the memory a
-            pair of keys and values a layer, of shapes `(B, H, S, key_dim)` and
-            `(B, H, S, value_dim)`, or `None`. Row `b * K + k` of the first
-            belongs to row `b` of the second.
+            `DecoderCache`. For each layer, `self_caches` has a `FixedCache` of
+            zeros, an empty `GrowingCache` or a `RecurrentCache`, of `B * K`
+            rows; `memory_caches` has a pair of keys, `(B, H, S, key_dim)`, and
+            values, `(B, H, S, value_dim)`, or `None`. Row `b * K + k` of the
+            first belongs to row `b` of the second.
         """
         if memory is not None:
             rows = ops.shape(memory)[0]

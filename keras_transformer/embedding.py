@@ -41,8 +41,8 @@ class TokenEmbedding(keras.layers.Layer):
         of their inputs.
 
     Raises:
-        ValueError: If `vocabulary_size` or `hidden_dim` is no positive int, or
-            if ids are of a float dtype, that of a `keras.Input` without one.
+        ValueError: If `vocabulary_size` or `hidden_dim` is not a positive int,
+            or if ids are of a float dtype, that of a `keras.Input` without one.
 
     Example:
         >>> layer = keras_transformer.TokenEmbedding(1000, 512)
@@ -92,9 +92,9 @@ class TokenEmbedding(keras.layers.Layer):
         scale = self.hidden_dim**0.5 if self.scale else 1.0
         scale = ops.cast(scale, table.dtype)
         if training:
-            # A product has a dense gradient. TensorFlow's of rows alone lists
-            # them, and Keras's Adam squares those of an id that comes twice
-            # before it adds them up.
+            # A product has a dense gradient. The sparse gradient of a gather
+            # lists an id once for each occurrence, and Keras's Adam squares the
+            # entries before it adds them up.
             return ops.take(table * scale, ids, axis=0)
         return ops.take(table, ids, axis=0) * scale
 
@@ -136,7 +136,7 @@ def check_ids(ids):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class SinePositionEncoding(keras.layers.Layer):
-    """Sines and cosines of many wavelengths, one vector a position.
+    """Sines and cosines of many wavelengths, one vector for each position.
 
     Computes `PE[pos, 2i] = sin(pos / w^(2i / d_model))` and
     `PE[pos, 2i + 1] = cos(pos / w^(2i / d_model))` with `w = max_wavelength`
@@ -203,20 +203,20 @@ class SinePositionEncoding(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class PositionEmbedding(keras.layers.Layer):
-    """A learned vector a position (Section 3.5; Table 3, row E).
+    """A learned vector for each position (Section 3.5; Table 3, row E).
 
     The caller adds the result to the embeddings. The vectors start like those
     of `TokenEmbedding`, normal with standard deviation `d_model ** -0.5`.
 
     Args:
-        sequence_length: Positive int, number of positions there are.
+        sequence_length: Positive int, number of positions.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`. Only its shape matters.
         start_index: Int or int scalar tensor, position of the first vector.
-            `start_index + T` may not exceed `sequence_length`: past the end,
-            a tensor gives NaN on a backend that cannot raise an error.
+            `start_index + T` may not exceed `sequence_length`. On a backend
+            that cannot raise an error, a tensor beyond it gives NaN.
 
     Returns:
         Float tensor `(B, T, D)` in the compute dtype.
@@ -225,7 +225,7 @@ class PositionEmbedding(keras.layers.Layer):
         A mask passes through unchanged.
 
     Raises:
-        ValueError: If `sequence_length` is no positive int, if the last
+        ValueError: If `sequence_length` is not a positive int, if the last
             dimension of `inputs` is unknown when the layer is built, or if
             `start_index + T` is known and exceeds `sequence_length`.
 
@@ -265,7 +265,7 @@ class PositionEmbedding(keras.layers.Layer):
         size = (ops.shape(inputs)[1], inputs.shape[-1])
         vectors = ops.slice(table, (start_index, 0), size)
         if known is None:
-            # Where there are no more, JAX would take the last ones.
+            # Beyond the end, JAX would clamp the index.
             past_the_end = start_index + size[0] > self.sequence_length
             vectors = ops.where(past_the_end, float("nan"), vectors)
         return ops.broadcast_to(vectors[None], ops.shape(inputs))

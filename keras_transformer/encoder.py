@@ -38,10 +38,10 @@ class EncoderLayer(BaseLayer):
     Returns:
         Float tensor `(B, S, D)` in the compute dtype. With
         `return_attention_scores`, a tuple with the attention weights after it,
-        as `MultiHeadAttention` gives them: `(B, H, S, S)`.
+        `(B, H, S, S)`.
 
     Masking:
-        No position looks at one that `mask` leaves out. The mask passes on.
+        No position attends to one that `mask` excludes. The mask passes on.
 
     Raises:
         ValueError: If an argument is out of its range, or the last dimension
@@ -118,7 +118,7 @@ class Encoder(BaseLayer):
         layer after it.
 
     Masking:
-        No position looks at one that `mask` leaves out. The mask passes on.
+        No position attends to one that `mask` excludes. The mask passes on.
 
     Raises:
         ValueError: If an argument is out of its range, or the last dimension

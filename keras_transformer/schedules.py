@@ -28,7 +28,7 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
         Float32 scalar, the learning rate of the next update.
 
     Raises:
-        ValueError: If `hidden_dim` or `warmup_steps` is no positive int, or
+        ValueError: If `hidden_dim` or `warmup_steps` is not a positive int, or
             `scale` is not positive.
 
     Example:

@@ -40,19 +40,19 @@ class Transformer(keras.Model):
     sources, targets and logits (Section 3.4), and dropout on the sums of
     embeddings and positions (Section 5.4). Position `t` of the logits predicts
     the token that follows `target_ids[:, t]`, so train with targets that
-    begin with the begin symbol and labels that end with the end symbol.
+    begin with BOS and labels that end with EOS.
 
     Args:
         vocabulary_size: Positive int, ids of the shared vocabulary, padding
             (id 0) included.
-        architecture: `Architecture`, the numbers of the model; those of the
-            paper's base without it. `positions` is `"sine"`, or `"learned"`
+        architecture: `Architecture`, the hyperparameters of the model (default:
+            the paper's base). `positions` is `"sine"`, or `"learned"`
             (Table 3, row E); `norm` is `"post"`, as published, or `"pre"`, see
             `Residual`.
-        sequence_length: Positive int, positions that are learned; sines need
+        sequence_length: Positive int, number of learned positions; sines have
             no limit and ignore it.
-        source_vocabulary_size: Positive int, ids of the sources where they
-            have a vocabulary and a matrix of their own. `None` means that they
+        source_vocabulary_size: Positive int, ids of the sources if they have
+            their own vocabulary and embedding matrix. `None` means that they
             share those of the targets.
         **kwargs: Arguments of `keras.Model`, such as `name` or `dtype`.
 
@@ -66,9 +66,9 @@ class Transformer(keras.Model):
         Float tensor of logits `(B, T, V)` in the compute dtype.
 
     Masking:
-        Padding is found from the ids; no mask needs to be given. The logits
-        carry none: `SmoothedCrossentropy` finds padding from the labels.
-        Keras's own cross-entropy counts it, unless it is
+        The model finds padding from the ids; you pass no mask. The logits have
+        no mask: `SmoothedCrossentropy` finds padding from the labels. Keras's
+        own cross-entropy counts padding, unless it is
         `SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)`.
 
     Raises:
@@ -157,19 +157,19 @@ class Transformer(keras.Model):
 
     @classmethod
     def from_preset(cls, preset, vocabulary_size, **kwargs):
-        """Makes the model of a row of Table 3, or one of ours.
+        """Makes the model of a preset, such as a row of Table 3.
 
         Args:
             preset: A key of `PRESETS`, such as `"base"`, or a `Preset`.
             vocabulary_size: Positive int, ids of the shared vocabulary.
-            **kwargs: Numbers of the architecture, which replace the preset's,
-                and other arguments of `Transformer`.
+            **kwargs: Hyperparameters that replace the preset's, and other
+                arguments of `Transformer`.
 
         Returns:
             A `Transformer` with random weights.
 
         Raises:
-            ValueError: If no preset has that name; the nearest is named.
+            ValueError: If no preset has that name; the message suggests one.
 
         Example:
             >>> model = keras_transformer.Transformer.from_preset("base", 37000)
@@ -195,7 +195,7 @@ class Transformer(keras.Model):
             A built `Transformer`, not compiled.
 
         Raises:
-            ValueError: If there is none.
+            ValueError: If the folder has no finished model.
         """
         path = pathlib.Path(run_dir, "model.keras")
         if not path.exists():
@@ -215,7 +215,7 @@ class Transformer(keras.Model):
             (self.encoder, states),
             (self.decoder, states, states),
         ):
-            if not layer.built:  # As after `encode` alone.
+            if not layer.built:  # Only `encode` was called before.
                 layer.build(*shapes)
         self.built = True
 
@@ -237,9 +237,9 @@ class Transformer(keras.Model):
             return_attention_scores: Bool, whether to return the weights too.
 
         Returns:
-            What the encoder returns: float tensor `(B, S, D)`, the memory, `z`
-            in the paper; with `return_attention_scores`, a tuple of it and the
-            attention weights of each layer, `(B, H, S, S)`.
+            Float tensor `(B, S, D)`, the memory, `z` in the paper; with
+            `return_attention_scores`, a tuple of it and the attention weights
+            of each layer, `(B, H, S, S)`.
         """
         x = self.embedding_of_sources(source_ids, training=training)
         x = self._place(x, self.source_dropout, 0, training)
@@ -263,11 +263,11 @@ class Transformer(keras.Model):
         Args:
             target_ids: Int tensor `(B, T)`, padded with 0. With a cache, the
                 tokens that follow those it holds.
-            memory: Float tensor `(B, S, D)`, the output of `encode`. A cache
-                holds what is needed of it.
+            memory: Float tensor `(B, S, D)`, the output of `encode`; ignored
+                with a cache, which holds its keys and values.
             memory_mask: Bool tensor `(B, S)`, False where the source is
                 padding.
-            cache: What `decoder.make_cache` or the call before returned.
+            cache: Result of `decoder.make_cache` or of the previous call.
             training: Bool, whether dropout is on.
 
         Returns:
@@ -291,13 +291,13 @@ class Transformer(keras.Model):
         training=None,
         return_attention_scores=False,
     ):
-        """Does what `decode` does, short of the logits.
+        """Runs the decoder like `decode`, but without computing the logits.
 
         Returns:
-            What the decoder returns: float tensor `(B, T, D)`; with
-            `return_attention_scores`, a tuple of it and a pair of attention
-            weights a layer; with a cache, a tuple that ends in the longer
-            cache. `embedding(states, reverse=True)` are the logits.
+            Float tensor `(B, T, D)`; with `return_attention_scores`, a tuple of
+            it and a pair of attention weights for each layer; with a cache, a
+            tuple that ends in the longer cache. `embedding(states,
+            reverse=True)` are the logits.
         """
         start_index = 0 if cache is None else cache.length
         x = self.embedding(target_ids, training=training)
@@ -321,24 +321,24 @@ class Transformer(keras.Model):
         bos_id=BOS_ID,
         eos_id=EOS_ID,
     ):
-        """Translates by beam search, as Section 6.1 does by default.
+        """Translates by beam search, by default with the options of Section
+        6.1.
 
-        `search_translations` takes the steps, one target position each.
-        TensorFlow runs them eagerly; `tf.function(model.generate)` is many
-        times as fast.
+        It calls `search_translations`. TensorFlow runs it eagerly;
+        `tf.function(model.generate)` is many times as fast.
 
         Args:
             source_ids: Int tensor or array `(B, S)`, padded with 0.
             beam_size: Positive int; 1 is greedy search.
             length_penalty: Float, `α`.
-            max_extra_length: Int, tokens that a translation may have more than
-                its source, the end symbols counted.
+            max_extra_length: Int, maximum length of a translation minus the
+                length of its source, both with EOS.
             bos_id: Int, the token with which targets begin.
             eos_id: Int, the token with which they end.
 
         Returns:
-            Int32 tensor `(B, L)`: the best translation of each source, its end
-            symbol, then padding.
+            Int32 tensor `(B, L)`: the best translation of each source with EOS,
+            then padding.
 
         Example:
             >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
@@ -367,7 +367,7 @@ class Transformer(keras.Model):
 
     @property
     def embedding_of_sources(self):
-        """The `TokenEmbedding` of the sources, their own or the shared one."""
+        """The `TokenEmbedding` of the sources, which may be the shared one."""
         return self.source_embedding or self.embedding
 
     def _place(self, x, dropout, start_index, training):
@@ -379,7 +379,7 @@ class Transformer(keras.Model):
 
         Args:
             recipe: A `Recipe`, or a preset or its name, such as `"tiny"`.
-            **kwargs: Arguments of `compile`, which replace those.
+            **kwargs: Arguments of `compile` that replace these.
 
         Example:
             >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
@@ -418,7 +418,7 @@ class Transformer(keras.Model):
     def quantize(self, mode=None, config=None, filters=None, **kwargs):
         """Quantizes the linear maps of the layers; see `keras.Model.quantize`.
 
-        The embedding matrix, which gives the logits too, stays as it is.
+        The embedding matrix, which also computes the logits, is not quantized.
         """
         if filters is None:
             filters = is_linear
@@ -442,7 +442,7 @@ class Transformer(keras.Model):
     def from_config(cls, config, **kwargs):
         config = dict(config)
         numbers = config.pop("architecture", None)
-        if numbers is None:  # A file older than `Architecture` is flat.
+        if numbers is None:  # Older files have no `architecture` entry.
             names = [field.name for field in dataclasses.fields(Architecture)]
             numbers = {name: config.pop(name) for name in names}
         config["architecture"] = Architecture(**numbers)

@@ -153,7 +153,7 @@ train/loop/optimizer.py: . ../test_fit.py
 train/loop/training_model.py: ../test_fit.py
 - tf.reduce_sum(losses) / batch["num_tokens"]
 + tf.reduce_mean(losses)
-- layer.seed_generator.__class__ = ReplicaSeed
+- layer.seed_generator.__class__ = ReplicaSeedGenerator
 + pass
 - self.token_losses(micro_batch(batch, k), training=False)
 + self.token_losses(micro_batch(batch, k), training=True)

@@ -163,7 +163,7 @@ class AttentionStep:
         keys, values = (
             write(cache, self._rows[i], tf.reshape(z, [-1, beams, z.shape[-1]]))
             for cache, z in zip(
-                self.written[1:], project(layer, x, beams), strict=True
+                self.buffers[1:], project(layer, x, beams), strict=True
             )
         )
         self.buffers = self.buffers._replace(keys=keys, values=values)
@@ -223,7 +223,7 @@ class RecurrentStep:
         self._states = tf.split(rows, len(layers), axis=1)
 
     @property
-    def written(self):
+    def buffers(self):
         return tf.reshape(tf.concat(self._states, axis=1), self._shape)
 
     def self_attend(self, i, x):

@@ -269,9 +269,8 @@ def update_hypotheses(candidates, active, finished, index, schedule, options):
         active hypothesis; and bool `(B, 1)`, which sentences are complete, as
         none of their hypotheses is active.
     """
-    before = tf.gather(
-        active.ids, candidates.parents, batch_dims=1
-    )  # (B, C, L)
+    # (B, C, L)
+    before = tf.gather(active.ids, candidates.parents, batch_dims=1)
     ended = candidates.ids == options.eos_id
     scores = candidates.log_probabilities / tf.gather(schedule.penalties, index)
     scores = tf.where(ended, scores, IMPOSSIBLE)

@@ -1,7 +1,7 @@
 """Stand-in for TF Serving: gRPC and REST, by the rules of its source.
 
-    python -m tests.helpers.fake_model_server --export-dir exports/mine --port 8500 \
-        --rest-api-port 8501
+    python -m tests.helpers.fake_model_server --export-dir exports/mine \
+        --port 8500 --rest-api-port 8501
 
 No performance, one model, one version: for tests, and for trying a client
 where there is no `tensorflow_model_server`.

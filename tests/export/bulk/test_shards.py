@@ -44,7 +44,7 @@ def test_shards_hold_each_line_once(
         path = pathlib.Path(folder, "text")
         path.write_bytes(gzip.compress(content) if packed else content)
 
-        plan, known = shards.cut(str(path), "text", shard_lines)
+        plan, known = shards.split_into_shards(str(path), "text", shard_lines)
         found = [shards.read_shard(shard) for shard in plan]
 
     if lines:  # A mark alone is a line.
@@ -68,7 +68,7 @@ def test_inputs_are_ordered_and_named(shards, tmp_path):
 
     assert list(found) == ["a.en", "b.en", "c.en"]
     assert found["b.en"] == f"{tmp_path}/b.en.gz"
-    plan, _ = shards.cut(found["b.en"], "b.en", 3)
+    plan, _ = shards.split_into_shards(found["b.en"], "b.en", 3)
     assert [shard.name for shard in plan] == ["b.en-00000-of-00001"]
 
 
@@ -87,7 +87,7 @@ def test_refuses_half_a_gzip_file(shards, tmp_path):
     path.write_bytes(gzip.compress(b"line\n" * 99)[:-9])
 
     with pytest.raises(UserError, match=f"not a whole gzip file: {path}"):
-        shards.cut(str(path), "text", 5)
+        shards.split_into_shards(str(path), "text", 5)
 
 
 def test_a_file_is_there_when_it_is_whole(shards, tmp_path):
@@ -113,29 +113,29 @@ def test_only_what_was_left_is_removed(shards, tmp_path):
     for name in ("a.gz", "a.gz.0a.part", "partial"):
         (tmp_path / name).touch()
 
-    shards.remove_parts(str(tmp_path))
+    shards.remove_temporary_files(str(tmp_path))
 
     assert {path.name for path in tmp_path.iterdir()} == {"a.gz", "partial"}
-    assert shards.list_made(str(tmp_path)) == {"a"}
+    assert shards.list_finished(str(tmp_path)) == {"a"}
 
 
 def test_a_folder_is_of_one_plan(shards, tmp_path):
     settings = {"model": 1, "shard_lines": 10}
     output = str(tmp_path / "out")
-    shards.keep_plan(output, settings, {"a.en": {"lines": 3}})
+    shards.record_plan(output, settings, {"a.en": {"lines": 3}})
 
-    shards.keep_plan(output, settings, {"b.en": {"lines": 4}})
+    shards.record_plan(output, settings, {"b.en": {"lines": 4}})
     noted = json.loads((tmp_path / "out" / "bulk.json").read_text())
     assert noted["inputs"] == {"a.en": {"lines": 3}, "b.en": {"lines": 4}}
     with pytest.raises(
         UserError,
         match="--output must be .* of shard_lines 10, and here it is 20",
     ):
-        shards.keep_plan(output, settings | {"shard_lines": 20}, {})
+        shards.record_plan(output, settings | {"shard_lines": 20}, {})
     with pytest.raises(
         UserError, match=re.escape("of a.en {'lines': 3}, and here it is {'lin")
     ):
-        shards.keep_plan(output, settings, {"a.en": {"lines": 5}})
+        shards.record_plan(output, settings, {"a.en": {"lines": 5}})
     (tmp_path / "out" / "bulk.json").write_text("{")
     with pytest.raises(UserError, match=r"bulk\.json must be whole"):
-        shards.keep_plan(output, settings, {})
+        shards.record_plan(output, settings, {})

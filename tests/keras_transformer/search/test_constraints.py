@@ -228,6 +228,6 @@ def test_what_is_off_has_no_node(search, monkeypatch):
         raise AssertionError
 
     for module in (readable, graph_search):
-        monkeypatch.setattr(module, "find_rules", lambda *_: {})
+        monkeypatch.setattr(module, "constraint_tensors", lambda *_: {})
     monkeypatch.setattr(constraints, "find_repeats", broken)
     assert count_nodes(search) == off < with_one < with_both

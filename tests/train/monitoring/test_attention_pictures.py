@@ -67,7 +67,7 @@ def test_each_round_is_shown_and_changes_no_variable(model, tmp_path):
     )
     pictures.set_model(
         types.SimpleNamespace(
-            transformer=model, as_exported=contextlib.nullcontext
+            transformer=model, exported_weights=contextlib.nullcontext
         )
     )
     before = [np.array(variable) for variable in model.variables]

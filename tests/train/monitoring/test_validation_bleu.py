@@ -46,7 +46,8 @@ def make_bleu(run_dir, model, tmp_path_factory):
             **kwargs,
         )
         task = types.SimpleNamespace(
-            transformer=transformer or model, as_exported=contextlib.nullcontext
+            transformer=transformer or model,
+            exported_weights=contextlib.nullcontext,
         )
         bleu.set_model(task)
         bleu.on_train_begin()
