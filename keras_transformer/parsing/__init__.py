@@ -1,1 +1,1 @@
-"""Trees as text, and mending what a model wrote (Section 6.3)."""
+"""Linearizes parse trees and repairs a model's output (Section 6.3)."""

@@ -13,29 +13,30 @@ WRITTEN_LEAF = re.compile(r"([^()\s]+)/([^()\s/]+)")
 
 
 def repair_tree(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
-    """Makes a tree of what a model wrote, whatever that is.
+    """Makes a tree from a model's output, however malformed.
 
-    Every word of the sentence comes in, once and in order. The words that the
-    model wrote tell which is which. What is wrong is mended:
+    The tree has every word of the sentence, once and in order; the words of the
+    output are aligned with those of the sentence. The repairs by name:
 
-    * `"symbols"`: What is neither a bracket nor a word with its tag is left
-      out.
+    * `"symbols"`: A symbol that is neither a bracket nor a word with its tag is
+      dropped.
     * `"labels"`: A closing bracket whose label is not open closes the
       innermost constituent.
-    * `"brackets"`: A closing bracket closes what is open within, the end closes
-      everything, and where nothing is open, none closes.
-    * `"words"`: Another word in the place of one of the sentence is that one.
-    * `"leaves"`: A word too many is left out. Words that are not written get
-      `XX` and come before the next that is; at the end, they come last in the
-      last constituent of the root, as the full stop often does.
-    * `"empty"`: A constituent without words is left out.
+    * `"brackets"`: A closing bracket also closes the constituents within its
+      own. The end of the text closes all constituents. A closing bracket
+      without an open one is dropped.
+    * `"words"`: A different word is replaced by that of the sentence.
+    * `"leaves"`: A surplus word is dropped. A missing word gets the tag `XX`
+      and precedes the next word of the output; at the end of the sentence it is
+      added to the last constituent of the root, which often has the full stop.
+    * `"empty"`: A constituent without words is dropped.
 
     Args:
-        text: What the model wrote.
+        text: The output of the model.
         words: The words of the sentence.
 
     Returns:
-        The tree and what was wrong.
+        The tree and the names of the repairs.
     """
     words = tuple(words)
     faults = set()
@@ -63,17 +64,17 @@ def repair_tree(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
 def align(
     leaves: list[tuple[str, str]], words: tuple[str, ...], faults: set[str]
 ) -> tuple[list[str], list[int]]:
-    """Finds which word of a sentence each written one is, by least edits.
+    """Aligns the words of an output with those of the sentence, by least edits.
 
     Args:
-        leaves: Words and tags as a model wrote them.
+        leaves: Words and tags of the output.
         words: The words of the sentence.
-        faults: To it is added what differs.
+        faults: Set to which the names of the repairs are added.
 
     Returns:
         The tag of each word of the sentence; and for each leaf the number of
-        words in its place: itself, unless it is one too many, and those before
-        it that are not written. The last number is that of words after all.
+        words that replace it: the missing words before it, and itself unless it
+        is surplus. The last number counts the missing words at the end.
     """
     words = [escape_brackets(word) for word in words]
     table = [range(len(words) + 1)]
@@ -106,7 +107,7 @@ def align(
 
 
 def balance(symbols: list[str], faults: set[str]) -> list[str]:
-    """Returns symbols that are a tree."""
+    """Returns the symbols with balanced brackets."""
     balanced, labels = [], []
 
     def close():

@@ -1,10 +1,10 @@
 """Constituency trees as text, for parsing by translation (Section 6.3).
 
-A model reads the words of a sentence and writes its tree much as Vinyals et al.
-(2015) do: `(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP )S`. Closing brackets
-say what they close. Vinyals et al. wrote `XX` for each word with its tag. With
-ten thousand trees that does not do, nor do tags without words: a model loses
-count of what looks alike, and skips words.
+The source is the words of a sentence. The target is the tree in a format like
+that of Vinyals et al. (2015): `(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP )S`.
+Closing brackets have labels. Vinyals et al. wrote `XX` for each word with its
+tag. A model that learns from ten thousand trees then skips words, since all
+leaves are alike; so it does with tags without words.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 LEAF = "XX"
 ROOT = "TOP"
-# How the Penn Treebank writes brackets and signs that mean something in it.
+# How the Penn Treebank escapes brackets and its special characters.
 BRACKETS = dict(
     zip(
         ("-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"),
@@ -31,12 +31,11 @@ class Tree:
     """A sentence and its constituents, without function tags and traces.
 
     Attributes:
-        words: The words; a parenthesis is itself, not `-LRB-`, and a slash has
-            no backslash.
+        words: The words, without the treebank's escapes: `(`, not `-LRB-`.
         tags: The part of speech of each word; a slash in one is read as `|`.
         symbols: `(NP` and `)NP` around the words of a constituent, and `XX` for
-            the next word. The root is left out, so there may be several
-            constituents beside each other.
+            the next word. The root is omitted, so there may be several
+            constituents in a row.
     """
 
     words: tuple[str, ...]
@@ -44,7 +43,7 @@ class Tree:
     symbols: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Returns the tree in one line, as treebanks have it."""
+        """Returns the tree in one line, in the format of treebanks."""
         leaves = zip(self.tags, self.words, strict=True)
         parts = [f"({ROOT}"]
         for symbol in self.symbols:
@@ -56,7 +55,7 @@ class Tree:
         return "".join(parts) + ")"
 
     def linearize(self) -> str:
-        """Returns what a model writes of the tree."""
+        """Returns the linearized tree, a model's target."""
         leaves = zip(map(escape_brackets, self.words), self.tags, strict=True)
         return " ".join(
             "/".join(next(leaves)) if symbol == LEAF else symbol
@@ -77,9 +76,10 @@ class Tree:
 
 
 def escape_brackets(word: str) -> str:
-    """Returns a word as it stands in a linearized tree.
+    """Returns a word as a linearized tree has it.
 
-    It is normalized as the tokenizer would, and has no blank and no bracket.
+    The word is normalized like the tokenizer's input, without blanks and
+    brackets.
     """
     normal = unicodedata.normalize("NFKC", word)
     return escape("".join(normal.split())) or LEAF
@@ -90,13 +90,13 @@ def escape(word: str) -> str:
 
 
 def unescape(word: str) -> str:
-    """Returns a word as it was before the treebank wrote it."""
+    """Returns a word without the treebank's escapes."""
     word = ESCAPED_BRACKET.sub(lambda m: BRACKETS[m[0]], word)
     return ESCAPED_SIGN.sub(r"\1", word)
 
 
 def close_constituent(symbols: list[str], label: str | None) -> None:
-    """Closes a constituent; one without words goes. `None` is the root."""
+    """Closes a constituent, or drops an empty one. `None` is the root."""
     if symbols and symbols[-1] == f"({label}":
         symbols.pop()
     elif label is not None:

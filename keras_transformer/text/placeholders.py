@@ -1,12 +1,12 @@
-"""Finds text that stays the same in translation: URLs, `{0}`, 5 kg.
+"""Finds text that translation leaves unchanged, such as URLs, `{0}` and 5 kg.
 
-One may stand for any of them: `PLACEHOLDERS` are pieces of a vocabulary which
-was learnt with them, and text in any other.
+`PLACEHOLDERS` replace such text. A vocabulary that was learned with
+placeholders has each of them as one piece.
 """
 
 import re
 
-# Neither of Unicode's normal forms changes these, so the tokenizer finds them.
+# Unicode normalization does not change these, so the tokenizer finds them.
 PLACEHOLDERS = tuple(f"⦅{number}⦆" for number in range(10))
 ANY = re.compile(r"⦅\d⦆")
 
@@ -40,13 +40,13 @@ FOUND = re.compile(
 
 
 def find_placeholders(text: str) -> list[tuple[int, int]]:
-    """Returns where the parts of a text begin and end that stay unchanged.
+    """Returns the spans of a text that stay unchanged.
 
-    Addresses of pages and of mail, variables of templates and of `printf`, and
+    They are URLs, e-mail addresses, variables of templates and of `printf`, and
     numbers with a unit or currency.
 
     Args:
-        text: Of any length.
+        text: A text of any length.
 
     Example:
         >>> text = "Mail {name} at a@b.org: 5 kg, 30 %."
@@ -59,8 +59,8 @@ def find_placeholders(text: str) -> list[tuple[int, int]]:
 def replace_in_pair(source: str, target: str) -> tuple[str, str]:
     """Puts the same placeholders into a sentence and its translation.
 
-    For what stands as often in both, in the source's order; ten at most. A
-    pair that has such signs already stays as it is.
+    They replace text that occurs equally often in both, at most ten, numbered
+    in the order of the source. A pair that has placeholders stays as it is.
 
     Args:
         source: A sentence.
@@ -84,7 +84,7 @@ def replace_in_pair(source: str, target: str) -> tuple[str, str]:
 
 
 def replace(text: str, names: list[tuple[str, str]]) -> str:
-    """Puts names in the place of parts, the first for the first of equals."""
+    """Replaces spans by names; equal spans in the order of their names."""
     names, written, done = list(names), [], 0
     for start, end in find_placeholders(text):
         part = text[start:end]

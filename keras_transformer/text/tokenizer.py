@@ -15,16 +15,15 @@ UNKNOWN_ID = 2
 class SubwordTokenizer(tf.Module):
     """Turns text into ids of a SentencePiece model and back.
 
-    The model travels inside the SavedModel of whatever holds the tokenizer.
-    Ids 0 to 3 are padding, end, unknown and begin. Models that were trained
-    elsewhere may have one SentencePiece model for sources and another for
-    targets.
+    The SentencePiece model becomes part of a SavedModel that contains the
+    tokenizer. Ids 0 to 3 are padding, EOS, unknown and BOS. Converted models
+    may have one SentencePiece model for sources and another for targets.
 
     Args:
         model_proto: Bytes of a `.model` file of the sentencepiece library,
             trained with `pad_id=0, eos_id=1, unk_id=2, bos_id=3`.
-        target_proto: Bytes of that of the targets. `None` means that both
-            sides share one.
+        target_proto: Bytes of the `.model` file of the targets. `None` means
+            that both sides share one.
         name: String, the name of the module.
 
     Attributes:
@@ -32,7 +31,7 @@ class SubwordTokenizer(tf.Module):
         source_vocabulary_size: Int, pieces of sources.
 
     Raises:
-        ValueError: If `model_proto` or `target_proto` is no such model.
+        ValueError: If `model_proto` or `target_proto` is not such a model.
 
     Example:
         >>> tokenizer = SubwordTokenizer(
@@ -66,7 +65,7 @@ class SubwordTokenizer(tf.Module):
             A `SubwordTokenizer`.
 
         Raises:
-            ValueError: If there is none.
+            ValueError: If the folder has no tokenizer.
         """
         return cls(*read_protos(run_dir))
 
@@ -78,12 +77,12 @@ class SubwordTokenizer(tf.Module):
                 U+FFFD, the replacement character.
 
         Returns:
-            Int32 ragged tensor `(B, None)`; each row ends in the end symbol.
+            Int32 ragged tensor `(B, None)`; each row ends in EOS.
         """
         return tokenize(self._source, strings)
 
     def tokenize_targets(self, strings):
-        """Does what `tokenize` does, with targets."""
+        """Turns targets into ids, like `tokenize`."""
         return tokenize(self._target, strings)
 
     def id_to_piece(self, ids):
@@ -98,8 +97,8 @@ class SubwordTokenizer(tf.Module):
         """Turns ids of targets into text.
 
         Args:
-            ids: Int tensor `(B, T)`, ragged or padded. What follows the first
-                end symbol of a row is left out, and so are padding and begin.
+            ids: Int tensor `(B, T)`, ragged or padded. Ids after the first EOS
+                of a row are ignored, and so are padding and BOS.
 
         Returns:
             String tensor `(B,)`, UTF-8.
@@ -116,7 +115,7 @@ def read_protos(run_dir):
     """Returns the SentencePiece models of a run folder, `None` for no second.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If the folder has no tokenizer.
     """
     source = pathlib.Path(run_dir, "tokenizer.model")
     target = pathlib.Path(run_dir, "target_tokenizer.model")
@@ -129,13 +128,13 @@ def read_protos(run_dir):
 
 
 def load_sentencepiece(argument, proto):
-    """Opens a SentencePiece model, if it has our special ids."""
+    """Loads a SentencePiece model; refuses other special ids."""
     if not isinstance(proto, bytes):
         raise ValueError(
             f"`{argument}` must be bytes. "
             f"Received: {argument} of type {type(proto).__name__}"
         )
-    # FastSentencepieceTokenizer gives other ids on BPE models.
+    # FastSentencepieceTokenizer gives different ids for BPE models.
     try:
         model = tf_text.SentencepieceTokenizer(proto)
         specials = [PADDING_ID, EOS_ID, UNKNOWN_ID, BOS_ID]

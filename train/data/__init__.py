@@ -1,1 +1,1 @@
-"""What a batch is: corpora, vocabulary, encoding, the plan of batches."""
+"""Reads corpora, learns the vocabulary, encodes text and makes batches."""

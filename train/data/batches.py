@@ -1,7 +1,7 @@
 """Batches of sentences of similar length, counted in tokens (Section 5.1).
 
 Batch `j` is a pure function of the seed and `j`, whatever the number of
-devices: training can start at any batch, at once.
+devices. So training can start at any batch without reading those before.
 """
 
 import dataclasses
@@ -26,39 +26,38 @@ MAX_SHAPES = 16
 
 
 class BatchPlan:
-    """Says which sentence pairs make batch `j`.
+    """Assigns sentence pairs to batches.
 
-    Each pair goes into the smallest of at most 16 shapes that holds it. A shape
-    is a fixed number of rows, and a length for each side: where targets are
-    longer than sources on the whole, so they are in each shape. Pairs that fill
-    no batch of their shape move on to the next larger one: every pair comes
-    once an epoch, and only the last batch of the largest is filled up with
-    padding.
+    Each pair goes into the smallest of at most 16 shapes that is large enough.
+    A shape has a number of sentences, and a length for each side. Pairs that do
+    not fill a batch of their shape move to the next larger shape. So an epoch
+    has every pair once, and only the last batch of the largest shape is filled
+    up with padding.
 
-    Of a part of weight `w`, an epoch takes `w n` of the `n` pairs of each
-    shape, rounded, and one at least; the next epoch goes on with those that
-    follow. So an epoch has as many batches of each shape as any other, and
-    after `n` epochs each pair has come equally often.
+    Of a part of a mixture with weight `w`, an epoch takes `w n` of the `n`
+    pairs of each shape, rounded, and at least one; the next epoch takes the
+    pairs that follow. So all epochs have equally many batches of each shape,
+    and after `n` epochs each pair has occurred equally often.
 
     Args:
         pairs: The encoded corpus.
         batch_tokens: Positive int, positions of the longer side in a batch,
-            padding included: a batch of sentences padded to `length` has
-            `batch_tokens // length` rows, rounded down to a multiple of
-            `row_multiple`, and that at least.
+            padding included. A batch of sentences padded to `length` has
+            `batch_tokens // length` sentences, rounded down to a multiple of
+            `row_multiple`, but at least `row_multiple`.
         seed: Int, seed of the order.
-        row_multiple: Positive int, of which every number of rows is a
-            multiple: with 8, 2, 4 and 8 devices get as many each.
+        row_multiple: Positive int that divides the number of sentences of every
+            batch; with 8, the devices get equal shares if there are 2, 4 or 8.
 
     Attributes:
-        shapes: Tuple of `(rows, source length, target length)`, shortest
+        shapes: Tuple of `(sentences, source length, target length)`, shortest
             first.
         num_batches: Tuple of ints, batches of each shape in an epoch.
         steps_per_epoch: Int, their sum.
-        tokens: Int, real tokens of both sides in an epoch; on average, where
-            pairs take turns.
+        tokens: Int, tokens of both sides in an epoch without padding; an
+            average if pairs have weights.
         target_tokens: Int, those of the targets.
-        fill: Float in (0, 1], real tokens over positions, of both sides.
+        fill: Float in (0, 1], tokens divided by positions, of both sides.
     """
 
     def __init__(
@@ -106,19 +105,18 @@ class BatchPlan:
     def batch(
         self, j: int, part: int = 0, num_parts: int = 1
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Returns batch `j`, or the part of it that falls to a replica.
+        """Returns batch `j`, or a replica's part of it.
 
         Args:
             j: Int, number of the batch, from 0.
             part: Int, takes the rows `part`, `part + num_parts`, …
-            num_parts: Int, parts that the batch falls into, all of as many
-                rows: rows of padding fill them up.
+            num_parts: Int, number of parts of the batch. All have equally many
+                rows; rows of padding fill them up.
 
         Returns:
             Int32 arrays of source ids, `(n, S)`, and of target ids (which begin
-            with the begin symbol) and labels (which end with the end symbol),
-            `(n, T)`, and a float32 scalar, the number of target tokens in the
-            whole batch.
+            with BOS) and labels (which end with EOS), `(n, T)`, and a float32
+            scalar, the number of target tokens in the whole batch.
         """
         epoch, place = divmod(j, self.steps_per_epoch)
         (rows, *lengths), indices = self._order(epoch)[place]
@@ -133,12 +131,9 @@ class BatchPlan:
         return sources, shift_right(labels), labels, np.float32(tokens)
 
     def longest(self, j: int) -> int:
-        """Returns the number of a batch of the largest shape, near batch `j`.
-
-        It is of the same epoch.
-        """
+        """Returns the number of a batch of the largest shape in `j`'s epoch."""
         epoch = j // self.steps_per_epoch
-        # Batches are sorted by shape before they find their places.
+        # Batches are sorted by shape before they are shuffled.
         place = int(np.argmax(self._order(epoch).places))
         return epoch * self.steps_per_epoch + place
 
@@ -154,7 +149,7 @@ class BatchPlan:
         return (*batches[:-1], batches[-1] + bool(left))
 
     def _count_tokens(self, lengths: np.ndarray) -> int:
-        """Returns the tokens of an epoch; on average, where pairs take turns.
+        """Returns the tokens of an epoch; an average if pairs have weights.
 
         Args:
             lengths: Int array, tokens of a side of each pair.
@@ -171,7 +166,7 @@ class BatchPlan:
         return round(float(tokens))
 
     def _order(self, epoch: int) -> "Order":
-        # Threads of tf.data may be on both sides of an epoch's end.
+        # Threads of tf.data may read batches of two epochs at a time.
         with self._lock:
             if epoch not in self._epochs:
                 self._epochs = {
@@ -201,13 +196,13 @@ class BatchPlan:
         )
 
     def _choose(self, bucket: int, epoch: int) -> np.ndarray:
-        """Returns the pairs of a shape that come in an epoch."""
+        """Returns the pairs of a shape in an epoch."""
         chosen = []
         for number, (part, weight) in enumerate(self._parts):
             pairs = np.flatnonzero(self._bucket[part] == bucket)
             pairs = (pairs + part.start).astype(np.int32)
             if weight != 1:
-                # Of four numbers: none is the seed of an epoch.
+                # Four numbers, so the seed differs from that of every epoch.
                 seed = (self._seed, number, bucket, 1)
                 pairs = choose_pairs(pairs, weight, epoch, seed)
             chosen.append(pairs)
@@ -216,13 +211,14 @@ class BatchPlan:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """The batches of an epoch, in arrays: there may be millions.
+    """The batches of an epoch, as arrays, since there may be millions.
 
     Attributes:
         pairs: Int32 array, pairs in the order of batches sorted by shape.
-        starts: Int array, where in `pairs` each of these begins.
-        shapes: Int array `(n, 3)`, rows and lengths of each.
-        places: Int array, which of these is batch `j` of the epoch.
+        starts: Int array, the index in `pairs` at which each batch begins.
+        shapes: Int array `(n, 3)`, sentences and lengths of each batch.
+        places: Int array, the index of batch `j` of the epoch in the sorted
+            batches.
     """
 
     pairs: np.ndarray
@@ -231,7 +227,7 @@ class Order:
     places: np.ndarray
 
     def __getitem__(self, place: int):
-        """Returns shape and pairs of a batch, the pairs not padded."""
+        """Returns shape and pairs of a batch, without padding."""
         sorted_place = self.places[place]
         start, end = self.starts[sorted_place : sorted_place + 2]
         shape = tuple(self.shapes[sorted_place].tolist())
@@ -239,7 +235,7 @@ class Order:
 
 
 def shift_right(labels: np.ndarray) -> np.ndarray:
-    """Returns what the decoder sees when it is to predict `labels`."""
+    """Returns the inputs of the decoder that predicts `labels`."""
     shifted = np.zeros_like(labels)
     shifted[:, 1:] = labels[:, :-1]
     shifted[:, 0] = BOS_ID
@@ -253,16 +249,16 @@ def replica_batch(
     num_replicas: int,
     limit: int | None = None,
 ) -> list[np.ndarray]:
-    """Returns a replica's rows of batch `j`, in as many turns as they take.
+    """Returns a replica's sentences of batch `j`, as `K` micro-batches.
 
     Returns:
         Source ids `(K, n, S)`, target ids and labels `(K, n, T)`, and the
         number of target tokens in the whole batch.
     """
-    turns = micro_batches(plan.shape(j), num_replicas, limit)
+    count = micro_batches(plan.shape(j), num_replicas, limit)
     parts = [
-        plan.batch(j, replica + k * num_replicas, num_replicas * turns)
-        for k in range(turns)
+        plan.batch(j, replica + k * num_replicas, num_replicas * count)
+        for k in range(count)
     ]
     *ids, tokens = zip(*parts, strict=True)
     return [*(np.stack(part) for part in ids), tokens[0]]
@@ -279,12 +275,12 @@ def make_dataset(
 
     Args:
         plan: The plan of the batches.
-        strategy: The strategy; each of its replicas gets its own rows.
+        strategy: The strategy; each of its replicas gets its own sentences.
         first: Int, number of the first batch.
         last: Int, number after the last batch, or `None` for no end.
-        limit: Int, most positions of a side that a replica takes at once: a
-            batch is in `K` parts, as `micro_batches` says of its shape. `K` is
-            1, which the dataset's shapes say, without a limit.
+        limit: Int, maximum positions of a side in a micro-batch;
+            `micro_batches` gives their number `K`. Without a limit, `K` is
+            statically 1.
 
     Returns:
         Dataset of dicts: int32 `"source_ids"` of shape `(K, n, S)`,
@@ -293,8 +289,8 @@ def make_dataset(
     """
     names = ("source_ids", "target_ids", "labels", "num_tokens")
     dtypes = (tf.int32, tf.int32, tf.int32, tf.float32)
-    turns = 1 if limit is None else None
-    shapes = ((turns, None, None),) * 3 + ((),)
+    count = 1 if limit is None else None
+    shapes = ((count, None, None),) * 3 + ((),)
     last = np.iinfo(np.int64).max if last is None else last
 
     def for_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
@@ -315,8 +311,9 @@ def make_dataset(
         end = last * local_replicas if last < 2**60 else last
         numbers = tf.data.Dataset.range(first * local_replicas, end)
         dataset = numbers.map(load, num_parallel_calls=2, deterministic=True)
-        # There is nothing to tune, and an iterator whose tuning thread sleeps
-        # takes up to a minute to end.
+        # Turn autotuning off: nothing needs it, and its sleeping thread delays
+        # the
+        # end of an iterator by up to a minute.
         options = tf.data.Options()
         options.autotune.enabled = False
         return dataset.prefetch(4).with_options(options)

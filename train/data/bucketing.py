@@ -9,7 +9,7 @@ ROW_MULTIPLE = 8
 
 
 def choose_row_multiple(num_replicas: int) -> int:
-    """Returns what the rows of a batch are a multiple of: replicas, and 8."""
+    """Returns the least common multiple of 8 and the number of replicas."""
     return math.lcm(ROW_MULTIPLE, num_replicas)
 
 
@@ -21,15 +21,16 @@ def rows_of(batch_tokens: int, length: int, row_multiple: int) -> int:
 def micro_batches(
     shape: tuple[int, int, int], num_replicas: int, limit: int | None
 ) -> int:
-    """Returns in how many turns a replica takes its rows of a batch.
+    """Returns the number of micro-batches of a replica.
 
-    They are the fewest that leave less than an eighth of its rows empty.
+    It is the least number with which less than an eighth of the rows is
+    padding.
 
     Args:
-        shape: Rows of the batch, and its two lengths.
-        num_replicas: Int, replicas that share the rows.
-        limit: Int, most positions of a side that one takes at once, or `None`
-            for no limit. One row it takes in any case.
+        shape: Sentences of the batch, and its two lengths.
+        num_replicas: Int, replicas that share the sentences.
+        limit: Int, maximum positions of a side in a micro-batch, or `None` for
+            no limit. A micro-batch has at least one sentence.
     """
     if limit is None:
         return 1
@@ -44,10 +45,10 @@ def micro_batches(
 
 
 def size_of(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Returns one length for each pair, by which it finds its shape.
+    """Returns one length for each pair, which decides its shape.
 
-    It is that of the longer side, when the lengths of the language that takes
-    more tokens on the whole are shrunk to those of the other.
+    It is the length of the longer side, after the lengths of the language with
+    more tokens in all are scaled down to those of the other.
     """
     ratio = np.float32(targets.sum() / sources.sum())
     if ratio < 1:
@@ -58,18 +59,18 @@ def size_of(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 def longest_of(
     lengths: np.ndarray, sizes: np.ndarray, boundaries: list[int]
 ) -> list[int]:
-    """Returns, for each boundary, the greatest length of what it holds."""
+    """Returns the greatest length up to each boundary."""
     longest = np.zeros(boundaries[-1] + 1, lengths.dtype)
     np.maximum.at(longest, sizes, lengths)
     return np.maximum.accumulate(longest)[boundaries].tolist()
 
 
 def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
-    """Chooses the lengths to pad to, so that the padding is least.
+    """Chooses the padded lengths that minimize the padding.
 
     Args:
         lengths: Int array of sequence lengths, each at least 1.
-        count: Int, number of boundaries at most.
+        count: Int, maximum number of boundaries.
 
     Returns:
         Ascending list of ints; the last is the greatest length.

@@ -1,7 +1,7 @@
 """Corpora of sentence pairs: text files, demo corpus, mixtures.
 
-A corpus is read one pair after the other, as often as need be, so that tens of
-millions of pairs take no memory.
+A corpus is an iterable of pairs that can be read several times. So tens of
+millions of pairs need no memory.
 """
 
 import abc
@@ -39,20 +39,21 @@ class Corpus(abc.ABC):
 
     @abc.abstractmethod
     def digest(self) -> str:
-        """Returns a SHA-256 that tells this text from any other, as hex."""
+        """Returns the SHA-256 of the text, as hexadecimal."""
 
     def parts(self) -> list[tuple["Corpus", fractions.Fraction]]:
-        """Returns the corpora that it is made of, each with its weight."""
+        """Returns the corpora of a mixture, each with its weight."""
         return [(self, fractions.Fraction(1))]
 
     def languages(self) -> tuple[str, str]:
-        """Returns the codes of both languages; `""` of one not known."""
+        """Returns the codes of both languages; `""` if unknown."""
         return "", ""
 
     def symbols(self) -> list[str]:
-        """Returns texts that the vocabulary holds whole; by default none.
+        """Returns texts that are one piece each of the vocabulary (default:
+        none).
 
-        A blank that belongs to one is part of it, or would be another piece.
+        A text includes the blank that precedes it, if any.
         """
         return []
 
@@ -84,11 +85,12 @@ class Pairs(Corpus):
 
 
 def read_all(corpus: Iterable[tuple[str, str]]) -> Pairs:
-    """Returns the corpus of some pairs, or of another corpus, in memory."""
+    """Reads a corpus into memory."""
     return Pairs(*(list(side) for side in zip(*corpus, strict=True)))
 
 
-all_demo_pairs = functools.cache(demo_corpus)  # All splits come at once.
+# The generator makes all splits together.
+all_demo_pairs = functools.cache(demo_corpus)
 
 
 def demo_pairs(split: str, seed: int = 0) -> Pairs:
@@ -115,25 +117,25 @@ def write_demo_tests(folder: pathlib.Path) -> None:
 class FilePairs(Corpus):
     """Two line-aligned files, plain or gzip, UTF-8.
 
-    Length and digest come from one pass over the bytes, which is what a run
-    that finds its ids on disk has to wait for. The digest is that of the same
-    text as `Pairs`: neither gzip nor the kind of line ends changes it.
+    Length and digest come from one pass over the bytes. The digest equals that
+    of the same text as `Pairs`; it depends neither on gzip nor on the kind of
+    line ends.
 
     Attributes:
         source: Path of the sentences.
         target: Path of their translations.
 
     Raises:
-        UserError: At the first use, if a file is missing, empty or no whole
-            gzip file, or if the line counts differ; while iterating, at a
-            line that is not UTF-8.
+        UserError: At the first use, if a file is missing, empty or a damaged
+            gzip file, or if the line counts differ; while iterating, at a line
+            that is not UTF-8.
     """
 
     source: pathlib.Path
     target: pathlib.Path
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        len(self)  # Refuses files that do not match.
+        len(self)  # Refuse files that do not match.
         return zip(
             read_lines(self.source), read_lines(self.target), strict=True
         )
@@ -169,11 +171,11 @@ class FilePairs(Corpus):
 
 
 class Mixture(Corpus):
-    """Several corpora, one behind the other, each with a weight.
+    """Several corpora in a row, each with a weight.
 
-    A pair comes in an epoch as often as its weight says: one of 2.5 two or
-    three times, one of 0.5 in every other epoch. The vocabulary is learnt on
-    all text, weights aside.
+    The weight is the average number of times that an epoch has a pair: with
+    2.5, two or three times; with 0.5, in every other epoch. The vocabulary is
+    learned on all text, whatever its weight.
 
     Args:
         parts: Pairs of a corpus and its weight, a positive fraction.
@@ -194,7 +196,7 @@ class Mixture(Corpus):
     def digest(self) -> str:
         parts = [[part.digest(), str(weight)] for part, weight in self._parts]
         if any(weight != 1 for _, weight in self._parts):
-            # Runs of before left out the same pairs in every epoch.
+            # Older runs omitted the same pairs in every epoch.
             parts.append("in turn")
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

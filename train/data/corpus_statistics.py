@@ -25,7 +25,7 @@ COUNTS = (
     "round_trips",
     "round_trip_failures",
 )
-CHUNK = 1 << 20  # Hashes looked at together.
+CHUNK = 1 << 20  # Hashes that are compared together.
 SAMPLE = 1_000  # Sentences.
 
 
@@ -41,13 +41,12 @@ class CorpusStatistics:
             `source_equals_target` pairs, `source_tokens`, `target_tokens`,
             and among these `unknown_tokens` and `byte_tokens`, pieces that
             spell a character in bytes; and of a sample of the kept lines,
-            `round_trips` and `round_trip_failures`: they came back other than
-            they were, blanks aside.
+            `round_trips` and `round_trip_failures`, lines that differ after
+            encoding and decoding, blanks ignored.
         lengths: Int array `(2, max_length + 1)`, kept sources and targets by
             tokens.
-        longest: Int, most tokens of a line, the dropped included.
-        example: The first line that did not come back, and what did; or
-            `None`.
+        longest: Int, maximum tokens of a line, dropped lines included.
+        example: The first line that failed, and its decoded ids; or `None`.
     """
 
     def __init__(self, max_length: int):
@@ -67,7 +66,7 @@ class CorpusStatistics:
 
         Args:
             sides: The `Ids` of sources and targets.
-            are_bytes: Bool arrays `(V,)`, which ids of each side are bytes.
+            are_bytes: Bool arrays `(V,)`, whether an id of a side is a byte.
         """
         names = ("source_tokens", "target_tokens")
         for row, (name, ids, is_byte) in enumerate(
@@ -104,15 +103,15 @@ class CorpusStatistics:
 
 
 def unknown_share(ids: Ids | JoinedIds, proto: bytes) -> float:
-    """Returns how much of a text its tokenizer does not know.
+    """Returns the share of a text that its tokenizer does not know.
 
-    It is the share of pieces that are unknown, or a byte of a character. A
-    word that is unknown as a whole is one unknown piece behind a blank: so
-    blanks do not count, nor do ends.
+    It is the share of pieces that are unknown, or a byte of a character. Pieces
+    of a blank and EOS do not count, since an unknown word is one unknown piece
+    after a blank.
 
     Args:
-        ids: The ids of one side. Those of 1,000 sentences, evenly spread, are
-            looked at.
+        ids: The ids of one side, of which 1,000 sentences, evenly spread, are
+            counted.
         proto: Serialized SentencePiece model.
     """
     count = len(ids.lengths)
@@ -120,7 +119,7 @@ def unknown_share(ids: Ids | JoinedIds, proto: bytes) -> float:
     found = ids.pad(some, int(ids.lengths[some].max()))
     processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
     blank = processor.piece_to_id("▁")
-    if blank == UNKNOWN_ID:  # It has no such piece.
+    if blank == UNKNOWN_ID:  # The vocabulary lacks the piece.
         blank = PADDING_ID
     pieces = found[~np.isin(found, [PADDING_ID, EOS_ID, blank])].tolist()
     unread = sum(i == UNKNOWN_ID or processor.is_byte(i) for i in pieces)
@@ -128,7 +127,7 @@ def unknown_share(ids: Ids | JoinedIds, proto: bytes) -> float:
 
 
 def merge_statistics(parts: list[dict]) -> dict:
-    """Returns the figures of corpora together, from those of each as JSON."""
+    """Merges the statistics of several corpora, as JSON."""
     total = dict(parts[0])
     for part in parts[1:]:
         for name, value in part.items():
@@ -155,11 +154,11 @@ def hash_pairs(hashes: np.ndarray) -> np.ndarray:
 
 
 def count_duplicates(hashes: np.ndarray, part: int = 1 << 23) -> int:
-    """Counts the pairs that came before, about `part` of them at a time.
+    """Counts the pairs that repeat an earlier pair.
 
     Args:
         hashes: Uint64 array `(n, 2)`, hashes of sources and targets.
-        part: Int, hashes in memory at most, about.
+        part: Int, approximate maximum number of hashes in memory.
     """
     parts = -(-len(hashes) // part)
     different = 0
@@ -174,11 +173,11 @@ def count_duplicates(hashes: np.ndarray, part: int = 1 << 23) -> int:
 
 
 def count_overlap(training: list[np.ndarray], validation: np.ndarray) -> dict:
-    """Counts validation pairs whose source, or both sides, are in training.
+    """Counts the validation sources and pairs that are in the training corpus.
 
     Args:
         training: Uint64 arrays `(n, 2)`, hashes of sources and targets.
-        validation: The same of the validation set; fits in memory.
+        validation: The same of the validation set, which must fit in memory.
     """
     return {
         "sources": count_members(validation[:, 0], training, lambda h: h[:, 0]),

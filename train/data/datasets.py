@@ -26,12 +26,12 @@ def open_dataset(
     source_language: str | None = None,
     data_dir: pathlib.Path | None = None,
 ) -> Corpus:
-    """Returns a split of a corpus that has a name.
+    """Returns a split of a named corpus.
 
     Args:
         name: `"demo"`, or `"tfds:"` and a set of TensorFlow Datasets.
         split: Such as `"train"`.
-        cache: Folder for what is known of its files.
+        cache: Folder for lengths and digests of files.
         source_language: One of a set's two languages.
         data_dir: Folder of prepared sets.
 
@@ -63,25 +63,25 @@ def read_mixture(
 ) -> Mixture:
     """Reads the file of `--mixture`.
 
-    It holds a JSON list of objects: `"source"` and `"target"`, two files whose
-    names hold from the mixture's folder on, or `"dataset"`, and if need be
-    `"split"` and `"source_language"`; and each may have a `"weight"`, 1 by
-    default.
+    The file holds a JSON list of objects. An object has `"source"` and
+    `"target"`, two files relative to the mixture's folder; or `"dataset"` and
+    optionally `"split"` and `"source_language"`. It may also have a `"weight"`
+    (default: 1).
 
     Args:
         path: Path of the file.
-        cache: Folder for what is known of its sources.
-        source_language: That of data sets which name none of their own.
+        cache: Folder for lengths and digests of files.
+        source_language: The source language of data sets without one.
         data_dir: Folder of prepared sets.
 
     Raises:
-        UserError: If the file, or what it names, is not as it must be.
+        UserError: If the file, or a corpus that it names, is invalid.
     """
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
-    except ValueError as error:  # No JSON, or no UTF-8.
+    except ValueError as error:  # The file is not JSON or not UTF-8.
         raise UserError(f"{path} must be JSON: {error}") from None
     if not isinstance(entries, list) or not entries:
         raise UserError(

@@ -1,9 +1,9 @@
 """Cache of encoded corpora on disk.
 
-The ids of a corpus lie in a folder that is named after all they come from: the
-digests of text and tokenizer, the longest length, the format, SentencePiece's
-version. It is written under another name and renamed when it is whole. Each
-part of a mixture has its own, whatever its weight.
+The name of a folder of ids is a digest of everything that the ids depend on:
+text, tokenizer, maximum length, format and SentencePiece's version. The folder
+is written under a temporary name and renamed when it is complete. Each part of
+a mixture has its own folder, whatever its weight.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ from train.data.vocabulary import Ids
 from train.data.vocabulary import JoinedIds
 from train.data.vocabulary import learn_vocabulary
 
-# Of the files below, and of the text that corpora make of theirs; with another
-# number all is read and encoded anew.
+# Version of the files below and of the text that corpora make from their files.
+# After a change everything is read and encoded again.
 FORMAT = 3
 
 
@@ -46,10 +46,10 @@ class Encoded:
 
     Attributes:
         pairs: The ids of the kept pairs.
-        hashes: Uint64 arrays `(n, 2)`, hashes of their sources and targets,
-            one of each part.
-        figures: Dict, the JSON of `CorpusStatistics` and the `duplicates`: kept
-            pairs that came before, in their part.
+        hashes: Uint64 arrays `(n, 2)`, one for each part: hashes of sources and
+            targets.
+        figures: Dict, the JSON of `CorpusStatistics`, and `"duplicates"`, the
+            kept pairs that repeat an earlier pair of their part.
     """
 
     pairs: EncodedPairs
@@ -60,12 +60,12 @@ class Encoded:
 class CachedCorpus(Corpus):
     """A corpus whose length and digest are kept in a cache.
 
-    They are read anew when the name, the size or the time of change of one of
-    its files is another.
+    The corpus is read again if the name, the size or the modification time of
+    one of its files has changed.
 
     Args:
         corpus: The corpus.
-        files: The files that it reads; without any, nothing is kept.
+        files: The files that it reads; without files, nothing is cached.
         cache: Folder of `FILES.scan`.
     """
 
@@ -114,7 +114,7 @@ class CachedCorpus(Corpus):
 def cached_vocabulary(
     corpus: Corpus, vocabulary_size: int, cache: pathlib.Path
 ) -> bytes:
-    """Returns `learn_vocabulary`'s model, learnt once a cache.
+    """Returns `learn_vocabulary`'s model, which is learned once for a cache.
 
     Args:
         corpus: The training corpus.
@@ -131,7 +131,7 @@ def cached_vocabulary(
 
 
 def vocabulary_key(corpus: Corpus, vocabulary_size: int) -> str:
-    """Names a vocabulary after all that it comes from: not after weights."""
+    """Returns a digest of everything that a vocabulary depends on."""
     return cache_key(
         FORMAT,
         [part.digest() for part, _ in corpus.parts()],
@@ -149,15 +149,15 @@ def encode_corpus(
     cache: pathlib.Path,
     target_proto: bytes | None = None,
 ) -> Encoded:
-    """Encodes a corpus, without its empty and over-long pairs, or finds it.
+    """Encodes a corpus without empty and too long pairs, or reads the cache.
 
-    Several runs may do so in one cache at the same time: one of them encodes,
+    If several runs encode the same corpus at a time, one of them does so and
     the others wait.
 
     Args:
         corpus: The corpus.
         model_proto: Serialized SentencePiece model.
-        max_length: Int, most tokens of a side, the end symbol counted.
+        max_length: Int, maximum tokens of a side, EOS included.
         cache: Folder for encoded corpora.
         target_proto: That of targets, or `None` where both sides share one.
 
@@ -177,7 +177,7 @@ def encode_corpus(
 def join_parts(
     parts: list[Encoded], weights: tuple[fractions.Fraction, ...]
 ) -> Encoded:
-    """Returns encoded corpora as one; nothing of them is copied."""
+    """Joins encoded corpora without copying them."""
     if len(parts) == 1 and weights == (1,):
         return parts[0]
     pairs = EncodedPairs(
@@ -196,7 +196,7 @@ def encode_part(
     cache: pathlib.Path,
     target_proto: bytes | None,
 ) -> Encoded:
-    """Encodes a corpus that has no parts, or finds it."""
+    """Encodes a corpus that has no parts, or reads the cache."""
     arguments = corpus, model_proto, max_length, target_proto
     folder = cache / encoded_key(*arguments)
     encoded = open_encoded(folder)
@@ -215,7 +215,7 @@ def encoded_key(
     max_length: int,
     target_proto: bytes | None = None,
 ) -> str:
-    """Names an encoded corpus after all that it comes from."""
+    """Returns a digest of everything that an encoded corpus depends on."""
     source, *target = (
         hashlib.sha256(proto).hexdigest()
         for proto in (model_proto, target_proto)
@@ -238,7 +238,7 @@ def cache_key(*parts: str | int | list | dict) -> str:
 
 @contextlib.contextmanager
 def file_lock(path: pathlib.Path) -> Iterator[None]:
-    """Lets one process at a time in; the lock dies with its process."""
+    """Locks a file; the lock is released when its process ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as file:
         try:
@@ -250,7 +250,7 @@ def file_lock(path: pathlib.Path) -> Iterator[None]:
 
 
 def open_encoded(folder: pathlib.Path) -> Encoded | None:
-    """Maps the files of an encoded corpus; `None` if they are not whole."""
+    """Maps the files of an encoded corpus; `None` if they are incomplete."""
     path = folder / "encoded.json"
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
@@ -285,9 +285,10 @@ def encode_into(
     max_length: int,
     target_proto: bytes | None,
 ) -> None:
-    """Writes the files of a corpus beside `folder` and renames them."""
+    """Writes the files of a corpus to a temporary folder and renames it."""
     part = folder.with_suffix(".part")
-    shutil.rmtree(part, ignore_errors=True)  # A killed run may have left it.
+    # A killed run may have left the folder.
+    shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     try:
         encoder = PairEncoder(
@@ -307,7 +308,7 @@ def encode_into(
         }
         text = json.dumps(description, ensure_ascii=False)
         (part / "encoded.json").write_text(text, encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)  # It may be damaged.
+        shutil.rmtree(folder, ignore_errors=True)  # The folder may be damaged.
         part.rename(folder)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Encodes text to ids on all cores, in order and in little memory."""
+"""Encodes text to ids in parallel, block by block and in order."""
 
 import collections
 import concurrent.futures
@@ -21,18 +21,19 @@ from train.data.corpus_statistics import hash_lines
 from train.data.vocabulary import Ids
 from train.data.vocabulary import take
 
-BLOCK = 2_000  # Pairs that a thread encodes at a time.
-ROUND_TRIPS = 10_000  # Pairs of a corpus that are decoded again, about.
+BLOCK = 2_000  # Pairs of a block.
+# Approximate number of pairs of a corpus that are decoded again.
+ROUND_TRIPS = 10_000
 SIDES = ("source", "target")
 
 
 def write_blocks(
     folder: pathlib.Path, corpus: Corpus, encoder: "PairEncoder"
 ) -> tuple[CorpusStatistics, dict]:
-    """Encodes block by block, on all cores, and writes them in order.
+    """Encodes blocks on all cores, and writes them in order.
 
     Returns:
-        The figures, and each file's dtype and number of elements.
+        The statistics, and each file's dtype and number of elements.
     """
     figures = CorpusStatistics(encoder.max_length)
     with contextlib.ExitStack() as stack:
@@ -82,7 +83,7 @@ class Block:
     Attributes:
         sides: `Ids` of the kept sources and targets.
         hashes: Uint64 array `(n, 2)` of their hashes.
-        figures: What was counted.
+        figures: Statistics of the block.
     """
 
     sides: list[Ids]
@@ -96,8 +97,9 @@ class PairEncoder:
     Args:
         model_proto: Serialized SentencePiece model.
         max_length: Int, most tokens of a side.
-        num_pairs: Int, pairs of the corpus: every so many are decoded again.
-        target_proto: That of targets, or `None` where both sides share one.
+        num_pairs: Int, pairs of the corpus, which decide how many lines are
+            decoded again.
+        target_proto: The model of targets, or `None` if both sides share one.
     """
 
     def __init__(
@@ -131,7 +133,7 @@ class PairEncoder:
         ]
         sides = [self._join(side) for side in sequences]
         shorter, longer = np.sort([side.lengths for side in sides], axis=0)
-        # Of blanks, or what counts as such, the end symbol alone is left.
+        # A text of blanks has only EOS.
         full = shorter > 1
         figures.counts["empty"] = len(block) - int(full.sum())
         figures.longest = int(longer.max(initial=0))
@@ -170,9 +172,9 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
 
 
 def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[Block]:
-    """Yields the blocks of a corpus in order, some of them ahead of time."""
+    """Yields the blocks of a corpus in order, and encodes some in advance."""
     pairs = enumerate(corpus)
-    # SentencePiece leaves Python's lock to the others while it encodes.
+    # SentencePiece releases Python's global lock while it encodes.
     workers = os.cpu_count() or 1
     waiting = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
@@ -185,7 +187,7 @@ def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[Block]:
 
 
 def show_progress(blocks: Iterator[Block], total: int) -> Iterator[Block]:
-    """Passes blocks on, with a bar on a terminal and a line at the end."""
+    """Yields the blocks, with a progress bar and a line at the end."""
     print(f"encoding {total:,} pairs")
     bar = keras.utils.Progbar(total, unit_name="pair")
     started = time.monotonic()

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def count_drawn(count: int, weight: fractions.Fraction) -> int:
-    """Returns how many of some pairs an epoch takes: one at least."""
+    """Returns the number of pairs in an epoch, at least one."""
     return max(1, round(weight * int(count))) if count else 0
 
 
@@ -16,10 +16,10 @@ def choose_pairs(
     epoch: int,
     seed: tuple[int, ...],
 ) -> np.ndarray:
-    """Returns the pairs of an epoch, which begin where those before ended.
+    """Returns the pairs of an epoch, which follow those of the epoch before.
 
-    They lie on a circle in an order that hangs on the seed alone; above a
-    weight of 1, an epoch goes round it more than once.
+    The order of all pairs depends only on the seed. After the last pair comes
+    the first; with a weight above 1, an epoch has a pair several times.
     """
     circle = np.random.default_rng(seed).permutation(pairs)
     count = count_drawn(len(pairs), weight)

@@ -1,4 +1,4 @@
-"""Replaces what both sides of a pair share by placeholders."""
+"""Replaces text that both sides of a pair share by placeholders."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from keras_transformer.text.placeholders import replace_in_pair
 from train.data.corpus import Corpus
 from train.data.corpus import Mixture
 
-# Of what is replaced; another number makes another corpus of the same text.
+# Version of the replacements; it is part of the corpus's digest.
 VERSION = 2
 
 
 class WithPlaceholders(Corpus):
     """A corpus whose addresses, variables and quantities are placeholders.
 
-    Those that a sentence and its translation share: see `replace_in_pair`.
-    Every other pair stays as it is, so that a model reads both.
+    See `replace_in_pair`. Every other pair stays as it is, so that a model
+    learns from both forms.
 
     Args:
         corpus: The corpus.

@@ -1,6 +1,6 @@
 """Translation sets of TensorFlow Datasets.
 
-The package is imported when a set is asked for: it takes seconds.
+The package is imported when a set is opened, since the import takes seconds.
 """
 
 import functools
@@ -28,8 +28,9 @@ class TfdsPairs(Corpus):
             first that it names.
 
     Raises:
-        UserError: If its data is not on disk (training downloads nothing), or
-            if the set has no such split or language, or not two.
+        UserError: If the data is not on disk (training downloads nothing), if
+            the set has no such split or language, or if it does not have two
+            languages.
     """
 
     def __init__(self, builder, split: str, source_language: str | None = None):
@@ -38,7 +39,7 @@ class TfdsPairs(Corpus):
         self._languages = find_languages(builder, source_language)
         try:
             self._open()
-        except AssertionError:  # This is how TFDS says that it has no data.
+        except AssertionError:  # TFDS raises this error if it has no data.
             raise UserError(explain_download(builder)) from None
         except (KeyError, ValueError):
             raise UserError(
@@ -77,7 +78,7 @@ class TfdsPairs(Corpus):
 
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
-        """Reads the split's files, or what it yields if it has none."""
+        """Reads the split's files, or its examples if it has no files."""
         digest = hashlib.sha256(
             json.dumps([self._split, *self._languages]).encode()
         )
@@ -141,7 +142,8 @@ def find_builder(name: str, data_dir: pathlib.Path | None):
     Raises:
         UserError: If there is no such set.
     """
-    logging.getLogger("absl").setLevel(logging.ERROR)  # Tells its internals.
+    # The representation of a builder shows its internals.
+    logging.getLogger("absl").setLevel(logging.ERROR)
     import tensorflow_datasets as tfds
 
     try:
@@ -154,7 +156,7 @@ def find_builder(name: str, data_dir: pathlib.Path | None):
 
 
 def explain_download(builder) -> str:
-    """Says what to download where: the data of one set."""
+    """Returns the error for missing data, with the command to download it."""
     folder = pathlib.Path(builder.data_dir)
     name = "/".join(builder.info.full_name.split("/")[:-1])
     root = folder.parents[name.count("/") + 1]

@@ -13,13 +13,13 @@ from train.data.corpus import Corpus
 
 @dataclasses.dataclass(frozen=True)
 class TreePairs(Corpus):
-    """A treebank: the words of a sentence, and these in brackets and tagged.
+    """A treebank: pairs of a sentence and its linearized tree.
 
     Attributes:
         path: Path of bracketed trees, plain or gzip, UTF-8.
 
     Raises:
-        UserError: At the first use, if the file is no treebank.
+        UserError: At the first use, if the file is not a treebank.
     """
 
     path: pathlib.Path
@@ -35,7 +35,7 @@ class TreePairs(Corpus):
         return self._scan[1]
 
     def symbols(self) -> list[str]:
-        """Returns what targets have beside words: brackets and tags."""
+        """Returns the brackets and tags of the targets."""
         found = set()
         for tree in read_trees(self.path):
             found.update(f" {s}" for s in tree.symbols if s != LEAF)

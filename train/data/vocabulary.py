@@ -1,4 +1,4 @@
-"""Learns the shared subword vocabulary; encoded pairs (Section 5.1)."""
+"""Learns the shared subword vocabulary; holds encoded pairs (Section 5.1)."""
 
 import dataclasses
 import fractions
@@ -18,10 +18,10 @@ from keras_transformer.masks import PADDING_ID
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
 
-# Pairs that a vocabulary is learnt on; more would change it little.
+# Maximum pairs that a vocabulary is learned on; more would change it little.
 SAMPLE = 300_000
-# What SentencePiece is told beside the size and the corpus's symbols. One
-# thread, so that the same text gives the same model.
+# Fixed options of SentencePiece's trainer. With one thread the same text gives
+# the same model.
 TRAINING = {
     "model_type": "bpe",
     "byte_fallback": True,
@@ -37,21 +37,22 @@ TRAINING = {
 def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
     """Learns a byte-pair encoding on both sides of a corpus.
 
-    Characters that the vocabulary lacks are spelt in bytes, so that nothing
-    but invalid UTF-8 is unknown. Of a corpus of more than 300,000 pairs it sees
-    every second, every third and so on, so that the sample fits in memory. The
-    corpus's own symbols are one piece each.
+    Characters that the vocabulary lacks are spelled in bytes, so only invalid
+    UTF-8 is unknown. Of a corpus of more than 300,000 pairs, every k-th pair is
+    used, so that the sample fits in memory. The corpus's symbols are one piece
+    each.
 
     Args:
         corpus: The training corpus.
-        vocabulary_size: Int, pieces in all, special and byte pieces included.
+        vocabulary_size: Int, number of pieces, special and byte pieces
+            included.
 
     Returns:
         The serialized SentencePiece model.
 
     Raises:
-        UserError: If the text supports fewer pieces, or so few are asked for
-            that its characters do not fit.
+        UserError: If the text supports only fewer pieces, or if
+            `vocabulary_size` is less than the number of characters.
     """
     model = io.BytesIO()
     sources, targets = zip(*sample_text(corpus, SAMPLE), strict=True)
@@ -74,7 +75,7 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
 
 
 def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
-    """Returns every k-th pair, with the least k that gives `limit` at most."""
+    """Returns every k-th pair, with the least k that gives at most `limit`."""
     step = -(-len(corpus) // limit)
     return list(itertools.islice(corpus, 0, None, step))
 
@@ -98,7 +99,7 @@ def explain_sentencepiece_error(message: str, vocabulary_size: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Ids:
-    """Id sequences of different lengths, one behind the other.
+    """Id sequences of different lengths, concatenated.
 
     Attributes:
         flat: Int array of all ids; may be mapped from a file.
@@ -126,7 +127,7 @@ class Ids:
 
 
 def lengths_of(offsets: np.ndarray) -> np.ndarray:
-    """Returns the lengths of sequences that begin and end at `offsets`."""
+    """Returns the lengths of sequences from their offsets."""
     lengths = np.empty(len(offsets) - 1, np.int32)
     np.subtract(offsets[1:], offsets[:-1], out=lengths, casting="unsafe")
     return lengths
@@ -134,7 +135,7 @@ def lengths_of(offsets: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class JoinedIds:
-    """The sequences of several `Ids`, one behind the other, where they are.
+    """The sequences of several `Ids`, concatenated without a copy.
 
     Attributes:
         parts: The `Ids`.
@@ -145,7 +146,7 @@ class JoinedIds:
     @functools.cached_property
     def lengths(self) -> np.ndarray:
         """Int32 array of the sequences' lengths."""
-        # The parts' own would stay in memory beside them.
+        # The cached lengths of the parts would stay in memory too.
         return np.concatenate([lengths_of(part.offsets) for part in self.parts])
 
     def pad(self, indices: np.ndarray, length: int) -> np.ndarray:
@@ -162,14 +163,14 @@ class JoinedIds:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedPairs:
-    """Line-aligned id sequences; each ends in the end symbol.
+    """Line-aligned id sequences; each ends in EOS.
 
     Attributes:
         sources: Ids of the sentences.
         targets: Ids of their translations.
-        parts: Tuple of number of pairs and weight, of corpora that lie one
-            behind the other: how often a pair comes in an epoch, on average.
-            `None`: all come once.
+        parts: Tuple of the number of pairs and the weight of each part, in
+            order. The weight is the average number of times that an epoch has
+            a pair. `None` means one part of weight 1.
     """
 
     sources: Ids | JoinedIds
@@ -180,7 +181,7 @@ class EncodedPairs:
         return len(self.sources.lengths)
 
     def slices(self) -> Iterator[tuple[slice, fractions.Fraction]]:
-        """Yields where each part is, and its weight."""
+        """Yields the slice and the weight of each part."""
         start = 0
         for count, weight in self.parts or [(len(self), fractions.Fraction(1))]:
             yield slice(start, start + count), weight
