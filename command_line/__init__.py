@@ -1,1 +1,1 @@
-"""What all commands share: how they end, and how they read text."""
+"""Code that all commands share: options, user errors and text files."""

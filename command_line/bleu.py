@@ -12,7 +12,7 @@ HELP = (
     "ko-mecab, char for th, lo, km and my, else 13a)"
 )
 DEFAULT = "13a"
-# Where no blanks stand between words, or none that 13a would do with.
+# Languages without blanks between words, or with words that 13a does not split.
 BY_LANGUAGE = {
     "zh": "zh",
     "ja": "ja-mecab",
@@ -23,13 +23,13 @@ EXTRAS = {"ja-mecab": "sacrebleu[ja]", "ko-mecab": "sacrebleu[ko]"}
 
 
 def language_of(path: pathlib.Path) -> str:
-    """Returns `ja` for `test.ja` and `test.ja.gz`; may be no language."""
+    """Returns the suffix that may name a language: `ja` for `test.ja.gz`."""
     name = path.name.removesuffix(".gz")
     return pathlib.PurePath(name).suffix.removeprefix(".")
 
 
 def choose_tokenizer(*languages: str) -> str:
-    """Returns the tokenizer of the first language that has one of its own."""
+    """Returns the tokenizer of the first language that needs a special one."""
     for language in languages:
         code = re.split("[-_]", language.lower())[0]
         if code in BY_LANGUAGE:
@@ -42,13 +42,14 @@ def make_bleu(tokenize: str, **options: bool):
 
     Args:
         tokenize: Name of its tokenizer.
-        **options: Of `sacrebleu.BLEU`, such as `lowercase`.
+        **options: Options of `sacrebleu.BLEU`, such as `lowercase`.
 
     Raises:
         UserError: If there is no such tokenizer, or if it lacks a package or
             a file.
     """
-    import sacrebleu  # Here: who only asks for a name need not wait for it.
+    # Import here, since choosing a name does not need the package.
+    import sacrebleu
 
     if tokenize not in sacrebleu.BLEU.TOKENIZERS:
         raise UserError(

@@ -6,24 +6,24 @@ import sys
 import traceback
 from collections.abc import Iterator
 
-# What TensorFlow says of an op that this process does not have.
+# TensorFlow's message for an op that this process lacks.
 UNKNOWN_OP = "Op type not registered"
-shows_tracebacks = False  # `--debug` sets it.
+shows_tracebacks = False  # Set by `--debug`.
 
 
 class UserError(ValueError):
-    """A mistake of whoever typed the command; its message is one line."""
+    """A mistake of the user; its message is one line."""
 
 
 class NotTextError(UserError):
-    """A file that holds something else than its name or its user says."""
+    """A file whose content is not what its name or its option promises."""
 
 
 @contextlib.contextmanager
 def exit_on_user_error() -> Iterator[None]:
-    """Turns a `UserError`, or a file system's refusal, into exit code 2.
+    """Turns a `UserError` or an `OSError` into one line and exit code 2.
 
-    With `--debug` its traceback stands above the line.
+    With `--debug` the traceback precedes the line.
     """
     try:
         yield
@@ -39,14 +39,14 @@ def exit_on_user_error() -> Iterator[None]:
 
 
 def message_of(error: Exception) -> str | None:
-    """Returns the line that tells an error, or `None` if it is ours."""
+    """Returns the line for a user's error, or `None` for a bug."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):
         parts = (error.strerror, error.filename)
-        # Libraries raise some that hold nothing but a text.
+        # Libraries raise some that have only a text.
         return ": ".join(str(p) for p in parts if p) or first_line(error)
-    # TensorFlow wraps a full disk in an error class of its own.
+    # TensorFlow reports a full disk by an error class of its own.
     if "No space left on device" in str(error):
         return "No space left on device; what was there is kept"
     return None
@@ -54,17 +54,17 @@ def message_of(error: Exception) -> str | None:
 
 @contextlib.contextmanager
 def refuse_damage(path: pathlib.Path, advice: str = "") -> Iterator[None]:
-    """Turns whatever a damaged file makes a library raise into a `UserError`.
+    """Turns errors of a library that reads a damaged file into a `UserError`.
 
     Args:
         path: Path of the file or folder that is read.
-        advice: What else to say, such as how to find the damage.
+        advice: Text to add, such as how to find the damage.
     """
     try:
         yield
     except UserError:
         raise
-    except Exception as error:  # Each library has its own kinds.
+    except Exception as error:  # Each library has its own classes.
         if UNKNOWN_OP in str(error):
             raise UserError(
                 f"{path} needs an op that is not here: take the tensorflow and "

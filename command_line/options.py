@@ -4,9 +4,9 @@
     class Search:
         beam_size: int = option(4, "beams a sentence", kind=positive(int))
 
-The field is the option `--beam-size`; its help ends in the default, unless it
-says that itself, as `%(default)g`. A dataclass of such dataclasses holds them
-all; each is a part of `--help`, under its title:
+The field is the option `--beam-size`. Its help ends in the default, unless the
+help contains it, as `%(default)g`. A dataclass of such dataclasses holds all
+options; each part has a title in `--help`:
 
     @dataclasses.dataclass(frozen=True)
     class Options:
@@ -34,14 +34,13 @@ def option(
     """Declares an option, as a field of a dataclass.
 
     Args:
-        default: Its value where it is not given. Without one it is required;
-            `False` makes a switch of it.
-        help: What it does, with its unit.
-        kind: Function that parses its text, such as `positive(int)`. A
-            `pathlib.Path` is one of this machine.
-        properties: Words for what others want to know of it, which
-            `names_with` finds.
-        **kwargs: Of `argparse`: `choices`, `metavar`, `nargs`.
+        default: Default value. Without a default the option is required;
+            `False` makes it a switch.
+        help: Text of `--help`, with the unit.
+        kind: Function that parses the value, such as `positive(int)`. A
+            `pathlib.Path` must be on this machine.
+        properties: Words by which `names_with` finds the option.
+        **kwargs: Arguments of `argparse`: `choices`, `metavar`, `nargs`.
     """
     arguments = {"help": help, **kwargs}
     if default is False:
@@ -57,19 +56,19 @@ def option(
 
 
 def part(title: str, description: str | None = None) -> Any:
-    """Declares options that are a dataclass of their own, with a title."""
+    """Declares a part of the options: a dataclass, with a title."""
     return dataclasses.field(metadata={PART: (title, description)})
 
 
 def one_of() -> Any:
-    """Declares options, a dataclass, of which exactly one must be given."""
+    """Declares a dataclass of options, exactly one of which must be given."""
     return dataclasses.field(metadata={PART: None})
 
 
 def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
-    """Gives a parser, or a group of one, the options of a dataclass.
+    """Adds the options of a dataclass to a parser or a group.
 
-    They must be written out: half a name may be another option's tomorrow.
+    Names may not be abbreviated, since a later option may make them ambiguous.
     """
     parser.allow_abbrev = False
     for field in dataclasses.fields(cls):
@@ -89,7 +88,7 @@ def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
 
 
 def read_options(args: argparse.Namespace, cls: type) -> Any:
-    """Makes a dataclass of what a parser with its options has parsed."""
+    """Makes a dataclass from the parsed options."""
     return cls(
         **{
             field.name: read_options(args, field.type)
@@ -128,7 +127,7 @@ def flag(name: str) -> str:
 
 
 def local_path(text: str) -> pathlib.Path:
-    """Parses a path, for argparse; `gs://…` would become a folder `gs:`."""
+    """Parses a path, for argparse; refuses URLs such as `gs://…`."""
     if "://" in text:
         raise argparse.ArgumentTypeError(
             "must be a path on this machine: mount what is elsewhere, or copy "
@@ -140,7 +139,7 @@ def local_path(text: str) -> pathlib.Path:
 def positive(kind: type) -> Callable[[str], Any]:
     """Returns a parser of numbers above zero, for argparse.
 
-    Whole ones fit in 32 bits: more is a slip of the hand.
+    Ints must be below 2**31.
     """
     most = math.inf if kind is float else 2**31
 
@@ -155,7 +154,7 @@ def positive(kind: type) -> Callable[[str], Any]:
 
 
 def natural(text: str) -> int:
-    """Parses a whole number from zero on, for argparse."""
+    """Parses an int that is not negative, for argparse."""
     value = int(text)
     if value < 0:
         raise ValueError

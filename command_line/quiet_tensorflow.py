@@ -1,9 +1,9 @@
 """Starts TensorFlow without its log on standard error.
 
-Its first lines come before it reads any log level, so they are kept away from
-standard error while it is imported and finds its devices. They show if that
-fails, or if the command line has `--debug`, which every command takes; then
-the error with which a command ends shows its traceback, too.
+TensorFlow writes its first lines before it reads any log level. So standard
+error is redirected while it is imported and finds its devices. The lines appear
+if the import fails, or if the command line has `--debug`, which every command
+takes. With `--debug`, errors also show their traceback.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from command_line import errors
 
 DEBUG = "--debug"
-SUCCESS = b"\0"  # No log has one.
-# A process apart: where the processor is too old for it, TensorFlow aborts.
+SUCCESS = b"\0"  # A byte that no log contains.
+# A separate process, since TensorFlow aborts on processors that are too old.
 KEEPER = """
 import sys
 said = sys.stdin.buffer.read()
@@ -26,19 +26,19 @@ if not said.endswith(b"\\0"):
 
 
 def start_tensorflow() -> None:
-    """Imports TensorFlow, where a command of the calling package is run.
+    """Imports TensorFlow quietly, if a command of the calling package is run.
 
-    What else imports the package decides itself what TensorFlow says.
+    In other programs that import the package, TensorFlow's log is unchanged.
     """
-    # What Python calls the program until it has found the module of `-m`.
+    # Python's name of the program until it has found the module of `-m`.
     if sys.argv[0] != "-m":
         return
     if DEBUG in sys.argv:
         sys.argv.remove(DEBUG)
         errors.shows_tracebacks = True
         return
-    # From then on it reads this: no notes, and no complaint about the
-    # processor, which it calls an error. What goes wrong is raised.
+    # From now on TensorFlow reads this level: no notes, and no message
+    # about the processor, which has the level of errors. Errors are raised.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with stderr_hidden_unless_error():
         import tensorflow as tf
@@ -48,11 +48,11 @@ def start_tensorflow() -> None:
 
 @contextlib.contextmanager
 def stderr_hidden_unless_error() -> Iterator[None]:
-    """Holds back what anything in this process writes to standard error."""
+    """Context manager: shows this process's standard error only on failure."""
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", KEEPER],
         stdin=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for the command alone.
+        start_new_session=True,  # Only the command itself handles Ctrl-C.
     )
     sys.stderr.flush()
     stderr = os.dup(2)

@@ -19,17 +19,16 @@ CHUNK = 1 << 20  # Bytes read at a time.
 
 
 def read_text(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields the content of a file, its line ends as bare newlines.
+    """Yields the content of a file, with newlines as line ends.
 
-    The newline that ends the last line is left out, and so is a byte order
-    mark.
+    The newline that ends the last line is omitted, and so is a byte order mark.
     """
     held = b""
     for chunk in read_chunks(path):
         text = held + chunk
-        if b"\r" in text:  # Looking for one byte is ten times as fast.
+        if b"\r" in text:  # Searching for one byte is ten times as fast.
             text = text.replace(b"\r\n", b"\n")
-        # What follows decides whether these bytes end a line or the file.
+        # The next bytes decide whether these end a line or the file.
         held = text[-1:] if text.endswith((b"\r", b"\n")) else b""
         yield text.removesuffix(held)
 
@@ -48,7 +47,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 
 
 def read_chunks(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields the bytes of a file, unpacked, without a byte order mark; some."""
+    """Yields chunks of a decompressed file, without a byte order mark."""
     mark = codecs.BOM_UTF8
     with open_text(path) as file:
         chunk = file.read(len(mark)).removeprefix(mark) + file.read(CHUNK)
@@ -60,7 +59,7 @@ def read_chunks(path: pathlib.Path) -> Iterator[bytes]:
 
 
 def strip_byte_order_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields lines, the first without a byte order mark."""
+    """Yields lines, without the byte order mark of the first."""
     lines = iter(lines)
     for first in itertools.islice(lines, 1):
         yield first.removeprefix(codecs.BOM_UTF8)
@@ -72,10 +71,10 @@ def open_text(path: pathlib.Path) -> Iterator[BinaryIO]:
     """Opens a plain or gzip text file, to read its bytes.
 
     Raises:
-        UserError: If it is not there, or, where it is read, not whole.
+        UserError: If it does not exist; while reading, if it is damaged.
     """
     try:
-        # Opened once, since a pipe can be read but once.
+        # Open once, since a pipe can be read only once.
         raw = path.open("rb")
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
@@ -85,14 +84,14 @@ def open_text(path: pathlib.Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def decompress(raw: io.BufferedReader, path: object) -> Iterator[BinaryIO]:
-    """Gives what a plain or gzip file holds.
+    """Yields a binary file with the content of a plain or gzip file.
 
     Args:
         raw: The file.
         path: Its path, for the message.
 
     Raises:
-        UserError: If it is not whole, where it is read.
+        UserError: While reading, if it is damaged.
     """
     packed = raw.peek().startswith(GZIP_MAGIC)
     try:
@@ -103,16 +102,16 @@ def decompress(raw: io.BufferedReader, path: object) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_atomically(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """Opens `FILE.part`, which becomes the file when all is written.
+    """Opens `FILE.part`, and renames it to the file at the end.
 
-    An error or a kill leaves the file as it was, and what was written in the
-    part. What is no file, such as a pipe or /dev/stdout, is written at once.
+    After an error or a kill the file is unchanged, and the part remains. A
+    path that is not a regular file, such as a pipe, is written directly.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
-    path = path.resolve()  # A link stays one.
+    path = path.resolve()  # Keep a symbolic link.
     part = path.with_name(f"{path.name}.part")
     try:
         with part.open("wb") as file:

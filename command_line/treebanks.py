@@ -11,10 +11,10 @@ from keras_transformer.parsing.trees import Tree
 from keras_transformer.parsing.trees import close_constituent
 from keras_transformer.parsing.trees import unescape
 
-# What treebanks call the bracket around a sentence; no model needs to write it.
+# Labels of the bracket around a sentence, which a model need not write.
 ROOTS = {"", "ROOT", "S1", "TOP", "VROOT"}
 TRACE = "-NONE-"
-# Other blanks may be part of a word: French numbers have hard spaces.
+# Other blanks may be part of a word: French numbers have no-break spaces.
 TOKEN = re.compile(r"[()]|[^() \t\r\n\f\v]+")
 FUNCTION = re.compile(r"(?<=.)[-=].*")
 
@@ -22,14 +22,14 @@ FUNCTION = re.compile(r"(?<=.)[-=].*")
 def read_trees(path: pathlib.Path) -> Iterator[Tree]:
     """Yields the trees of a file in Penn Treebank form.
 
-    Function tags (`NP-SBJ`, `NP=2`), traces (`-NONE-`) and constituents that
-    hold nothing else are left out, and so is the root.
+    Function tags (`NP-SBJ`, `NP=2`), traces (`-NONE-`), constituents of traces
+    only and the root are removed.
 
     Args:
-        path: Path of UTF-8 text, plain or gzip; a tree may go over lines.
+        path: Path of UTF-8 text, plain or gzip; a tree may span lines.
 
     Raises:
-        UserError: At what is no tree, in words, with file and line.
+        UserError: At text that is not a tree, with file and line.
     """
     tokens, depth, begun = [], 0, 0
     for number, line in enumerate(read_lines(path), start=1):
@@ -55,10 +55,10 @@ def read_trees(path: pathlib.Path) -> Iterator[Tree]:
 
 
 def build_tree(tokens: list[str], where: str) -> Tree:
-    """Makes a tree of its tokens, whose parentheses are balanced.
+    """Makes a tree from tokens with balanced parentheses.
 
     Args:
-        tokens: Parentheses and what stands between them.
+        tokens: Parentheses, labels and words.
         where: File and line, for the message.
 
     Raises:

@@ -67,7 +67,7 @@ class MarianOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ToMarianOptions:
-    """`to-marian`: the other way."""
+    """`to-marian`: a run folder to a folder of `MarianMTModel`."""
 
     run_dir: pathlib.Path = option(help="folder of a finished run", **PATH)
     model_dir: pathlib.Path = option(
@@ -96,7 +96,7 @@ def finish(
     origin: dict,
     license_dir: pathlib.Path,
 ) -> None:
-    """Tells what was read, writes the run folder, and says what comes next."""
+    """Prints the sizes, writes the run folder and prints the next command."""
     model = converted.model
     architecture = model.architecture
     print(

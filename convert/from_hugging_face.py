@@ -99,7 +99,7 @@ def read_vocabularies(
 
 
 def find_language_codes(pieces: list[str]) -> tuple[str, ...]:
-    """Returns the pieces that name a language, such as `>>fra<<`."""
+    """Returns the pieces that are language codes, such as `>>fra<<`."""
     return tuple(filter(is_language_code, pieces))
 
 
@@ -114,7 +114,7 @@ def arrange_vocabulary(
     path: pathlib.Path,
     begins: bool = True,
 ) -> Vocabulary:
-    """Puts a table of pieces in our order; only targets have a begin."""
+    """Reorders a table of pieces for our ids; only targets have BOS."""
     if "<unk>" not in table:
         raise UserError(f"{path} must hold the piece <unk>")
     specials = {EOS_ID: configuration.eos_id, UNKNOWN_ID: table["<unk>"]}
@@ -127,7 +127,7 @@ def arrange_vocabulary(
 
 
 def has_separate_vocabularies(folder: pathlib.Path, default: bool) -> bool:
-    """Returns whether the tokenizer has a table for each side."""
+    """Returns whether the tokenizer has a vocabulary for each side."""
     path = folder / "tokenizer_config.json"
     found = read_json(path) if path.exists() else {}
     return bool(found.get("separate_vocabs", default))
@@ -150,7 +150,8 @@ def read(folder: pathlib.Path) -> Converted:
     """Reads a model's folder.
 
     Raises:
-        UserError: If it is none, damaged, or of what there is not here.
+        UserError: If it is not such a folder, is damaged, or has an
+            architecture that is not supported.
     """
     configuration = read_configuration(folder / "config.json")
     tensors = open_weights(folder)
@@ -159,7 +160,7 @@ def read(folder: pathlib.Path) -> Converted:
     decoding, forbidden, renormalizes = read_decoding(folder)
     if renormalizes:
         forbidden = [*forbidden, configuration.bos_id]
-    else:  # What begins a target is in their softmax, and is never said.
+    else:  # Their softmax includes the begin token, which is never generated.
         forbidden = [id_ for id_ in forbidden if id_ != configuration.bos_id]
     targets.said[np.isin(targets.rows, forbidden)] = False
     table = check_tables(tensors, configuration)
@@ -188,13 +189,13 @@ def read(folder: pathlib.Path) -> Converted:
 
 
 def check_tables(tensors: Tensors, configuration: Configuration) -> str:
-    """Checks the matrices of pieces; returns the name of the targets'."""
+    """Checks the embedding matrices; returns the name of the targets'."""
     names = (
         "model.shared.weight",
         "model.decoder.embed_tokens.weight",
         "lm_head.weight",
     )
-    # Copies of the matrix, and of positions that a formula gives.
+    # Copies of the embedding matrix, and the computed position encodings.
     tensors.ignore(
         *(*names, SOURCES),
         "model.encoder.embed_positions.weight",

@@ -24,11 +24,11 @@ from convert.weight_mapping import copy_table
 from keras_transformer import Architecture
 from keras_transformer.masks import EOS_ID
 
-# Its gelu is x times sigmoid(1.702 x), which there is not here.
+# Its gelu is x times sigmoid(1.702 x), which is not supported.
 ACTIVATIONS = {"relu": "relu", "swish": "swish"}
 SEQUENCE_LENGTH = 512
-# What the configuration must say, or leave out; anything else computes what is
-# not computed here.
+# Values that the configuration must have, or omit; others mean a computation
+# that is not supported.
 MUST_BE = {
     "type": "transformer",
     "transformer-preprocess": "",
@@ -70,7 +70,7 @@ def read_configuration(text: bytes, path: pathlib.Path) -> dict:
     """Reads the configuration that a model holds.
 
     Raises:
-        UserError: If it asks for what there is not here, by key and value.
+        UserError: At an unsupported entry, with key and value.
     """
     try:
         found = yaml.safe_load(text)
@@ -128,8 +128,8 @@ def read_architecture(found: dict, path: pathlib.Path) -> Architecture:
         use_bias=True,
         activation=choice("transformer-ffn-activation", ACTIVATIONS, "swish"),
         logits_bias=True,
-        # Its sines have half the width's frequencies from 1 to 1/10000, the
-        # last included, where the paper leaves that out.
+        # Its sines have frequencies from 1 to 1/10000, the last included, which
+        # the paper excludes.
         max_wavelength=float(10_000 ** (width / (width - 2))),
         decoder_mixer=mixer,
     )
@@ -153,7 +153,7 @@ def read(
     """Reads a model and its vocabularies, one for both sides or one each.
 
     Raises:
-        UserError: If one is damaged, or of what there is not here.
+        UserError: If a file is damaged, or the architecture not supported.
     """
     tensors, text = open_marian(model_path)
     configuration = read_configuration(text, model_path)
@@ -188,7 +188,7 @@ def read(
     def take(weight: Weight) -> np.ndarray:
         shape = tuple(weight.variable.shape)
         name = tensor_name_of(weight)
-        # A vector is a matrix of one row there.
+        # Marian stores a vector as a matrix of one row.
         stored = shape if len(shape) == 2 else (1, *shape)
         return tensors.take(name, stored).reshape(shape)
 
@@ -197,13 +197,13 @@ def read(
     # Scales of activations, for products of bytes.
     tensors.ignore(*(n for n in tensors.shapes if n.endswith("QuantMultA")))
     tensors.check_all_taken()
-    # The file does not say how it is searched; students are, greedily.
+    # The file has no search options; student models are searched greedily.
     decoding = {"beam_size": 1, "length_penalty": 1.0, "penalty_offset": 0}
     return Converted(model, *tokenizers, decoding)
 
 
 def arrange_vocabulary(proto) -> Vocabulary:
-    """Puts a vocabulary, whose ids are SentencePiece's, in our order."""
+    """Reorders a SentencePiece vocabulary for our ids."""
     table = {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
     trainer = proto.trainer_spec
     specials = {EOS_ID: trainer.eos_id, UNKNOWN_ID: trainer.unk_id}
@@ -213,7 +213,7 @@ def arrange_vocabulary(proto) -> Vocabulary:
                 "--vocabulary must have ids of the end and of what is unknown. "
                 f"Received: {trainer.eos_id} and {trainer.unk_id}"
             )
-    # Theirs has no other piece of these names.
+    # Their vocabulary has no other piece of these names.
     names = {"<pad>": trainer.pad_id, "<s>": trainer.bos_id}
     for name, id_ in names.items():
         if id_ >= 0 and table.get(name) == id_:
@@ -222,7 +222,7 @@ def arrange_vocabulary(proto) -> Vocabulary:
 
 
 def check_rows(proto, tensors: Tensors, name: str, width: int) -> None:
-    """Refuses a vocabulary with other ids than a matrix has rows."""
+    """Refuses a vocabulary whose size differs from a matrix's rows."""
     size = tensors.shapes.get(name, (0,))[0]
     tensors.check(name, (size, width))
     if len(proto.pieces) != size:

@@ -14,9 +14,9 @@ ACTIVATIONS = {
     **{"relu": "relu", "gelu": "gelu"},
     **{"swish": "swish", "silu": "swish"},
 }
-EPSILON = 1e-5  # PyTorch's, which no configuration changes.
-# What the configuration must say, or leave out; anything else computes what is
-# not computed here.
+EPSILON = 1e-5  # PyTorch's default, which no configuration changes.
+# Values that the configuration must have, or omit; others mean a computation
+# that is not supported.
 MUST_BE = {
     "model_type": "marian",
     "is_encoder_decoder": True,
@@ -24,7 +24,7 @@ MUST_BE = {
     "static_position_embeddings": True,
     "extra_pos_embeddings": 0,
 }
-# The same of how they search.
+# The same for search options.
 SEARCH_MUST_BE = {
     "do_sample": False,
     "forced_bos_token_id": None,
@@ -40,17 +40,17 @@ SEARCH_MUST_BE = {
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """What is read of `config.json`.
+    """Content of `config.json`, as far as it is needed.
 
     Attributes:
-        architecture: The model's.
-        vocabulary_size: Int, rows of the matrix of targets.
-        source_vocabulary_size: Int, of that of sources.
-        shares_matrix: Bool, whether that is one.
+        architecture: The hyperparameters of the model.
+        vocabulary_size: Int, rows of the embedding matrix of targets.
+        source_vocabulary_size: Int, rows of that of sources.
+        shares_matrix: Bool, whether both sides share one matrix.
         padding_id: Int, their id of padding.
-        eos_id: Int, that of the end.
-        bos_id: Int, the one that begins a target.
-        sequence_length: Int, positions.
+        eos_id: Int, their id of EOS.
+        bos_id: Int, their id that begins a target.
+        sequence_length: Int, maximum number of positions.
     """
 
     architecture: Architecture
@@ -67,7 +67,7 @@ def read_configuration(path: pathlib.Path) -> Configuration:
     """Reads `config.json`.
 
     Raises:
-        UserError: If it asks for what there is not here, by key and value.
+        UserError: At an unsupported entry, with key and value.
     """
     found = read_json(path)
     check_values(path, found, MUST_BE)
@@ -142,7 +142,7 @@ def read_configuration(path: pathlib.Path) -> Configuration:
 
 
 def check_values(path: pathlib.Path, found: dict, must_be: dict) -> None:
-    """Refuses what is neither left out, nor null, nor as it must be."""
+    """Refuses entries with values that are not supported."""
     for key, wanted in must_be.items():
         if found.get(key) not in (None, wanted):
             raise refuse(path, key, repr(wanted), found[key])
@@ -155,14 +155,14 @@ def refuse(path: pathlib.Path, key: str, wanted: str, value) -> UserError:
 
 
 def read_decoding(folder: pathlib.Path) -> tuple[dict, list[int], bool]:
-    """Returns how they search by default.
+    """Reads the default search options.
 
     Returns:
-        Options of an export; ids of theirs that are never said; and whether
-        these are out of their softmax.
+        Options of an export; their ids that are never generated; and whether
+        these are excluded from the softmax.
 
     Raises:
-        UserError: If they search as we do not, by key and value.
+        UserError: At an unsupported option, with key and value.
     """
     path = folder / "generation_config.json"
     path = path if path.exists() else folder / "config.json"

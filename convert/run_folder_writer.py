@@ -1,6 +1,6 @@
 """Writes a run folder for a converted model.
 
-`export`, `--init-from` and all else take it as one that `train` wrote.
+`export`, `--init-from` and other commands read it like one that `train` wrote.
 """
 
 import contextlib
@@ -24,19 +24,19 @@ from keras_transformer import Preset
 from keras_transformer import Recipe
 from keras_transformer import Transformer
 
-# A model card, README.md, is often all that names the licence.
+# Often only the model card, README.md, names the licence.
 LICENSES = ("LICENSE*", "LICENCE*", "COPYING*", "README*")
 
 
 @dataclasses.dataclass(frozen=True)
 class Converted:
-    """What was read.
+    """A converted model.
 
     Attributes:
         model: The `Transformer`, with its weights.
         source_proto: Bytes, the SentencePiece model of sources.
-        target_proto: Bytes, that of targets; the same where it is shared.
-        decoding: Dict, how the other system searches by default.
+        target_proto: Bytes, that of targets; the same if it is shared.
+        decoding: Dict, the default search options of the other system.
     """
 
     model: Transformer
@@ -52,11 +52,11 @@ def make_model(
     sequence_length: int,
     source_vocabulary_size: int | None = None,
 ) -> Transformer:
-    """Makes a model of some sizes, which `copy_table` and `copy_layers` build.
+    """Makes a model, whose weights `copy_table` and `copy_layers` create.
 
     Raises:
-        UserError: If there is none of these, or if a file's tensors cannot be
-            its weights because they are too few.
+        UserError: If the sizes are invalid, or if the file has fewer weights
+            than the model.
     """
     needed = count_weights(architecture)
     if needed > tensors.size:
@@ -77,7 +77,7 @@ def make_model(
 
 
 def count_weights(architecture: Architecture) -> int:
-    """Returns how many numbers the matrices of all layers have."""
+    """Returns the number of weights in the matrices of all layers."""
     attention = 4 * architecture.hidden_dim**2
     rest = 2 * architecture.hidden_dim * architecture.intermediate_dim
     mixer = (
@@ -94,13 +94,13 @@ def write_run(
     origin: dict,
     license_dir: pathlib.Path,
 ) -> None:
-    """Writes a run folder, whole or not at all.
+    """Writes a complete run folder, or none after an error.
 
     Args:
-        run_dir: The folder, which may not be there yet, or must be empty.
-        converted: What was read.
+        run_dir: The folder, which must be new or empty.
+        converted: The converted model.
         origin: Where it comes from, for `arguments.json`.
-        license_dir: Folder whose licence is copied beside it.
+        license_dir: Folder whose licence is copied.
     """
     check_new(run_dir)
     with new_folder(run_dir) as part:
@@ -114,8 +114,8 @@ def write_run(
 
 
 def save_model(model: keras.Model, path: pathlib.Path) -> None:
-    """Does what `model.save` does, which holds the file in memory."""
-    if sys.platform == "linux":  # The C library holds what others gave back.
+    """Saves like `model.save`, but without the whole file in memory."""
+    if sys.platform == "linux":  # The C library keeps freed memory.
         ctypes.CDLL(None).malloc_trim(0)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         keras.saving.save_model(model, folder, zipped=False)
@@ -132,7 +132,7 @@ def copy_licenses(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def check_new(folder: pathlib.Path, option: str = "--run-dir") -> None:
-    """Refuses a folder that holds something."""
+    """Refuses a folder that is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(
             f"{option} must be a new folder, or an empty one. "
@@ -142,9 +142,9 @@ def check_new(folder: pathlib.Path, option: str = "--run-dir") -> None:
 
 @contextlib.contextmanager
 def new_folder(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Gives a folder to write to, which becomes the one asked for at the end.
+    """Yields a temporary folder, which is renamed to `folder` at the end.
 
-    Where something goes wrong before, there is nothing.
+    After an error the temporary folder is removed.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = pathlib.Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
@@ -165,7 +165,7 @@ def write_json(path: pathlib.Path, content: dict) -> None:
 
 
 def describe_run(converted: Converted, origin: dict) -> dict:
-    """Returns what `arguments.json` says."""
+    """Returns the content of `arguments.json`."""
     model = converted.model
     preset = Preset(
         f"converted from {origin['format']}", model.architecture, Recipe()

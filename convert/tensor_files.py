@@ -1,7 +1,7 @@
 """Reads named tensors from safetensors, NPZ and Marian's binary files.
 
-Nothing is trusted that a file says of itself: what does not fit its size is
-refused before memory is taken for it.
+Sizes in a file are not trusted: a tensor that does not fit the file's size is
+refused before memory is allocated for it.
 """
 
 import dataclasses
@@ -22,13 +22,14 @@ from command_line.errors import UserError
 from command_line.errors import first_line
 
 CONFIGURATION = "special:model.yml"
-FLOAT32, INT8, BYTES = 0x404, 0x4101, 0x101  # Marian's types.
-HEADER = struct.Struct("<4Q")  # Length of the name, type, axes, bytes.
-MAX_PACKED = 8  # Weights do not shrink to an eighth when they are packed.
-PART = 2**22  # Numbers that are read at a time.
-MAX_AXES = 8  # Of any tensor; Marian's have four at most.
+FLOAT32, INT8, BYTES = 0x404, 0x4101, 0x101  # Marian's type codes.
+# Length of the name, type code, number of axes, bytes.
+HEADER = struct.Struct("<4Q")
+MAX_PACKED = 8  # Compression never shrinks weights to an eighth.
+PART = 2**22  # Elements that are read at a time.
+MAX_AXES = 8  # Maximum axes of a tensor; Marian's have at most four.
 
-# What a damaged file makes NumPy, `zipfile` and `struct` raise.
+# Errors of NumPy, `zipfile` and `struct` at a damaged file.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
     *(OSError, RecursionError),
@@ -39,7 +40,7 @@ DAMAGED = (
 
 @dataclasses.dataclass
 class Tensors:
-    """The tensors of a file, read one at a time, each once.
+    """The tensors of a file, each of which is read once.
 
     Attributes:
         path: Path of the file.
@@ -58,7 +59,7 @@ class Tensors:
 
     @property
     def size(self) -> int:
-        """How many numbers they are."""
+        """Number of elements of all tensors."""
         return sum(map(math.prod, self.shapes.values()))
 
     def check(self, name: str, shape: tuple[int, ...]) -> None:
@@ -78,12 +79,12 @@ class Tensors:
         """Returns a tensor in float32.
 
         Raises:
-            UserError: If there is none, if it is of another shape, or if it
-                holds what is not finite.
+            UserError: If it is missing, has another shape, or is not finite.
         """
         self.check(name, shape)
         self._left.discard(name)
-        with np.errstate(all="ignore"):  # What is too large, is not finite.
+        # Numbers beyond float32 become infinite.
+        with np.errstate(all="ignore"):
             array = np.asarray(self._read(name), np.float32)
         if not np.isfinite(array).all():
             raise UserError(
@@ -93,11 +94,11 @@ class Tensors:
         return array
 
     def ignore(self, *names: str) -> None:
-        """Takes note that some are not needed."""
+        """Marks tensors as not needed."""
         self._left.difference_update(names)
 
     def check_all_taken(self) -> None:
-        """Refuses what is left: nobody knows what it would have computed."""
+        """Refuses tensors that were not taken, whose purpose is unknown."""
         if self._left:
             raise UserError(
                 f"{self.path} must hold tensors that are known here. "
@@ -109,8 +110,8 @@ def open_safetensors(path: pathlib.Path) -> Tensors:
     """Opens a file of the safetensors library."""
     import safetensors
 
-    # Opened for a part: while it is, what is read of it counts as this
-    # process's memory.
+    # Open the file for each part: while it is open, pages that were read
+    # count as this process's memory.
     def open_file():
         return safetensors.safe_open(path, framework="numpy")
 
@@ -195,9 +196,10 @@ def open_npz(path: pathlib.Path) -> Tensors:
 
 
 def read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple:
-    """Returns shape, order, dtype and place of the numbers of an array."""
+    """Returns shape, order, dtype and offset of an array."""
     with archive.open(info) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Of a header that Python 2 wrote.
+        # NumPy warns about a header that Python 2 wrote.
+        warnings.simplefilter("ignore")
         version = np.lib.format.read_magic(file)
         read = {
             (1, 0): np.lib.format.read_array_header_1_0,
@@ -230,7 +232,7 @@ def open_bin(path: pathlib.Path) -> Tensors:
             numbers = np.fromfile(path, "<f4", count, offset=start)
             return numbers.reshape(shape)
         numbers = np.fromfile(path, np.int8, count, offset=start)
-        if not name.endswith("Wemb"):  # The others lie transposed.
+        if not name.endswith("Wemb"):  # The other tensors are transposed.
             numbers = numbers.reshape(shape[::-1]).T
         (factor,) = np.fromfile(path, "<f4", 1, offset=start + count)
         return numbers.reshape(shape) / factor
@@ -239,7 +241,7 @@ def open_bin(path: pathlib.Path) -> Tensors:
 
 
 def read_entries(content: memoryview) -> dict[str, tuple]:
-    """Returns type, shape, place and bytes of each tensor."""
+    """Returns type, shape, offset and bytes of each tensor."""
     version, count = struct.unpack_from("<2Q", content)
     place = 16
     if version != 1:
@@ -289,7 +291,7 @@ def read_json(path: pathlib.Path) -> dict:
     """Reads a JSON object.
 
     Raises:
-        UserError: If there is no such file, or no object in it.
+        UserError: If the file does not exist or is not a JSON object.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

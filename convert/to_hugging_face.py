@@ -28,7 +28,7 @@ from keras_transformer.masks import PADDING_ID
 
 
 def check_architecture(model: Transformer) -> None:
-    """Refuses what `MarianMTModel` cannot compute, by name and value."""
+    """Refuses architectures that `MarianMTModel` cannot compute."""
     architecture = model.architecture
     width = architecture.hidden_dim // architecture.num_heads
     for name, wanted in {
@@ -88,14 +88,14 @@ def configure(model: Transformer, decoding: dict) -> dict:
 
 
 def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
-    """Returns the tensors of a model by their names there."""
+    """Returns the tensors of a model by Hugging Face's names."""
     tensors = {}
     for weight in weights_of(model):
         array = permute_back(np.array(weight.variable), weight.axes)
         name = tensor_name_of(weight)
         tensors[name] = np.ascontiguousarray(array.T, np.float32)
         if weight.name.endswith(".kernel") and weight.part != "feed_forward":
-            # Attention has biases there, wherever it has a kernel.
+            # Hugging Face's attention has a bias for every kernel.
             empty = np.zeros(array.shape[1], np.float32)
             tensors.setdefault(name.removesuffix("weight") + "bias", empty)
     embedding = model.embedding
@@ -115,13 +115,13 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
 
 
 def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
-    """Writes the folder, whole or not at all.
+    """Writes a complete folder, or none after an error.
 
     Returns:
         Its `config.json`.
 
     Raises:
-        UserError: If there is no such run, or if Marian has no such model.
+        UserError: If the run is not finished, or its model not supported.
     """
     import safetensors.numpy
 
@@ -188,9 +188,9 @@ def read_search_options(path: pathlib.Path) -> dict:
 
 
 def read_pieces(path: pathlib.Path):
-    """Reads a SentencePiece model, in which no code is a piece of text.
+    """Reads a SentencePiece model, without language codes as pieces of text.
 
-    That library cuts a code such as `>>fra<<` off before it splits a text.
+    Hugging Face splits off a code such as `>>fra<<` before it tokenizes a text.
     """
     proto = read_proto(path)
     for piece in proto.pieces:

@@ -1,9 +1,8 @@
 """Reorders other systems' vocabularies for SentencePiece and our ids.
 
-Ids 0 to 3 are padding, end, unknown and begin here; elsewhere they are others,
-and some are missing. So the rows of a matrix are put in our order, and a
-SentencePiece model is given the same: a piece that its own language never uses
-is there, and marked as not used.
+Our ids 0 to 3 are padding, EOS, unknown and BOS. Other systems have other ids,
+or lack some. So the rows of a matrix are reordered, and the SentencePiece model
+gets the same ids. A piece that its language never uses is marked as unused.
 """
 
 import collections
@@ -28,9 +27,9 @@ SPECIAL = {
     UNKNOWN_ID: ("<unk>", PIECE.UNKNOWN),
     BOS_ID: ("<s>", PIECE.CONTROL),
 }
-ZERO = -1  # In the place of a row: none of theirs.
-UNKNOWN_PENALTY = 10.0  # Of the SentencePiece library, for unknown characters.
-# Logit of what is never said: no other probability feels it in float32.
+ZERO = -1  # Instead of an index: a row of zeros.
+UNKNOWN_PENALTY = 10.0  # SentencePiece's penalty of unknown characters.
+# Logit of a piece that is never generated; its probability is 0 in float32.
 NEVER = -100.0
 
 
@@ -40,8 +39,9 @@ class Vocabulary:
 
     Attributes:
         pieces: Strings, in our order.
-        rows: Int array, which of their rows each has, or `ZERO`.
-        said: Bool array, which of them a translation may have.
+        rows: Int array, the index of the row of each piece in their matrix, or
+            `ZERO`.
+        said: Bool array, whether a translation may contain the piece.
     """
 
     pieces: list[str]
@@ -55,14 +55,14 @@ class Vocabulary:
 def make_vocabulary(
     table: dict[str, int], specials: dict[int, int], used: list[str]
 ) -> Vocabulary:
-    """Puts a vocabulary in our order.
+    """Reorders a vocabulary for our ids.
 
     Args:
         table: Their id of each piece.
-        specials: Their ids of our padding, end, unknown and begin; those that
-            are missing have a zero row.
-        used: Pieces that their tokenizers give. Those that the table lacks
-            have the row of the unknown one.
+        specials: Their ids of padding, EOS, unknown and BOS; a missing one gets
+            a zero row.
+        used: Pieces that their tokenizers return. Those that the table lacks
+            get the row of the unknown piece.
     """
     special_rows = set(specials.values())
     if len(special_rows) < len(specials):
@@ -96,7 +96,7 @@ def read_proto(path: pathlib.Path) -> sentencepiece_model_pb2.ModelProto:
     """Reads a SentencePiece model.
 
     Raises:
-        UserError: If the file is none.
+        UserError: If the file is not a SentencePiece model.
     """
     proto = sentencepiece_model_pb2.ModelProto()
     try:
@@ -116,7 +116,7 @@ def read_proto(path: pathlib.Path) -> sentencepiece_model_pb2.ModelProto:
 
 
 def pieces_of(proto: sentencepiece_model_pb2.ModelProto) -> list[str]:
-    """Returns what the model makes of text: all but control symbols."""
+    """Returns the pieces of a model, without control symbols."""
     return [
         piece.piece
         for piece in proto.pieces
@@ -133,9 +133,9 @@ def replace_ids(
 
     Args:
         proto: The model.
-        vocabulary: Ours, which has all its pieces.
-        codes: Pieces such as `>>fra<<`, which are one wherever they stand
-            before a blank or the end.
+        vocabulary: Our vocabulary, which has all its pieces.
+        codes: Language codes such as `>>fra<<`, which are one piece before a
+            blank or the end.
     """
     known = {piece.piece: piece for piece in proto.pieces}
     lowest = min(piece.score for piece in proto.pieces)
@@ -147,13 +147,14 @@ def replace_ids(
         if id_ in SPECIAL:
             piece.type = SPECIAL[id_][1]
         elif name in codes:
-            # With the blank that the model puts before text; no split of it
-            # into several pieces has as high a score.
+            # With the blank that the model puts before text. Its score is
+            # higher
+            # than that of any split into several pieces.
             piece.piece, piece.type = f"▁{name}", PIECE.NORMAL
         elif name in known:
             piece.CopyFrom(known[name])
         elif len(name) == 1:
-            # Theirs looks a character up that its model does not know.
+            # Their tokenizer looks up characters that its model does not know.
             piece.score, piece.type = lowest - UNKNOWN_PENALTY, PIECE.NORMAL
         else:
             piece.type = PIECE.UNUSED

@@ -1,8 +1,9 @@
 """Maps the weights of a Transformer to the tensors of other systems.
 
-Their positions have sines in the first half of the features and cosines in the
-second, ours alternate (Section 3.5). Nothing else tells features apart, so all
-weights are permuted along the model's width instead, and no layer is new.
+Their position encodings have sines in the first half of the features and
+cosines in the second; ours alternate (Section 3.5). No other part depends on
+the order of features. So all weights are permuted along the model's width, and
+the layers stay the same.
 """
 
 import sys
@@ -22,18 +23,18 @@ PROJECTIONS = ("query", "key", "value", "output")
 
 
 class Weight(NamedTuple):
-    """A weight of a layer, and where its width is that of the model."""
+    """A weight of a layer, and its axes of the model's width."""
 
     variable: Any  # Of Keras.
     stack: str  # "encoder" or "decoder".
     layer: int
     part: str  # "self", "memory", "recurrence" or "feed_forward".
-    name: str  # Such as "query.kernel" or "norm.gamma".
-    axes: tuple[int, ...]  # Along which it is permuted.
+    name: str  # For example "query.kernel" or "norm.gamma".
+    axes: tuple[int, ...]  # The axes to permute.
 
 
 def weights_of(model: Transformer) -> Iterator[Weight]:
-    """Yields the weights of all layers, but those of embeddings."""
+    """Yields the weights of all layers except the embeddings."""
     for index, layer in enumerate(model.encoder.layers):
         where = "encoder", index
         yield from attention_of(layer.attention, *where, "self")
@@ -88,12 +89,12 @@ def feed_forward_of(layer, stack, index) -> Iterator[Weight]:
 
 
 def feature_order(width: int) -> np.ndarray:
-    """Returns which of their features each of ours is."""
+    """Returns the index of each of our features in their order."""
     return np.arange(width).reshape(2, -1).T.ravel()
 
 
 def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Returns an array of theirs with our order of features."""
+    """Reorders an array from their order of features to ours."""
     for axis in axes:
         order = feature_order(array.shape[axis])
         array = np.take(array, order, axis=axis)
@@ -101,7 +102,7 @@ def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def permute_back(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Returns an array of ours with their order of features."""
+    """Reorders an array from our order of features to theirs."""
     for axis in axes:
         order = np.argsort(feature_order(array.shape[axis]))
         array = np.take(array, order, axis=axis)
@@ -109,11 +110,11 @@ def permute_back(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def copy_layers(model: Transformer, read: Callable[[Weight], np.ndarray]):
-    """Gives the layers of a model their weights, in our order of features.
+    """Sets the weights of the layers, in our order of features.
 
     Args:
-        model: A `Transformer`, with its tables.
-        read: Function from a `Weight` to theirs, of its shape.
+        model: A `Transformer`, with its embeddings.
+        read: Function from a `Weight` to their array, of its shape.
     """
     model.build()
     weights = list(weights_of(model))
@@ -125,16 +126,17 @@ def copy_layers(model: Transformer, read: Callable[[Weight], np.ndarray]):
 
 
 def copy_table(embedding, tensors: Tensors, name: str, rows: np.ndarray):
-    """Gives a `TokenEmbedding` its matrix.
+    """Sets the matrix of a `TokenEmbedding`.
 
-    On the way to TensorFlow that is copied three times, and it is the largest:
-    so it comes first, while nothing else is there.
+    TensorFlow copies the matrix three times, and it is the largest weight. So
+    call this first, while the other weights do not exist yet.
 
     Args:
         embedding: The layer, which is not built yet.
-        tensors: Theirs.
-        name: Of the matrix.
-        rows: Int array, which of its rows each of ours is; -1 for zeros.
+        tensors: Their tensors.
+        name: Name of the matrix.
+        rows: Int array, the index of each of our rows in the matrix; -1 for
+            zeros.
     """
     shape = tensors.shapes[name]
     order = np.ix_(rows, feature_order(shape[1]))
@@ -147,12 +149,12 @@ def copy_table(embedding, tensors: Tensors, name: str, rows: np.ndarray):
 def copy_bias(
     embedding, bias: np.ndarray, rows: np.ndarray, never: np.ndarray
 ) -> None:
-    """Gives a `TokenEmbedding` the bias of its logits.
+    """Sets the bias of the logits of a `TokenEmbedding`.
 
     Args:
         embedding: The layer.
-        bias: Theirs.
+        bias: Their bias.
         rows: As in `copy_table`.
-        never: Bool array, which of ours are never said.
+        never: Bool array, whether one of our ids is never generated.
     """
     embedding.bias.assign(np.where(never, NEVER, bias[rows]))
