@@ -20,13 +20,13 @@ from export.loading import load_export
 from export.markup.document_files import load_translator
 from export.markup.translate_markup import translate_markup
 
-# What Spanish has at the edges of a phrase, and English has not.
+# Words at the edges of a Spanish phrase that English lacks.
 PARTICLES = {"a", "al", "de", "del"}
 ARTICLES = {"el", "la", "los", "las"}
 
 
 class Scene(generator.SentenceWords):
-    """Notes what it writes for its slots, in either language."""
+    """Records the words of its slots, in both languages."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -69,14 +69,14 @@ def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
 
 
 def find(phrase: str, text: str) -> re.Match | None:
-    """Returns where a phrase stands in a text, if it does so once."""
+    """Returns the span of a phrase that occurs once in a text."""
     pattern = rf"(?i)(?<!\w){re.escape(phrase)}(?!\w)"
     found = list(re.finditer(pattern, text)) if phrase else []
     return found[0] if len(found) == 1 else None
 
 
 def strip_determiner(phrase: str, english: str) -> list[str]:
-    """Returns a Spanish phrase without what the English one has not."""
+    """Removes words from a Spanish phrase that the English one lacks."""
     words = phrase.lower().split()
     extra = set(PARTICLES)
     if not english.lower().startswith("the "):
@@ -89,7 +89,7 @@ def strip_determiner(phrase: str, english: str) -> list[str]:
 
 
 def measure(translator, count: int, seed: int) -> dict[str, float]:
-    """Returns how many tags there are, and which share of them is right."""
+    """Returns the number of tags, and the share that is placed correctly."""
     sentences = draw_sentences(count, seed)
     documents = [f"<p>{english}</p>" for english, _, _ in sentences]
     found = translate_markup("\n".join(documents), "html", translator).text

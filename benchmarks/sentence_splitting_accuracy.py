@@ -17,7 +17,7 @@ from command_line.errors import exit_on_user_error
 from command_line.treebanks import read_trees
 from export.model.sentence_splitting import split_text
 
-# What stands behind a stop and belongs to its sentence.
+# Characters after a full stop that belong to its sentence.
 STOPPED = re.compile(r"[.!?…][\"'”’)\]]*$")
 
 

@@ -33,7 +33,7 @@ MOST_LINES = 4
 
 @dataclasses.dataclass
 class Load:
-    """What a load came to.
+    """Results of a load test.
 
     Attributes:
         seconds: List of floats, of each request.

@@ -232,7 +232,7 @@ def _capitalize(text: str) -> str:
 
 
 class SentenceWords:
-    """What is drawn for the slots of one sentence.
+    """The words that were drawn for the slots of one sentence.
 
     Args:
         pattern: The English and the Spanish template.

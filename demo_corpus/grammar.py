@@ -18,7 +18,7 @@ from demo_corpus.inflection import agreeing_forms
 
 
 class Word(Protocol):
-    """What can fill a slot."""
+    """A word or phrase that can fill a slot."""
 
     def write(self, language: str, form: str, target: "Phrase") -> str:
         """Write in a form, "" by default, agreeing with `target`."""

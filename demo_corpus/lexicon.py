@@ -45,7 +45,7 @@ ROAMING = ("sleep", "run", "walk", "rest")
 
 @dataclass(frozen=True)
 class NounSlot:
-    """What a slot for a noun phrase admits; see `word_tables.NOUN_SLOTS`."""
+    """The nouns that a slot admits; see `word_tables.NOUN_SLOTS`."""
 
     kinds: frozenset[str]
     singular: tuple[str, ...]
@@ -133,7 +133,7 @@ def _pairs(table: str, separator: str = " ") -> Iterator[Pair]:
 
 
 def _rows(table: str) -> Iterator[list[str]]:
-    """The cells of each line of a table; an indented line goes on."""
+    """The cells of each line of a table; an indented line continues it."""
     for line in table.replace("\n    ", " ").strip().split("\n"):
         yield [cell.strip() for cell in line.split("|")]
 

@@ -13,7 +13,7 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = "keras_transformer"
-# What the files that are included link to, as pages here.
+# Link targets in the included files, and the pages that replace them.
 PAGES = {
     "../docs/": "",
     "docs/": "",

@@ -1,6 +1,6 @@
 """Trains a Transformer to copy its input.
 
-A source of random ids is to be written again, end symbol included. Run
+The model learns to copy a source of random ids, EOS included. Run
 
     python examples/copy_task.py
 
@@ -28,7 +28,7 @@ def make_sources(number, longest, seed):
 
 def make_inputs(sources):
     begin = np.full((len(sources), 1), BOS_ID)
-    # Everything but the last token, moved by one; no end symbol goes in.
+    # All tokens but the last, shifted by one; EOS is never an input.
     targets = np.concatenate([begin, sources[:, :-1]], axis=1)
     targets = np.where(targets == EOS_ID, 0, targets)
     return {"source_ids": sources, "target_ids": targets}

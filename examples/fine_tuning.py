@@ -28,7 +28,7 @@ def read_pairs(prefix):
 
 
 def make_batch(tokenizer, sources, targets):
-    """Returns inputs and labels; targets begin with the begin symbol."""
+    """Returns inputs and labels; targets begin with BOS."""
     labels = tokenizer.tokenize(targets).to_tensor().numpy()
     begin = np.full((len(labels), 1), BOS_ID)
     inputs = np.concatenate([begin, labels[:, :-1]], axis=1)

@@ -1,7 +1,7 @@
 """Adds multi-head attention to a network of `keras.applications`.
 
 A picture shows a small square in each half: are they of one colour? Each place
-of a map in the middle of MobileNetV2 looks at all others by
+of a map in the middle of MobileNetV2 attends to all others by
 `MultiHeadAttention`. Run
 
     python examples/image_classification.py

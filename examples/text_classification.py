@@ -1,7 +1,7 @@
 """Classifies text with the paper's encoder in a functional model.
 
-Is a sentence in its own order, or were its words shuffled? Nothing but the
-positions tells. Run, on any texts of one sentence a line,
+Is a sentence in its own order, or were its words shuffled? Only the
+positions show it. Run, on any texts of one sentence a line,
 
     python examples/text_classification.py train.txt test.txt
 

@@ -37,7 +37,7 @@ def make_model(width=64, num_layers=3):
     past = keras.Input((PAST, 1))
     memory = keras.layers.Dense(width)(past)
     memory = memory + kt.SinePositionEncoding()(memory)
-    # What the decoder starts from: a learned vector for each step ahead.
+    # The decoder's inputs: a learned vector for each step ahead.
     target = kt.PositionEmbedding(FUTURE)(memory[:, :FUTURE])
     x = kt.Decoder(
         num_layers=num_layers,

@@ -261,8 +261,8 @@ class Decoder(BaseLayer):
         memory_mask: Bool tensor `(B, S)`, likewise.
         cache: What `make_cache` or the call before returned. With a cache,
             `target` are the positions that follow those it holds, `memory`
-            and `target_mask` are not looked at, and `memory_mask` has the
-            memory's rows.
+            and `target_mask` are ignored, and `memory_mask` has the memory's
+            rows.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 

@@ -46,7 +46,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
         Float tensor `(B, T, D)` in the compute dtype.
 
     Masking:
-        Padding is not looked at, and the mask passes on.
+        No query attends to padding, and the mask passes on.
 
     Raises:
         ValueError: If an argument is out of its range, or if the last

@@ -48,7 +48,7 @@ M_MMAP_THRESHOLD = -3  # Of the C library's mallopt.
 
 @dataclasses.dataclass(frozen=True)
 class CostOptions:
-    """What the command can be asked."""
+    """Options of the command."""
 
     lengths: tuple[int, ...] = option(
         (512, 1024, 2048, 4096), "n", kind=positive(int), nargs="+"
@@ -161,7 +161,7 @@ def measure_peak(call: Callable) -> int | None:
 
 
 def read_status(name: str) -> int:
-    """Returns bytes that Linux tells of the process, such as `"VmRSS"`."""
+    """Returns a number of bytes from `/proc`, such as `"VmRSS"`."""
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     (line,) = (line for line in lines if line.startswith(name))
     return 1024 * int(line.split()[1])

@@ -38,7 +38,7 @@ SPEEDS = ", ".join(f"{name} {speed:g}" for name, speed in SUSTAINED.items())
 
 @dataclasses.dataclass(frozen=True)
 class CostOptions:
-    """What the command can be asked."""
+    """Options of the command."""
 
     preset: str = option("base", f"one of {', '.join(PRESETS)}", metavar="NAME")
     steps: int | None = option(
@@ -155,7 +155,7 @@ def run(options: CostOptions) -> None:
         f"{name}: {steps:,} updates of {rows:,} pairs of sentences, "
         f"{length} tokens each, {options.vocabulary_size:,} pieces",
         "",
-        "| reckoning | FLOPs |",
+        "| estimate | FLOPs |",
         "|---|---|",
     ]
     if hours := options.hours or papers_hours(options, steps):

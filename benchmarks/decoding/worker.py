@@ -1,9 +1,9 @@
 """Worker process that runs one system of `benchmarks.decoding` on request.
 
-At first it decodes a few short sentences, so that libraries have started and
-functions are traced, and writes an empty line of JSON. Then it reads the names
-of cases from standard input, decodes their batches, and writes what it found
-and how long each took. A line may also say why there will be no more.
+First it decodes a few short sentences, so that libraries are started and
+functions traced, and writes an empty line of JSON. Then it reads the names of
+cases from standard input, decodes their batches, and writes outputs and times.
+A line may also give the reason why the worker ends.
 """
 
 import argparse
@@ -52,7 +52,7 @@ TRAINED_SYSTEMS = {
 
 
 class WrongLengthError(Exception):
-    """A system has decoded another number of tokens than it was told."""
+    """A system has decoded a wrong number of tokens."""
 
 
 def decode(translate, batches: list[dict]) -> dict[str, list]:

@@ -1,1 +1,1 @@
-"""What the measurements of training and of decoding share."""
+"""Code that the benchmarks of training and of decoding share."""

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Worker:
-    """A process that holds one system and runs it when told to.
+    """A process that holds one system and runs it on request.
 
     Args:
         system: Name of the system.
@@ -42,7 +42,7 @@ class Worker:
         self.rounds = []
 
     def read(self) -> dict:
-        """Returns what the worker says next, or why it says nothing more."""
+        """Returns the worker's next line, or the reason why it ended."""
         line = self.process.stdout.readline()
         if line:
             return json.loads(line)
@@ -53,7 +53,7 @@ class Worker:
             self.process.stdin.write(f"{order}\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # It has ended: `read` says how.
+            pass  # It has ended; `read` returns the reason.
         answer = self.read()
         if "left_out" in answer:
             self.first = answer
@@ -89,12 +89,12 @@ def run_interleaved(
     repetitions: int,
     threads: int,
 ) -> list[Worker]:
-    """Starts all systems, then lets them take turns.
+    """Starts all systems, and runs them in alternation.
 
     Args:
         title: What is measured, for the messages.
         commands: Dict from a system to its command; see `Worker`.
-        orders: What each is told in every repetition, one line after another.
+        orders: Lines that each system gets in every repetition.
         repetitions: Int, how often.
         threads: Int, threads of each library.
 
@@ -112,7 +112,8 @@ def run_interleaved(
                 file=sys.stderr,
             )
             for order in orders:
-                # To and fro, so that none always comes after the same one.
+                # Alternate the order, so that no system always follows the same
+                # one.
                 for worker in workers[:: -1 if repetition % 2 else 1]:
                     if not worker.left_out:
                         worker.run_once(order)
@@ -123,7 +124,7 @@ def run_interleaved(
 
 
 def list_failures(workers: list[Worker], common: dict) -> list[dict]:
-    """Returns a row with the reason for each system that is left out."""
+    """Returns a row with the reason for each system that failed."""
     return [
         {**common, "system": worker.system, "reason": worker.left_out}
         for worker in workers

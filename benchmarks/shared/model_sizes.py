@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-# Ids of padding, end and begin symbol, as in `train`.
+# Ids of padding, EOS and BOS, as in `train`.
 PADDING_ID = 0
 EOS_ID = 1
 BOS_ID = 3
@@ -67,7 +67,7 @@ def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:
 
     Returns:
         Dict of int32 arrays `(rows, length)`: `"source_ids"`, `"target_ids"`
-        (begin symbol first) and `"labels"`, and a float32 scalar
+        (BOS first) and `"labels"`, and a float32 scalar
         `"num_tokens"`, the number of real labels.
     """
     random = np.random.default_rng(0)

@@ -12,5 +12,5 @@ def peak_memory() -> int:
 
 
 def report(values: dict) -> None:
-    """Tells them to who started this process; libraries may print as well."""
+    """Sends values to the parent process, apart from what libraries print."""
     print(json.dumps(values), file=sys.__stdout__, flush=True)

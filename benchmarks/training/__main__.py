@@ -4,8 +4,8 @@
     python -m benchmarks.training --sizes tiny --precisions float32 \\
         --systems package pytorch --repetitions 2 --steps 1
 
-Each system runs in a process of its own, and they take turns, so that what
-else the machine does meets all of them. README.md says what is measured.
+Each system runs in its own process. The runs alternate, so that other load on
+the machine affects all systems. README.md says what is measured.
 """
 
 import argparse
@@ -142,7 +142,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     )
     add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     add("--fills", nargs="+", type=float, default=[0.75, 1.0], metavar="SHARE")
-    add("--repetitions", type=int, default=5, help="turns of each system")
+    add("--repetitions", type=int, default=5, help="runs of each system")
     add("--steps", type=int, default=3, help="updates a turn")
     add("--threads", type=int, default=os.cpu_count(), help="of each library")
     add("--product-width", type=int, default=3072, help="of the large product")

@@ -2,8 +2,8 @@
 
     python -m benchmarks.training.update_profile --size base
 
-times the update and parts of it, each compiled alone, in turns; a row is what
-one part takes longer than the part before it, by their medians.
+times the update and parts of it, each compiled alone, in alternation. A row is
+the difference of the medians of a part and of the part before it.
 """
 
 import argparse
@@ -84,14 +84,14 @@ def main(argv: list[str] | None = None) -> None:
     parts = make_cumulative_steps(task, batch)
     for function in parts.values():
         function()  # Compiles it.
-    turns = [
+    runs = [
         [
             seconds(lambda f=f: tf.nest.flatten(f())[0].numpy(), 1)
             for f in parts.values()
         ]
         for _ in range(args.repetitions)
     ]
-    medians = [statistics.median(times) for times in zip(*turns, strict=True)]
+    medians = [statistics.median(times) for times in zip(*runs, strict=True)]
     print(f"| {args.size}, {args.precision} | s | share |")
     print("|---|---|---|")
     for name, before, after in zip(

@@ -117,7 +117,7 @@ there is one, holds what people wrote for the same sentences.
 * `1/assets.extra/scores.json`: scores on test sets, if there are any.
 
 `python -m export.check --export-dir .`, from a checkout of keras_transformer,
-tells whether a version is whole and does what it did when it was exported; with
+checks that a version is complete and has the outputs of the export; with
 `--server localhost:8500`, whether that server does.
 """
 

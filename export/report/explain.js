@@ -28,12 +28,12 @@ function make(tag, attributes = {}, ...children) {
 const piece = (text) => make("bdi", {}, text);
 const percent = (p) => (100 * p).toFixed(p > 0 && p < 0.1 ? 1 : 0) + " %";
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-const tell = (text) => { $("status").textContent = text; };
+const announce = (text) => { $("status").textContent = text; };
 
-// Hover and focus tell the same; `leave` undoes what they show.
+// Hover and focus announce the same text; `leave` undoes what they show.
 function onSeen(element, text, enter = () => {}, leave = () => {}) {
   for (const event of ["mouseenter", "focus"]) {
-    element.addEventListener(event, () => { tell(text); enter(); });
+    element.addEventListener(event, () => { announce(text); enter(); });
   }
   for (const event of ["mouseleave", "blur"]) {
     element.addEventListener(event, leave);
@@ -138,9 +138,9 @@ function drawAlignment() {
     return element;
   };
   const buttons = {
-    source: columns.map((token, s) => button(token, "is looked at for",
+    source: columns.map((token, s) => button(token, "is attended to for",
       rows.map((other, t) => [other, map[t][s]]))),
-    target: rows.map((token, t) => button(token, "looks at",
+    target: rows.map((token, t) => button(token, "attends to",
       columns.map((other, s) => [other, map[t][s]]))),
   };
   buttons.source[0].tabIndex = 0;
@@ -211,7 +211,7 @@ function drawMap() {
   const names = rows.map((token) => make("th", { scope: "row" }, piece(token)));
   const body = map.map((row, t) => make("tr", {}, names[t],
     ...row.map((w, s) => {
-      const text = `${rows[t]} looks at ${columns[s]}: ${percent(w)}`;
+      const text = `${rows[t]} attends to ${columns[s]}: ${percent(w)}`;
       const cell = make("td", { tabindex: t + s ? -1 : 0, "aria-label": text,
         style: `--w: ${100 * w}%` }, Math.round(100 * w));
       const mark = (seen) => () => {

@@ -88,16 +88,16 @@ def make_app(
 def add_errors(app: fastapi.FastAPI) -> None:
     """Adds handlers that return errors in LibreTranslate's form."""
 
-    def tell(status, message, headers=None):
+    def respond(status, message, headers=None):
         return JSONResponse({"error": message}, status, headers)
 
     @app.exception_handler(HTTPException)
     def refused(_, error):
-        return tell(error.status_code, error.detail, error.headers)
+        return respond(error.status_code, error.detail, error.headers)
 
     @app.exception_handler(BusyError)
     def busy(*_):
-        return tell(
+        return respond(
             429,
             "Slowdown: too many sentences wait for a translation",
             {"Retry-After": "1"},
@@ -107,11 +107,11 @@ def add_errors(app: fastapi.FastAPI) -> None:
     def unavailable(_, error):
         # The address and the message of a server go to the log only.
         print(error, file=sys.stderr)
-        return tell(502, "the model's server does not answer as it should")
+        return respond(502, "the model's server does not answer as it should")
 
     @app.exception_handler(Exception)
     def failed(*_):
-        return tell(500, "Cannot translate text: an error of the service")
+        return respond(500, "Cannot translate text: an error of the service")
 
 
 def add_public_routes(

@@ -1,7 +1,7 @@
 """Batches sentences of concurrent requests by similar length.
 
 When the queue was empty, a batch waits a few milliseconds for more sentences;
-otherwise it starts at once. The requests take turns: the first sentence of the
+otherwise it starts at once. The requests alternate: the first sentence of the
 next request leads a batch, and queued sentences of similar length fill it. So a
 short text does not wait for all of a long one, and there is little padding.
 """

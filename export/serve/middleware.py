@@ -95,7 +95,7 @@ class RequestLimits:
                     more = message.get("more_body", False)
         except TimeoutError:
             raise RequestError(
-                408, f"Invalid request: no whole one in {BODY_SECONDS} seconds"
+                408, f"Invalid request: incomplete after {BODY_SECONDS} seconds"
             ) from None
         return bytes(body)
 

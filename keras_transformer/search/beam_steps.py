@@ -23,11 +23,11 @@ class Hypotheses(NamedTuple):
     """
 
     ids: Any
-    """Int32 `(B, N, L)`, the end symbol included, then padding."""
+    """Int32 `(B, N, L)`, with EOS, then padding."""
     scores: Any
     """Float32 `(B, N)`: log-probability over length penalty."""
     lengths: Any
-    """Int32 `(B, N)`, tokens, the end symbol counted."""
+    """Int32 `(B, N)`, tokens including EOS."""
     truncated: Any
     """Bool `(B, N)`: ended by the limit, not by the model's first choice."""
 
@@ -80,7 +80,7 @@ def best_tokens(logits, values, ids, forced, options):
         whether a beam would end if nothing were forced.
     """
     wants_end = ops.equal(ids[:, :, 0], options.eos_id)
-    # What is forced, be it forbidden elsewhere, is offered once and alone.
+    # A forced token is the only candidate, even if it is forbidden elsewhere.
     forced = forced[:, None, None]
     is_forced = ops.equal(np.arange(logits.shape[-1]), forced)
     value = ops.max(ops.where(is_forced, logits, IMPOSSIBLE), -1, keepdims=True)

@@ -130,5 +130,5 @@ def find_best(logits, count):
     logits = tf.reshape(logits, [-1, few * BLOCK])
     values, best = tf.math.top_k(logits, tf.minimum(count, few * BLOCK))
     ids = tf.gather(places, best // BLOCK, batch_dims=1) * BLOCK + best % BLOCK
-    # What was missing is impossible, but no model has an embedding for it.
+    # Added ids are impossible, but no model has an embedding for them.
     return values, tf.minimum(ids, width - 1)

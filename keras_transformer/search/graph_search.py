@@ -50,8 +50,8 @@ class Sentences(NamedTuple):
     limits: tf.Tensor  # (B,) int32, tokens
     length_penalties: tf.Tensor  # (B,) float32, α
     forced_ids: tf.Tensor  # (B, L) int32, padding where any may come
-    rules: Any  # What `constraint_tensors` returned
-    draws: Any  # What `sampling_tensors` returned; empty for beams
+    rules: Any  # Result of `constraint_tensors`
+    draws: Any  # Result of `sampling_tensors`; empty for beam search
 
 
 class Schedule(NamedTuple):
@@ -135,7 +135,7 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
 
 
 def _take_steps(model, options, state):
-    """Drops the finished sentences, and takes steps with the others.
+    """Drops the complete sentences, and takes steps with the active ones.
 
     The steps end when the caches are full, or when a quarter of the sentences
     is complete.

@@ -40,7 +40,7 @@ from keras_transformer.search.sampling import with_one_beam
 class SentenceState(NamedTuple):
     """State of each sentence during the search."""
 
-    cache: Any  # What its `GraphAttentionCache`, or the other kind, keeps.
+    cache: Any  # State of the `GraphAttentionCache` or `GraphRecurrentCache`.
     memory_mask: tf.Tensor  # (B, 1, 1, 1, S), 0 where a token is
     memory_keys: tf.Tensor  # (N, B, 1, H, S, d_k)
     memory_values: tf.Tensor  # (N, B, 1, H, S, d_v)
@@ -49,7 +49,7 @@ class SentenceState(NamedTuple):
 class StepConstants(NamedTuple):
     """Tensors that do not change between steps."""
 
-    cache: Any  # The same of the cache.
+    cache: Any  # Constants of the cache.
     memory_mask: tf.Tensor  # (B, 1, 1, 1, S)
     memory_keys: tf.Tensor  # (N, B, 1, H, S, d_k)
     memory_values: tf.Tensor  # (N, B, 1, H, S, d_v)
@@ -70,7 +70,7 @@ def graph_search_translations(
         transformer: A built `Transformer`.
         source_ids: Int tensor `(B, S)`, padded with 0 at the end.
         max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
-            translation, in tokens with the end symbol. Learned positions
+            translation, in tokens with EOS. Learned positions
             limit it further.
         options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
             scalar tensors.

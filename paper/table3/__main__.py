@@ -45,7 +45,7 @@ from train.resolve_options import resolve
 from train.run.run_description import describe
 from train.run.run_folder import locked
 
-# What the rows are about, or what would make them unlike.
+# Options that the rows vary, or that would make rows incomparable.
 FIXED = (
     "preset",
     *SIZES,
@@ -63,7 +63,7 @@ FIXED = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """What the command can be asked, beside what its trainings can."""
+    """Options of the command, besides those of its trainings."""
 
     run_dir: pathlib.Path = option(
         help="folder for the rows, each a run folder, and for the table",
@@ -90,7 +90,7 @@ class TableOptions:
     seed: int = option(0, "of all rows", kind=int)
     base_runs: int = option(
         5,
-        "runs of base, with seeds of their own, that tell how much chance "
+        "runs of base, with different seeds, that show how much chance "
         "does: a row must differ from their mean by 15.6 of their standard "
         "deviations if there are 2, by 3.0 if there are 5",
         kind=positive(int),
@@ -249,7 +249,7 @@ def train_rows(options: TableOptions, rest: list[str]) -> None:
         else:
             failed.append(name)
             if name == "base":
-                break  # There is nothing to compare the others with.
+                break  # Without base there is nothing to compare with.
     else:
         report.write(options.run_dir)
     if failed:

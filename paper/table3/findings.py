@@ -126,7 +126,7 @@ def seed_margin(values: list[float]) -> float | None:
     It does not drive it farther 19 times out of 20.
 
     Args:
-        values: Those of the others, which differ in their seed; `None` comes
+        values: Values of the other runs, which differ in the seed; `None` comes
             back where there are fewer than two. More than ten are taken for
             ten, which makes the margin a little too wide.
     """

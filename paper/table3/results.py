@@ -115,10 +115,10 @@ def describe_conditions(arguments: dict, preset: Preset, report: dict) -> str:
 
 
 def minutes_of(history: list[dict], batches: dict) -> float | None:
-    """Returns the time of a run's updates, from the speed of its rounds.
+    """Returns the minutes of a run's updates, from the speed of its epochs.
 
-    A round whose end was lost with its process has no speed; it is taken to be
-    as fast as the others. `None` where no round has one.
+    An epoch that was interrupted at its end has no speed; it counts as fast as
+    the others. `None` if no epoch has a speed.
     """
     tokens = batches["target_tokens_per_epoch"] / batches["steps_per_epoch"]
     steps = [0, *(int(row["step"]) for row in history)]
@@ -158,7 +158,7 @@ def read_rows(run_dir: pathlib.Path) -> dict[str, dict]:
             "--run-dir must hold the row base, trained to its end: all others "
             f"are compared with it. Received: {run_dir}"
         )
-    # Where base has been trained further, the others are still to be.
+    # If base has been trained further, the other rows still need it.
     base_steps = rows["base"]["preset"].recipe.steps
     rows = {
         name: row

@@ -142,7 +142,7 @@ def test_hovering_tells_and_marks(page, data):
     page.hover("#map tbody tr:nth-child(2) td:nth-of-type(3)")
 
     assert status(page) != before
-    assert " looks at " in status(page)
+    assert " attends to " in status(page)
     assert len(texts_in(page, "#map th.seen")) == 2
     page.hover("#confidence li:nth-child(2)")
     log = own["token_log_probabilities"][1]

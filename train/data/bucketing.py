@@ -38,9 +38,9 @@ def micro_batches(
     mine = -(-rows // num_replicas)
     least = -(-mine // max(1, limit // max(lengths)))
     return next(
-        turns
-        for turns in itertools.count(least)
-        if 8 * (-(-mine // turns) * turns - mine) < mine
+        count
+        for count in itertools.count(least)
+        if 8 * (-(-mine // count) * count - mine) < mine
     )
 
 

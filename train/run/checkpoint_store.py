@@ -167,7 +167,7 @@ def state_prefix_of(prefix: pathlib.Path) -> pathlib.Path:
 
 
 def check_index(prefix: pathlib.Path) -> None:
-    """Reads an index, which raises an error whose class tells the cause.
+    """Reads an index; the class of its error gives the cause.
 
     `Checkpoint.read` raises the same class for every cause.
     """

@@ -16,7 +16,7 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 const percent = (p) => (100 * p).toFixed(p > 0 && p < 0.1 ? 1 : 0) + " %";
-const tell = (text) => { $("status").textContent = text; };
+const announce = (text) => { $("status").textContent = text; };
 const pair = () => state.pairs.find((each) =>
   each.source === $("from").value && each.target === $("to").value);
 const shows = (name) => pair().shows.includes(name);
@@ -223,7 +223,7 @@ function draw(sentence) {
   element.replaceChildren(...target.flatMap((word, place) => {
     const span = make("span", { class: "word" }, word.text);
     span.style.setProperty("--p", percentOf(word));
-    span.addEventListener("mouseenter", () => tell(describe(words, place)));
+    span.addEventListener("mouseenter", () => announce(describe(words, place)));
     return word.space ? [" ", span] : [span];
   }));
 }
@@ -289,7 +289,7 @@ function drawAlignment(words) {
         const most = Math.max(...weights, SHARE);
         others.forEach((button, n) =>
           button.style.setProperty("--w", weights[n] / most));
-        tell(text);
+        announce(text);
       });
     }
   };
@@ -300,7 +300,7 @@ function drawAlignment(words) {
     const seen = words.target.filter((_, t) => weights[t] >= SHARE)
       .map((word) => word.text).join(", ");
     light(buttons.source[s], buttons.target, weights,
-      `${text}: looked at for ${seen || "no word"}`);
+      `${text}: attended to for ${seen || "no word"}`);
   });
   for (const [box, all] of [[above, buttons.source], [below, buttons.target]]) {
     box.replaceChildren(...all.map((button) => make("li", {}, button)));
@@ -311,7 +311,7 @@ function drawAlignment(words) {
 async function drawOthers() {
   const sentence = state.chosen;
   $("no-others").textContent = !shows("alternatives")
-    ? "This model tells one translation alone."
+    ? "This model returns one translation only."
     : sentence.others ? "" : "Looking for others …";
   $("others").lang = $("to").value;
   $("others").replaceChildren(...(sentence.others ?? []).map((text) => {

@@ -81,7 +81,7 @@ def test_who_sends_no_body_is_told_so(reversing, monkeypatch):
 
     assert answer.startswith(b"HTTP/1.1 408")
     assert (
-        b'{"error": "Invalid request: no whole one in 0.1 seconds"}' in answer
+        b'{"error": "Invalid request: incomplete after 0.1 seconds"}' in answer
     )
 
 

@@ -146,7 +146,7 @@ def test_a_word_tells_what_it_is_aligned_with(page):
     )
     np.testing.assert_allclose(shades, [1 / 18, 1 / 18, 1])
     page.hover("#alignment ol:first-of-type li:nth-child(1) button")
-    assert text_of(page, "#status") == "Two: looked at for TWO"
+    assert text_of(page, "#status") == "Two: attended to for TWO"
 
 
 def test_confidence_is_a_colour_and_a_number(page):
@@ -244,7 +244,7 @@ def test_a_model_that_shows_less_says_so(page):
     assert page.evaluate("document.getElementById('alignment').hidden")
     assert page.evaluate("document.getElementById('report').hidden")
     assert text_of(page, "#no-others") == (
-        "This model tells one translation alone."
+        "This model returns one translation only."
     )
     assert page.complaints == []
 
