@@ -361,10 +361,10 @@ zone | area | the | - | 0
 """
 
 # Sentence patterns: an English line and, if it differs, a Spanish line after
-# `=`. A slot is `{name:form@target}`: what is drawn for `name` (a digit tells
-# two apart), in that form, agreeing with the slot `target`, else with the
-# subject. Verbs that no slot draws are named by their Spanish infinitive and
-# stand in the present if they have no form.
+# `=`. A slot is `{name:form@target}`: the word drawn for `name` (a digit
+# distinguishes two apart), in that form, agreeing with the slot `target`, else
+# with the subject. Verbs that no slot draws are named by their Spanish
+# infinitive and stand in the present if they have no form.
 PATTERNS = """
 {subject} {verb} {object}.
 {subject} {deed} {object} {habit}.

@@ -92,7 +92,7 @@ def draw_scale(axes):
 def draw_smoothing(axes):
     """The loss of one token, as its probability grows."""
     probability = np.linspace(0.01, 0.99, 99)
-    size = 10  # Tokens of the vocabulary; the others share the rest.
+    size = 10  # Tokens of the vocabulary; the wrong ones share the rest.
     rest = np.log((1 - probability) / (size - 1))
     logits = np.tile(rest[:, None], (1, size))
     logits[:, 1] = np.log(probability)

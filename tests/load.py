@@ -64,7 +64,7 @@ def main(argv=None):
             indent=2,
         )
     )
-    # What the worst take comes and goes.
+    # The memory of the largest requests varies.
     grows = not args.worst and report.growth() > MAX_GROWTH
     failed = report.errors or report.wrong or grows or report.peak > bound
     raise SystemExit(bool(failed))

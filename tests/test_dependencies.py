@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 
-# What each package of this project may import of the others.
+# The packages of this project that each package may import.
 PACKAGES = {
     "keras_transformer": "",
     "command_line": "keras_transformer",

@@ -51,7 +51,7 @@ def test_copy_task_moves_targets_by_one():
     sources = copy_task.make_sources(50, 4, seed=0)
     inputs = copy_task.make_inputs(sources)
 
-    # What goes in at a place is what was to come out one before it.
+    # The input at a position is the label of the position before.
     targets = inputs["target_ids"]
     moved = np.where(sources == 1, 0, sources)[:, :-1]
     np.testing.assert_array_equal(targets[:, 1:], moved)

@@ -88,7 +88,7 @@ def test_blocks_about_layers_run(page, monkeypatch):
 
 
 class Parsed(Exception):  # noqa: N818  It is no error.
-    """What a command line without a mistake comes to here."""
+    """Raised by a command line that is parsed without an error."""
 
 
 @pytest.fixture

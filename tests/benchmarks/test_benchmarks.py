@@ -98,7 +98,7 @@ def test_batches_are_of_neighbours_and_evenly_taken():
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory):
-    """A model that decodes for as long as it is told, and its folder."""
+    """A model that decodes a given number of tokens, and its folder."""
     folder = tmp_path_factory.mktemp("decoding")
     (folder / "run").mkdir()
     transformer = make_transformer(SIZES["check"])

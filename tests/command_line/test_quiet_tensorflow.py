@@ -110,7 +110,8 @@ def test_a_program_that_imports_the_package_decides_itself(start):
         "train",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            # As the others of their packages start, which the demo runs.
+            # The other commands of these packages, which the demo runs, start
+            # alike.
             for name in ("convert", "export.bulk", "paper.table1")
         ),
     ],

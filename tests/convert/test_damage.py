@@ -24,7 +24,7 @@ TENSORS = {
     "decoder_ff_logit_out_b": np.ones((1, 3), "float32"),
 }
 LARGE = [2**8 - 1, 2**31 - 1, 2**31, 2**40, 2**63, 2**64 - 1]
-# What the libraries themselves take, whatever the file.
+# Memory of the libraries themselves, whatever the file.
 ROOM = 4_000_000
 
 

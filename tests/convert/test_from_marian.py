@@ -34,7 +34,7 @@ ENGLISH = [
     "My sister works as a nurse in a small hospital.",
     "The museum is closed on Mondays.",
     "They have been friends since childhood.",
-    "This book tells the story of an old sailor.",
+    "This book has the story of an old sailor.",
     "It is raining, so take an umbrella.",
     "The government has announced new measures.",
     "Where did you learn to speak Portuguese so well?",

@@ -1,4 +1,4 @@
-"""What is refused: one line, exit 2, and nothing written."""
+"""Tests of refused conversions: one line, exit code 2, nothing written."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the page of `export.explain` is tested with, and how commands say no."""
+"""Fixtures of the tests of `export`."""
 
 import pytest
 

@@ -241,7 +241,7 @@ def write_a_foreign_op(version):
 
 
 def write_digests(version):
-    """Writes `bundle.json` again, as whoever meant harm would."""
+    """Writes `bundle.json` again, as an attacker would."""
     path = version / file_layout.BUNDLE
     bundle = {**json.loads(path.read_text()), "files": None}
     bundle["files"] = file_layout.list_files(version)
@@ -324,4 +324,4 @@ def test_a_file_that_cannot_be_read_is_found(tmp_path, monkeypatch):
     found = {c.name: c.problems for c in check.check_version(tmp_path / "1")}
 
     assert "Permission denied: 'variables.index'" in found["files"][0]
-    assert "graph" in found  # The others go on.
+    assert "graph" in found  # The other checks run.

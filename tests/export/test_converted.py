@@ -28,7 +28,7 @@ from tests.helpers.servable import Servable
 from tests.helpers.serving_smoke import compile_program
 
 EXTRA = 8
-# What both tokenizers and the recurrence change.
+# Differences due to two tokenizers and the recurrence.
 SIGNATURES = (
     *("serving_default", "translate_ids", "translate_options"),
     *("score", "align", "explain", "explain_beam"),

@@ -1,4 +1,4 @@
-"""What a browser makes of the page of `export.explain`."""
+"""Tests of the page of `export.explain` in a browser."""
 
 import copy
 import json
@@ -175,7 +175,7 @@ def test_arrow_keys_walk(page, report, data, box, keys, place):
         " return [at, stops.map((stop) => stop === focused)]; })()"
     )
     page.open(report)
-    # Source and target stand behind each other, as do layers.
+    # Source and target follow each other, and so do layers.
     row = 3 if box == "overview" else len(data["source"]["tokens"])
     assert divmod(found, row) == place
     assert stops == [True]
@@ -201,7 +201,7 @@ def test_the_tree_is_the_beam(page, data, ask):
     assert status(page).startswith("Step 1: ")
     page.press("ArrowRight")
     assert status(page).startswith("Step 2: ")
-    child = beam["parents"][1].index(0)  # The best that goes on from there.
+    child = beam["parents"][1].index(0)  # Its best continuation.
     log = f"{beam['log_probabilities'][1][child]:.3f}"
     assert f"log-probability {log}, penalty {beam['penalties'][1]:.3f}" in (
         status(page)

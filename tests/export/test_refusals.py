@@ -1,4 +1,4 @@
-"""What the commands of `export` refuse, each in one line."""
+"""Tests of the errors of the commands of `export`, one line each."""
 
 import shlex
 import string

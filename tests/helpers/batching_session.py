@@ -11,7 +11,7 @@ Status = grpc.StatusCode
 
 
 class ServerError(Exception):
-    """What the server answers to a request that it refuses."""
+    """The server's answer to a request that it refuses."""
 
     def __init__(self, code, message):
         super().__init__(message)

@@ -40,7 +40,7 @@ def count(gold: str, parse: str) -> Result:
 
 
 def prepare(text: str) -> Tree:
-    # What treebanks call ROOT or S1 is TOP to evalb. PYEVALB needs one again.
+    # evalb calls the root TOP, treebanks ROOT or S1. PYEVALB needs a root.
     root = make_node(
         "TOP", parser.create_from_bracket_string(text).root.children
     )

@@ -52,7 +52,7 @@ KEY = CERTIFICATE.with_suffix(".key.pem")
 
 @dataclasses.dataclass(frozen=True)
 class ProxyCheck:
-    """What a proxy asks of whoever wants through to the server.
+    """The conditions of a proxy in front of the server.
 
     Attributes:
         prefix: String before the paths of the server.
@@ -65,7 +65,7 @@ class ProxyCheck:
     tls: bool = False
 
     def check(self, header):
-        """Refuses another token, and tells it to all the world."""
+        """Refuses another token, with a message that contains it."""
         if self.token and header != f"Bearer {self.token}":
             raise ServerError(Status.UNAUTHENTICATED, f"got {header}")
 

@@ -29,7 +29,7 @@ COUNTS = [tf.TensorSpec([], tf.int32)] * 2
 
 
 class Batch(NamedTuple):
-    """What both searches are asked: arrays, a row a sentence."""
+    """Inputs of both searches: arrays, one row for each sentence."""
 
     source_ids: np.ndarray  # (B, S) int32
     max_lengths: np.ndarray  # (B,) int32

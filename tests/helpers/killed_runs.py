@@ -100,7 +100,7 @@ def wait(child: int) -> bool:
 
 
 def kill_at_random(start, lifetime: float, generator: random.Random) -> bool:
-    """Lives go on where the one before was killed: all of a run is hit."""
+    """Each run resumes where the one before was killed."""
     child = start()
     seconds = generator.uniform(0, lifetime)
     timer = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))

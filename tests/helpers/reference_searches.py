@@ -111,7 +111,7 @@ def allowed_tokens(ids, row, limit, size=0, least=0):
 def plain_beam_search(
     table, beam_size, limit, alpha, num_hypotheses, prefix=(), **rules
 ):
-    """Beam search that goes on to the limit, whatever it has found.
+    """Beam search that continues to the limit, whatever it has found.
 
     Args:
         prefix: Tuple of ints, with which all begin.

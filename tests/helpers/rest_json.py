@@ -86,5 +86,5 @@ def to_lists(value):
         return [to_lists(item) for item in value]
     if isinstance(value, bytes):
         return value.decode()
-    # A float32 is written with the digits that tell it from others.
+    # A float32 is written with the digits that distinguish it.
     return float(str(value)) if isinstance(value, np.floating) else value.item()

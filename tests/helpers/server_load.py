@@ -44,7 +44,7 @@ MAX_GROWTH = 0.02  # Of memory, over the second half.
 
 @dataclasses.dataclass
 class Report:
-    """What a load was answered.
+    """Results of a load test.
 
     Attributes:
         requests, texts: Ints, how many were answered.
@@ -186,7 +186,8 @@ def send_requests(address, texts, alone, until, seed, report, lock):
                             found, alone[signature, text]
                         )
                     ]
-            # Of the server, or of the number of rows: a client goes on.
+            # An error of the server or of the number of rows: the client
+            # continues.
             except (grpc.RpcError, ValueError) as error:
                 with lock:
                     report.errors.append(f"{signature}: {error}")
@@ -271,7 +272,7 @@ def run_load(
     """Loads a server for some seconds; returns the `Report`.
 
     `num_clients` threads send, `num_worst` of them the largest requests; the
-    others choose from `num_texts` texts. Memory is looked at `samples` times.
+    others choose from `num_texts` texts. Memory is measured `samples` times.
     """
     names = served_signatures(
         read_meta_graph(find_version(pathlib.Path(export_dir), SAVED_MODEL))

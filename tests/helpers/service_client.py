@@ -21,7 +21,7 @@ from tests.helpers.fake_models import answer
 
 
 class ReversingModel:
-    """A model that turns texts round, as fast as a test lets it.
+    """A model that reverses texts, as fast as a test allows.
 
     Attributes:
         batches: Lists of bytes: what it was asked, in order.
@@ -40,7 +40,7 @@ class ReversingModel:
 
 @dataclasses.dataclass
 class Answer:
-    """What came back."""
+    """Response of the service."""
 
     status: int
     headers: dict
@@ -65,7 +65,7 @@ class ServiceClient:
         return self._ask("GET", path, None, headers)
 
     def measured(self, name):
-        """Returns a number that Prometheus is told; 0 where there is none."""
+        """Returns the value of a Prometheus metric, or 0."""
         told = self.get("/metrics").body.decode()
         found = re.search(rf"^{re.escape(name)} (.*)", told, re.M)
         return float(found[1]) if found else 0

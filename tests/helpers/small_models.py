@@ -39,7 +39,7 @@ def small_task(settings=SETTINGS, strategy=None, **changes):
 
 
 def make_ids(lengths, first):
-    """Makes sequences whose tokens tell which sequence they are of."""
+    """Makes sequences; each has its own token."""
     flat = np.concatenate([[first + i] * (n - 1) + [1] for i, n in lengths])
     offsets = np.cumsum([0] + [n for _, n in lengths])
     return Ids(flat.astype(np.int32), offsets)

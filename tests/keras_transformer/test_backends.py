@@ -31,7 +31,7 @@ INPUTS = {
     "target_ids": np.array([[3, 9, 5, 0, 0], [3, 4, 0, 0, 0], [3] * 5]),
 }
 
-# What a user without TensorFlow would do, for whom its import fails.
+# The program of a user without TensorFlow, whose import fails.
 SCRIPT = """
 import sys
 sys.modules["tensorflow"] = None

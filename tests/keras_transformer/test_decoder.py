@@ -207,7 +207,7 @@ def test_dropout_falls_on_each_sub_layer_and_only_in_training(norm):
         layer(TARGET, MEMORY, training=False), plain(TARGET, MEMORY)
     )
     for name in names:
-        # With the others silent, only dropout of this one shows.
+        # Without the other sub-layers, only this one's dropout has an effect.
         layer.set_weights(plain.get_weights())
         for silent in names - {name}:
             sub_layer = getattr(layer, silent)
@@ -234,14 +234,14 @@ def decode_by_steps(step, target, cache, steps):
 @pytest.mark.parametrize("beams", [1, 3])
 def test_cached_equals_uncached_for_every_beam(decoder, beams, steps, grows):
     target = random_array(B * beams, T, D)
-    # More room than is used: what is not written must not be looked at.
+    # More capacity than is used: unused positions must be ignored.
     room = None if grows else T + 4
     cache = decoder.make_cache(MEMORY, max_length=room, num_beams=beams)
 
     outputs = decode_by_steps(
         lambda x, cache: decoder(
             x,
-            np.full_like(MEMORY, np.nan),  # Not looked at.
+            np.full_like(MEMORY, np.nan),  # Ignored.
             # Nor this, with a cache.
             target_mask=np.zeros(x.shape[:2], bool),
             memory_mask=MEMORY_MASK,
@@ -340,7 +340,7 @@ def test_heads_share_the_width_where_nobody_says_theirs():
 
     assert layer.self_attention.key_dim == D // 2
     assert [w.shape for w in layer.weights] == [w.shape for w in other.weights]
-    # What was not given stays so: the width belongs to the inputs.
+    # Omitted arguments stay `None`: the width comes from the inputs.
     assert layer.get_config()["key_dim"] is None
 
 

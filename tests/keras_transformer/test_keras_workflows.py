@@ -1,4 +1,4 @@
-"""What a Keras user expects of any model, on TensorFlow, JAX and torch."""
+"""Tests of the usual Keras workflows, on TensorFlow, JAX and torch."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What layers, losses and options refuse, and in which words."""
+"""Tests of the error messages of layers, losses and options."""
 
 import functools
 
@@ -29,7 +29,7 @@ STACK = {"num_layers": 2, **SIZES}
 MODEL = functools.partial(
     Transformer.from_preset, "base", **STACK, vocabulary_size=9, hidden_dim=6
 )
-# What makes it, an argument that must be a positive int.
+# A function that makes it, and an argument that must be a positive int.
 POSITIVE_INTS = [
     (functools.partial(MultiHeadAttention, 2, 3), "value_dim"),
     (functools.partial(MultiHeadAttention, key_dim=3), "num_heads"),

@@ -93,7 +93,7 @@ def test_dropout_falls_on_the_outputs_before_the_sum():
 
     added = residual(x, y, training=True) - x
 
-    # What is kept is scaled up by 1 / (1 - dropout).
+    # Kept values are scaled up by 1 / (1 - dropout).
     dropped = np.isclose(added, 0)
     assert 0 < dropped.sum() < dropped.size
     np.testing.assert_allclose(added, np.where(dropped, 0, 4 * y), atol=1e-5)

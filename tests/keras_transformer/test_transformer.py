@@ -169,7 +169,7 @@ def test_dropout_falls_on_the_sums_of_embeddings_and_positions(side):
     for output, total in zip(
         np.reshape(outputs, (-1, width)), sums.reshape(-1, width), strict=True
     ):
-        # What was dropped is the one value that occurs many times.
+        # The value of dropped features is the only one that repeats.
         values, counts = np.unique(np.round(output, 4), return_counts=True)
         kept = np.abs(output - values[counts.argmax()]) > 1e-4
         assert 0.1 < kept.mean() < 0.9
@@ -197,7 +197,7 @@ def test_padding_changes_neither_loss_nor_gradients(model):
         "source_ids": pad(BATCH["source_ids"], 4),
         "target_ids": pad(BATCH["target_ids"], 3),
     }
-    # What a target holds behind its end is padding as well: no label follows.
+    # Targets after EOS count as padding: no label follows.
     filled = padded["target_ids"].copy()
     behind = pad(LABELS, 3) == 0
     filled[behind] = np.random.default_rng(1).integers(1, V, behind.sum())
@@ -296,7 +296,7 @@ def test_every_weight_learns(trained):
         assert not np.array_equal(weight.numpy(), old), weight.path
 
 
-# What a user who never saw this file would do with one that was saved.
+# The program of a user who loads a saved model elsewhere.
 SCRIPT = """
 import sys
 

@@ -269,7 +269,7 @@ def test_damaged_arguments_are_refused_in_one_line(
     path.write_text(DAMAGES[damage](text))
     new = ["--run-dir", tmp_path / "new", *corpus]
     commands = {
-        "goes on": ["--run-dir", tmp_path, *corpus, *TINY],
+        "resumes": ["--run-dir", tmp_path, *corpus, *TINY],
         "starts from": [*new, "--init-from", tmp_path],
         "repeats": [*new, *TINY, "--from-arguments", path],
     }
@@ -341,7 +341,7 @@ def test_the_demo_writes_its_test_sets(tmp_path, capsys):
         assert lines == demo_pairs(split).targets
 
 
-BEFORE = {  # What is refused before the text is encoded.
+BEFORE = {  # Options that are refused before the text is encoded.
     "--train-source=nowhere": "no such file: nowhere",
     "--preset=bse": "Received: --preset 'bse'. The nearest is 'base'",
     "--dataset=demo": "--dataset or files, not both",

@@ -310,13 +310,13 @@ def test_no_device_takes_more_than_its_limit_in_validation_either(
     training, validation = made
     batches = [*training.take(8), *validation]
     assert len(batches) > 8
-    turns = set()
+    counts = set()
     for batch in batches:
         for name in ("source_ids", "labels"):
             count, rows, length = batch[name].shape
             assert rows * length <= 24
-            turns.add(count)
-    assert len(turns) > 1
+            counts.add(count)
+    assert len(counts) > 1
 
 
 @pytest.mark.slow
@@ -328,7 +328,7 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
         SETTINGS,
         precision="float16",
         average_decay=0.9,
-        # Of two replicas each takes the turns of its half.
+        # Each of two replicas splits its half into micro-batches.
         max_tokens_per_replica=60,
     )
     devices = [f"CPU:{i}" for i in range(num_devices)]
@@ -358,7 +358,7 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
         if rehearses:
             plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
             _, longest, _ = zip(*plan.shapes, strict=True)
-            # What follows it is read ahead.
+            # The next batches are read in advance.
             assert min(j for j, _ in seen[:4]) == plan.longest(0) == 2
             assert (2, max(longest)) in seen
         variables = [*task.transformer.variables, *task.optimizer.variables]

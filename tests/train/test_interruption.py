@@ -142,7 +142,7 @@ def test_a_signal_before_the_training_ends_it_with_its_code(
 
 @pytest.fixture
 def copied(uninterrupted, tmp_path):
-    """A copy of the finished run, and the options that go on with it."""
+    """A copy of the finished run, and the options that resume it."""
     run_dir = tmp_path / "copy"
     shutil.copytree(uninterrupted, run_dir)
     return run_dir

@@ -18,7 +18,7 @@ from train.resolve_options import resolve
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
-# What `arguments.json` has held since its first version with all of these; the
+# Keys of `arguments.json` since its first version with all of these; the
 # last ones may be missing.
 ARGUMENTS = """
 task train_trees validation_trees dataset train_source train_target

@@ -18,7 +18,7 @@ def pairs():
 
 
 def counts_of(capsys, options):
-    """Trains; returns the lines that tell how many pairs were read."""
+    """Trains; returns the lines with the number of pairs that were read."""
     train_command.main([*map(str, options), *TINY, "--steps=1"])
     said = capsys.readouterr().out
     return [line for line in said.splitlines() if " pairs read, " in line]

@@ -69,7 +69,7 @@ def read(folder, name):
 
 
 def state(folder):
-    """Returns what tells whether a file was written again."""
+    """Returns values that change if a file is written again."""
     return {
         path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
         for path in folder.glob("*-of-*")

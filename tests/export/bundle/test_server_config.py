@@ -15,7 +15,8 @@ from export.bundle.server_config import write_server_files
 from export.bundle.warmup_requests import BATCH_SIZES
 from export.model.translator import SERVING
 
-# What text files of protos hold, by name: numbers are wrapped in a message.
+# Contents of the text files of protos, by name: numbers are wrapped in a
+# message.
 FIELD = re.compile(r"^ *(\w+)(?: \{ value|): \"?([^\"\s]+)", re.M)
 
 

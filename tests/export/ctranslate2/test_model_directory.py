@@ -244,7 +244,7 @@ def test_batch_mates_change_nothing(run_dir, tmp_path):
 def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir, tmp_path):
     model = make_model(vocabulary_size=337)
     table = model.embedding.embeddings.numpy()
-    table[330:] *= 100  # What training would never learn.
+    table[330:] *= 100  # Training would never learn these.
     model.embedding.embeddings.assign(table)
     write(run_dir, tmp_path, model)
     translator = load_translate(tmp_path)

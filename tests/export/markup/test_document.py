@@ -14,7 +14,7 @@ from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 from tests.helpers.marked_documents import shuffle
 
-# What LEAVES say.
+# The texts of LEAVES.
 TEXTS = [re.sub("<.*?>", "", html.unescape(leaf)) for leaf in LEAVES]
 
 

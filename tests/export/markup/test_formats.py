@@ -12,7 +12,7 @@ from export.markup.translate_markup import translate_markup
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 
-# What documents are made of, between bars.
+# Parts of documents, separated by bars.
 HTML_PARTS = (
     "<b>¦</b>¦<p>¦</p>¦<br/>¦<img src='a>b'>¦<code>¦x y¦</code>¦&amp;¦&eacute"
     "¦&#233;¦&#¦&¦<¦< b¦<!-- c -->¦<script>a<b</script>¦<p translate=no>¦</"

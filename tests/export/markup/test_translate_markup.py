@@ -51,7 +51,7 @@ def test_words_are_letters_that_belong_together(text, expected):
 
 
 def test_weights_of_words_come_of_their_pieces():
-    # Two pieces a word; the end symbol is no word.
+    # Two pieces a word; EOS is not a word.
     pieces = [b"\xe2\x96\x81bl", b"ue", b"\xe2\x96\x81dog", b"</s>"]
     target = [b"\xe2\x96\x81d", b"og", b"\xe2\x96\x81<", b"<0xC3>", b"<0xA9>"]
     attention = np.array(

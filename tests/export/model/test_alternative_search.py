@@ -91,7 +91,7 @@ def test_draws_are_those_of_numpy(servable, model, tokenizer):
     limits = (source > 0).sum(axis=1) + EXTRA
     target = np.zeros([10, limits.max() + 1], np.int32)
     target[:, 0] = 3
-    # One shape for all steps: what follows a position is not looked at.
+    # One shape for all steps: the tokens after a position are ignored.
     logits_of = tf.function(
         lambda ids: model({"source_ids": source, "target_ids": ids})
     )
@@ -207,7 +207,7 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable, signature):
         assert not row.get("suspicious", False)
 
 
-# What is suspicious, and who says so.
+# Suspicious translations, and the outputs that report them.
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_what_is_too_long_or_too_short_is_suspicious(
 
 
 def test_the_rules_of_an_export_are_those_of_its_signatures(run_dir, servable):
-    """And doubts are told by those that an export with a ratio has."""
+    """Exports with a ratio have signatures that report suspicious outputs."""
     settings = SearchSettings(
         BEAMS,
         max_extra_length=8,

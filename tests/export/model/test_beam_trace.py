@@ -88,7 +88,7 @@ def check_steps(trace, table, beam_size, limit):
         np.testing.assert_allclose(
             totals, [offers[name] for name in named], rtol=1e-5, atol=1e-4
         )
-        # Greedy search looks at the first alone.
+        # Greedy search uses only the first candidate.
         seen = named[:1] if beam_size == 1 else named
         going_on = [name for name in seen if name[1] != END][:beam_size]
         ended = [name for name in seen if name[1] == END]

@@ -20,7 +20,7 @@ SENTENCES = [
     "Übung macht den Meister…",
 ]
 ALONE = [*SENTENCES, "no capital, no stop", "A title"]
-# What may begin and end a line, stand between lines, and between sentences.
+# Text at the ends of lines, between lines, and between sentences.
 MARKS = ["", "- ", "  * ", "12. ", "> > ", "# ", "    ", "\u3000", "| "]
 ENDS = ["", "  ", " |", "\t42\t"]
 LINES = ["\n", "\n\n", "\r\n", "\n---\n \n", "\n```\nx = 1. Y\n\n```\n"]
@@ -36,7 +36,7 @@ def write(seed, translate=str):
         more = chance.randrange(3)
         for _ in range(more):
             text += translate(chance.choice(SENTENCES)) + chance.choice(BLANKS)
-        # What has no capital is only known by the line's beginning.
+        # A sentence without a capital begins only at the line's start.
         text += translate(chance.choice(SENTENCES if more else ALONE))
         text += chance.choice(ENDS) + chance.choice(LINES)
     return text
@@ -64,7 +64,7 @@ def translate(texts, translate=in_brackets, limit=99):
 
 @pytest.fixture(scope="module")
 def answers(servable):
-    """What the model says of each sentence alone."""
+    """Returns the model's outputs for each sentence alone."""
     texts = ask([text.encode() for text in ALONE])
     found = servable.predict("serving_default", texts)["translation"]
     return dict(zip(ALONE, (text.decode() for text in found), strict=True))
@@ -87,7 +87,7 @@ def test_the_signature_translates_each_sentence_alone(servable, answers):
 
     for seed, text in enumerate(found["translation"]):
         assert text.decode() == write(seed, answers.get)
-    # Nothing of it hangs on the others.
+    # A text does not depend on the other texts.
     for row in range(0, 60, 12):
         alone = servable.predict("translate_document", ask(texts[row:][:1]))
         assert not differences(rows(alone)[0], rows(found)[row])

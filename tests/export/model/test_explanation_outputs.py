@@ -115,7 +115,7 @@ def test_pieces_and_confidence_are_those_of_score(
 
 
 def test_the_beam_holds_the_search(servable, tokenizer):
-    """What `translate_nbest` answers is read from the trace alone."""
+    """Computes the outputs of `translate_nbest` from the trace alone."""
     texts = [*TEXTS, b"a"]
 
     beams = servable.predict("explain_beam", ask(texts))

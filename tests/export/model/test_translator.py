@@ -137,7 +137,7 @@ def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir):
     model = Transformer(size + 5, SMALL)
     model.build()
     table = np.array(model.embedding.embeddings)
-    table[size:] *= 100  # What training would never learn.
+    table[size:] *= 100  # Training would never learn these.
     model.embedding.embeddings.assign(table)
     translator = Translator(model, (proto, None), SearchSettings(2, 0.6, 5))
 

@@ -1,4 +1,4 @@
-"""What the service answers, asked as a client asks it."""
+"""Tests of the service's responses to HTTP clients."""
 
 import json
 import re
@@ -270,7 +270,7 @@ def test_words_and_report_are_those_of_the_signatures(service, servable):
     assert [w["text"] for w in words["source"]] == SENTENCES[0].split()
     spoken = [" " * w["space"] + w["text"] for w in words["target"]]
     assert "".join(spoken) == translation
-    # The last piece is the end symbol.
+    # The last piece is EOS.
     logs = scored["token_log_probabilities"][0, :-1]
     found = np.prod([word["probability"] for word in words["target"]])
     np.testing.assert_allclose(found, np.exp(logs.sum()), atol=0.01)

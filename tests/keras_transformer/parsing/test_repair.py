@@ -9,7 +9,7 @@ from keras_transformer.parsing.repair import repair_tree
 
 
 @pytest.mark.parametrize(
-    ("text", "mended", "faults"),
+    ("text", "repaired", "faults"),
     [
         ("(S (NP a/A b/B )NP c/C )S", "(S (NP A B )NP C )S", ""),
         ("", "XX XX XX", "leaves"),
@@ -26,7 +26,7 @@ from keras_transformer.parsing.repair import repair_tree
         ("(S a/A b/B ( ) (X( c/C )S", "(S A B C )S", "symbols"),
         ("(S(NP a/A b/B c/C", "A B C", "symbols"),
         ("a/A b/B c/C cat /D d/ /", "A B C", "symbols"),
-        # The written words tell which is missing, or too much.
+        # The words of the output show which is missing or surplus.
         ("(S b/B (NP c/C )NP )S", "(S XX B (NP C )NP )S", "leaves"),
         ("(S a/A (NP c/C )NP )S", "(S A (NP XX C )NP )S", "leaves"),
         ("(S (NP a/A a/A )NP b/B c/C )S", "(S (NP A )NP B C )S", "leaves"),
@@ -38,12 +38,12 @@ from keras_transformer.parsing.repair import repair_tree
         ("(S d/A d/B d/C d/D )S", "(S B C D )S", "leaves words"),
     ],
 )
-def test_mends_what_is_wrong_and_says_so(text, mended, faults):
+def test_repairs_a_tree_and_names_the_repairs(text, repaired, faults):
     tree, found = repair_tree(text, ["a", "b", "c"])
 
     tags = iter(tree.tags)
     shown = [next(tags) if s == "XX" else s for s in tree.symbols]
-    assert " ".join(shown) == mended
+    assert " ".join(shown) == repaired
     assert found == set(faults.split())
 
 
@@ -70,7 +70,7 @@ def test_any_text_becomes_a_tree_of_the_words(text, words):
     assert tree.words == tuple(words)
     assert tree.symbols.count("XX") == len(tree.tags) == len(words)
     assert all(start < end for _, start, end in tree.constituents())
-    # What is mended needs no mending.
+    # A repaired tree needs no repair.
     assert repair_tree(tree.linearize(), words) == (tree, frozenset())
 
 

@@ -115,7 +115,7 @@ def test_runs_without_a_graph(arrays):
     check_equal(*(as_arrays(way["beams"](arrays)) for way in (WAYS, EXPECTED)))
 
 
-# What a user without TensorFlow would do, for whom its import fails.
+# The program of a user without TensorFlow, whose import fails.
 SCRIPT = """
 import functools
 import sys

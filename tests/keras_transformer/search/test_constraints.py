@@ -194,12 +194,12 @@ def test_what_is_forced_is_not_closed():
         found = run_search(search, 1, tables, sentences)
 
         assert found.ids[0, 0, :4].tolist() == [2] * 4
-        # The limit ends it, though it wants to go on.
+        # The limit ends it, although the model prefers to continue.
         assert found.lengths[1] == 3
         assert found.truncated[1]
 
 
-# What is off costs nothing.
+# Options that are off cost nothing.
 
 
 def count_nodes(search, **rules):

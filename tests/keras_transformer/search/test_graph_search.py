@@ -43,7 +43,7 @@ from tests.helpers.step_model import graph_beam_search
     limits=st.lists(st.integers(1, 4), min_size=1, max_size=3),
 )
 def test_a_beam_that_holds_all_sequences_finds_all(seed, spread, alpha, limits):
-    # Three tokens may go on: 1 + 3 + 9 + 27 = 40 sequences within 4 tokens.
+    # Three tokens may continue: 1 + 3 + 9 + 27 = 40 sequences within 4 tokens.
     tables = random_tables(seed, spread, (len(limits), 4, 6, 6))
 
     found, _ = run_search(tables, 40, alpha, limits)
@@ -301,12 +301,12 @@ def test_the_best_are_those_of_a_stable_sort(find):
             assert np.all((ids >= 0) & (ids < width))
 
 
-# What the limit cuts off.
+# Hypotheses that the limit cuts off.
 
 
 @pytest.mark.parametrize("logit", [1.0, 1.5])
 def test_what_is_as_likely_as_the_end_truncates_nothing(logit):
-    """`check_sentence` has looked at all that is no tie."""
+    """`check_sentence` has checked everything but ties."""
     tables = np.full((1, 3, 6, 6), -5, "float32")
     tables[0, 0, :, 2] = 5.0
     tables[0, 1, :, [END, 4]] = [[1.0], [logit]]
@@ -325,7 +325,7 @@ HISTORY_WEIGHTS = np.int32([5, 3, 7, 13])
 
 
 def history_step(ids, index, state):
-    """Writes `ids` down, and looks at nothing but what is written down."""
+    """Records `ids`, and depends only on the record."""
     is_now = tf.range(len(HISTORY_WEIGHTS)) == index
     history = tf.where(is_now, ids[:, None], state["history"])
     floats = tf.cast(ids, tf.float32)[:, None, None]

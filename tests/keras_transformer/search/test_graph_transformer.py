@@ -158,7 +158,7 @@ def test_forbidden_ids_are_not_chosen_and_keep_their_probability():
     randomize(model, seed=3)
     batch = random_batch(model, seed=3, sentences=(6, 6))
     batch.prefix_ids[:] = 0
-    # What is forbidden is what the model likes best.
+    # The forbidden ids are the model's most probable ones.
     table = model.embedding.embeddings.numpy()
     table[40:] *= 3
     model.embedding.embeddings.assign(table)
@@ -211,7 +211,7 @@ def test_the_output_kernel_is_the_matrix_transposed():
     check_same(found, expected, atol=0)
 
 
-# No sentence looks at another, or at padding.
+# No sentence attends to another, or to padding.
 
 
 def test_neither_batch_mates_nor_order_nor_padding_change_a_translation():
@@ -324,7 +324,7 @@ def test_each_weight_is_read_in_each_call():
     np.testing.assert_array_equal(fast(name, batch, 1, 1).scores, before)
 
 
-# What a step costs, as a number that no machine changes.
+# The cost of a step, as a number that does not depend on the machine.
 
 NODES = {(2, 4): 435, (2, 1): 423, (4, 4): 598, (4, 1): 590}
 

@@ -54,7 +54,7 @@ def plain_sample(table, limit, alpha, prefix, seed, rules, *cuts):
     while END not in ids:
         index = len(ids)
         row = log_probabilities[index, ids[-1] if ids else BEGIN]
-        # At the limit the end is forced; what is drawn there only tells.
+        # At the limit EOS is forced; the sample there has no effect.
         allowed = allowed_tokens(ids, row, max(limit, index + 2), **rules)
         if not np.isfinite(row[allowed]).any():
             return None

@@ -57,7 +57,7 @@ def test_the_interval_is_about_that_of_sacrebleu():
     samples = findings.resample({"a": counts})["a"]
     low, high = findings.interval(samples)
 
-    # sacreBLEU tells the mean of the samples and half of the interval.
+    # sacreBLEU reports the mean of the samples and half of the interval.
     assert (high - low) / 2 == pytest.approx(score._ci, rel=0.15)
     assert samples.mean() == pytest.approx(score._mean, rel=0.02)
 

@@ -263,7 +263,7 @@ def test_replicas_and_turns_share_out_the_rows_of_a_batch(
     pairs = make_pairs(120)
     plan = BatchPlan(pairs, 400, 7, row_multiple)
     whole = plan.batch(j)
-    turns = micro_batches(plan.shape(j), num_replicas, limit)
+    count = micro_batches(plan.shape(j), num_replicas, limit)
 
     batches = [
         replica_batch(plan, j, replica, num_replicas, limit)
@@ -275,7 +275,7 @@ def test_replicas_and_turns_share_out_the_rows_of_a_batch(
     assert {batch[3] for batch in batches} == {whole[3]}
     for number, expected in enumerate(whole[:3]):
         parts = [batch[number] for batch in batches]
-        assert {len(part) for part in parts} == {turns}
+        assert {len(part) for part in parts} == {count}
         assert parts[0][0].size <= limit
         joined = np.stack(parts, axis=1).transpose(2, 0, 1, 3)
         joined = joined.reshape(-1, expected.shape[1])
@@ -285,14 +285,14 @@ def test_replicas_and_turns_share_out_the_rows_of_a_batch(
 
 @given(st.integers(1, 400), st.integers(1, 50), st.integers(1, 40))
 def test_turns_are_the_fewest_that_leave_few_rows_empty(rows, most, length):
-    turns = micro_batches((rows, length, 1), 1, most * length)
+    count = micro_batches((rows, length, 1), 1, most * length)
 
-    def empty(turns):
-        return turns * -(-rows // turns) - rows
+    def empty(count):
+        return count * -(-rows // count) - rows
 
-    assert -(-rows // turns) <= most
-    assert empty(turns) < rows / 8
-    for fewer in range(1, turns):
+    assert -(-rows // count) <= most
+    assert empty(count) < rows / 8
+    for fewer in range(1, count):
         assert -(-rows // fewer) > most or empty(fewer) >= rows / 8
 
 
@@ -310,8 +310,8 @@ def test_few_slots_of_32_replicas_are_empty(name, limit):
     plan = BatchPlan(pairs, 25_000, 0, choose_row_multiple(32))
 
     for shape in plan.shapes:
-        turns = micro_batches(shape, 32, limit)
-        slots = 32 * turns * -(-shape[0] // (32 * turns))
+        count = micro_batches(shape, 32, limit)
+        slots = 32 * count * -(-shape[0] // (32 * count))
         assert shape[0] > 0.75 * slots
         if limit is None:
             assert shape[0] == slots

@@ -105,7 +105,7 @@ def test_lines_and_digest_do_not_hang_on_chunks(text, chunk, packed):
 
             assert list(pairs) == list(zip(lines, lines, strict=True))
             assert len(pairs) == len(lines)
-            # What runs of earlier versions wrote down.
+            # The digests of earlier versions.
             assert pairs.digest() == Pairs(lines, lines).digest()
 
 

@@ -55,7 +55,7 @@ def test_the_digest_sees_text_order_and_weight():
 def test_a_mixture_without_weights_has_the_digest_of_before():
     mixture = Mixture([(SMALL, Fraction(1)), (LARGE, Fraction(1))])
 
-    # Its batches are those of before, too, and such a run goes on.
+    # Its batches stay the same, so that a run can be resumed.
     assert mixture.digest().startswith("a40c586c135c010a")
 
 

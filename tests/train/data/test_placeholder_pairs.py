@@ -24,7 +24,7 @@ PARTS = ("{0}", "www.a.org", "5 kg", "word", ".", "a@b.org", "%s", "7")
     ("pair", "expected"),
     [
         (("{0} in {1}", "{1} de {0}"), ("⦅0⦆ in ⦅1⦆", "⦅1⦆ de ⦅0⦆")),
-        # What one side lacks, or has more often, stays.
+        # Text that one side lacks, or has more often, stays.
         (("5 kg, 3 m", "3 m, 6 kg"), ("5 kg, ⦅0⦆", "⦅0⦆, 6 kg")),
         (("{0} {0}", "{0}"), ("{0} {0}", "{0}")),
         (("%s and %s", "%s y %s"), ("⦅0⦆ and ⦅1⦆", "⦅0⦆ y ⦅1⦆")),

@@ -125,7 +125,7 @@ def test_averages_the_weights_with_a_decay():
 
     optimizer.apply([gradient * np.inf for gradient in bad], variables)
     optimizer.apply(good[0], variables)
-    # What the weights were before the first good update is forgotten.
+    # The weights before the first good update have no effect.
     expected = [v.numpy() for v in variables]
     for gradients in good[1:]:
         optimizer.apply(gradients, variables)

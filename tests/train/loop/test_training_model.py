@@ -18,7 +18,7 @@ NAMES = ("source_ids", "target_ids", "labels", "num_tokens")
 
 @functools.cache
 def gradient_function():
-    """Returns what an update computes, traced once for any number of turns."""
+    """Returns the function of an update, traced once for any micro-batches."""
     task = small_task()
     ids = tf.TensorSpec([None, None, None], tf.int32)
     spec = dict.fromkeys(NAMES[:3], ids)

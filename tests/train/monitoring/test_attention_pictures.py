@@ -23,7 +23,7 @@ def model(run_dir):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What is drawn: by call, the weights and the pieces of both axes."""
+    """Records, for each call, the weights and the pieces of both axes."""
     calls = []
     draw = attention_pictures.draw_maps
 

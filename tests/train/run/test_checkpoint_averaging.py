@@ -364,7 +364,7 @@ def test_patience_keeps_what_is_around_the_best(tmp_path):
         steps = saved_steps(tmp_path / "checkpoints")
         kept.append([step // 10 for step in steps])
 
-    # What was around the best stays for a round: the last one may be lost.
+    # Checkpoints around the best stay for one epoch more: the last may be lost.
     assert kept[3:5] == [[1, 2, 3, 4], [2, 3, 4, 5]]
     assert kept[5:7] == [[3, 4, 5, 6], [3, 4, 5, 6, 7]]
     assert kept[7:] == [[3, 4, 5, 6, 7, 8], [3, 4, 5, 7, 8, 9]]
