@@ -209,7 +209,7 @@ def draw_sentence(
     Args:
         pattern: One of `patterns()`, or another pair of templates.
         rng: Source of the choices.
-        words: What fills some of the slots, by slot; the rest is drawn.
+        words: Words for some of the slots, by slot; the rest is drawn.
 
     Returns:
         A `Sentence` with its words in both languages.

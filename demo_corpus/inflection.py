@@ -109,8 +109,8 @@ def spanish_verb(
 
     Args:
         infinitive: The infinitive.
-        change: What the last vowel of the stem becomes under stress and, after
-            a hyphen, before the endings "ió" and "iendo": "ie-i".
+        change: The vowel that replaces the stem's last one under stress and,
+            after a hyphen, before the endings "ió" and "iendo": "ie-i".
         irregular: Irregular forms, such as `yo=doy past=di,diste,...`; a past
             of one part is a stem as in "traje".
 

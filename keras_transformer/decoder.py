@@ -259,7 +259,7 @@ class Decoder(BaseLayer):
         memory: Float tensor `(B, S, D)`, the output of the encoder, or `None`.
         target_mask: Bool tensor `(B, T)`, False where a position is padding.
         memory_mask: Bool tensor `(B, S)`, likewise.
-        cache: What `make_cache` or the call before returned. With a cache,
+        cache: Result of `make_cache` or of the previous call. With a cache,
             `target` are the positions that follow those it holds, `memory`
             and `target_mask` are ignored, and `memory_mask` has the memory's
             rows.

@@ -3,10 +3,10 @@
     python -m tests.mutations                 # all of them: an hour
     python -m tests.mutations train/ seed     # those in which a word occurs
 
-Each is made in a copy of the files that git knows, where the tests pass
-without: that is tried first. What is printed is
+Each mistake is made in a copy of the files that git tracks, after the tests
+have passed there without it. The results are
 
-    caught          the tests of the room fail
+    caught          the tests of the module fail
     SURVIVED        they pass: a test is missing
     does not apply  the text is not there, or more than once
 """

@@ -136,7 +136,7 @@ def find_faults(package: str, root: pathlib.Path = ROOT) -> Iterator[str]:
 
 
 def breaks_layers(module: str, name: str, is_late: bool) -> bool:
-    """Tells whether a line of `keras_transformer` binds it to TensorFlow."""
+    """Returns whether a line of `keras_transformer` needs TensorFlow."""
     has_tensorflow = [
         room_of(each, list(TENSORFLOW)) is not None for each in (module, name)
     ]

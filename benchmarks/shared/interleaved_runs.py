@@ -92,7 +92,7 @@ def run_interleaved(
     """Starts all systems, and runs them in alternation.
 
     Args:
-        title: What is measured, for the messages.
+        title: Name of the measurement, for the messages.
         commands: Dict from a system to its command; see `Worker`.
         orders: Lines that each system gets in every repetition.
         repetitions: Int, how often.

@@ -4,8 +4,8 @@
 
 makes synthetic text (words and lengths follow Zipf's law) in a temporary
 folder, prepares it and draws 50 batches, each size in a process of its own, and
-again with the ids on disk. What 36 million pairs would take is the straight
-line through the first and the last size. Seconds of one core are CPU seconds.
+again with the ids on disk. The cost of 36 million pairs is extrapolated
+linearly from the first and the last size. Seconds of one core are CPU seconds.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 An update is computed, and then its gradients are summed over all devices; the
 two do not overlap. Within a machine and between machines the sum is a ring,
-in which a device sends `2 (n - 1) / n` times the gradients. What the input can
-make is measured here, on one core; all else is counted or given.
+in which a device sends `2 (n - 1) / n` times the gradients. The speed of the
+input pipeline is measured, on one core; all other numbers are counted or given.
 """
 
 import argparse

@@ -1,1 +1,1 @@
-"""Translates HTML, XML and Markdown: what is no sentence stays as it is."""
+"""Translates HTML, XML and Markdown; only the sentences change."""

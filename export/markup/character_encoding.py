@@ -14,8 +14,8 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-HEAD = 1024  # Bytes in which a declaration must be, in HTML.
-# What browsers read instead, by the Encoding Standard.
+HEAD = 1024  # A declaration in HTML must be in the first bytes.
+# Encodings that browsers use instead, by the Encoding Standard.
 READ_AS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
 
 
@@ -24,14 +24,14 @@ def decode(data: bytes, format: str) -> tuple[str, str]:
 
     Args:
         data: Its bytes.
-        format: As of `translate_markup`.
+        format: As in `translate_markup`.
 
     Returns:
-        The text, without a byte order mark, and the name of the encoding:
-        by that mark, else by what the document declares, else UTF-8.
+        The text, without a byte order mark, and the name of the encoding: that
+        of the mark, else the declared one, else UTF-8.
 
     Raises:
-        ValueError: If there is no such encoding, or the bytes are not in it.
+        ValueError: If the encoding is unknown, or the bytes are invalid in it.
     """
     encoding = next(
         (e for mark, e in MARKS.items() if data.startswith(mark)), ""
@@ -57,6 +57,6 @@ def decode(data: bytes, format: str) -> tuple[str, str]:
 
 
 def encode(text: str, encoding: str, format: str) -> bytes:
-    """Writes a document; what its encoding lacks is a reference in it."""
+    """Encodes a document, with references for characters that it lacks."""
     errors = "strict" if format == "markdown" else "xmlcharrefreplace"
     return text.encode(encoding, errors)

@@ -22,10 +22,10 @@ from export.markup.translate_markup import translate_markup
 def load_translator(
     translate: Callable, export_dir: pathlib.Path | None
 ) -> Translator:
-    """Returns what translates documents with tags.
+    """Makes the `Translator` of an export or a server.
 
     Args:
-        translate: A `Client`, or what was loaded of an export.
+        translate: A `Client`, or the loaded export.
         export_dir: Folder of the export, if there is no client.
 
     Raises:
@@ -65,7 +65,7 @@ def no_alignment(received: str) -> UserError:
 def translate_document(
     translator: Translator, data: bytes, format: str
 ) -> bytes:
-    """Translates a document with tags, and says what may be amiss.
+    """Translates a document with tags, and prints warnings.
 
     Raises:
         NotTextError: If it cannot be read.
@@ -74,7 +74,7 @@ def translate_document(
         text, encoding = decode(data, format)
         found = translate_markup(text, format, translator)
         written = encode(found.text, encoding, format)
-    except UserError:  # Of a server.
+    except UserError:  # The error of a server.
         raise
     except ValueError as error:
         message = str(error).replace("`text`", "the document")

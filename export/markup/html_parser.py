@@ -1,6 +1,6 @@
 """Finds the tags and texts of HTML with Python's parser.
 
-It builds no tree: tags that are missing or nested wrongly stay as they are.
+It builds no tree, so tags that are missing or wrongly nested stay unchanged.
 """
 
 import html
@@ -11,10 +11,10 @@ import re
 from export.markup.markup_tokens import Event
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
-from export.markup.markup_tokens import keeps_text
-from export.markup.markup_tokens import settle
+from export.markup.markup_tokens import is_untranslated
+from export.markup.markup_tokens import to_tokens
 
-# Elements that end a sentence. All others, and unknown ones, are within it.
+# Elements that end a sentence. All other elements are inline.
 NAMES = """
     address applet area article aside audio base basefont blockquote body br
     button canvas caption center col colgroup dd details dialog dir div dl dt
@@ -32,28 +32,28 @@ NAMES_OF_EMPTY = """
 """
 EMPTY = frozenset(NAMES_OF_EMPTY.split())
 FOREIGN = frozenset(["math", "svg"])  # May be empty.
-# What the parser takes for text where it gives up.
+# Text at which the parser gives up.
 TAG = re.compile(r"<[a-zA-Z/!?]")
 
 
 def read_html(source: str) -> list[Token]:
     """Returns the tokens of a document or of a part of one."""
-    return list(settle(Reader(source).events, len(source)))
+    return list(to_tokens(Reader(source).events, len(source)))
 
 
 def escape_html(text: str) -> str:
-    """Writes text so that it is no tag."""
+    """Escapes text."""
     return html.escape(text, quote=False)
 
 
 class Reader(html.parser.HTMLParser):
-    """Notes where everything is.
+    """Records the events of a document and their positions.
 
     Args:
         source: The document.
 
     Attributes:
-        events: What it has, in order.
+        events: The events, in order.
     """
 
     def __init__(self, source: str):
@@ -75,14 +75,14 @@ class Reader(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         kind = Kind.VOID if tag in EMPTY else Kind.OPEN
-        keeps = keeps_text(tag, dict(reversed(attrs)))
+        keeps = is_untranslated(tag, dict(reversed(attrs)))
         self._note(kind, name=tag, is_block=tag in BLOCKS, keeps=keeps)
 
     def handle_startendtag(self, tag, attrs):
         if tag in EMPTY | FOREIGN or "-" in tag:
             self._note(Kind.VOID, name=tag, is_block=tag in BLOCKS)
         else:
-            # HTML knows no such end: it is a start.
+            # HTML has no such end tag; it is a start tag.
             self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag):
@@ -93,7 +93,7 @@ class Reader(html.parser.HTMLParser):
             self._note(Kind.VOID, is_block=True)
             return
         self._note(Kind.TEXT, text=data)
-        # What the parser leaves out behind it.
+        # Text that the parser omits after it.
         event = self.events[-1]
         self.events.append(Event(Kind.VOID, event.start + len(data)))
 

@@ -1,8 +1,8 @@
 """Finds the markup and texts of Markdown with markdown-it-py.
 
-CommonMark with tables and strikethrough, and YAML before all. The library says
-in which lines a block is, and nothing of what is within it: its rules are asked
-where they begin and end.
+It supports CommonMark with tables and strikethrough, and YAML front matter. The
+library reports the lines of a block, but not the positions of inline markup. So
+its rules are wrapped to record where they begin and end.
 """
 
 import itertools
@@ -15,12 +15,12 @@ from export.markup.html_parser import Reader
 from export.markup.markup_tokens import Event
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
-from export.markup.markup_tokens import settle
+from export.markup.markup_tokens import to_tokens
 
 FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n.*?^(?:---|\.\.\.)[ \t]*$", re.M | re.S
 )
-# What could be a mark: in a line, and at its beginning.
+# Characters of inline markup, and markup at the beginning of a line.
 MARKS = re.compile(
     r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)|<(?=[a-zA-Z/!?])"
     r"|&(?=#?\w+;)|\A(?:[-+>#=](?=[\s=#-]|\Z)|>)"
@@ -42,11 +42,11 @@ RULES = {
 
 
 def read_markdown(source: str) -> list[Token]:
-    """Returns the tokens of a document; blocks of HTML and of code stay."""
+    """Returns the tokens of a document; HTML and code are not translated."""
     matter = FRONT_MATTER.match(source)
     start = matter.end() if matter else 0
     events = [Event(Kind.VOID, 0, is_block=True)]
-    # The library reads other line ends as these, which would move places.
+    # The library replaces other line ends, which would shift positions.
     body = source[start:].replace("\r\n", " \n").replace("\r", "\n")
     lines = [
         start,
@@ -63,27 +63,27 @@ def read_markdown(source: str) -> list[Token]:
                 cursor = places[-1][1] + len(token.content) - places[-1][0]
                 events += read_inline(token, places)
                 events.append(Event(Kind.VOID, cursor, is_block=True))
-    return list(settle(events, len(source)))
+    return list(to_tokens(events, len(source)))
 
 
 def escape_markdown(text: str) -> str:
-    """Writes text so that it has no marks."""
+    """Escapes text."""
     text = MARKS.sub(lambda mark: "\\" + mark[0], text)
     return NUMBER.sub(r"\1\\\2", text)
 
 
 def make_parser() -> markdown_it.MarkdownIt:
-    """Returns a parser whose tokens within a line say where they are."""
+    """Returns a parser whose inline tokens have their positions."""
     parser = markdown_it.MarkdownIt("commonmark")
     parser.enable(["table", "strikethrough"])
     parser.disable(["fragments_join", "text_join"])
     for name, rule in RULES.items():
-        parser.inline.ruler.at(name, noting(rule))
+        parser.inline.ruler.at(name, recording_rule(rule))
     return parser
 
 
-def noting(rule):
-    """Returns a rule that writes its places into `meta` of its tokens."""
+def recording_rule(rule):
+    """Wraps a rule, which then records positions in `meta` of its tokens."""
 
     def run(state, silent):
         start, count = state.pos, len(state.tokens)
@@ -93,10 +93,10 @@ def noting(rule):
             return found
         own = [t for t in state.tokens[count:] if "start" not in t.meta]
         if has_text and own and own[0].type == "text":
-            own = own[1:]  # What was before; it begins where another ends.
+            own = own[1:]  # Text before it; it begins where another token ends.
         own = [t for t in own if t.type != "text" or rule in DELIMITERS]
         if rule is rules_inline.link:
-            note_link(own, state, start)
+            record_link(own, state, start)
         elif rule is rules_inline.autolink:
             own[0].meta.update(start=start, end=state.pos)
         else:
@@ -113,10 +113,10 @@ def noting(rule):
 DELIMITERS = (RULES["emphasis"], RULES["strikethrough"])
 
 
-def note_link(own, state, start):
-    """Notes the places of a link's two ends, and how the second is written.
+def record_link(own, state, start):
+    """Records the positions of a link's two ends, and how to write the second.
 
-    A link that is named after its text keeps the name when that changes.
+    A reference link that is named by its text keeps its name.
     """
     opening, closing = own[0], own[-1]
     opening.meta.update(start=start, end=start + 1)
@@ -129,7 +129,7 @@ def note_link(own, state, start):
 
 
 def closing_bracket(state, start):
-    """Returns the place of the bracket that ends a link's text."""
+    """Returns the position of the bracket that ends a link's text."""
     place, state.pos = state.pos, start
     found = state.md.helpers.parseLinkLabel(state, start)
     state.pos = place
@@ -139,7 +139,7 @@ def closing_bracket(state, start):
 def find_lines(token, text, lines, cursor):
     """Returns where the lines of an inline token begin, in it and in a text.
 
-    `None` if they are not there: tabs and escaped bars are read otherwise.
+    `None` if the lines differ, as with tabs and escaped bars.
     """
     places, start = [], 0
     first, last = token.map
@@ -163,13 +163,13 @@ def read_inline(token, places):
     for child, after in itertools.pairwise([*token.children, None]):
         start = child.meta.get("start", end)
         if child.type == "text" and not child.content:
-            # Half of a mark of two characters.
+            # Half of a delimiter of two characters.
             if after is not None and after.nesting > 0:
                 after.meta["start"] = start
             end = child.meta["end"]
             continue
         if autolink is not None:
-            # Its text and its end are within it.
+            # Its text and its end are inside it.
             autolink = None if child.type == "link_close" else autolink
             continue
         event = make_event(child, locate(start, places))
@@ -181,13 +181,13 @@ def read_inline(token, places):
 
 
 def locate(place, places):
-    """Returns the place in the source of one in an inline token."""
+    """Converts a position in an inline token to one in the source."""
     start, source = max(p for p in places if p[0] <= place)
     return source + place - start
 
 
 def make_event(child, start):
-    """Returns the event of a token within a line."""
+    """Returns the event of an inline token."""
     match child.type:
         case "text" | "text_special":
             return Event(Kind.TEXT, start, text=child.content)

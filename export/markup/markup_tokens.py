@@ -1,7 +1,7 @@
 """Tokens of a document: tags and texts, in the order of the source.
 
-Each format has a parser that tells where things are in the source. What is
-not translated is never written anew: it stays letter for letter.
+Each format has a parser that reports positions in the source. Text that is not
+translated is copied from the source, so that it never changes.
 """
 
 import dataclasses
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 
 class Kind(enum.Enum):
-    """What a part of a document is to the sentences."""
+    """Kinds of tokens, by their effect on sentences."""
 
     TEXT = "text"
-    OPEN = "open"  # A tag within a sentence, with text to come.
+    OPEN = "open"  # An inline start tag.
     CLOSE = "close"
-    VOID = "void"  # Stands between words, such as an image or a comment.
-    VERBATIM = "verbatim"  # Stands for words, such as code.
+    VOID = "void"  # Between words, such as an image or a comment.
+    VERBATIM = "verbatim"  # Replaces words, such as code.
     BREAK = "break"  # Ends a sentence: a paragraph's tag, a script.
 
 
@@ -25,11 +25,11 @@ class Token(NamedTuple):
     """A part of a document.
 
     Attributes:
-        kind: What it is.
+        kind: Its kind.
         start: Int, where it begins in the source.
         end: Int, where it ends.
-        text: What it says: of texts and what stands for words. Of a tag, how
-            it is written beside a translation, if not as it was.
+        text: The text of a text, or of a token that replaces words. Of a tag,
+            its source in a translation, if that differs from the original.
         name: The tag's name.
     """
 
@@ -42,15 +42,16 @@ class Token(NamedTuple):
 
 @dataclasses.dataclass
 class Event:
-    """What a parser of tags meets; it ends where the next begins.
+    """An event of a tag parser; it ends where the next one begins.
 
     Attributes:
-        kind: What it is: for tags within a sentence and others alike.
+        kind: Its kind, without regard to `is_block`.
         start: Int, where it begins in the source.
-        text: As of `Token`.
+        text: As in `Token`.
         name: A tag's name.
         is_block: Whether a tag ends a sentence.
-        keeps: Whether what the tag holds is to stay; `None` if it does not say.
+        keeps: Whether the content of the tag is not translated; `None` if the
+            tag does not decide.
     """
 
     kind: Kind
@@ -61,14 +62,14 @@ class Event:
     keeps: bool | None = None
 
 
-# Elements whose text is in no language, in HTML and the formats like it.
+# Inline elements whose text is not natural language.
 CODE = frozenset(["code", "kbd", "samp", "tt", "var", "math", "svg", "object"])
-# The same of those that end a sentence.
+# The same for elements that end a sentence.
 CODE_BLOCKS = frozenset(["pre", "script", "style", "textarea", "template"])
 
 
-def keeps_text(name: str, attributes: dict) -> bool | None:
-    """Tells whether an element's text is to stay; `None` if it does not say.
+def is_untranslated(name: str, attributes: dict) -> bool | None:
+    """Returns whether an element is not translated; `None` if undecided.
 
     Args:
         name: The element's name.
@@ -82,15 +83,15 @@ def keeps_text(name: str, attributes: dict) -> bool | None:
     return True if name in CODE | CODE_BLOCKS else None
 
 
-def settle(
+def to_tokens(
     events: list[Event], end: int, keeps: bool = False
 ) -> Iterator[Token]:
-    """Yields the tokens of events; makes one of an element that stays.
+    """Yields the tokens of events; an untranslated element is one token.
 
     Args:
-        events: In their order.
-        end: Int, where the last ends.
-        keeps: Whether they are in an element whose text is to stay.
+        events: The events in order.
+        end: Int, where the last one ends.
+        keeps: Whether they are in an element that is not translated.
     """
     place = 0
     while place < len(events):
@@ -100,14 +101,14 @@ def settle(
         inner = events[place:after]
         ends = events[after].start if after < len(events) else end
         if event.kind is Kind.OPEN and event.keeps is keeps:
-            # It says again what holds already.
+            # It repeats the current setting.
             events[place] = dataclasses.replace(event, keeps=None)
             continue
         if event.kind is Kind.OPEN and event.keeps is False:
             inner[0] = dataclasses.replace(event, keeps=None)
-            yield from settle(inner, ends)
+            yield from to_tokens(inner, ends)
         elif event.kind is Kind.OPEN and event.keeps:
-            yield from keep(inner, ends)
+            yield from untranslated_tokens(inner, ends)
         elif keeps or event.is_block:
             yield Token(Kind.BREAK, event.start, ends)
         elif event.start < ends:
@@ -115,8 +116,8 @@ def settle(
         place = after
 
 
-def keep(events: list[Event], end: int) -> Iterator[Token]:
-    """Yields the tokens of an element whose text is to stay."""
+def untranslated_tokens(events: list[Event], end: int) -> Iterator[Token]:
+    """Yields the tokens of an element that is not translated."""
     first, *rest = events
     text = "".join(e.text for e in events if e.kind is Kind.TEXT)
     if not first.is_block and not any(e.is_block for e in rest):
@@ -124,13 +125,13 @@ def keep(events: list[Event], end: int) -> Iterator[Token]:
         yield Token(kind, first.start, end, text, first.name)
         return
     yield Token(Kind.BREAK, first.start, rest[0].start if rest else end)
-    yield from settle(rest, end, keeps=True)
+    yield from to_tokens(rest, end, keeps=True)
 
 
 def end_of_element(events: list[Event], place: int) -> int:
-    """Returns the place behind the element that begins at a place.
+    """Returns the index after the element that begins at an index.
 
-    One that is never closed ends with the events.
+    An element that is never closed ends with the events.
     """
     name, depth = events[place].name, 0
     for after in range(place, len(events)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from export.markup.tag_projection import Node
 from export.markup.tag_projection import Pair
-from export.markup.tag_projection import place_nodes
+from export.markup.tag_projection import project_nodes
 from export.markup.tagged_sentences import Sentence
 from export.markup.word_alignment import Word
 from export.markup.word_alignment import find_words
@@ -18,38 +18,38 @@ from keras_transformer.text.placeholders import ANY
 def repair_placeholders(
     sentence: Sentence, translation: str, with_pieces: bool
 ) -> tuple[str, int]:
-    """Leaves each placeholder of a translation in it once.
+    """Makes each placeholder occur once in a translation.
 
     Args:
         sentence: The sentence.
         translation: Its translation.
-        with_pieces: Whether placeholders stand for its leaves.
+        with_pieces: Whether placeholders replace its leaves.
 
     Returns:
-        The translation, and how many leaves it lacks or had twice.
+        The translation, and the number of leaves that were missing or repeated.
     """
     names = [sentence.text[leaf.start : leaf.end] for leaf in sentence.leaves]
-    mended = sum(
+    repaired = sum(
         max(0, count - len(find_runs(name, translation)))
         for name, count in collections.Counter(names).items()
     )
     if not with_pieces:
-        return translation, mended
+        return translation, repaired
     left = set(names)
 
     def keep_first(found):
-        nonlocal mended
+        nonlocal repaired
         if found[0] in left:
             left.remove(found[0])
             return found[0]
-        mended += 1
+        repaired += 1
         return ""
 
-    return " ".join(ANY.sub(keep_first, translation).split()), mended
+    return " ".join(ANY.sub(keep_first, translation).split()), repaired
 
 
 def find_runs(part: str, text: str) -> list[tuple[int, int]]:
-    """Returns the words of a text that say a part of another: their runs."""
+    """Returns the runs of words of a text that equal a part."""
     words = find_words(text)
     runs = []
     for found in re.finditer(rf"(?<!\w){re.escape(part)}(?!\w)", text):
@@ -63,10 +63,10 @@ def find_runs(part: str, text: str) -> list[tuple[int, int]]:
     return runs
 
 
-def fix_leaves(sentence: Sentence, translation: str, pair: Pair) -> None:
-    """Finds the leaves in a translation that are there; sets `fixed`.
+def locate_leaves(sentence: Sentence, translation: str, pair: Pair) -> None:
+    """Finds the leaves that occur in a translation, and sets `fixed`.
 
-    Of several that are the same, each is the one that looks at it most.
+    Among equal candidates the one with the most attention to the leaf is taken.
     """
     left = {}
     for leaf in sentence.leaves:
@@ -91,12 +91,12 @@ def write_sentence(
     if weights is not None:
         sentence.root.run = (0, len(words))
         pair = Pair(find_words(sentence.text), words, weights)
-        fix_leaves(sentence, translation, pair)
-        place_nodes(sentence.root, pair)
+        locate_leaves(sentence, translation, pair)
+        project_nodes(sentence.root, pair)
     dropped = set()
     for leaf in sentence.leaves:
         if leaf.fixed and leaf.run != leaf.fixed:
-            # It stands outside of its tag, and comes back within.
+            # It is outside of its tag, and is put inside again.
             start, end = (
                 words[leaf.fixed[0]].start,
                 words[leaf.fixed[1] - 1].end,
@@ -107,7 +107,7 @@ def write_sentence(
     def write(start: int, end: int) -> str:
         places = range(start, end)
         text = "".join(translation[i] for i in places if i not in dropped)
-        return escape(text.upper() if sentence.is_loud else text)
+        return escape(text.upper() if sentence.is_uppercase else text)
 
     return write_node(sentence.root, (0, len(translation)), words, write)
 
@@ -115,13 +115,13 @@ def write_sentence(
 def write_node(
     node: Node, span: tuple[int, int], words: list[Word], write: Callable
 ) -> str:
-    """Writes what a tag holds.
+    """Writes the content of a tag.
 
     Args:
         node: The tag.
-        span: Where that begins and ends in the translation.
-        words: Of the translation.
-        write: Function that writes a range of it.
+        span: The span of the content in the translation.
+        words: Words of the translation.
+        write: Function that writes a span of the translation.
     """
     if node.verbatim is not None:
         return node.verbatim
@@ -136,7 +136,7 @@ def write_node(
         begin = max(begin, done)
         stop = max(begin, stop)
         blanks = "", ""
-        if is_empty and words and stands_alone(child):
+        if is_empty and words and needs_blanks(child):
             blanks = (" ", "") if follows else ("", " ")
         written += [
             write(done, begin),
@@ -150,8 +150,8 @@ def write_node(
     return "".join([*written, write(done, end)])
 
 
-def stands_alone(node: Node) -> bool:
-    """Tells whether there are to be blanks around a node without words."""
+def needs_blanks(node: Node) -> bool:
+    """Returns whether a node without words needs blanks around it."""
     return node.verbatim is not None or not any(node.touches)
 
 
@@ -161,13 +161,13 @@ def bounds_of(
     span: tuple[int, int],
     follows: bool,
 ) -> tuple[int, int]:
-    """Returns where a run of words begins and ends, within a span.
+    """Returns the span of a run of words in characters.
 
     Args:
-        run: The first word, and the first that is not of it.
-        words: Of the text.
-        span: Where the run must be.
-        follows: Whether an empty run is behind the word before it.
+        run: Index of the first word, and of the first word after the run.
+        words: Words of the text.
+        span: Span that must contain the result.
+        follows: Whether an empty run is put after the preceding word.
     """
     start, end = span
     first, last = run

@@ -8,21 +8,21 @@ from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
 from keras_transformer.text.placeholders import find_placeholders
 
-PLACEHOLDER = "placeholder"  # The name of a part that has no tag.
+PLACEHOLDER = "placeholder"  # The name of a part without a tag.
 BLANKS = " \t\n\r\f"
 
 
 @dataclasses.dataclass(eq=False)
 class Segment:
-    """What stands between two breaks: the text of some sentences, and tags.
+    """The text between two sentence breaks, with its inline tags.
 
     Attributes:
         text: The text, with one blank for any number.
-        hidden: The same, with letters in the place of what stays as it is, so
-            that no sentence ends in it.
-        places: Of each character, where it begins and ends in the document.
-        marks: Of each token that is no text, where it begins and ends in the
-            text, and the token; sorted.
+        hidden: The same text with letters instead of untranslated parts, so
+            that no sentence ends in them.
+        places: For each character, its span in the document.
+        marks: For each token that is not text, its span in the text and the
+            token; sorted.
     """
 
     text: str = ""
@@ -61,12 +61,12 @@ class Segment:
         self.places.append(place)
 
     def hide(self, start: int, end: int) -> None:
-        """Puts letters in the place of a part that stays as it is."""
+        """Replaces an untranslated part by letters."""
         letters = ("X" + "x" * (end - start - 1))[: end - start]
         self.hidden = self.hidden[:start] + letters + self.hidden[end:]
 
     def hide_placeholders(self) -> None:
-        """Marks addresses and the like, but those with a tag in them."""
+        """Hides URLs and similar text, except those with a tag inside."""
         tags = [start for start, _, _ in self.marks]
         for start, end in find_placeholders(self.hidden):
             if not any(start < place < end for place in tags):
@@ -82,7 +82,7 @@ class Segment:
         self.marks.sort(key=lambda mark: mark[2].start)
 
     def count_tags(self) -> collections.Counter:
-        """Counts what is no text, by kind and name."""
+        """Counts the tokens that are not text, by kind and name."""
         return collections.Counter(
             (token.kind, token.name)
             for _, _, token in self.marks

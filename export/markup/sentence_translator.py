@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from export.markup.word_alignment import weigh_words
+from export.markup.word_alignment import word_attention
 from export.model.sentence_splitting import split_text
 from keras_transformer.text.placeholders import PLACEHOLDERS
 
-# Of the rows that are asked for together, times the square of the longest one's
-# bytes: attention has as many numbers, times heads and layers, or fewer.
+# Maximum number of sentences in a batch times the square of the bytes of the
+# longest one, which bounds the attention weights of a head and layer.
 MOST_SQUARES = 2**21
 MOST_ROWS = 64
 OF_ALIGN = ("attention", "source_tokens", "target_tokens")
@@ -20,16 +20,15 @@ OF_ALIGN = ("attention", "source_tokens", "target_tokens")
 
 @dataclasses.dataclass(frozen=True)
 class Translator:
-    """What translates sentences.
+    """Functions that translate and align sentences.
 
     Attributes:
-        split: Function from texts to where the sentences of each begin and
-            end.
+        split: Function from texts to the spans of the sentences of each.
         translate: Function from sentences to their translations, and to
             whether each was cut at the model's limit.
-        align: Function from sentences and their translations to arrays
-            `(target words, source words)`, as `find_words` finds them: how
-            much each looks at each.
+        align: Function from sentences and their translations to attention
+            weights, arrays `(target words, source words)` with the words of
+            `find_words`.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
     """
 
@@ -42,16 +41,16 @@ class Translator:
 def make_translator(
     translate: Callable, align: Callable, language: str = ""
 ) -> Translator:
-    """Makes a translator of a model's signatures.
+    """Makes a translator from a model's signatures.
 
     Args:
-        translate: Function from bytes, a list, to the outputs of
+        translate: Function from a list of bytes to the outputs of
             `serving_default`.
-        align: Function from two string arrays `(B,)` to those of `align`.
-        language: Code of ISO 639-1, of the sources.
+        align: Function from two string arrays `(B,)` to the outputs of `align`.
+        language: ISO 639-1 code of the sources.
 
     Raises:
-        ValueError: If `align` does not answer as that signature does.
+        ValueError: If `align` lacks outputs of that signature.
     """
 
     def translate_all(texts):
@@ -75,9 +74,11 @@ def make_translator(
         ]
         for rows in batches(sizes):
             some = [[side[i] for i in rows] for side in (sources, targets)]
-            for i, row in zip(rows, ask_align(align, *some), strict=True):
+            for i, row in zip(
+                rows, align_in_batches(align, *some), strict=True
+            ):
                 attention, *pieces = row
-                found[i] = weigh_words(
+                found[i] = word_attention(
                     attention, sources[i], pieces[0], targets[i], pieces[1]
                 )
         return found
@@ -93,7 +94,7 @@ def make_translator(
 def split_sentences(
     texts: list[str], language: str
 ) -> list[list[tuple[int, int]]]:
-    """Returns where the sentences of each text begin and end."""
+    """Returns the spans of the sentences of each text."""
     if not texts:
         return []
     parts, is_sentence = split_text(tf.constant(texts), language)
@@ -109,7 +110,7 @@ def split_sentences(
     return spans
 
 
-def ask_align(
+def align_in_batches(
     align: Callable, sources: list[str], targets: list[str]
 ) -> Iterator[tuple]:
     """Yields attention `(T, S)`, source and target pieces of each pair."""
@@ -130,9 +131,9 @@ def ask_align(
 
 
 def knows_placeholders(align: Callable) -> bool:
-    """Tells whether placeholders are pieces of a model's vocabularies."""
+    """Returns whether placeholders are pieces of a model's vocabularies."""
     name = PLACEHOLDERS[0]
-    ((_, *sides),) = ask_align(align, [name], [name])
+    ((_, *sides),) = align_in_batches(align, [name], [name])
     return all(name.encode() in pieces for pieces in sides)
 
 
@@ -141,7 +142,7 @@ def size_of(text: str) -> int:
 
 
 def batches(sizes: list[int]) -> Iterator[list[int]]:
-    """Yields the places of rows of like size, a batch at a time."""
+    """Yields batches of indices of sentences of similar size."""
     batch = []
     for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
         squares = (len(batch) + 1) * sizes[place] ** 2

@@ -1,9 +1,8 @@
 """Finds the words of a translation that each tag belongs to.
 
-A tag's words are the run that looks most at what it held: of each word of the
-translation, the share of its attention above a half counts for it, and what
-lacks to a half against it. Runs of tags stay within those of the tags around
-them, and apart from those beside them, so the tags nest as they did.
+A tag's words are the run of target words with the most attention to its source
+words. Each word counts its share of attention minus a half. Runs of nested tags
+are nested, and runs of adjacent tags are disjoint.
 """
 
 import dataclasses
@@ -12,24 +11,24 @@ import numpy as np
 
 from export.markup.word_alignment import Word
 
-# The share of its attention with which a word may stand alone for a tag.
+# The share of attention with which a single word may be a tag's run.
 LEAST_SHARE = 0.1
 
 
 @dataclasses.dataclass(eq=False)
 class Node:
-    """A tag with what it holds, or what is put back as it was.
+    """A tag with its content, or a leaf that is put back unchanged.
 
     Attributes:
         start: Int, where it begins in the sentence, in characters.
         end: Int, where it ends; a node without text ends where it begins.
-        before: String that opens it; `None` if a sentence before opens it.
-        after: String that closes it; `None` if a sentence after closes it.
-        verbatim: String that replaces the translation of what it holds.
+        before: String that opens it; `None` if an earlier sentence opens it.
+        after: String that closes it; `None` if a later sentence closes it.
+        verbatim: String that replaces the translation of its content.
         children: The nodes in it.
-        touches: Whether there is text, and no blank, before and after it.
-        fixed: Places of the translation's words, where they are known.
-        run: The same, as they were found: first, and first that is not.
+        touches: Whether text, and no blank, precedes and follows it.
+        fixed: Indices of its words in the translation, if they are known.
+        run: Index of the first target word, and of the first one after it.
     """
 
     start: int
@@ -58,7 +57,7 @@ class Pair:
     weights: np.ndarray
 
     def shares(self, node: Node) -> np.ndarray:
-        """Returns how much each target word looks at what a node holds."""
+        """Returns the attention of each target word to the words of a node."""
         return self.weights @ np.array(
             [
                 max(0, min(w.end, node.end) - max(w.start, node.start))
@@ -68,18 +67,18 @@ class Pair:
         )
 
     def covered(self, start: int, end: int) -> list[Word]:
-        """Returns the words that a range of the sentence touches."""
+        """Returns the words that overlap a range of the sentence."""
         return [w for w in self.sources if w.start < end and start < w.end]
 
 
-def place_nodes(root: Node, pair: Pair) -> None:
-    """Finds the run of every node in `root`, which has that of all words."""
+def project_nodes(root: Node, pair: Pair) -> None:
+    """Finds the run of every node in `root`; the root has all words."""
     lo, hi = root.run
     free = np.zeros(len(pair.targets), bool)
     free[lo:hi] = True
     spans = [n for n in root.children if n.fixed or has_words(n, pair)]
     anchors = [n for n in root.children if n not in spans]
-    for node in sorted(spans, key=lambda n: urgency(n, pair, free)):
+    for node in sorted(spans, key=lambda n: placement_priority(n, pair, free)):
         node.run = find_run(node, root, pair, free)
         free[node.run[0] : node.run[1]] = False
         if node.before is None:
@@ -91,13 +90,13 @@ def place_nodes(root: Node, pair: Pair) -> None:
         node.run = (place, place)
     for node in root.children:
         if node.run[0] == node.run[1]:
-            stand_aside(node, spans, root)
-        place_nodes(node, pair)
+            move_outside(node, spans, root)
+        project_nodes(node, pair)
     root.children.sort(key=lambda n: n.run)
 
 
 def has_words(node: Node, pair: Pair) -> bool:
-    """Tells whether a node holds text, or goes on in another sentence."""
+    """Returns whether a node has text, or continues in another sentence."""
     return bool(
         node.before is None
         or node.after is None
@@ -105,21 +104,21 @@ def has_words(node: Node, pair: Pair) -> bool:
     )
 
 
-def urgency(node: Node, pair: Pair, free: np.ndarray) -> tuple:
-    """Orders the nodes of a tag: whose place is known best comes first."""
+def placement_priority(node: Node, pair: Pair, free: np.ndarray) -> tuple:
+    """Sort key of the nodes of a tag: the most certain ones first."""
     if node.fixed:
         return (0, 0)
     if node.before is None or node.after is None:
         return (1, 0)
-    return (2, -best_run(gains(node, pair), free)[0])
+    return (2, -best_run(word_gains(node, pair), free)[0])
 
 
-def gains(node: Node, pair: Pair) -> np.ndarray:
-    """Returns what each target word counts for a node; signs count nothing."""
+def word_gains(node: Node, pair: Pair) -> np.ndarray:
+    """Returns the gain of each target word for a node; 0 for punctuation."""
     is_word = np.array([word.is_word for word in pair.targets], bool)
     found = np.where(is_word, pair.shares(node) - 0.5, 0.0)
     if node.verbatim is not None:
-        # It replaces its run, and may replace no word of another.
+        # It replaces its run, and may not replace words of another node.
         found[found < 0] = -np.inf
     return found
 
@@ -127,10 +126,10 @@ def gains(node: Node, pair: Pair) -> np.ndarray:
 def find_run(
     node: Node, root: Node, pair: Pair, free: np.ndarray
 ) -> tuple[int, int]:
-    """Returns the words of a node, among those that are free."""
+    """Returns the run of a node among the free words."""
     if node.fixed and free[slice(*node.fixed)].all():
         return node.fixed
-    gain = gains(node, pair)
+    gain = word_gains(node, pair)
     if node.before is None or node.after is None:
         return find_open_run(node, root, gain, free)
     held = pair.covered(node.start, node.end)
@@ -147,13 +146,13 @@ def find_run(
             place = find_place(node, root.run, pair)
             return place, place
         end = first + 1
-    return with_signs(node, pair, free, first, end)
+    return include_punctuation(node, pair, free, first, end)
 
 
 def find_open_run(
     node: Node, root: Node, gain: np.ndarray, free: np.ndarray
 ) -> tuple[int, int]:
-    """Returns the words of a node that goes on in another sentence."""
+    """Returns the run of a node that continues in another sentence."""
     lo, hi = root.run
     taken = [place for place in range(lo, hi) if not free[place]]
     if node.before is None:
@@ -164,7 +163,7 @@ def find_open_run(
 
 
 def count_best(sums: np.ndarray) -> int:
-    """Returns how many to take for the largest sum, most of equal ones."""
+    """Returns the index of the largest sum, the last of equal ones."""
     sums = np.concatenate([[0.0], sums])
     return len(sums) - 1 - int(sums[::-1].argmax())
 
@@ -184,10 +183,10 @@ def best_run(gain: np.ndarray, free: np.ndarray) -> tuple[float, int, int]:
     return best
 
 
-def with_signs(
+def include_punctuation(
     node: Node, pair: Pair, free: np.ndarray, first: int, end: int
 ) -> tuple[int, int]:
-    """Adds the signs beside a run, as many as the node has at its ends."""
+    """Adds punctuation to a run, as much as the node has at its ends."""
     held = pair.covered(node.start, node.end)
     for word in held:
         if word.is_word or not first or not free[first - 1]:
@@ -214,8 +213,8 @@ def find_place(node: Node, run: tuple[int, int], pair: Pair) -> int:
     return place
 
 
-def stand_aside(node: Node, spans: list[Node], root: Node) -> None:
-    """Moves a node without words out of the words of another."""
+def move_outside(node: Node, spans: list[Node], root: Node) -> None:
+    """Moves a node without words out of the run of another node."""
     place = min(max(node.run[0], root.run[0]), root.run[1])
     for span in spans:
         if span.run[0] < place < span.run[1]:

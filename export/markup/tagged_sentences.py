@@ -8,7 +8,7 @@ from export.markup.segments import Segment
 from export.markup.tag_projection import Node
 from keras_transformer.text.placeholders import PLACEHOLDERS
 
-MOST_NESTED = 200  # Tags in one another.
+MOST_NESTED = 200  # Maximum depth of nested tags.
 STOPS = ",;:—…)"
 
 
@@ -17,13 +17,13 @@ class Sentence:
     """A sentence.
 
     Attributes:
-        segment: Where it stands.
-        span: Where it begins and ends in the text of that.
-        place: Where it and its tags begin and end in the document.
-        text: What the model reads.
-        root: The tree of its tags, by places in that text.
-        leaves: The nodes that come back as they are, in order.
-        is_loud: Whether it is in capitals, and the model reads it without.
+        segment: Its segment.
+        span: Its span in the text of the segment.
+        place: Its span in the document, with its tags.
+        text: The input of the model.
+        root: The tree of its tags, with positions in that text.
+        leaves: The nodes that are put back unchanged, in order.
+        is_uppercase: Whether it is in capitals, which the model's input is not.
     """
 
     segment: Segment
@@ -32,7 +32,7 @@ class Sentence:
     text: str
     root: Node
     leaves: list[Node]
-    is_loud: bool
+    is_uppercase: bool
 
 
 def make_sentences(
@@ -45,13 +45,13 @@ def make_sentences(
 
     Args:
         segment: The segment.
-        spans: Where each begins and ends in its text.
+        spans: The spans of the sentences in its text.
         source: The document.
         with_pieces: Whether the model knows placeholders.
     """
     sentences, done = [], 0
     for start, end in spans:
-        marks, done = take_marks(segment.marks, start, end, done)
+        marks, done = take_markup(segment.marks, start, end, done)
         if not any(map(str.isalpha, visible(segment, start, end))):
             continue
         first, last = segment.places[start][0], segment.places[end - 1][1]
@@ -65,23 +65,23 @@ def make_sentences(
             source,
         )
         quiet = text[:1] + text[1:].lower()
-        is_loud = is_in_capitals(segment.hidden[start:end], text, quiet)
+        is_uppercase = is_in_capitals(segment.hidden[start:end], text, quiet)
         sentences.append(
             Sentence(
                 segment,
                 (start, end),
                 (first, last),
-                quiet if is_loud else text,
+                quiet if is_uppercase else text,
                 root,
                 leaves,
-                is_loud,
+                is_uppercase,
             )
         )
     return sentences
 
 
 def visible(segment: Segment, start: int, end: int) -> str:
-    """Returns the text of a range without what stays as it is."""
+    """Returns the text of a range without untranslated parts."""
     parts, done = [], start
     for first, last, _ in segment.marks:
         if start <= first < last <= end:
@@ -91,7 +91,7 @@ def visible(segment: Segment, start: int, end: int) -> str:
 
 
 def is_in_capitals(hidden: str, text: str, quiet: str) -> bool:
-    """Tells whether two words or more are in capitals, and none is not."""
+    """Returns whether a text has two words or more, all in capitals."""
     words = [word for word in hidden.split() if word.isupper()]
     return (
         hidden.isupper()
@@ -100,17 +100,17 @@ def is_in_capitals(hidden: str, text: str, quiet: str) -> bool:
     )
 
 
-def take_marks(marks: list, start: int, end: int, done: int) -> tuple:
-    """Returns the marks of a sentence, and how many are behind them.
+def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
+    """Returns the markup of a sentence, and the number of tokens taken so far.
 
-    Those at its edges belong to it from the first that opens, and up to the
-    last that closes.
+    At its edges a sentence takes the tokens from the first start tag to the
+    last end tag.
 
     Args:
-        marks: Those of the segment.
+        marks: The markup of the segment.
         start: Int, where the sentence begins.
         end: Int, where it ends.
-        done: Int, how many are taken.
+        done: Int, the number of tokens that are taken already.
     """
     first = done
     while first < len(marks) and (
@@ -130,7 +130,7 @@ def take_marks(marks: list, start: int, end: int, done: int) -> tuple:
 def write_text(
     segment: Segment, span: tuple[int, int], marks: list, with_pieces: bool
 ) -> tuple[str, list[int]]:
-    """Returns what the model reads, and where each place is in it."""
+    """Returns the model's input, and the position of each character in it."""
     start, end = span
     names = iter(PLACEHOLDERS if with_pieces else ())
     written, moved, done = "", [], start
@@ -151,8 +151,8 @@ def build_tree(
 ) -> tuple[Node, list[Node]]:
     """Returns the tree of a sentence's tags, and its leaves with text.
 
-    A tag without its other half goes on in the sentence before or after. One
-    that is nested wrongly stands alone, as an image does.
+    A tag without its other half continues in the sentence before or after. A
+    wrongly nested tag is treated like an image.
     """
     root, leaves = Node(0, end), []
     stack = [(root, "")]
@@ -192,7 +192,7 @@ def build_tree(
 
 
 def close_tag(stack: list, token: Token, written: str, end: int) -> None:
-    """Closes the innermost tag of a name; those within it stand alone."""
+    """Closes the innermost tag of a name; tags inside become empty."""
     while stack[-1][1] != token.name:
         node, _ = stack.pop()
         node.end, node.after = node.start, ""
@@ -203,14 +203,14 @@ def close_tag(stack: list, token: Token, written: str, end: int) -> None:
 
 
 def touches(token: Token, source: str) -> tuple[bool, bool]:
-    """Tells whether something other than a blank is before and after it."""
+    """Returns whether text, and no blank, precedes and follows a token."""
     before = source[max(0, token.start - 1) : token.start]
     after = source[token.end : token.end + 1]
     return bool(before.strip()), bool(after.strip())
 
 
-def halve(sentence: Sentence) -> list[tuple[int, int]]:
-    """Returns the spans of a sentence's halves; none if it has no blank."""
+def split_in_half(sentence: Sentence) -> list[tuple[int, int]]:
+    """Returns the spans of a sentence's halves, or none without a blank."""
     start, end = sentence.span
     hidden = sentence.segment.hidden
     blanks = [i for i in range(start + 1, end - 1) if hidden[i] == " "]

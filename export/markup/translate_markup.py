@@ -1,8 +1,8 @@
 """Translates documents with tags: HTML, XML and Markdown.
 
-Sentences are cut out of the document, across the tags within them, and their
-translations put in; then come the tags, around the words that look at what
-they held. All else stays letter for letter.
+The sentences of a document are translated without their inline tags. The tags
+are then put around the target words that attend to their source words.
+Everything outside sentences stays unchanged.
 """
 
 import collections
@@ -24,19 +24,20 @@ from export.markup.segments import Segment
 from export.markup.segments import cut_segments
 from export.markup.sentence_translator import Translator
 from export.markup.tagged_sentences import Sentence
-from export.markup.tagged_sentences import halve
 from export.markup.tagged_sentences import make_sentences
+from export.markup.tagged_sentences import split_in_half
 from export.markup.xml_parser import read_xml
 
-MOST_HALVINGS = 4  # Of a sentence that is too long for the model.
+# Maximum splits of a sentence that is too long for the model.
+MOST_HALVINGS = 4
 
 
 class Format(NamedTuple):
-    """How a kind of document is read, and text written in it."""
+    """Functions that parse a document format and escape its text."""
 
     read: Callable[[str], list[Token]]
     escape: Callable[[str], str]
-    is_strict: bool  # Whether a tag is one wherever it stands.
+    is_strict: bool  # Whether a tag is valid at every position.
 
 
 FORMATS = {
@@ -51,10 +52,10 @@ class Translated(NamedTuple):
 
     Attributes:
         text: The document.
-        counts: How many `"sentences"` it has; how many were `"truncated"` at
-            the model's limit; how many `"placeholders"` they have, and how
-            many of these the model left out or doubled (`"mended"`); and how
-            many sentences are `"kept"`, since their marks would be none.
+        counts: The number of `"sentences"`; of those `"truncated"` at the
+            model's limit; of `"placeholders"`, and of those the model omitted
+            or repeated (`"repaired"`); and of sentences that are `"kept"`
+            untranslated, since their markup would be invalid.
     """
 
     text: str
@@ -69,14 +70,14 @@ def translate_markup(
     Args:
         text: The document.
         format: `"html"`, `"xml"` or `"markdown"`.
-        translator: What translates its sentences.
+        translator: The `Translator` of its sentences.
 
     Returns:
         The document, with each of its tags once.
 
     Raises:
-        ValueError: If the format is another, if XML is not well-formed, or
-            if tags nest deeper than two hundred in a sentence.
+        ValueError: If the format is unknown, if XML is not well-formed, or if
+            tags nest deeper than two hundred in a sentence.
     """
     if format not in FORMATS:
         raise ValueError(
@@ -100,17 +101,17 @@ def translate_markup(
         (sentence, write_sentence(sentence, *found, written_as.escape))
         for sentence, *found in align_all(pairs, translator, counts)
     ]
-    result = put_back(written, text)
+    result = insert_translations(written, text)
     if not written_as.is_strict:
-        spoilt = find_spoilt(segments, result, written_as)
+        spoilt = find_invalid_segments(segments, result, written_as)
         good = [pair for pair in written if pair[0].segment not in spoilt]
         counts["kept"] = len(written) - len(good)
-        result = put_back(good, text)
+        result = insert_translations(good, text)
     return Translated(result, counts)
 
 
-def put_back(written: list[tuple[Sentence, str]], text: str) -> str:
-    """Returns a document with sentences in the place of its own."""
+def insert_translations(written: list[tuple[Sentence, str]], text: str) -> str:
+    """Replaces the sentences of a document by their translations."""
     parts, done = [], 0
     for sentence, translation in written:
         start, end = sentence.place
@@ -119,10 +120,10 @@ def put_back(written: list[tuple[Sentence, str]], text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def find_spoilt(
+def find_invalid_segments(
     segments: list[Segment], text: str, format: Format
 ) -> list[Segment]:
-    """Returns those that have other tags in a translated document."""
+    """Returns the segments whose tags differ in a translated document."""
     found = list(cut_segments(format.read(text), text))
     if len(found) != len(segments):
         return [segment for segment in segments if segment.marks]
@@ -136,7 +137,7 @@ def find_spoilt(
 def describe_counts(
     counts: collections.Counter, knows_placeholders: bool
 ) -> Iterator[str]:
-    """Yields lines that say what a translated document may lack."""
+    """Yields warnings about a translated document."""
     if counts["truncated"]:
         yield (
             f"{counts['truncated']:,} of {counts['sentences']:,} sentences "
@@ -153,9 +154,9 @@ def describe_counts(
             f"{counts['placeholders']:,} parts that stay unchanged come from "
             "its alignment"
         )
-    if counts["mended"]:
+    if counts["repaired"]:
         yield (
-            f"{counts['mended']:,} of {counts['placeholders']:,} parts that "
+            f"{counts['repaired']:,} of {counts['placeholders']:,} parts that "
             "stay unchanged were lost, changed or doubled by the model, and "
             "put back"
         )
@@ -167,9 +168,9 @@ def translate_all(
     translator: Translator,
     counts: collections.Counter,
 ) -> list[tuple[Sentence, str]]:
-    """Returns sentences with their translations, in the document's order.
+    """Translates the sentences, in the document's order.
 
-    One that the model cut is halved.
+    A sentence that the model cut is split in two.
     """
     done = []
     for halvings in range(MOST_HALVINGS + 1):
@@ -179,7 +180,7 @@ def translate_all(
         longer = []
         for sentence in sentences:
             translation, was_cut = known[sentence.text]
-            halves = halve(sentence) if was_cut else []
+            halves = split_in_half(sentence) if was_cut else []
             if halves and halvings < MOST_HALVINGS:
                 longer += make(sentence.segment, halves)
             else:
@@ -195,14 +196,14 @@ def align_all(
     translator: Translator,
     counts: collections.Counter,
 ) -> list[tuple[Sentence, str, np.ndarray | None]]:
-    """Mends the leaves of sentences; adds weights where there are tags."""
+    """Repairs the leaves of sentences, and aligns those that have tags."""
     placed = []
     for sentence, translation in pairs:
         counts["placeholders"] += len(sentence.leaves)
-        translation, mended = repair_placeholders(
+        translation, repaired = repair_placeholders(
             sentence, translation, translator.knows_placeholders
         )
-        counts["mended"] += mended
+        counts["repaired"] += repaired
         placed.append((sentence, translation))
     asked = list(
         dict.fromkeys(

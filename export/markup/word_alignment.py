@@ -1,8 +1,8 @@
 """Finds words in texts, and computes word alignments from attention.
 
-A model aligns pieces; tags go around words. Text is cut into letters and what
-belongs to them, and every other sign alone; where a script leaves no blanks,
-each letter is a word.
+A model aligns pieces, but tags enclose words. A word is a run of letters and
+their marks, or a single other character. In scripts without blanks, each letter
+is a word.
 """
 
 import functools
@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_transformer.text.placeholders import find_placeholders
 
-# What joins the letters around it to one word.
+# Characters that join the letters around them to one word.
 JOINERS = "'’-‐.·\u00ad\u200c\u200d"
 # Thai to Lao, Burmese, Khmer; kana; Han.
 SPACELESS = (
@@ -22,16 +22,16 @@ SPACELESS = (
     *((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
     *((0xF900, 0xFAFF), (0x20000, 0x323AF)),
 )
-# What each further piece of a word counts, of the one before it.
+# Weight of each further piece of a word, relative to the one before.
 LATER_PIECES = 0.3
 
 
 class Word(NamedTuple):
-    """A word or another sign of a text."""
+    """A word, or another character, of a text."""
 
     start: int
     end: int
-    is_word: bool  # Whether it has a letter or digit.
+    is_word: bool  # Whether it contains a letter or digit.
 
 
 @functools.lru_cache(maxsize=4096)
@@ -50,9 +50,9 @@ def kind_of(character: str) -> str:
 
 
 def find_words(text: str) -> list[Word]:
-    """Returns the words of a text, and its other signs, one by one.
+    """Returns the words of a text, and its other characters, one by one.
 
-    What a placeholder may stand for is one word.
+    Text that a placeholder may replace is one word.
 
     Example:
         >>> text = "Don't lift 3.5 kg!"
@@ -77,7 +77,7 @@ def find_words(text: str) -> list[Word]:
 
 
 def end_of_letters(text: str, place: int) -> int:
-    """Returns where the word ends that begins at a place."""
+    """Returns the end of the word that begins at a position."""
     while place < len(text):
         kind = kind_of(text[place])
         following = kind_of(text[place + 1]) if place + 1 < len(text) else ""
@@ -88,52 +88,52 @@ def end_of_letters(text: str, place: int) -> int:
     return place
 
 
-def weigh_words(
+def word_attention(
     attention: np.ndarray,
     source: str,
     source_pieces: Sequence[bytes],
     target: str,
     target_pieces: Sequence[bytes],
 ) -> np.ndarray:
-    """Turns the attention of pieces into that of words.
+    """Converts attention between pieces to attention between words.
 
     Args:
         attention: Float array `(T, S)`, of target pieces to source pieces.
-        source: The text that the source pieces spell.
-        source_pieces: SentencePiece's pieces, the end symbol included.
-        target: The text that the target pieces spell.
+        source: The text of the source pieces.
+        source_pieces: SentencePiece's pieces, with EOS.
+        target: The text of the target pieces.
         target_pieces: Its pieces.
 
     Returns:
-        Float array of target words and source words, as `find_words` finds
-        them: each row sums to 1, or to 0 where nothing is known. A source word
-        that many look at tells less of each.
+        Float array `(target words, source words)`, with the words of
+        `find_words`. Each row sums to 1, or to 0 if nothing is known. A source
+        word that gets attention from many target words counts less for each.
     """
-    of_source = share_pieces(source_pieces, source)  # (S, source words)
-    of_target = share_pieces(target_pieces, target)  # (T, target words)
+    of_source = piece_shares(source_pieces, source)  # (S, source words)
+    of_target = piece_shares(target_pieces, target)  # (T, target words)
     rows = attention[: len(of_target), : len(of_source)] @ of_source
-    # The first piece of a word is what looks at its source; those that spell
-    # the rest of it look ahead.
+    # The first piece of a word attends to its source; the pieces after it
+    # attend to what comes next.
     later = np.cumsum(of_target > 0, axis=0) - 1
     weights = (of_target * LATER_PIECES**later).T @ normalize(rows)
-    # A preposition may look most at the noun behind it, as that does; but what
-    # it stands for nothing else looks at.
+    # A preposition may attend most to the noun after it, like the noun itself.
+    # But no other word attends to the preposition's own source.
     return normalize(normalize(normalize(weights), axis=0))
 
 
 def normalize(weights: np.ndarray, axis: int = 1) -> np.ndarray:
-    """Lets each row sum to 1, or each column, if it has anything."""
+    """Normalizes the sums along an axis to 1, except zeros."""
     sums = weights.sum(axis, keepdims=True)
     return np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
 
 
-def share_pieces(pieces: Sequence[bytes], text: str) -> np.ndarray:
-    """Returns which share of each piece belongs to each word of a text.
+def piece_shares(pieces: Sequence[bytes], text: str) -> np.ndarray:
+    """Returns the share of each piece that belongs to each word of a text.
 
-    The tokenizer normalizes text. What it spells is compared with the text in
-    Unicode's form NFKC; where they differ in length, places are stretched.
+    The tokenizer normalizes text. So its pieces are compared with the text in
+    Unicode's form NFKC; if the lengths differ, positions are scaled.
     """
-    spelt = [spell(piece) for piece in pieces]
+    spelt = [piece_text(piece) for piece in pieces]
     places = [
         place
         for place, character in enumerate(text)
@@ -153,8 +153,8 @@ def share_pieces(pieces: Sequence[bytes], text: str) -> np.ndarray:
     return shares
 
 
-def spell(piece: bytes) -> str:
-    """Returns what a piece has but blanks; a byte of many is a character."""
+def piece_text(piece: bytes) -> str:
+    """Returns a piece without blanks; a byte counts as a character."""
     if piece in (b"</s>", b"<s>", b"<pad>"):
         return ""
     if len(piece) == 6 and piece.startswith(b"<0x"):

@@ -1,7 +1,7 @@
 """Finds the tags and texts of XML with expat.
 
-XML does not say which elements end a sentence. Those are within one whose
-parent has text of its own beside them, and all that they hold.
+XML does not define which elements end a sentence. An element is inline if its
+parent contains text directly; so are all elements inside an inline one.
 """
 
 import dataclasses
@@ -12,15 +12,15 @@ import numpy as np
 from export.markup.markup_tokens import Event
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
-from export.markup.markup_tokens import keeps_text
-from export.markup.markup_tokens import settle
+from export.markup.markup_tokens import is_untranslated
+from export.markup.markup_tokens import to_tokens
 
 
 def read_xml(source: str) -> list[Token]:
     """Returns the tokens of a document.
 
     Raises:
-        ValueError: If it is not well-formed.
+        ValueError: If the document is not well-formed.
     """
     reader = Reader()
     try:
@@ -33,14 +33,11 @@ def read_xml(source: str) -> list[Token]:
     starts = np.cumsum([0, *lengths])
     for event in reader.events:
         event.start = int(np.searchsorted(starts, event.start))
-    return list(settle(merge_empty(reader.events, len(source)), len(source)))
+    return list(to_tokens(merge_empty(reader.events, len(source)), len(source)))
 
 
 def merge_empty(events: list[Event], end: int) -> list[Event]:
-    """Makes one event of the start and end of an element such as `<a/>`.
-
-    Its end is where the next event begins.
-    """
+    """Merges the start and end of an element such as `<a/>` into one event."""
     merged = []
     starts = [event.start for event in events[1:]] + [end]
     for event, following in zip(events, starts, strict=True):
@@ -51,20 +48,20 @@ def merge_empty(events: list[Event], end: int) -> list[Event]:
 
 
 class Reader:
-    """Notes where everything is.
+    """Records the events of a document.
 
     Attributes:
-        events: What the document has, in order, and where in bytes.
+        events: The events in order, with their positions in bytes.
     """
 
     def __init__(self):
         self.events = []
-        # Of the open elements: the tags in them, and whether they have text.
+        # For each open element, its inline tags and whether it has text.
         self._open = [([], False)]
         self._in_cdata = False
 
     def read(self, source: bytes) -> None:
-        # Whatever encoding the document declares, these bytes are UTF-8.
+        # These bytes are UTF-8, whatever encoding the document declares.
         parser = self._parser = xml.parsers.expat.ParserCreate("utf-8")
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -73,7 +70,7 @@ class Reader:
         parser.ProcessingInstructionHandler = self._void
         parser.StartCdataSectionHandler = self._start_cdata
         parser.EndCdataSectionHandler = self._end_cdata
-        # Of the rest, the entities: with this they are not expanded.
+        # With this handler entities are not expanded.
         parser.DefaultHandler = self._void
         parser.Parse(source, True)
 
@@ -87,7 +84,7 @@ class Reader:
             Kind.OPEN,
             name=name,
             is_block=True,
-            keeps=keeps_text(name, attributes),
+            keeps=is_untranslated(name, attributes),
         )
         self._open[-1][0].append(tag)
         self._open.append(([], False))
@@ -108,7 +105,7 @@ class Reader:
         self._note(Kind.TEXT, text=text)
 
     def _start_cdata(self):
-        # It stays: what is text in it would have other escapes.
+        # CDATA is not translated, since its text has other escapes.
         self._in_cdata = True
         self._note(Kind.VOID)
 
@@ -116,5 +113,5 @@ class Reader:
         self._in_cdata = False
 
     def _void(self, *_):
-        # Outside of the root there is no text.
+        # There is no text outside of the root.
         self._note(Kind.VOID, is_block=len(self._open) == 1)

@@ -325,9 +325,9 @@ class Translator(tf.Module):
 
         Args:
             ids: Int32 tensor `(B, S)`, each row ended by 1, or by 0 or the
-                row's end, where 1 is put. What follows is left out: TF Serving
-                pads with a tensor's first element. What is no id of a
-                source counts as unknown.
+                row's end, where 1 is put. Later ids are ignored: TF Serving
+                pads with a tensor's first element. Numbers that are not ids of
+                a source count as unknown.
 
         Returns:
             Dict of `"ids"`, int32 `(B, L)`, each row ended by 1 and padded

@@ -212,7 +212,7 @@ class GraphTransformer:
         Args:
             ids: Int32 tensor `(B * K,)`, the tokens at the position.
             index: Int32 scalar tensor, the position.
-            buffers: What `gather_sentences` or the step before returned.
+            buffers: Result of `gather_sentences` or of the previous step.
             constants: `StepConstants`.
 
         Returns:
@@ -252,7 +252,7 @@ class GraphTransformer:
         """Reorders the state so that each hypothesis continues its parent.
 
         Args:
-            buffers: What the step returned.
+            buffers: Result of the step.
             parents: Int32 `(B, K)`, beams of the same sentence.
             constants: `StepConstants`.
         """

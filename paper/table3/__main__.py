@@ -177,7 +177,7 @@ def plan_rows(
 
 
 def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
-    """Tells whether a row is trained and its translations are there.
+    """Returns whether a row is trained and its translations exist.
 
     Raises:
         UserError: If its folder holds a run of other arguments.

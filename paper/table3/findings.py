@@ -103,7 +103,7 @@ def resample(counts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns the BLEU of bootstrap samples, the same sentences for all rows.
 
     Args:
-        counts: What `sentence_counts` returned, by row.
+        counts: Results of `sentence_counts`, by row.
     """
     (size,) = {len(each) for each in counts.values()}
     random = np.random.default_rng(2017)
@@ -162,7 +162,7 @@ def sign_of_equality(
     Args:
         difference: Float.
         margin: How far chance may have driven it, or `None` for unknown.
-        bound: What is small.
+        bound: The largest difference that counts as small.
         bounds: Between which samples of it lie, if there are any.
     """
     if margin is None:

@@ -26,7 +26,7 @@ def make_table(rows: dict[str, dict]) -> dict:
     """Returns the table and the findings, as JSON.
 
     Args:
-        rows: What `read_rows` returned.
+        rows: Result of `read_rows`.
     """
     runs = [name for name in rows if name.startswith("base")]
     samples = findings.resample({n: row["counts"] for n, row in rows.items()})
@@ -73,7 +73,7 @@ def describe_row(
 
     Args:
         name: The row's.
-        row: What was measured of it.
+        row: Its measurements.
         base: The same of base.
         mean: The mean of base's runs, by measure.
         gains: The row's BLEU above that of base, in bootstrap samples.
@@ -125,7 +125,7 @@ def judge_finding(
     Args:
         finding: The finding.
         measure: `"bleu"` or `"log_perplexity"`.
-        values: What was measured of each row, by measure.
+        values: Measurements of each row, by measure.
         samples: The BLEU of each row in bootstrap samples.
         margins: How far chance drives a run, by measure.
     """

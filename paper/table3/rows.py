@@ -57,7 +57,7 @@ def shrink(size: int, scale: float) -> int:
 
 
 def broken_ratios(name: str, scaled: Preset, scaled_base: Preset) -> list[str]:
-    """Tells which changed cells of a row have lost their ratio to base."""
+    """Yields a message for each changed cell that lost its ratio to base."""
     scaled, scaled_base = scaled.numbers(), scaled_base.numbers()
     row, base = PRESETS[name].numbers(), PRESETS["base"].numbers()
     lines = []

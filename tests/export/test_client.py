@@ -35,8 +35,8 @@ class Capitals:
     """Stands where a `Servable` would: translates into capitals.
 
     Args:
-        answers: What the first requests meet, in turn: a status with which
-            they fail, or seconds for which they wait.
+        answers: For the first requests, in order, a status with which they
+            fail, or seconds for which they wait.
     """
 
     version = 1

@@ -1,9 +1,9 @@
 """Runs PYEVALB with the parameter file COLLINS.prm.
 
 PYEVALB 0.1.3 reads no parameters. It compares all constituents, the root among
-them, and of one that comes twice in both trees it sees one match. What evalb
-does before it compares ("More details about the scoring algorithm" in its
-README) is therefore done here, on PYEVALB's trees.
+them, and of one that comes twice in both trees it sees one match. So this
+module prepares PYEVALB's trees as evalb does ("More details about the scoring
+algorithm" in its README).
 """
 
 import re

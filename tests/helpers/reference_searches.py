@@ -80,7 +80,7 @@ def exhaustive_search(table, limit, alpha, never=NEVER):
 
 
 def repeats(ids, size):
-    """Tells whether the last `size` tokens were there before."""
+    """Returns whether the last `size` tokens occurred before."""
     grams = [ids[i : i + size] for i in range(len(ids) - size + 1)]
     return bool(size and grams) and grams[-1] in grams[:-1]
 

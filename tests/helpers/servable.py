@@ -65,7 +65,7 @@ class Servable:
         """Returns a dict from output to array; no `output_filter` means all.
 
         Raises:
-            ServerError: What the server would answer.
+            ServerError: The error that the server would return.
         """
         signature_name = signature_name or "serving_default"
         if signature_name not in self.signatures:

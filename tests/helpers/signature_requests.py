@@ -178,7 +178,7 @@ def find_undecided(answer):
 
 
 def has_ties(values):
-    """Tells whether neighbors are as near as two ways of rounding."""
+    """Returns whether neighbors differ by no more than rounding."""
     apart = np.abs(np.diff(values))
     return bool((apart < 2 * TOLERANCE * (1 + np.abs(values[:, 1:]))).any())
 

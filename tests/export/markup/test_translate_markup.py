@@ -21,7 +21,7 @@ from export.markup.sentence_translator import make_translator
 from export.markup.translate_markup import describe_counts
 from export.markup.translate_markup import translate_markup
 from export.markup.word_alignment import find_words
-from export.markup.word_alignment import weigh_words
+from export.markup.word_alignment import word_attention
 from keras_transformer import SubwordTokenizer
 from keras_transformer.text.placeholders import find_placeholders
 from tests.helpers.fake_model_server import serve_grpc
@@ -64,7 +64,7 @@ def test_weights_of_words_come_of_their_pieces():
         ]
     )
 
-    found = weigh_words(attention, "blue dog", pieces, "dog <é", target)
+    found = word_attention(attention, "blue dog", pieces, "dog <é", target)
 
     # A later piece counts 0.3 of the one before.
     looks = np.array([[0.3 / 1.3, 1 / 1.3], [0.5, 0.5]])
@@ -107,14 +107,14 @@ def with_pieces(answer):
 
 
 @pytest.mark.parametrize(
-    ("written", "expected", "mended"),
+    ("written", "expected", "repaired"),
     [
         ("b ⦅1⦆ a ⦅0⦆", "b <code>x</code> a {0}", 0),
         ("b ⦅1⦆ ⦅1⦆ a ⦅0⦆ ⦅7⦆", "b <code>x</code> a {0}", 2),
         ("b ⦅1⦆ a", "{0} b <code>x</code> a", 1),
     ],
 )
-def test_placeholders_come_back_once(written, expected, mended):
+def test_placeholders_come_back_once(written, expected, repaired):
     source = "<p>a {0} b <code>x</code></p>"
     asked = []
 
@@ -127,7 +127,7 @@ def test_placeholders_come_back_once(written, expected, mended):
     assert asked == ["a ⦅0⦆ b ⦅1⦆"]
     assert found.text == f"<p>{expected}</p>"
     assert found.counts["placeholders"] == 2
-    assert found.counts["mended"] == mended
+    assert found.counts["repaired"] == repaired
 
 
 def test_a_sentence_that_is_cut_is_halved():
@@ -155,7 +155,7 @@ def test_a_sentence_that_is_cut_is_halved():
 
 def test_says_what_a_document_may_lack():
     counts = collections.Counter(
-        sentences=9, truncated=1, kept=2, placeholders=3, mended=1
+        sentences=9, truncated=1, kept=2, placeholders=3, repaired=1
     )
 
     lines = "\n".join(describe_counts(counts, knows_placeholders=False))
