@@ -63,81 +63,106 @@ class Configuration:
     sequence_length: int
 
 
+class ConfigReader:
+    """Reads and checks the entries of a `config.json`.
+
+    Attributes:
+        found: Dict, the content of the file.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        self._path = path
+        self.found = read_json(path)
+        check_values(path, self.found, MUST_BE)
+
+    def number(
+        self, key: str, least: int = 1, below: float = np.inf, default=None
+    ) -> int:
+        value = self.found.get(key)
+        value = default if value is None else value
+        if type(value) is not int or not least <= value < below:
+            most = f", below {below:,}" if below < np.inf else ""
+            raise self.refuse(key, f"an int from {least} on{most}", value)
+        return value
+
+    def switch(self, key: str, default: bool) -> bool:
+        value = self.found.get(key, default)
+        if type(value) is not bool:
+            raise self.refuse(key, "true or false", value)
+        return value
+
+    def common(self, key: str) -> int:
+        """Returns a number that must be the same for both stacks."""
+        one = self.number(f"encoder_{key}")
+        other = self.number(f"decoder_{key}")
+        if one != other:
+            wanted = f"{one}, as encoder_{key}"
+            raise self.refuse(f"decoder_{key}", wanted, other)
+        return one
+
+    def refuse(self, key: str, wanted: str, value) -> UserError:
+        return refuse(self._path, key, wanted, value)
+
+
+def read_architecture(config: ConfigReader) -> Architecture:
+    """Reads the hyperparameters of the model."""
+    activation = config.found.get("activation_function", "gelu")
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        wanted = f"one of {', '.join(ACTIVATIONS)}"
+        raise config.refuse("activation_function", wanted, activation)
+    heads, inner = config.common("attention_heads"), config.common("ffn_dim")
+    width = config.number("d_model")
+    if width % heads or width % 2:
+        wanted = f"even, and a multiple of the {heads} heads"
+        raise config.refuse("d_model", wanted, width)
+    return Architecture(
+        num_layers=config.number("encoder_layers"),
+        decoder_layers=config.number("decoder_layers"),
+        hidden_dim=width,
+        intermediate_dim=inner,
+        num_heads=heads,
+        key_dim=width // heads,
+        value_dim=width // heads,
+        dropout=config.found.get("dropout", 0.1),
+        use_bias=True,
+        activation=ACTIVATIONS[activation],
+        scale_embedding=config.switch("scale_embedding", False),
+        logits_bias=True,
+        norm_epsilon=EPSILON,
+    )
+
+
 def read_configuration(path: pathlib.Path) -> Configuration:
     """Reads `config.json`.
 
     Raises:
         UserError: At an unsupported entry, with key and value.
     """
-    found = read_json(path)
-    check_values(path, found, MUST_BE)
-
-    def number(
-        key: str, least: int = 1, below: float = np.inf, default=None
-    ) -> int:
-        value = found.get(key)
-        value = default if value is None else value
-        if type(value) is not int or not least <= value < below:
-            most = f", below {below:,}" if below < np.inf else ""
-            raise refuse(path, key, f"an int from {least} on{most}", value)
-        return value
-
-    def switch(key: str, default: bool) -> bool:
-        value = found.get(key, default)
-        if type(value) is not bool:
-            raise refuse(path, key, "true or false", value)
-        return value
-
-    activation = found.get("activation_function", "gelu")
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        wanted = f"one of {', '.join(ACTIVATIONS)}"
-        raise refuse(path, "activation_function", wanted, activation)
-    pairs = {}
-    for key in ("attention_heads", "ffn_dim"):
-        one, other = number(f"encoder_{key}"), number(f"decoder_{key}")
-        if one != other:
-            wanted = f"{one}, as encoder_{key}"
-            raise refuse(path, f"decoder_{key}", wanted, other)
-        pairs[key] = one
-    heads, width = pairs["attention_heads"], number("d_model")
-    if width % heads or width % 2:
-        wanted = f"even, and a multiple of the {heads} heads"
-        raise refuse(path, "d_model", wanted, width)
-    size = number("vocab_size")
-    architecture = Architecture(
-        num_layers=number("encoder_layers"),
-        decoder_layers=number("decoder_layers"),
-        hidden_dim=width,
-        intermediate_dim=pairs["ffn_dim"],
-        num_heads=heads,
-        key_dim=width // heads,
-        value_dim=width // heads,
-        dropout=found.get("dropout", 0.1),
-        use_bias=True,
-        activation=ACTIVATIONS[activation],
-        scale_embedding=switch("scale_embedding", False),
-        logits_bias=True,
-        norm_epsilon=EPSILON,
-    )
-    shares = switch("share_encoder_decoder_embeddings", True)
-    targets = number("decoder_vocab_size", default=size)
+    config = ConfigReader(path)
+    architecture = read_architecture(config)
+    size = config.number("vocab_size")
+    shares = config.switch("share_encoder_decoder_embeddings", True)
+    targets = config.number("decoder_vocab_size", default=size)
     if shares and targets != size:
         wanted = f"{size}, as vocab_size, for one matrix"
-        raise refuse(path, "decoder_vocab_size", wanted, targets)
-    end, least = number("eos_token_id", 0, targets, 0), min(size, targets)
-    if found.get("forced_eos_token_id", end) not in (None, end):
+        raise config.refuse("decoder_vocab_size", wanted, targets)
+    end, least = (
+        config.number("eos_token_id", 0, targets, 0),
+        min(size, targets),
+    )
+    if config.found.get("forced_eos_token_id", end) not in (None, end):
         wanted = f"{end}, as eos_token_id"
-        value = found["forced_eos_token_id"]
-        raise refuse(path, "forced_eos_token_id", wanted, value)
+        value = config.found["forced_eos_token_id"]
+        raise config.refuse("forced_eos_token_id", wanted, value)
     return Configuration(
         architecture,
         targets,
         size,
         shares,
-        number("pad_token_id", 0, least),
+        config.number("pad_token_id", 0, least),
         end,
-        number("decoder_start_token_id", 0, targets),
-        number("max_position_embeddings", default=512),
+        config.number("decoder_start_token_id", 0, targets),
+        config.number("max_position_embeddings", default=512),
     )
 
 

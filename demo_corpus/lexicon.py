@@ -104,20 +104,6 @@ class Lexicon:
             if kind in adjective.kinds and trait in adjective.traits
         ]
 
-    def english_words(self) -> set[str]:
-        """The English words that the tables list, in their basic form."""
-        phrases = [p.english for row in self.phrases.values() for p in row]
-        texts = [word.english for word in self.nouns + self.adjectives]
-        texts += [verb.english for verb in self.verbs]
-        texts += [name.english for name in self.names] + phrases
-        texts += [
-            determiner[0]
-            for table in self.determiners
-            for group in table.values()
-            for determiner in group
-        ]
-        return {word for text in texts for word in text.split()}
-
 
 @cache
 def lexicon() -> Lexicon:

@@ -29,17 +29,8 @@ class DecoderLayer(BaseLayer):
         num_heads: Positive int, `h` in the paper (8 in the base model).
         intermediate_dim: Positive int, inner features of the feed-forward
             network, `d_ff` (2048).
-        key_dim: Positive int, features of a head's queries and keys, `d_k`
-            (64). `None` means the width divided by `num_heads`.
-        value_dim: Positive int, features of a head's values, `d_v` (64).
-            `None` means `key_dim`.
-        dropout: Float in [0, 1), `P_drop` (0.1), applied to the output of
-            each sub-layer (Section 5.4).
-        norm: `"post"`, as published, or `"pre"`; see `Residual`.
-        use_bias: Bool, whether the maps of attention add a bias. The paper's
-            do not.
-        activation: String, of the feed-forward network (`"relu"`).
-        norm_epsilon: Positive float, of layer normalization (1e-6).
+        key_dim, value_dim, dropout, norm, use_bias, activation, norm_epsilon:
+            As in `EncoderLayer`.
         mixer: `"attention"`, or `"ssru"` for an `SSRU` instead of
             self-attention.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
@@ -255,16 +246,9 @@ class Decoder(BaseLayer):
         **kwargs: The other arguments of `DecoderLayer`.
 
     Call arguments:
-        target: Float tensor `(B, T, D)`: embeddings with their positions.
-        memory: Float tensor `(B, S, D)`, the output of the encoder, or `None`.
-        target_mask: Bool tensor `(B, T)`, False where a position is padding.
-        memory_mask: Bool tensor `(B, S)`, likewise.
-        cache: Result of `make_cache` or of the previous call. With a cache,
-            `target` are the positions that follow those it holds, `memory`
-            and `target_mask` are ignored, and `memory_mask` has the memory's
-            rows.
-        return_attention_scores: Bool, whether to return the weights too.
-        training: Bool, whether dropout is on.
+        Those of `DecoderLayer`, with embeddings and their positions as
+        `target`, and as `cache` the result of `make_cache` or of the previous
+        call; then `target` are the positions that follow those in the cache.
 
     Returns:
         Float tensor `(B, T, D)` in the compute dtype. With
@@ -272,14 +256,7 @@ class Decoder(BaseLayer):
         layer after it; with a cache, a tuple with the longer cache as its last
         item.
 
-    Masking:
-        A position sees itself and earlier ones, and no padding. The mask of
-        `target` passes on.
-
-    Raises:
-        ValueError: If an argument is out of its range, if a last dimension is
-            unknown when the layer is built, or if there is a memory only when
-            it is built, or only later.
+    Masking and errors are those of `DecoderLayer`.
 
     Example:
         >>> decoder = keras_transformer.Decoder(

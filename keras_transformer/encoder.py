@@ -117,12 +117,7 @@ class Encoder(BaseLayer):
         `return_attention_scores`, a tuple with the attention weights of each
         layer after it.
 
-    Masking:
-        No position attends to one that `mask` excludes. The mask passes on.
-
-    Raises:
-        ValueError: If an argument is out of its range, or the last dimension
-            of `inputs` is unknown when the layer is built.
+    Masking and errors are those of `EncoderLayer`.
 
     Example:
         >>> encoder = keras_transformer.Encoder(

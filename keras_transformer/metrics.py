@@ -70,19 +70,15 @@ class Perplexity(TokenMean):
     """Exponential of the mean negative log-likelihood of a token.
 
     Computes `exp(-mean(log p(label)))` without label smoothing, which is part
-    of the loss only, as in Table 3.
-    Positions whose label is 0, padding, do not count. Give it to `compile` as
-    one of `metrics`, not of `weighted_metrics`.
+    of the loss only, as in Table 3. Padding does not count; use it in
+    `compile` like `TokenAccuracy`.
 
     Args:
         name: String, `"perplexity"` by default.
         **kwargs: Arguments of `keras.metrics.Metric`.
 
     Call arguments:
-        y_true: Int tensor of ids, of any shape, such as `(B, T)`.
-        y_pred: Float tensor of logits, of that shape and a last axis `V`.
-        sample_weight: Float tensor of the shape of `y_true`, or of its first
-            axes (`(B,)`: a weight a sentence), or `None`.
+        Those of `TokenAccuracy`.
 
     Returns:
         Float32 scalar, at least 1.

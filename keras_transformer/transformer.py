@@ -28,6 +28,11 @@ from keras_transformer.schedules import TransformerSchedule
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 
+# Hyperparameters that both stacks share.
+OF_LAYERS = (
+    *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),
+    *("norm", "use_bias", "activation", "norm_epsilon"),
+)
 POSITIONS = ("sine", "learned")
 BASE, RECIPE = Architecture(), Recipe()
 
@@ -115,14 +120,8 @@ class Transformer(keras.Model):
                 name="source_embedding",
                 **common,
             )
-        self.position_encoding = (
-            SinePositionEncoding(
-                architecture.max_wavelength, name="position_encoding", **common
-            )
-            if architecture.positions == "sine"
-            else PositionEmbedding(
-                sequence_length, name="position_encoding", **common
-            )
+        self.position_encoding = make_positions(
+            architecture, sequence_length, name="position_encoding", **common
         )
         self.source_dropout = keras.layers.Dropout(
             dropout, name="source_dropout", **common
@@ -130,20 +129,7 @@ class Transformer(keras.Model):
         self.target_dropout = keras.layers.Dropout(
             dropout, name="target_dropout", **common
         )
-        stack = {
-            name: getattr(architecture, name)
-            for name in (
-                "num_heads",
-                "intermediate_dim",
-                "key_dim",
-                "value_dim",
-                "dropout",
-                "norm",
-                "use_bias",
-                "activation",
-                "norm_epsilon",
-            )
-        }
+        stack = {name: getattr(architecture, name) for name in OF_LAYERS}
         self.encoder = Encoder(
             architecture.num_layers, **stack, name="encoder", **common
         )
@@ -447,6 +433,13 @@ class Transformer(keras.Model):
             numbers = {name: config.pop(name) for name in names}
         config["architecture"] = Architecture(**numbers)
         return super().from_config(config, **kwargs)
+
+
+def make_positions(architecture, sequence_length, **kwargs):
+    """Makes the layer of position vectors (Section 3.5)."""
+    if architecture.positions == "sine":
+        return SinePositionEncoding(architecture.max_wavelength, **kwargs)
+    return PositionEmbedding(sequence_length, **kwargs)
 
 
 def is_linear(layer):

@@ -75,5 +75,5 @@ def test_the_api_has_every_public_name():
     )
 
     assert sorted(documented) == sorted(
-        {*keras_transformer.__all__, "Tree", "restore"} - {"PRESETS"}
+        {*keras_transformer.__all__, "Tree", "repair_tree"} - {"PRESETS"}
     )

@@ -215,24 +215,13 @@ def train(
         options.training, steps_per_epoch=description.steps_per_epoch
     )
     settings.check_limit([training.pairs, validation.pairs])
-    replicas = strategy.num_replicas_in_sync
     if description.row_multiple is None:
-        description.row_multiple = choose_row_multiple(replicas)
+        description.row_multiple = choose_row_multiple(
+            strategy.num_replicas_in_sync
+        )
     # An error before this line leaves the folder unclaimed.
     description.claim(run_dir)
-    report = describe_training(
-        training,
-        validation,
-        preset,
-        options.corpus.vocabulary_size,
-        options.corpus.max_length,
-        settings,
-        replicas,
-        description.row_multiple,
-        task.transformer.source_vocabulary_size,
-    )
-    write_report(report, run_dir)
-    warn_of_idle_gpus(report, strategy)
+    report_training(options, preset, prepared, settings, task, strategy)
     # The chief chose the tokenizer that the target language needs.
     arguments, text = description.arguments, prepared.validation_text
     validation_options = dataclasses.replace(
@@ -268,6 +257,30 @@ def train(
         if multi_worker.is_chief():
             bleu = make_bleu() if text else None
             finish(best, task, validation.pairs, settings, run_dir, bleu)
+
+
+def report_training(
+    options: Options,
+    preset: Preset,
+    prepared: Prepared,
+    settings: UpdateOptions,
+    task: TrainingModel,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Prints and writes the report on corpus, batches and costs."""
+    report = describe_training(
+        prepared.training,
+        prepared.validation,
+        preset,
+        options.corpus.vocabulary_size,
+        options.corpus.max_length,
+        settings,
+        strategy.num_replicas_in_sync,
+        prepared.description.row_multiple,
+        task.transformer.source_vocabulary_size,
+    )
+    write_report(report, options.run.run_dir)
+    warn_of_idle_gpus(report, strategy)
 
 
 def finish(

@@ -168,20 +168,8 @@ def add_analysis_routes(
         futures = stack.enter_context(
             service.submit_sentences(route, document.sentences)
         )
-
-        async def lines():
-            with stack:
-                yield as_line(document._asdict())
-                async for place, told in as_they_come(futures):
-                    if isinstance(told, Exception):
-                        yield as_line({"error": "Cannot translate text"})
-                        return
-                    service.record_metrics(
-                        route, [document.sentences[place]], [told]
-                    )
-                    yield as_line({"sentence": place, **told._asdict()})
-
-        return StreamingResponse(lines(), media_type="application/x-ndjson")
+        lines = stream_sentences(service, route, document, futures, stack)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
 
     @app.post(
         "/words", openapi_extra=schemas.describe_body(schemas.WordsFields)
@@ -214,6 +202,18 @@ def add_analysis_routes(
             media_type="text/html",
             headers={"Content-Security-Policy": REPORT_POLICY},
         )
+
+
+async def stream_sentences(service, route, document, futures, stack):
+    """Yields lines of JSON: the document, then each translation in turn."""
+    with stack:
+        yield as_line(document._asdict())
+        async for place, result in as_they_come(futures):
+            if isinstance(result, Exception):
+                yield as_line({"error": "Cannot translate text"})
+                return
+            service.record_metrics(route, [document.sentences[place]], [result])
+            yield as_line({"sentence": place, **result._asdict()})
 
 
 def check_feature(route: Route, name: str) -> None:

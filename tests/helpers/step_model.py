@@ -18,20 +18,9 @@ def graph_beam_search(
 ):
     """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
 
-    Args:
-        next_step: As in `beam_search`, for the active sentences.
-        initial_state: As in `beam_search`; dimensions after the first may
-            change from step to step if they are initially unknown.
-        options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
-            scalar tensors.
-        max_lengths: Int32 tensor `(B,)`, at least 1.
-        prefix_ids: Int32 tensor `(B, P)`, padded.
-        constants: Tuple of nested structures of tensors with `B` rows.
-
-    Returns:
-        `Hypotheses(ids, scores, lengths, truncated)`, best first; `L` is the
-        largest limit.
-
+    The arguments are those of `beam_search`; `constants` is a tuple of nested
+    structures of tensors with `B` rows. Dimensions of the state after the first
+    may change from step to step if they are initially unknown.
     """
     model = StepModel(next_step, initial_state, constants, options.beam_size)
     return search_graph(model, options, max_lengths, prefix_ids)

@@ -61,6 +61,7 @@ def describe_training(
         plan, num_replicas, settings.max_tokens_per_replica
     )
     flops = count_flops(preset.architecture, vocabulary_size, plan)
+    sizes = vocabulary_size, max_length
     return {
         "training": training.figures,
         "validation": {
@@ -79,10 +80,7 @@ def describe_training(
         },
         "model": {
             "parameters": count_parameters(
-                preset.architecture,
-                vocabulary_size,
-                max_length,
-                source_vocabulary_size,
+                preset.architecture, *sizes, source_vocabulary_size
             ),
             "flops_per_step": flops,
             "steps": preset.recipe.steps,
@@ -90,8 +88,7 @@ def describe_training(
             "flops": flops * preset.recipe.steps,
             "memory_bytes": estimate_memory(
                 preset.architecture,
-                vocabulary_size,
-                max_length,
+                *sizes,
                 at_once,
                 settings.precision,
                 source_vocabulary_size,
