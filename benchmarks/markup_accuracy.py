@@ -61,14 +61,14 @@ def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
         # A noun that is a phrase of its own is that: `las vacas` for `cows`.
         phrases = {}
         for left, right in scene.phrases + scene.nouns:
-            if find(left, english) and find(right, spanish):
+            if find_once(left, english) and find_once(right, spanish):
                 phrases.setdefault(left, right)
         if phrases and not scene.combinations & held_out:
             found[english] = english, spanish, sorted(phrases.items())
     return list(found.values())
 
 
-def find(phrase: str, text: str) -> re.Match | None:
+def find_once(phrase: str, text: str) -> re.Match | None:
     """Returns the span of a phrase that occurs once in a text."""
     pattern = rf"(?i)(?<!\w){re.escape(phrase)}(?!\w)"
     found = list(re.finditer(pattern, text)) if phrase else []
@@ -100,7 +100,7 @@ def measure(translator, count: int, seed: int) -> dict[str, float]:
         if document != f"<p>{spanish}</p>":
             continue
         for left, right in phrases:
-            start, end = find(left, english).span()
+            start, end = find_once(left, english).span()
             tagged = f"{english[:start]}<b>{english[start:end]}</b>"
             asked.append((f"<p>{tagged}{english[end:]}</p>", left, right))
     if not asked:

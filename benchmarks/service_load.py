@@ -25,7 +25,7 @@ import time
 import numpy as np
 
 from export.serve.models import load_model
-from export.serve.segmentation import cut_texts
+from export.serve.segmentation import split_texts
 
 REQUESTS = 200
 MOST_LINES = 4
@@ -97,7 +97,7 @@ def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
         began = time.monotonic()
         if began > started + seconds and count >= len(texts):
             break
-        (document,) = cut_texts([text], "en")
+        (document,) = split_texts([text], "en")
         found = model.translate(document.sentences)
         answer = document.filled([each.text for each in found])
         answers[text] = (answer, len(found))

@@ -40,7 +40,7 @@ class OpusOptions:
         check_new(self.run_dir)
         converted = from_hugging_face.read(self.model_dir)
         origin = {"format": "opus-mt", "model_dir": str(self.model_dir)}
-        finish(self.run_dir, converted, origin, self.model_dir)
+        write_and_report(self.run_dir, converted, origin, self.model_dir)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class MarianOptions:
         check_new(self.run_dir)
         converted = from_marian.read(self.model, self.vocabulary)
         origin = {"format": "marian", "model": str(self.model)}
-        finish(self.run_dir, converted, origin, self.model.parent)
+        write_and_report(self.run_dir, converted, origin, self.model.parent)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ COMMANDS = {
 }
 
 
-def finish(
+def write_and_report(
     run_dir: pathlib.Path,
     converted: Converted,
     origin: dict,

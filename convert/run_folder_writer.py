@@ -176,7 +176,10 @@ def describe_run(converted: Converted, origin: dict) -> dict:
             "source_vocabulary_size": model.source_vocabulary_size,
             "max_length": model.sequence_length,
         },
-        "preset": {"description": preset.description, **preset.numbers()},
+        "preset": {
+            "description": preset.description,
+            **preset.hyperparameters(),
+        },
         "corpus": {},
         "init": {},
         "packages": {

@@ -19,7 +19,7 @@ from convert.run_folder_writer import write_json
 from convert.tensor_files import read_json
 from convert.vocabularies import PIECE
 from convert.vocabularies import read_proto
-from convert.weight_mapping import permute_back
+from convert.weight_mapping import to_their_order
 from convert.weight_mapping import weights_of
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
@@ -48,7 +48,7 @@ def check_architecture(model: Transformer) -> None:
             )
 
 
-def configure(model: Transformer, decoding: dict) -> dict:
+def make_config(model: Transformer, decoding: dict) -> dict:
     """Returns the `config.json` of a model."""
     architecture = model.architecture
     names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
@@ -91,7 +91,7 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
     """Returns the tensors of a model by Hugging Face's names."""
     tensors = {}
     for weight in weights_of(model):
-        array = permute_back(np.array(weight.variable), weight.axes)
+        array = to_their_order(np.array(weight.variable), weight.axes)
         name = tensor_name_of(weight)
         tensors[name] = np.ascontiguousarray(array.T, np.float32)
         if weight.name.endswith(".kernel") and weight.part != "feed_forward":
@@ -103,14 +103,14 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
     if embedding.bias is not None:
         bias = np.array(embedding.bias, np.float32)
     tensors["final_logits_bias"] = bias[None]
-    table = permute_back(np.array(embedding.embeddings, np.float32), (1,))
+    table = to_their_order(np.array(embedding.embeddings, np.float32), (1,))
     if model.source_embedding is None:
         tensors["model.shared.weight"] = table
         return tensors
     tensors["model.decoder.embed_tokens.weight"] = table
     tensors["lm_head.weight"] = table.copy()
     table = np.array(model.source_embedding.embeddings, np.float32)
-    tensors["model.encoder.embed_tokens.weight"] = permute_back(table, (1,))
+    tensors["model.encoder.embed_tokens.weight"] = to_their_order(table, (1,))
     return tensors
 
 
@@ -138,7 +138,7 @@ def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
     source = read_pieces(run_dir / "tokenizer.model")
     target = run_dir / "target_tokenizer.model"
     target = read_pieces(target) if target.exists() else source
-    config = configure(model, read_search_options(run_dir / "arguments.json"))
+    config = make_config(model, read_search_options(run_dir / "arguments.json"))
     tables = {"vocab.json": piece_ids_of(source)}
     if model.source_vocabulary_size is not None:
         tables["target_vocab.json"] = piece_ids_of(target)

@@ -93,7 +93,7 @@ def feature_order(width: int) -> np.ndarray:
     return np.arange(width).reshape(2, -1).T.ravel()
 
 
-def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def to_our_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Reorders an array from their order of features to ours."""
     for axis in axes:
         order = feature_order(array.shape[axis])
@@ -101,7 +101,7 @@ def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def permute_back(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def to_their_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Reorders an array from our order of features to theirs."""
     for axis in axes:
         order = np.argsort(feature_order(array.shape[axis]))
@@ -120,7 +120,7 @@ def copy_layers(model: Transformer, read: Callable[[Weight], np.ndarray]):
     weights = list(weights_of(model))
     bar = keras.utils.Progbar(len(weights), unit_name="weight")
     for count, weight in enumerate(weights, start=1):
-        weight.variable.assign(permute(read(weight), weight.axes))
+        weight.variable.assign(to_our_order(read(weight), weight.axes))
         if sys.stdout.isatty():
             bar.update(count)
 

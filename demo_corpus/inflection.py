@@ -11,7 +11,7 @@ Forms = dict[str, str | tuple[str, ...]]
 ME, YOU, HE, WE, THEY = range(5)
 
 
-def english_s(word: str, after_o: str = "s") -> str:
+def add_english_s(word: str, after_o: str = "s") -> str:
     """Add the s of the plural or, with "es" after o, of the third person."""
     if re.search(r"(s|x|z|ch|sh)$", word):
         return f"{word}es"
@@ -26,10 +26,10 @@ def spanish_plural(word: str) -> str:
         return f"{word}s"
     if word.endswith("z"):
         return f"{word[:-1]}ces"
-    return f"{unstress(word)}es"
+    return f"{remove_final_accent(word)}es"
 
 
-def unstress(word: str) -> str:
+def remove_final_accent(word: str) -> str:
     """Drop the accent of a last syllable, which a suffix makes needless."""
     for accented, plain in zip("áéíóú", "aeiou", strict=True):
         word = re.sub(f"{accented}(?=[ns]$)", plain, word)
@@ -42,7 +42,7 @@ def agreeing_forms(masculine: str) -> tuple[str, ...]:
     if masculine.endswith("o"):
         feminine = f"{masculine[:-1]}a"
     elif re.search(r"(or|és|án|ol)$", masculine):
-        feminine = f"{unstress(masculine)}a"
+        feminine = f"{remove_final_accent(masculine)}a"
     return (
         masculine,
         feminine,
@@ -72,7 +72,7 @@ def english_verb(row: str, auxiliary: bool = False) -> Forms:
     past = irregular[0] if irregular else past
     participle = irregular[1] if len(irregular) > 1 else past
     gerund = irregular[2] if len(irregular) > 2 else gerund
-    third = "has" if base == "have" else english_s(base, after_o="es")
+    third = "has" if base == "have" else add_english_s(base, after_o="es")
     forms = {
         "present": _third(base, third),
         "past": _third(past, past),

@@ -12,8 +12,8 @@ from demo_corpus.grammar import Noun
 from demo_corpus.grammar import Phrase
 from demo_corpus.grammar import Verb
 from demo_corpus.inflection import Pair
+from demo_corpus.inflection import add_english_s
 from demo_corpus.inflection import agreeing_forms
-from demo_corpus.inflection import english_s
 from demo_corpus.inflection import english_verb
 from demo_corpus.inflection import spanish_plural
 from demo_corpus.inflection import spanish_verb
@@ -144,7 +144,7 @@ def _read_nouns() -> Iterator[Noun]:
             )
             yield Noun(
                 english,
-                english_plural or english_s(english),
+                english_plural or add_english_s(english),
                 spanish,
                 plural or spanish_plural(spanish),
                 feminine and gender != "m",

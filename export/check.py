@@ -34,9 +34,9 @@ from export.bundle.graph_inspection import unsupported_ops
 from export.bundle.graph_inspection import used_ops
 from export.bundle.predict_messages import read_tensors
 from export.bundle.sample_requests import Sample
+from export.bundle.sample_requests import abbreviate
 from export.bundle.sample_requests import describe_differences
 from export.bundle.sample_requests import read_samples
-from export.bundle.sample_requests import readable
 from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
 from export.bundle.warmup_requests import MAX_RECORDS
@@ -303,7 +303,7 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
 def describe_sample(sample: Sample, outputs: dict) -> list[str]:
     """Returns a line for each sentence and its translation."""
     return [
-        f"{sample.name}: {readable(text)} -> {readable(translation)}"
+        f"{sample.name}: {abbreviate(text)} -> {abbreviate(translation)}"
         for text, translation in zip(
             sample.inputs["text"], outputs["translation"], strict=True
         )

@@ -42,7 +42,7 @@ def pair_files(
             yield path, output / str(name).removesuffix(".gz")
 
 
-def cut_pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
+def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Splits a text at line ends into parts of about `PIECE` bytes.
 
     Each part can be translated alone: no sentence spans two lines, and fenced
@@ -75,7 +75,7 @@ def translate_text(
     Raises:
         NotTextError: If the text is not UTF-8.
     """
-    for piece in cut_pieces(lines):
+    for piece in split_at_line_ends(lines):
         try:
             piece.decode("utf-8")
         except UnicodeDecodeError as error:

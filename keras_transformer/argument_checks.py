@@ -45,7 +45,7 @@ def check_sequences(**tensors):
             )
 
 
-def known_int(value):
+def static_int(value):
     """Returns an int or the value of an int tensor; `None` while tracing."""
     try:
         return int(value)

@@ -51,7 +51,7 @@ class BaseLayer(keras.layers.Layer):
         self.norm_epsilon = norm_epsilon
         self.supports_masking = True
 
-    def numbers(self):
+    def hyperparameters(self):
         """Returns the arguments that a stack passes to its layers."""
         return {
             "num_heads": self.num_heads,
@@ -102,7 +102,7 @@ class BaseLayer(keras.layers.Layer):
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
-        return {**super().get_config(), **self.numbers()}
+        return {**super().get_config(), **self.hyperparameters()}
 
 
 def divide_evenly(width, num_heads):

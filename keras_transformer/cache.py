@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from keras import ops
 
-from keras_transformer.argument_checks import known_int
+from keras_transformer.argument_checks import static_int
 
 
 class GrowingCache(NamedTuple):
@@ -49,7 +49,7 @@ class FixedCache(NamedTuple):
             ValueError: If they are known to exceed the capacity.
         """
         room, new = self.keys.shape[2], keys.shape[2]
-        held = known_int(self.length)
+        held = static_int(self.length)
         if None not in (room, new, held) and held + new > room:
             raise ValueError(
                 f"`cache` has room for {room} positions (`max_length` of "

@@ -284,7 +284,7 @@ class Decoder(BaseLayer):
         self.mixer = mixer
         self.layers = [
             DecoderLayer(
-                **self.numbers(),
+                **self.hyperparameters(),
                 mixer=mixer,
                 dtype=self.dtype_policy,
                 name=f"layer_{index}",

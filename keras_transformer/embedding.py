@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_known_width
 from keras_transformer.argument_checks import check_positive_int
-from keras_transformer.argument_checks import known_int
+from keras_transformer.argument_checks import static_int
 from keras_transformer.masks import padding_mask
 
 
@@ -253,7 +253,7 @@ class PositionEmbedding(keras.layers.Layer):
 
     def call(self, inputs, start_index=0):
         length = inputs.shape[1] or 0
-        known = known_int(start_index)
+        known = static_int(start_index)
         first = known or 0
         if first + length > self.sequence_length:
             raise ValueError(

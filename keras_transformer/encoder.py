@@ -137,7 +137,9 @@ class Encoder(BaseLayer):
         self.num_layers = num_layers
         self.layers = [
             EncoderLayer(
-                **self.numbers(), dtype=self.dtype_policy, name=f"layer_{index}"
+                **self.hyperparameters(),
+                dtype=self.dtype_policy,
+                name=f"layer_{index}",
             )
             for index in range(num_layers)
         ]

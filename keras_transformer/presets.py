@@ -102,7 +102,7 @@ class Preset:
             dataclasses.replace(self.recipe, **recipe),
         )
 
-    def numbers(self) -> dict:
+    def hyperparameters(self) -> dict:
         """Returns all hyperparameters by name, as `replace` takes them."""
         return {
             **dataclasses.asdict(self.architecture),
@@ -117,7 +117,7 @@ def table_3(row: str, **changes) -> Preset:
     return Preset(f"Table 3, row {row}").replace(**changes)
 
 
-def ours(corpora: str, **changes) -> Preset:
+def own_preset(corpora: str, **changes) -> Preset:
     return Preset(f"not of the paper: for {corpora}").replace(**changes)
 
 
@@ -160,7 +160,7 @@ PRESETS = {
         value_dim=128,
         dropout=0.2,
     ),
-    "tiny": ours(
+    "tiny": own_preset(
         "corpora of some ten thousand pairs",
         num_layers=4,
         hidden_dim=128,
@@ -172,7 +172,7 @@ PRESETS = {
         steps=8_000,
         warmup_steps=500,
     ),
-    "small": ours(
+    "small": own_preset(
         "corpora of some hundred thousand pairs",
         hidden_dim=256,
         intermediate_dim=1024,
@@ -181,7 +181,7 @@ PRESETS = {
         steps=30_000,
         warmup_steps=2_000,
     ),
-    "parsing-small": ours(
+    "parsing-small": own_preset(
         "treebanks of some ten thousand trees",
         num_layers=4,
         hidden_dim=192,

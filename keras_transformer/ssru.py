@@ -122,8 +122,8 @@ def run_recurrence(kept, new):
     length = ops.shape(new)[1]
 
     def join(stride, kept, new):
-        new = new + kept * shift(new, stride, 0.0)
-        return 2 * stride, kept * shift(kept, stride, 1.0), new
+        new = new + kept * shift_positions(new, stride, 0.0)
+        return 2 * stride, kept * shift_positions(kept, stride, 1.0), new
 
     state = (1, kept, new)
     if new.shape[1] is None:  # TensorFlow graphs only.
@@ -134,7 +134,7 @@ def run_recurrence(kept, new):
     return state[1:]
 
 
-def shift(x, stride, fill):
+def shift_positions(x, stride, fill):
     """Shifts `(B, T, D)` by a number of positions, and fills the first ones."""
     places = ops.arange(ops.shape(x)[1]) - stride
     moved = ops.take(x, ops.maximum(places, 0), axis=1)

@@ -167,7 +167,7 @@ def read_status(name: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def list_rows(options: CostOptions) -> list[dict]:
+def list_configurations(options: CostOptions) -> list[dict]:
     points = [("n", length, options.width) for length in options.lengths]
     points += [("d", options.length, width) for width in options.widths]
     return [
@@ -184,7 +184,7 @@ def print_peaks(options: CostOptions) -> None:
     TensorFlow keeps what a call took, for the next one. Its runtime is not
     started here, so that a fork can start it.
     """
-    for row in list_rows(options):
+    for row in list_configurations(options):
         child = os.fork()
         if child:
             os.waitpid(child, 0)
@@ -204,7 +204,7 @@ def measure(options: CostOptions, argv: list[str]) -> list[dict]:
     done = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True
     )
-    rows = list_rows(options)
+    rows = list_configurations(options)
     for row, line in zip(rows, done.stdout.splitlines(), strict=True):
         row["products"] = count_products(row, options)
         row["peak_bytes"] = int(line) or None

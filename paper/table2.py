@@ -22,7 +22,7 @@ from keras_transformer import PRESETS
 from keras_transformer import Preset
 from keras_transformer import Transformer
 from train.loop.training_model import TrainingModel
-from train.resolve_options import look_up
+from train.resolve_options import require_preset
 
 # "We used values of 2.8, 3.7, 6.0 and 9.5 TFLOPS for K80, K40, M40 and P100."
 SUSTAINED = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
@@ -129,7 +129,7 @@ def count_products(graph: tf.Graph, num_tokens: int) -> int:
     return total
 
 
-def papers_hours(options: CostOptions, steps: int) -> float | None:
+def hours_in_the_paper(options: CostOptions, steps: int) -> float | None:
     """Returns the paper's time, if the model and all else are the paper's."""
     asked = options.gpus, options.flops_per_second, options.batch_tokens
     same = asked == (GPUS, SUSTAINED["P100"], BATCH_TOKENS)
@@ -141,7 +141,7 @@ def papers_hours(options: CostOptions, steps: int) -> float | None:
 
 def run(options: CostOptions) -> None:
     name, length = options.preset, options.length
-    preset = look_up(name)
+    preset = require_preset(name)
     if length > options.batch_tokens:
         raise UserError(
             "--length must not be above --batch-tokens. Received: --length "
@@ -158,7 +158,7 @@ def run(options: CostOptions) -> None:
         "| estimate | FLOPs |",
         "|---|---|",
     ]
-    if hours := options.hours or papers_hours(options, steps):
+    if hours := options.hours or hours_in_the_paper(options, steps):
         gpus, speed = options.gpus, options.flops_per_second
         hardware = hardware_flops(gpus, hours, speed)
         lines.append(

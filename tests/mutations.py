@@ -179,7 +179,7 @@ train/monitoring/validation_bleu.py: test_validation_bleu.py
 - translations = self.translate()
 + translations = self._pairs.targets
 export/model/search.py: .
-- tf.where(is_empty(lengths), 1, limits)
+- tf.where(is_empty_source(lengths), 1, limits)
 + limits
 - forbidden_ids=(PADDING_ID, BOS_ID, *padded)
 + forbidden_ids=(PADDING_ID, BOS_ID)

@@ -59,7 +59,7 @@ from train.run.run_description import RunDescription
 from train.run.vocabulary_extension import extend_vocabulary
 
 
-def load_start(run: RunOptions) -> FinishedRun | None:
+def load_initial_run(run: RunOptions) -> FinishedRun | None:
     """Reads the run of --init-from, and extends its vocabulary if asked."""
     pieces = run.extend_vocabulary
     if run.init_from is None:
@@ -127,7 +127,7 @@ def make_training_model(
 
 
 @dataclasses.dataclass(frozen=True)
-class Prepared:
+class PreparedData:
     """Data of a run; on several workers the chief prepares it.
 
     Attributes:
@@ -152,7 +152,7 @@ def prepare(
     start: FinishedRun | None,
     description: RunDescription,
     continues: bool,
-) -> Prepared:
+) -> PreparedData:
     """Learns the vocabulary and encodes the text, or reads both from cache."""
     if options.corpus.dataset == "demo":
         write_demo_tests(options.run.run_dir / "demo")
@@ -171,19 +171,19 @@ def prepare(
     # Read the text now: the files may not exist any more at the end.
     is_text = translates and options.corpus.task != PARSING
     text = read_all(pairs[1]) if is_text else None
-    return Prepared(protos, training, validation, text, description)
+    return PreparedData(protos, training, validation, text, description)
 
 
 def run(given: Options) -> None:
     """Trains the model in a run folder that it locks."""
     # The other workers wait while the chief encodes, so join them first.
     strategy = fit.make_strategy(given.run.devices)
-    start = load_start(given.run)
+    start = load_initial_run(given.run)
     options, preset = resolve(given, start)
     if multi_worker.is_multi_worker():
         asked = options.arguments()
         compared = {n: x for n, x in asked.items() if n not in DIGESTED}
-        multi_worker.check_equal(strategy, compared)
+        multi_worker.check_same_arguments(strategy, compared)
     chosen = ()
     if multi_worker.is_chief():
         pairs = load_corpus(options.corpus, options.cache)
@@ -204,7 +204,7 @@ def run(given: Options) -> None:
 def train(
     options: Options,
     preset: Preset,
-    prepared: Prepared,
+    prepared: PreparedData,
     task: TrainingModel,
     strategy: tf.distribute.Strategy,
 ) -> None:
@@ -262,7 +262,7 @@ def train(
 def report_training(
     options: Options,
     preset: Preset,
-    prepared: Prepared,
+    prepared: PreparedData,
     settings: UpdateOptions,
     task: TrainingModel,
     strategy: tf.distribute.Strategy,

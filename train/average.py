@@ -16,7 +16,7 @@ from command_line.options import positive
 from command_line.options import read_options
 from train.run.best_checkpoints import best_steps
 from train.run.checkpoint_averaging import average_checkpoints
-from train.run.checkpoint_averaging import model_of
+from train.run.checkpoint_averaging import make_model_of_run
 from train.run.checkpoint_averaging import save_model
 from train.run.run_folder import read_history
 from train.run.run_folder import saved_steps
@@ -51,7 +51,7 @@ class AverageOptions:
     )
 
 
-def choose(
+def choose_checkpoints(
     run_dir: pathlib.Path, which: CheckpointChoice
 ) -> list[pathlib.Path]:
     """Returns the prefixes of the selected checkpoints.
@@ -104,8 +104,8 @@ def run(options: AverageOptions) -> None:
     output = options.output
     if output.suffix != ".keras":
         raise UserError(f"--output must end in .keras. Received: {output}")
-    model, moving = model_of(options.run_dir)
-    paths = choose(options.run_dir, options.which)
+    model, moving = make_model_of_run(options.run_dir)
+    paths = choose_checkpoints(options.run_dir, options.which)
     averaged = average_checkpoints(model, paths, moving)
     save_model(output, averaged, paths, moving)
     what = "the moving averages in " if moving else ""

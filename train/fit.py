@@ -210,7 +210,7 @@ def fit(
             )
         if start < options.steps:
             check_memory(task, plan, strategy, start, limit)
-        for first, epoch, epochs, updates in spans(
+        for first, epoch, epochs, updates in plan_fit_calls(
             start, options.steps, length
         ):
             if best.out_of_patience:
@@ -333,7 +333,7 @@ def end_epoch(
     listed.on_train_end()
 
 
-def spans(start: int, steps: int, steps_per_epoch: int) -> list[tuple]:
+def plan_fit_calls(start: int, steps: int, steps_per_epoch: int) -> list[tuple]:
     """Divides the updates that are left into calls of `fit`.
 
     The rest of an interrupted epoch comes first, then complete epochs, then
@@ -343,15 +343,15 @@ def spans(start: int, steps: int, steps_per_epoch: int) -> list[tuple]:
         List of tuples: first update, its epoch, epoch to stop before, updates
         of an epoch.
     """
-    spans = []
+    calls = []
     while start < steps:
         epoch, within = divmod(start, steps_per_epoch)
         whole = (steps - start) // steps_per_epoch
         if within or not whole:
             end, epochs = min(steps, (epoch + 1) * steps_per_epoch), epoch + 1
-            spans.append((start, epoch, epochs, end - start))
+            calls.append((start, epoch, epochs, end - start))
         else:
             end, epochs = start + whole * steps_per_epoch, epoch + whole
-            spans.append((start, epoch, epochs, steps_per_epoch))
+            calls.append((start, epoch, epochs, steps_per_epoch))
         start = end
-    return spans
+    return calls

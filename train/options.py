@@ -179,10 +179,10 @@ class RunOptions:
     )
 
 
-def make_numbers() -> type:
+def make_hyperparameter_options() -> type:
     """Makes the dataclass of options that replace numbers of a preset."""
     fields = []
-    for name, value in PRESETS["base"].numbers().items():
+    for name, value in PRESETS["base"].hyperparameters().items():
         if isinstance(value, bool):  # Converted models have them.
             continue
         kind = int if value is None else type(value)
@@ -194,10 +194,12 @@ def make_numbers() -> type:
             properties=("free",),
         )
         fields.append((name, kind | None, declared))
-    return dataclasses.make_dataclass("Numbers", fields, frozen=True)
+    return dataclasses.make_dataclass(
+        "HyperparameterOptions", fields, frozen=True
+    )
 
 
-Numbers = make_numbers()
+HyperparameterOptions = make_hyperparameter_options()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,7 +210,9 @@ class Options:
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")
     validation: ValidationOptions = part("validation")
-    numbers: Numbers = part("model", "each replaces a number of the preset")
+    hyperparameters: HyperparameterOptions = part(
+        "model", "each replaces a number of the preset"
+    )
 
     @property
     def cache(self) -> pathlib.Path:

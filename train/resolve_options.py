@@ -54,8 +54,8 @@ def resolve(
     if name is None and not start:
         parsing = given.corpus.task == options.PARSING
         name = options.PARSING_PRESET if parsing else options.PRESET
-    preset = start.preset if name is None else look_up(name)
-    numbers = dataclasses.asdict(given.numbers).items()
+    preset = start.preset if name is None else require_preset(name)
+    numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     if start:
         asked = given.corpus
@@ -225,7 +225,7 @@ def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
     return dataclasses.replace(given, validation=validation)
 
 
-def look_up(name: str) -> Preset:
+def require_preset(name: str) -> Preset:
     """Returns the preset of a name; refuses unknown names."""
     try:
         return find_preset(name)

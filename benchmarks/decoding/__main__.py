@@ -32,8 +32,8 @@ from benchmarks.decoding.worker import SYSTEMS
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
 from benchmarks.decoding.worker import WARM_UP
 from benchmarks.shared.interleaved_runs import ROOT
-from benchmarks.shared.interleaved_runs import environment
 from benchmarks.shared.interleaved_runs import list_failures
+from benchmarks.shared.interleaved_runs import make_environment
 from benchmarks.shared.interleaved_runs import run_interleaved
 from benchmarks.shared.interleaved_runs import write_json
 from benchmarks.shared.model_sizes import SIZES
@@ -72,7 +72,7 @@ def prepare(
             *map(str, command),
         ],
         cwd=ROOT,
-        env=environment(args.threads),
+        env=make_environment(args.threads),
     )
     if done.returncode:
         raise SystemExit(done.returncode)  # It has said why.

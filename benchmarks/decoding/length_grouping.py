@@ -41,7 +41,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def pair_batches(
+def pair_with_equal_lengths(
     lines: list[bytes], count_pieces: Callable
 ) -> list[tuple[list[bytes], list[bytes]]]:
     """Returns batches as they are cut, each with one of equal lengths.
@@ -89,7 +89,9 @@ def main(argv: list[str] | None = None) -> None:
         return len(tokenizer.encode(line.decode())) + 1
 
     translate = load_translate(args.export_dir)
-    pairs = pair_batches(args.input.read_bytes().splitlines(), count_pieces)
+    pairs = pair_with_equal_lengths(
+        args.input.read_bytes().splitlines(), count_pieces
+    )
     measure(translate, pairs[:3], count_pieces)
     speeds = [
         measure(translate, pairs, count_pieces) for _ in range(args.repetitions)

@@ -140,7 +140,7 @@ def print_table(rows: list[dict], left_out: list[dict]) -> None:
         print(f"| {row['model']} | | {row['system']} | {row['reason']} |")
 
 
-def find_ratio(
+def speed_ratio(
     rows: list[dict],
     first: str,
     second: str,
@@ -159,7 +159,7 @@ def find_ratio(
 
 
 def format_ratio(*arguments) -> str:
-    ratio = find_ratio(*arguments)
+    ratio = speed_ratio(*arguments)
     return "" if ratio is None else f"{ratio:.2f} ×"
 
 

@@ -33,7 +33,7 @@ class Worker:
         self.process = subprocess.Popen(
             [sys.executable, "-m", *command],
             cwd=ROOT,
-            env=environment(threads),
+            env=make_environment(threads),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -68,7 +68,7 @@ class Worker:
         return self.first.get("left_out")
 
 
-def environment(threads: int) -> dict[str, str]:
+def make_environment(threads: int) -> dict[str, str]:
     """Returns the environment in which all workers run."""
     return {
         **os.environ,

@@ -19,8 +19,8 @@ import sys
 from benchmarks.shared.interleaved_runs import ROOT
 from benchmarks.shared.interleaved_runs import Worker
 from benchmarks.shared.interleaved_runs import cpu_field
-from benchmarks.shared.interleaved_runs import environment
 from benchmarks.shared.interleaved_runs import list_failures
+from benchmarks.shared.interleaved_runs import make_environment
 from benchmarks.shared.interleaved_runs import run_interleaved
 from benchmarks.shared.interleaved_runs import write_json
 from benchmarks.shared.model_sizes import SIZES
@@ -99,7 +99,7 @@ def measure_input(args) -> dict:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env=environment(args.threads),
+        env=make_environment(args.threads),
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -35,7 +35,7 @@ def make_side(random: np.random.Generator, mean: np.ndarray) -> Ids:
     return Ids(flat, np.concatenate([[0], np.cumsum(lengths)]))
 
 
-def count(batch) -> int:
+def count_batch_tokens(batch) -> int:
     sources, _, labels = batch
     return int(np.count_nonzero(sources) + np.count_nonzero(labels))
 
@@ -44,7 +44,7 @@ def time_plan(plan: BatchPlan, first: int, steps: int) -> float:
     started = time.perf_counter()
     batches = [plan.batch(first + i)[:3] for i in range(steps)]
     elapsed = time.perf_counter() - started
-    return sum(map(count, batches)) / elapsed
+    return sum(map(count_batch_tokens, batches)) / elapsed
 
 
 def time_dataset(plan: BatchPlan, first: int, steps: int) -> float:
@@ -54,7 +54,7 @@ def time_dataset(plan: BatchPlan, first: int, steps: int) -> float:
     started = time.perf_counter()
     batches = [[batch[name] for name in names] for batch in dataset]
     elapsed = time.perf_counter() - started
-    return sum(map(count, batches)) / elapsed
+    return sum(map(count_batch_tokens, batches)) / elapsed
 
 
 def measure(pairs: int, batch_tokens: int, repetitions: int) -> dict:

@@ -78,7 +78,7 @@ def write_samples(
         if name == GRPC:
             asked = {key: value[:1] for key, value in asked.items()}
         outputs = {
-            key: rounded(value.numpy())
+            key: round_floats(value.numpy())
             for key, value in signatures[signature](**asked).items()
         }
         check_finite(name, asked["text"], outputs)
@@ -98,11 +98,11 @@ def check_finite(name: str, text: np.ndarray, outputs: dict) -> None:
             if not math.isfinite(number):
                 raise UserError(
                     "the model must give finite numbers to be exported. "
-                    f"Received: {key} {number} of {readable(line)} ({name})"
+                    f"Received: {key} {number} of {abbreviate(line)} ({name})"
                 )
 
 
-def rounded(array: np.ndarray) -> np.ndarray:
+def round_floats(array: np.ndarray) -> np.ndarray:
     return array.round(DECIMALS) if array.dtype.kind == "f" else array
 
 
@@ -241,7 +241,7 @@ def describe_differences(
             continue
         for row, pair in enumerate(zip(wanted, received, strict=True)):
             if not is_close(*pair):
-                wanted_text, received_text = map(readable, pair)
+                wanted_text, received_text = map(abbreviate, pair)
                 found.append(
                     f"{name}, row {row}: wanted {wanted_text}, "
                     f"received {received_text}"
@@ -258,7 +258,7 @@ def is_close(wanted, received) -> bool:
     )
 
 
-def readable(value) -> str:
+def abbreviate(value) -> str:
     if isinstance(value, bytes):
         return repr(value.decode("utf-8", errors="replace"))
     return str(value)

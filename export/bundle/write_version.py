@@ -73,8 +73,8 @@ def write_version(
         tf.saved_model.save(
             translator, str(part), signatures=translator.signatures
         )
-        write_extras(translator, part, model_name, chosen)
-        description = describe(translator, run_dir, model_name, part)
+        write_warmup_and_samples(translator, part, model_name, chosen)
+        description = describe_bundle(translator, run_dir, model_name, part)
         description["validation"] = notes.get("validation")
         description["placeholders"] = has_placeholders(translator.tokenizer)
         write_json(part / file_layout.BUNDLE, description)
@@ -87,7 +87,7 @@ def write_json(path: pathlib.Path, content: object) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def write_extras(
+def write_warmup_and_samples(
     translator: Translator,
     folder: pathlib.Path,
     model_name: str,
@@ -125,7 +125,7 @@ def write_extras(
     )
 
 
-def describe(
+def describe_bundle(
     translator: Translator,
     run_dir: pathlib.Path,
     model_name: str,

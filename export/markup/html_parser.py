@@ -38,7 +38,7 @@ TAG = re.compile(r"<[a-zA-Z/!?]")
 
 def read_html(source: str) -> list[Token]:
     """Returns the tokens of a document or of a part of one."""
-    return list(to_tokens(Reader(source).events, len(source)))
+    return list(to_tokens(EventReader(source).events, len(source)))
 
 
 def escape_html(text: str) -> str:
@@ -46,7 +46,7 @@ def escape_html(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-class Reader(html.parser.HTMLParser):
+class EventReader(html.parser.HTMLParser):
     """Records the events of a document and their positions.
 
     Args:

@@ -11,7 +11,7 @@ import re
 import markdown_it
 from markdown_it import rules_inline
 
-from export.markup.html_parser import Reader
+from export.markup.html_parser import EventReader
 from export.markup.markup_tokens import Event
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
@@ -198,7 +198,7 @@ def make_event(child, start):
         case "code_inline":
             return Event(Kind.VERBATIM, start, text=child.content)
         case "html_inline":
-            event = Reader(child.content).events[0]
+            event = EventReader(child.content).events[0]
             event.start = start
             return event
     if child.nesting == 0:

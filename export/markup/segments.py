@@ -90,7 +90,7 @@ class Segment:
         )
 
 
-def cut_segments(tokens: list[Token], source: str) -> Iterator[Segment]:
+def split_into_segments(tokens: list[Token], source: str) -> Iterator[Segment]:
     """Yields the segments of a document that have letters."""
     segment = Segment()
     for token in [*tokens, Token(Kind.BREAK, len(source), len(source))]:

@@ -21,7 +21,7 @@ from export.markup.markup_tokens import Token
 from export.markup.rendering import repair_placeholders
 from export.markup.rendering import write_sentence
 from export.markup.segments import Segment
-from export.markup.segments import cut_segments
+from export.markup.segments import split_into_segments
 from export.markup.sentence_translator import Translator
 from export.markup.tagged_sentences import Sentence
 from export.markup.tagged_sentences import make_sentences
@@ -86,7 +86,7 @@ def translate_markup(
         )
     written_as = FORMATS[format]
     counts = collections.Counter()
-    segments = list(cut_segments(written_as.read(text), text))
+    segments = list(split_into_segments(written_as.read(text), text))
     make = functools.partial(
         make_sentences, source=text, with_pieces=translator.knows_placeholders
     )
@@ -124,7 +124,7 @@ def find_invalid_segments(
     segments: list[Segment], text: str, format: Format
 ) -> list[Segment]:
     """Returns the segments whose tags differ in a translated document."""
-    found = list(cut_segments(format.read(text), text))
+    found = list(split_into_segments(format.read(text), text))
     if len(found) != len(segments):
         return [segment for segment in segments if segment.marks]
     return [

@@ -22,7 +22,7 @@ def read_xml(source: str) -> list[Token]:
     Raises:
         ValueError: If the document is not well-formed.
     """
-    reader = Reader()
+    reader = EventReader()
     try:
         reader.read(source.encode("utf-8", "surrogatepass"))
     except xml.parsers.expat.ExpatError as error:
@@ -47,7 +47,7 @@ def merge_empty(events: list[Event], end: int) -> list[Event]:
     return merged
 
 
-class Reader:
+class EventReader:
     """Records the events of a document.
 
     Attributes:

@@ -43,7 +43,7 @@ def trace_beam_search(model, options, max_lengths):
 
     """
     sentences = graph_search.describe_sentences(options, max_lengths)
-    active, finished = graph_search.first_hypotheses(options, sentences)
+    active, finished = graph_search.initial_hypotheses(options, sentences)
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     shape = [longest, batch, 2 * options.beam_size]
     trace = BeamTrace(
@@ -53,7 +53,7 @@ def trace_beam_search(model, options, max_lengths):
         tf.fill(shape, False),
     )
 
-    schedule = graph_search.plan_steps(sentences, options)
+    schedule = graph_search.make_schedule(sentences, options)
     buffers, constants = model.gather_sentences(
         model.start(), sentences.rows, longest
     )

@@ -7,12 +7,12 @@ import tensorflow as tf
 from export.model.explanation_outputs import no_scores
 from export.model.explanation_outputs import stack_scores
 from export.model.request_splitting import MAX_NUMBERS
-from export.model.request_splitting import count_numbers
 from export.model.request_splitting import in_chunks
+from export.model.request_splitting import product_of
 from export.model.request_splitting import within_budget
 from export.model.request_validation import with_equal_rows
 from export.model.search import SearchSettings
-from export.model.search import lengths_of
+from export.model.search import count_tokens
 from export.model.text_model import TextModel
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
@@ -78,7 +78,7 @@ class ForcedDecoder:
             model's limit. After EOS come zeros and `""`.
         """
         pairs = self._read(source, target)
-        lengths = [lengths_of(pairs.source_ids), lengths_of(pairs.labels)]
+        lengths = [count_tokens(pairs.source_ids), count_tokens(pairs.labels)]
 
         def answer(rows):
             sources, targets = (
@@ -183,7 +183,7 @@ class ForcedDecoder:
     def _penalize(self, log_probabilities, labels):
         """Returns the score of each target, `(B,)`."""
         penalty = length_penalty_of(
-            lengths_of(labels),
+            count_tokens(labels),
             self._settings.length_penalty,
             self._settings.penalty_offset,
         )
@@ -211,7 +211,7 @@ class ForcedDecoder:
             pairs,
             "the attention weights and logits of all rows",
             count,
-            count_numbers(count, cost),
+            product_of(count, cost),
             MAX_NUMBERS,
         )
 

@@ -26,7 +26,7 @@ OF_PART = (
 OF_PLACE = 40  # For each token of many hypotheses in the detokenizer.
 
 
-class Sizes(NamedTuple):
+class ModelSizes(NamedTuple):
     """The sizes that determine memory.
 
     Attributes:
@@ -43,7 +43,7 @@ class Sizes(NamedTuple):
 
 
 def memory_bound(
-    sizes: Sizes,
+    sizes: ModelSizes,
     settings: SearchSettings,
     signatures: Iterable[str],
     rows: int = 1000,
@@ -102,7 +102,7 @@ def memory_bound(
 
 
 def search_bytes(
-    sizes: Sizes,
+    sizes: ModelSizes,
     settings: SearchSettings,
     beams: int,
     source: int,
@@ -162,7 +162,7 @@ def search_bytes(
     )
 
 
-def pair_bytes(sizes: Sizes) -> int:
+def pair_bytes(sizes: ModelSizes) -> int:
     """Returns the bytes of forced decoding of given pairs."""
     a, length = sizes.architecture, sizes.sequence_length
     maps = (a.num_layers + 2 * a.layers_of_decoder) * a.num_heads

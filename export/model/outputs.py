@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from export.model.search import SearchSettings
-from export.model.search import is_empty
+from export.model.search import is_empty_source
 from export.model.text_model import TextModel
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.beam_search import Hypotheses
@@ -23,7 +23,7 @@ def clear_empty(found: Hypotheses, lengths, cut) -> Hypotheses:
     Returns:
         `Hypotheses`; those of texts that were cut are `truncated`.
     """
-    real = ~is_empty(lengths)[:, None] & (found.lengths > 0)
+    real = ~is_empty_source(lengths)[:, None] & (found.lengths > 0)
     return Hypotheses(
         ids=tf.where(real[:, :, None], found.ids, PADDING_ID),
         scores=tf.where(real, found.scores, 0.0),

@@ -59,7 +59,7 @@ def in_chunks(costs: tf.Tensor, budget: int, answer: Callable, blank):
     return results
 
 
-def positions_of(lengths, limits):
+def count_positions(lengths, limits):
     """Returns the number of positions of each sentence in a search.
 
     Args:
@@ -91,7 +91,7 @@ def within_budget(checked, name, rows, cost, budget):
         return tf.nest.map_structure(tf.identity, checked)
 
 
-def count_numbers(*factors):
+def product_of(*factors):
     """Returns a product of int tensors, int64."""
     product = tf.constant(1, tf.int64)
     for factor in factors:

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from export.model.beam_trace import BeamTrace
 from export.model.beam_trace import trace_beam_search
+from export.model.request_splitting import count_positions
 from export.model.request_splitting import in_chunks
-from export.model.request_splitting import positions_of
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
@@ -226,7 +226,7 @@ class Search(tf.Module):
             max_lengths: Int32 tensor `(B,)`.
             *of_rows: Structures of tensors with `B` rows.
         """
-        lengths = lengths_of(source_ids)
+        lengths = count_tokens(source_ids)
         longest = longest_limit(max_lengths)
 
         def find_rows(rows):
@@ -243,7 +243,7 @@ class Search(tf.Module):
 
         shape = [tf.shape(source_ids)[0], options.num_returned]
         return in_chunks(
-            options.beam_size * positions_of(lengths, max_lengths),
+            options.beam_size * count_positions(lengths, max_lengths),
             self._settings.budget,
             find_rows,
             blank=Hypotheses(
@@ -271,14 +271,14 @@ class Search(tf.Module):
 def limits_of(lengths, max_extra_length, least=0):
     """Returns the limits of translations; 1, for EOS, if the text is empty."""
     limits = tf.maximum(lengths + max_extra_length, least)
-    return tf.where(is_empty(lengths), 1, limits)
+    return tf.where(is_empty_source(lengths), 1, limits)
 
 
-def lengths_of(ids):
+def count_tokens(ids):
     """Returns the number of tokens of padded ids."""
     return tf.reduce_sum(tf.cast(padding_mask(ids), tf.int32), axis=1)
 
 
-def is_empty(lengths):
+def is_empty_source(lengths):
     """Returns which texts have no token but EOS."""
     return lengths <= 1

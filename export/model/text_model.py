@@ -12,7 +12,7 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.search.graph_search import longest_limit
 
 
-def strings(name):
+def strings_spec(name):
     return tf.TensorSpec([None], tf.string, name=name)
 
 

@@ -11,24 +11,24 @@ from export.model.alternative_search import AlternativeSearch
 from export.model.document_translation import translate_documents
 from export.model.explanation_outputs import describe_trace
 from export.model.forced_decoding import ForcedDecoder
-from export.model.memory_estimates import Sizes
+from export.model.memory_estimates import ModelSizes
 from export.model.memory_estimates import memory_bound
 from export.model.outputs import clear_empty
 from export.model.outputs import describe_best
 from export.model.outputs import suspicious_output
 from export.model.request_splitting import MAX_PLACES
-from export.model.request_splitting import count_numbers
-from export.model.request_splitting import positions_of
+from export.model.request_splitting import count_positions
+from export.model.request_splitting import product_of
 from export.model.request_splitting import within_budget
 from export.model.request_validation import with_checked_options
 from export.model.request_validation import with_invalid_replaced
 from export.model.search import Search
 from export.model.search import SearchSettings
-from export.model.search import is_empty
-from export.model.search import lengths_of
+from export.model.search import count_tokens
+from export.model.search import is_empty_source
 from export.model.search import limits_of
 from export.model.text_model import TextModel
-from export.model.text_model import strings
+from export.model.text_model import strings_spec
 from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
@@ -37,30 +37,30 @@ from keras_transformer.search.graph_search import longest_limit
 from keras_transformer.text.tokenizer import UNKNOWN_ID
 
 
-def scalar(name, dtype=tf.int32):
+def scalar_spec(name, dtype=tf.int32):
     return tf.TensorSpec([], dtype, name=name)
 
 
-def column(name, dtype):
+def vector_spec(name, dtype):
     return tf.TensorSpec([None], dtype, name=name)
 
 
-TEXT = (strings("text"),)
-PAIR = (strings("source"), strings("target"))
+TEXT = (strings_spec("text"),)
+PAIR = (strings_spec("source"), strings_spec("target"))
 INPUTS = {
     "serving_default": TEXT,
     "translate_greedy": TEXT,
     "translate_nbest": (
         *TEXT,
-        scalar("beam_size"),
-        scalar("length_penalty", tf.float32),
-        scalar("max_extra_length"),
+        scalar_spec("beam_size"),
+        scalar_spec("length_penalty", tf.float32),
+        scalar_spec("max_extra_length"),
     ),
     "translate_options": (
         *TEXT,
-        column("length_penalty", tf.float32),
-        column("max_extra_length", tf.int32),
-        strings("prefix"),
+        vector_spec("length_penalty", tf.float32),
+        vector_spec("max_extra_length", tf.int32),
+        strings_spec("prefix"),
     ),
     "translate_ids": (tf.TensorSpec([None, None], tf.int32, name="ids"),),
     "translate_document": TEXT,
@@ -157,7 +157,7 @@ class Translator(tf.Module):
     def memory_bound(self, rows: int) -> int:
         """Returns an upper bound of a request's memory, without the weights."""
         transformer = self._model.transformer
-        sizes = Sizes(
+        sizes = ModelSizes(
             transformer.architecture,
             transformer.vocabulary_size,
             self.sequence_length,
@@ -254,7 +254,7 @@ class Translator(tf.Module):
         """Returns the beam size, if the budget allows it for these texts."""
         budget = self.settings.budget
         longest = longest_limit(
-            positions_of(lengths, limits_of(lengths, extra))
+            count_positions(lengths, limits_of(lengths, extra))
         )
         check = tf.debugging.Assert(
             (beam_size <= self.settings.beam_size)
@@ -272,7 +272,7 @@ class Translator(tf.Module):
             beam_size,
             "rows times beam_size times positions",
             tf.size(lengths),
-            count_numbers(tf.size(lengths), beam_size, longest),
+            product_of(tf.size(lengths), beam_size, longest),
             MAX_PLACES,
         )
 
@@ -344,7 +344,7 @@ class Translator(tf.Module):
         ids = tf.where(ends > 0, PADDING_ID, ids)
         cut = tf.reduce_any(padding_mask(ids[:, self.sequence_length :]), 1)
         ids = self._model.cut(ids)
-        lengths = lengths_of(ids)
+        lengths = count_tokens(ids)
         ids = ids[:, : longest_limit(lengths)]
         found = self._search(ids, lengths)
         found = clear_empty(found, lengths, cut)
@@ -396,18 +396,18 @@ class Translator(tf.Module):
         """
         source_ids, lengths, _ = self._model.tokenize(text)
         limits = limits_of(lengths, self.settings.max_extra_length)
-        longest = longest_limit(positions_of(lengths, limits))
+        longest = longest_limit(count_positions(lengths, limits))
         source_ids, lengths = within_budget(
             (source_ids, lengths),
             "rows times beam_size times positions",
             tf.size(lengths),
-            count_numbers(tf.size(lengths), self.settings.beam_size, longest),
+            product_of(tf.size(lengths), self.settings.beam_size, longest),
             self.settings.budget,
         )
         trace = self._search.trace(source_ids, lengths)
         return describe_trace(
             trace,
-            is_empty(lengths),
+            is_empty_source(lengths),
             self._search.options,
             self.tokenizer.id_to_piece,
         )

@@ -67,7 +67,7 @@ def describe_translation(
     translation = explained["Translation"]
     path = best_path(beam)
     return {
-        "source": describe_text(text, translation["source_tokens"]),
+        "source": tokens_of_text(text, translation["source_tokens"]),
         "encoder_attention": to_cropped_lists(
             translation["encoder_attention"], 2
         ),
@@ -84,7 +84,7 @@ def describe_translation(
     }
 
 
-def describe_text(text: bytes, tokens: np.ndarray) -> dict:
+def tokens_of_text(text: bytes, tokens: np.ndarray) -> dict:
     return {
         "text": decode(text),
         "pieces": len(tokens),
@@ -102,7 +102,7 @@ def describe_target(name: str, text: bytes, outputs: dict) -> dict:
     """
     return {
         "name": name,
-        **describe_text(text, outputs["target_tokens"]),
+        **tokens_of_text(text, outputs["target_tokens"]),
         "score": to_lists(outputs["score"]),
         "log_probability": to_lists(outputs["token_log_probabilities"].sum()),
         **{

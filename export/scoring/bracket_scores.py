@@ -70,12 +70,12 @@ def score(pairs: Iterable[tuple[Tree, Tree]]) -> dict[str, float]:
     )
     complete = sum(len(set(row)) == 1 for row in counts)
     return {
-        "f1": percent(2 * matched, gold + parsed),
-        "precision": percent(matched, parsed),
-        "recall": percent(matched, gold),
-        "complete_match": percent(complete, len(counts)),
+        "f1": to_percent(2 * matched, gold + parsed),
+        "precision": to_percent(matched, parsed),
+        "recall": to_percent(matched, gold),
+        "complete_match": to_percent(complete, len(counts)),
     }
 
 
-def percent(part: int, whole: int) -> float:
+def to_percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0

@@ -73,7 +73,7 @@ def score(
     results = {
         **bracket_scores.score(zip(trees, parses, strict=True)),
         "rules": "labelled brackets as in evalb's COLLINS.prm",
-        "malformed": bracket_scores.percent(faults["malformed"], len(trees)),
+        "malformed": bracket_scores.to_percent(faults["malformed"], len(trees)),
         "repaired": dict(faults),
     }
     return results, parses

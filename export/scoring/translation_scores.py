@@ -183,17 +183,19 @@ def describe_scores(results: dict) -> list[str]:
         if name not in results:
             continue
         result = results[name]
-        lines.append(f"{title:18}{show(result)}  {result['signature']}")
+        lines.append(
+            f"{title:18}{format_result(result)}  {result['signature']}"
+        )
         if "baseline" in result:
             other = result["baseline"]
             lines.append(
-                f"{'  baseline':18}{show(other)}  difference "
+                f"{'  baseline':18}{format_result(other)}  difference "
                 f"{other['difference']:+.2f}, p = {other['p_value']:.3f}"
             )
     return lines
 
 
-def show(result: dict) -> str:
+def format_result(result: dict) -> str:
     text = f"{result['score']:6.2f}"
     if "confidence" in result:
         bounds = result["confidence"]

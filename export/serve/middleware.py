@@ -62,7 +62,7 @@ class RequestLimits:
         try:
             body = await self._read_body(scope, receive)
             if body is not None:
-                answer = self._app(scope, replay(body), noting_send)
+                answer = self._app(scope, replay_body(body), noting_send)
                 await answer_unless_gone(answer, receive)
         except RequestError as refusal:
             await send_error(noting_send, refusal)
@@ -100,7 +100,7 @@ class RequestLimits:
         return bytes(body)
 
 
-def replay(body: bytes) -> Callable:
+def replay_body(body: bytes) -> Callable:
     """Returns a `receive` that returns the body once and then blocks."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -223,16 +223,16 @@ def connect_model(server: str, options: ClientOptions) -> Model:
         return client.ask(DOCUMENT, {"text": np.array(texts, object)})
 
     # TF Serving has no list of signatures: call each one.
-    if not answers(Model(translate)):
+    if not responds(Model(translate)):
         translate = client
         Model(translate).probe()
     shows = tuple(
-        name for name in NEEDED if answers(Model(translate, ask, (name,)))
+        name for name in NEEDED if responds(Model(translate, ask, (name,)))
     )
     return Model(translate, ask, shows, options.in_flight)
 
 
-def answers(model: Model) -> bool:
+def responds(model: Model) -> bool:
     """Returns whether a model answers the requests that it is made for."""
     try:
         model.probe()

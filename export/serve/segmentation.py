@@ -32,14 +32,14 @@ class Document(NamedTuple):
         return "".join(parts)
 
 
-def cut_texts(texts: list[str], language: str) -> list[Document]:
+def split_texts(texts: list[str], language: str) -> list[Document]:
     """Splits texts into sentences and the text between; see `split_text`.
 
     Args:
         texts: Texts to split.
         language: Code, such as `"en"` or `"pt-BR"`.
     """
-    parts, is_sentence = make_cutter(language.split("-")[0])(texts)
+    parts, is_sentence = make_sentence_splitter(language.split("-")[0])(texts)
     return [
         Document(
             [part.decode() for part in parts[row].numpy()],
@@ -50,7 +50,7 @@ def cut_texts(texts: list[str], language: str) -> list[Document]:
 
 
 @functools.cache
-def make_cutter(language: str) -> Callable:
+def make_sentence_splitter(language: str) -> Callable:
     """Returns `split_text` of a language as a graph, which is faster."""
     return tf.function(
         lambda text: split_text(text, language),

@@ -15,7 +15,7 @@ from export.serve.models import Translation
 from export.serve.options import LimitOptions
 from export.serve.schemas import refuse
 from export.serve.segmentation import Document
-from export.serve.segmentation import cut_texts
+from export.serve.segmentation import split_texts
 
 AUTO = "auto"
 
@@ -210,7 +210,7 @@ class TranslationService:
     async def cut(self, route: Route, texts: list[str]) -> list[Document]:
         """Splits texts into sentences."""
         self.check(texts)
-        return await asyncio.to_thread(cut_texts, texts, route.source)
+        return await asyncio.to_thread(split_texts, texts, route.source)
 
     @contextlib.contextmanager
     def submit_sentences(

@@ -40,8 +40,12 @@ def group_words(
     for word in targets:
         places = word["places"]
         looks = attention[places].mean(axis=0)
-        word["probability"] = rounded(np.exp(log_probabilities[places].sum()))
-        word["weights"] = [rounded(looks[s["places"]].sum()) for s in sources]
+        word["probability"] = round_probability(
+            np.exp(log_probabilities[places].sum())
+        )
+        word["weights"] = [
+            round_probability(looks[s["places"]].sum()) for s in sources
+        ]
     for word in (*sources, *targets):
         del word["places"]
     return {"source": sources, "target": targets}
@@ -76,5 +80,5 @@ def join_pieces(pieces: np.ndarray) -> list[dict]:
     ]
 
 
-def rounded(number: float) -> float:
+def round_probability(number: float) -> float:
     return round(float(number), DIGITS)

@@ -129,7 +129,7 @@ def search(
     alpha = ops.convert_to_tensor(options.length_penalty, "float32")
     alpha = ops.broadcast_to(alpha, ops.shape(limits))
     offset = options.penalty_offset
-    forced_ids = find_forced(limits, prefix_ids, max_length, options)
+    forced_ids = forced_tokens(limits, prefix_ids, max_length, options)
     rules = {
         name: ops.repeat(rule, options.beam_size)
         for name, rule in constraint_tensors(options, limits).items()
@@ -163,7 +163,7 @@ def search(
     return pad_missing(beams.finished, options)
 
 
-def find_forced(limits, prefix_ids, max_length, options):
+def forced_tokens(limits, prefix_ids, max_length, options):
     """Returns the forced tokens, `(B, L)`, and padding elsewhere."""
     shape = (ops.shape(limits)[0], max_length)
     forced_ids = ops.full(shape, options.padding_id, "int32")

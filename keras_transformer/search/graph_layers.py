@@ -58,9 +58,9 @@ def attend(layer, x, length, keys, values, mask):
     heads, features = keys.shape[2], keys.shape[-1]
     queries = apply_linear(layer.query_projection, x)
     queries = tf.reshape(queries, [-1, length, heads, 1, features])
-    logits = multiply(queries, keys, adj_y=True) + mask  # (B, T, H, 1, S)
+    logits = matmul(queries, keys, adj_y=True) + mask  # (B, T, H, 1, S)
     weights = tf.exp(tf.nn.log_softmax(logits))
-    y = multiply(weights, values)  # (B, T, H, 1, d_v)
+    y = matmul(weights, values)  # (B, T, H, 1, d_v)
     y = tf.reshape(y, [-1, heads * values.shape[-1]])
     return apply_linear(layer.output_projection, y)
 
@@ -74,12 +74,12 @@ def apply_linear(layer, x):
     return tf.cast(layer(x), tf.float32)
 
 
-def multiply(x, y, adj_y=False):
+def matmul(x, y, adj_y=False):
     """Computes `tf.matmul` without oneDNN."""
     return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_y=adj_y, Tout=tf.float32)
 
 
-def prepare(residual, x):
+def normalize_input(residual, x):
     """Computes `Residual.prepare`."""
     return normalize(residual.normalization, x) if residual.norm == "pre" else x
 

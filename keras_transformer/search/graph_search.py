@@ -113,7 +113,7 @@ def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
         largest limit.
     """
     sentences = describe_sentences(options, max_lengths, prefix_ids, draws)
-    active, finished = first_hypotheses(options, sentences)
+    active, finished = initial_hypotheses(options, sentences)
     state = _Round(
         index=tf.constant(0),
         active=active,
@@ -150,7 +150,7 @@ def _take_steps(model, options, state):
     buffers, constants = model.gather_sentences(
         state.model_state, rows, capacity
     )
-    schedule = plan_steps(sentences, options)
+    schedule = make_schedule(sentences, options)
     (step,) = tf.while_loop(
         lambda step: (4 * step.num_active > 3 * size) & (step.index < capacity),
         lambda step: (_take_step(model, options, schedule, constants, step),),
@@ -221,7 +221,7 @@ def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
     )
 
 
-def first_hypotheses(options, sentences):
+def initial_hypotheses(options, sentences):
     """Returns the initial `Active` and `Finished` hypotheses."""
     beam_size, num_returned = options.beam_size, options.num_returned
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
@@ -240,7 +240,7 @@ def first_hypotheses(options, sentences):
     return active, finished
 
 
-def plan_steps(sentences, options):
+def make_schedule(sentences, options):
     """Returns the `Schedule` of sentences."""
     _, limits, alpha, forced_ids, *of_choices = sentences
     lengths = tf.range(1, tf.shape(forced_ids)[1] + 1)[:, None]  # (L, 1)

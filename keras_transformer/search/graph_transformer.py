@@ -30,7 +30,7 @@ from keras_transformer.search.graph_layers import attend
 from keras_transformer.search.graph_layers import embed
 from keras_transformer.search.graph_layers import feed_forward
 from keras_transformer.search.graph_layers import finish_stack
-from keras_transformer.search.graph_layers import prepare
+from keras_transformer.search.graph_layers import normalize_input
 from keras_transformer.search.graph_layers import project
 from keras_transformer.search.graph_search import search_graph
 from keras_transformer.search.sampling import sampling_tensors
@@ -169,11 +169,11 @@ class GraphTransformer:
         x = embed(embedding, self._source_ids) + self._encodings(length)
         x = tf.reshape(x, [-1, x.shape[-1]])
         for layer in encoder.layers:
-            y = prepare(layer.attention_residual, x)
+            y = normalize_input(layer.attention_residual, x)
             pair = [z[:, None] for z in project(layer.attention, y, length)]
             y = attend(layer.attention, y, length, *pair, mask)
             x = add_and_norm(layer.attention_residual, x, y)
-            y = prepare(layer.feed_forward_residual, x)
+            y = normalize_input(layer.feed_forward_residual, x)
             y = feed_forward(layer.feed_forward, y)
             x = add_and_norm(layer.feed_forward_residual, x, y)
         return finish_stack(encoder, x)
@@ -224,10 +224,10 @@ class GraphTransformer:
         memory_keys = tf.unstack(constants.memory_keys, len(self._layers))
         memory_values = tf.unstack(constants.memory_values, len(self._layers))
         for i, layer in enumerate(self._layers):
-            y = prepare(layer.self_attention_residual, x)
+            y = normalize_input(layer.self_attention_residual, x)
             y = step.self_attend(i, y)
             x = add_and_norm(layer.self_attention_residual, x, y)
-            y = prepare(layer.memory_attention_residual, x)
+            y = normalize_input(layer.memory_attention_residual, x)
             y = attend(
                 layer.memory_attention,
                 y,
@@ -237,7 +237,7 @@ class GraphTransformer:
                 constants.memory_mask,
             )
             x = add_and_norm(layer.memory_attention_residual, x, y)
-            y = prepare(layer.feed_forward_residual, x)
+            y = normalize_input(layer.feed_forward_residual, x)
             y = feed_forward(layer.feed_forward, y)
             x = add_and_norm(layer.feed_forward_residual, x, y)
         x = finish_stack(self._transformer.decoder, x)

@@ -264,7 +264,7 @@ def uniform_numbers(seeds, index):
     """
     keys = hash_bits(seeds + as_int32(0x9E3779B9))
     return tuple(
-        ops.cast(shift_right(bits, 8), "float32") / 2**24
+        ops.cast(logical_shift_right(bits, 8), "float32") / 2**24
         for bits in (
             hash_bits(ops.bitwise_xor(keys, hash_bits(2 * index + 1))),
             hash_bits(ops.bitwise_xor(keys, hash_bits(2 * index + 2))),
@@ -274,12 +274,12 @@ def uniform_numbers(seeds, index):
 
 def hash_bits(x):
     """Returns MurmurHash3's 32-bit finalizer of a number."""
-    x = ops.bitwise_xor(x, shift_right(x, 16)) * as_int32(0x85EBCA6B)
-    x = ops.bitwise_xor(x, shift_right(x, 13)) * as_int32(0xC2B2AE35)
-    return ops.bitwise_xor(x, shift_right(x, 16))
+    x = ops.bitwise_xor(x, logical_shift_right(x, 16)) * as_int32(0x85EBCA6B)
+    x = ops.bitwise_xor(x, logical_shift_right(x, 13)) * as_int32(0xC2B2AE35)
+    return ops.bitwise_xor(x, logical_shift_right(x, 16))
 
 
-def shift_right(x, count):
+def logical_shift_right(x, count):
     """Logical right shift of int32."""
     return ops.bitwise_and(ops.right_shift(x, count), 2 ** (32 - count) - 1)
 

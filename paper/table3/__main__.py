@@ -32,7 +32,7 @@ from paper.table3 import results
 from paper.table3.rows import ROWS
 from paper.table3.rows import SIZES
 from paper.table3.rows import broken_ratios
-from paper.table3.rows import order
+from paper.table3.rows import plan_rows_in_order
 from paper.table3.rows import scale_row
 from train import options as train_options
 from train.data.atomic_files import write_atomically
@@ -126,7 +126,7 @@ def make_command(
     """Returns the arguments with which `python -m train` trains a row."""
     of_the_row = {
         "preset": name,
-        **{size: scaled.numbers()[size] for size in SIZES},
+        **{size: scaled.hyperparameters()[size] for size in SIZES},
         "steps": scaled.recipe.steps,
         "seed": seed,
         "average": 1,  # The paper averaged no checkpoints for this table.
@@ -164,7 +164,7 @@ def plan_rows(
     scales = options.scale, layer_scale, options.steps
     base = scale_row("base", *scales)
     plan = {}
-    runs = order(options.rows or ROWS, options.base_runs)
+    runs = plan_rows_in_order(options.rows or ROWS, options.base_runs)
     for name, (row, offset) in runs.items():
         scaled = scale_row(row, *scales)
         for line in broken_ratios(row, scaled, base):

@@ -100,7 +100,7 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
 def describe_conditions(arguments: dict, preset: Preset, report: dict) -> str:
     """Says what was trained, on what, in the words of the paper."""
     sizes = ", ".join(
-        f"{symbol}={preset.numbers()[field]}"
+        f"{symbol}={preset.hyperparameters()[field]}"
         for field, symbol in SYMBOLS.items()
         if field not in ("positions", "steps")
     )
@@ -136,9 +136,9 @@ def minutes_of(history: list[dict], batches: dict) -> float | None:
 def describe_change(preset: Preset, base: Preset) -> str:
     """Returns the cells of a row that are not those of base."""
     return ", ".join(
-        f"{symbol}={preset.numbers()[field]}"
+        f"{symbol}={preset.hyperparameters()[field]}"
         for field, symbol in SYMBOLS.items()
-        if preset.numbers()[field] != base.numbers()[field]
+        if preset.hyperparameters()[field] != base.hyperparameters()[field]
     )
 
 

@@ -15,7 +15,9 @@ ROWS = tuple(
 )
 
 
-def order(rows: list[str], base_runs: int) -> dict[str, tuple[str, int]]:
+def plan_rows_in_order(
+    rows: list[str], base_runs: int
+) -> dict[str, tuple[str, int]]:
     """Returns the preset and the seed's offset of each run, base first.
 
     The longest, big, is the last.
@@ -42,24 +44,30 @@ def scale_row(row: str, scale: float, layer_scale: float, steps: int) -> Preset:
     """
     preset = PRESETS[row]
     changes = {
-        name: shrink(getattr(preset.architecture, name), scale)
+        name: scale_size(getattr(preset.architecture, name), scale)
         for name in WIDTHS
     }
     return preset.replace(
         **changes,
-        num_layers=shrink(preset.architecture.num_layers, layer_scale),
+        num_layers=scale_size(preset.architecture.num_layers, layer_scale),
         steps=results.steps_of(row, steps),
     )
 
 
-def shrink(size: int, scale: float) -> int:
+def scale_size(size: int, scale: float) -> int:
     return max(1, int(size / scale + 0.5))
 
 
 def broken_ratios(name: str, scaled: Preset, scaled_base: Preset) -> list[str]:
     """Yields a message for each changed cell that lost its ratio to base."""
-    scaled, scaled_base = scaled.numbers(), scaled_base.numbers()
-    row, base = PRESETS[name].numbers(), PRESETS["base"].numbers()
+    scaled, scaled_base = (
+        scaled.hyperparameters(),
+        scaled_base.hyperparameters(),
+    )
+    row, base = (
+        PRESETS[name].hyperparameters(),
+        PRESETS["base"].hyperparameters(),
+    )
     lines = []
     for field in SIZES:
         ours = fractions.Fraction(scaled[field], scaled_base[field])

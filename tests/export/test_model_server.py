@@ -13,7 +13,7 @@ from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import ask
 from tests.helpers.signature_requests import differences
 from tests.helpers.signature_requests import nbest_inputs
-from tests.helpers.signature_requests import rows
+from tests.helpers.signature_requests import to_rows
 
 TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 
@@ -69,6 +69,6 @@ def test_requests_in_one_batch_are_answered_as_alone(signature, servable):
     assert batching.rows == [32]
     for inputs, outputs in zip(all_inputs, answers, strict=True):
         expected = servable.predict(signature, inputs)
-        pairs = zip(rows(outputs), rows(expected), strict=True)
+        pairs = zip(to_rows(outputs), to_rows(expected), strict=True)
         for found, alone in pairs:
             assert not differences(found, alone)

@@ -9,8 +9,8 @@ import pytest
 
 from export import text_documents
 from export import translate
-from export.text_documents import cut_pieces
-from tests.helpers.fake_models import answer
+from export.text_documents import split_at_line_ends
+from tests.helpers.fake_models import make_outputs
 
 TEXT = b"One. Two.\r\n\n- Three\n\n  four"
 
@@ -23,7 +23,7 @@ def spy(monkeypatch):
     def load_documents(options):
         def shout(texts):
             seen.extend(texts)
-            return answer([text.upper() for text in texts], limit=100)
+            return make_outputs([text.upper() for text in texts], limit=100)
 
         return shout
 
@@ -86,10 +86,10 @@ def test_pieces_are_whole_lines_and_whole_fences(monkeypatch):
     monkeypatch.setattr(text_documents, "PIECE", 6)
     lines = [b"one\n", b"two\n", b" ```x\n", b"a\n", b"b\n", b"```\n", b"end"]
 
-    pieces = list(cut_pieces(lines))
+    pieces = list(split_at_line_ends(lines))
 
     assert pieces == [b"one\ntwo\n", b" ```x\na\nb\n```\n", b"end"]
-    assert list(cut_pieces([])) == []
+    assert list(split_at_line_ends([])) == []
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from export.bundle.versions import locked
 from export.line_batching import WINDOW
 from export.line_batching import cut_batches
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_models import answer
-from tests.helpers.fake_models import translated
+from tests.helpers.fake_models import make_outputs
+from tests.helpers.fake_models import translate_to_list
 
 
 class Spy:
@@ -35,7 +35,7 @@ class Spy:
 
     def __call__(self, text):
         self.batches.append(text)
-        return answer([line.upper() for line in text])
+        return make_outputs([line.upper() for line in text])
 
 
 def test_keeps_the_order_and_sorts_by_length_within_a_window():
@@ -43,7 +43,7 @@ def test_keeps_the_order_and_sorts_by_length_within_a_window():
     lines = [b"a" * n + b"\n" for n in random.integers(0, 99, 5000)]
     spy = Spy()
 
-    result = list(translated(spy, lines, 64))
+    result = list(translate_to_list(spy, lines, 64))
 
     assert result == [line.strip().upper() for line in lines]
     lengths = [len(line) for batch in spy.batches for line in batch]
@@ -81,16 +81,16 @@ def test_reads_no_further_than_a_window():
             read.append(b"line")
             yield b"line"
 
-    next(translated(Spy(), endless(), 64))
+    next(translate_to_list(Spy(), endless(), 64))
 
     assert len(read) == WINDOW
 
 
 def test_a_line_stays_a_line():
     def translator(text):
-        return answer([b"a\nb\r\nc"])
+        return make_outputs([b"a\nb\r\nc"])
 
-    assert list(translated(translator, [b"x"], 1)) == [b"a b c"]
+    assert list(translate_to_list(translator, [b"x"], 1)) == [b"a b c"]
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def run(tmp_path, monkeypatch):
 
 def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
     def cut(text):
-        return answer([line.upper() for line in text], limit=3)
+        return make_outputs([line.upper() for line in text], limit=3)
 
     run(cut, b"one\n")
     assert capsys.readouterr().err == ""
@@ -130,7 +130,7 @@ def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
 
 def test_suspicious_lines_are_counted(run, capsys):
     def doubt(text):
-        return {**answer(text), "suspicious": tf.constant([True] * 2)}
+        return {**make_outputs(text), "suspicious": tf.constant([True] * 2)}
 
     run(doubt, b"one\ntwo\n")
 
@@ -220,7 +220,7 @@ def test_an_output_that_is_no_file_is_written_at_once(run, tmp_path):
 
 
 def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(evaluate, "load", lambda *options: answer)
+    monkeypatch.setattr(evaluate, "load", lambda *options: make_outputs)
     references = [SENTENCES[0].upper(), *SENTENCES[1:]]
     packed = gzip.compress("\r\n".join(SENTENCES).encode())
     (tmp_path / "source").write_bytes(packed)

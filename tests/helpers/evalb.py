@@ -31,7 +31,9 @@ EQUAL = {labels[1]: labels[0] for rule, *labels in RULES if rule == "EQ_LABEL"}
 
 def count(gold: str, parse: str) -> Result:
     """Compares two trees, in Penn Treebank form with a root."""
-    result = scorer.Scorer().score_trees(prepare(gold), prepare(parse))
+    result = scorer.Scorer().score_trees(
+        parse_for_evalb(gold), parse_for_evalb(parse)
+    )
     # Less the root, which has the same words in both.
     result.matched_brackets -= 1
     result.gold_brackets -= 1
@@ -39,12 +41,14 @@ def count(gold: str, parse: str) -> Result:
     return result
 
 
-def prepare(text: str) -> Tree:
+def parse_for_evalb(text: str) -> Tree:
     # evalb calls the root TOP, treebanks ROOT or S1. PYEVALB needs a root.
     root = make_node(
         "TOP", parser.create_from_bracket_string(text).root.children
     )
-    return Tree(number(make_node("TOP", delete(root))))
+    return Tree(
+        number_duplicates(make_node("TOP", remove_deleted_labels(root)))
+    )
 
 
 def make_node(label: str, children: list[Node]) -> Node:
@@ -53,18 +57,20 @@ def make_node(label: str, children: list[Node]) -> Node:
     return node
 
 
-def delete(node: Node) -> list[Node]:
+def remove_deleted_labels(node: Node) -> list[Node]:
     """Returns what is left of a node: itself, its children, or nothing."""
     if node.isPos():
         return [] if node.value in DELETED else [node]
-    children = [left for child in node.children for left in delete(child)]
+    children = [
+        left for child in node.children for left in remove_deleted_labels(child)
+    ]
     label = re.sub("[-=].*", "", node.value)
     if not children or label in DELETED:
         return children
     return [make_node(EQUAL.get(label, label), children)]
 
 
-def number(node: Node, above: tuple[str, ...] = ()) -> Node:
+def number_duplicates(node: Node, above: tuple[str, ...] = ()) -> Node:
     """Numbers constituents of the same label and words, which sets unite.
 
     Of `n` in one tree and `m` in the other, `min(n, m)` have the same number.
@@ -79,5 +85,5 @@ def number(node: Node, above: tuple[str, ...] = ()) -> Node:
     below = labels if len(node.children) == 1 else ()
     return make_node(
         f"{node.value}{labels.count(node.value)}",
-        [number(child, below) for child in node.children],
+        [number_duplicates(child, below) for child in node.children],
     )

@@ -7,7 +7,7 @@ import tensorflow as tf
 from export import line_batching
 
 
-def answer(translations, limit=99_999):
+def make_outputs(translations, limit=99_999):
     """Returns what a model says, of which the longest are cut at a limit."""
     return {
         "translation": tf.constant(
@@ -19,7 +19,7 @@ def answer(translations, limit=99_999):
     }
 
 
-def translated(translate_, lines, batch_tokens):
+def translate_to_list(translate_, lines, batch_tokens):
     """Returns an iterator over what becomes of lines."""
     return line_batching.translate_lines(
         translate_, iter(lines), batch_tokens, collections.Counter()

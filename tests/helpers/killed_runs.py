@@ -90,7 +90,7 @@ def kill_at_call(owner, name: str, before: int | None = None) -> None:
     setattr(owner, name, deadly)
 
 
-def wait(child: int) -> bool:
+def wait_for_child(child: int) -> bool:
     """Returns whether a life was killed; one that fails ends this process."""
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -110,7 +110,7 @@ def kill_at_random(start, lifetime: float, generator: random.Random) -> bool:
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     timer.cancel()
     timer.join()
-    return wait(child)
+    return wait_for_child(child)
 
 
 def main() -> None:
@@ -124,10 +124,10 @@ def main() -> None:
             return fork_killed_run([*argv, *options, folder], **kwargs)
 
         def kill(**kwargs):
-            assert wait(start(**kwargs)), kwargs
+            assert wait_for_child(start(**kwargs)), kwargs
 
         started = time.monotonic()
-        assert not wait(start("whole"))
+        assert not wait_for_child(start("whole"))
         lifetime = time.monotonic() - started
         places = () if kind == "plain" else PLACES
         for place in places[:IN_A_ROUND]:
@@ -140,7 +140,7 @@ def main() -> None:
         ]
         for place in places[IN_A_ROUND:]:
             kill(after=place)
-        assert not wait(start())
+        assert not wait_for_child(start())
         kills += sum(times) + len(places or RENAMES)
     print(f"killed {kills} times")
 

@@ -114,7 +114,7 @@ def permuted(order):
     return Translator(split, translate, align)
 
 
-def is_in(word, found):
+def contains_word(word, found):
     return found.start() <= word.start < found.end()
 
 
@@ -122,7 +122,7 @@ def align_tokens(source, target, order):
     """Returns the weights of words whose tokens stand in another order."""
     words = find_words(source)
     of_token = [
-        [i for i, w in enumerate(words) if is_in(w, found)]
+        [i for i, w in enumerate(words) if contains_word(w, found)]
         for found in TOKEN.finditer(source)
     ]
     of_target = [i for k in order(len(of_token)) for i in of_token[k]]

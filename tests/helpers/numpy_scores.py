@@ -24,7 +24,7 @@ def pieces_of(tokenizer, ids):
     ]
 
 
-def log_probabilities(model, source_ids, target_ids):
+def target_log_probabilities(model, source_ids, target_ids):
     """Returns the log-probability of each token, `(B, T)`, from the logits."""
     shifted = np.pad(target_ids, [[0, 0], [1, 0]], constant_values=3)[:, :-1]
     shifted[target_ids == 0] = 0

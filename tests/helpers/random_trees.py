@@ -31,19 +31,19 @@ def draw_children(random, leaves):
     return children
 
 
-def nodes(tree):
+def constituents_of(tree):
     """Yields the constituents of a tree, itself first."""
     yield tree
     for child in tree[1:]:
         if isinstance(child, list):
-            yield from nodes(child)
+            yield from constituents_of(child)
 
 
 def corrupt(random, tree):
     """Returns another tree of the same words, below the same label."""
     tree = copy.deepcopy(tree)
     for _ in range(random.randint(0, 20)):
-        node = random.choice(list(nodes(tree)))
+        node = random.choice(list(constituents_of(tree)))
         place = random.randrange(1, len(node))
         child = node[place]
         kind = random.choice(["add", "drop", "relabel", "move"])

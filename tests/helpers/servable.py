@@ -74,7 +74,7 @@ class Servable:
                 f'Serving signature key "{signature_name}" not found.',
             )
         signature = self.signatures[signature_name]
-        feeds = fill_inputs(signature, inputs)
+        feeds = fill_default_inputs(signature, inputs)
         for name in output_filter:
             if name not in signature.outputs:
                 raise ServerError(
@@ -94,7 +94,7 @@ class Servable:
             raise ServerError(Status.INVALID_ARGUMENT, str(error)) from error
 
 
-def fill_inputs(signature, inputs):
+def fill_default_inputs(signature, inputs):
     """Returns a dict from tensor name to array, defaults filled in."""
     feeds = {}
     for name, info in signature.inputs.items():

@@ -34,8 +34,8 @@ from tests.helpers.signature_requests import differences
 from tests.helpers.signature_requests import invalid_outputs
 from tests.helpers.signature_requests import nbest_inputs
 from tests.helpers.signature_requests import options_inputs
-from tests.helpers.signature_requests import rows
 from tests.helpers.signature_requests import strings
+from tests.helpers.signature_requests import to_rows
 
 BATCHING = {"timeout": 0.005, "pad_variable_length_inputs": True}
 LONG = 4_000_000  # Bytes.
@@ -179,7 +179,7 @@ def send_requests(address, texts, alone, until, seed, report, lock):
             try:
                 outputs = predict_texts(stub, signature, asked)
                 wrong = invalid_outputs(outputs)
-                for text, found in zip(asked, rows(outputs), strict=True):
+                for text, found in zip(asked, to_rows(outputs), strict=True):
                     wrong += [
                         f"{signature}, {text[:40]}…: {difference}"
                         for difference in differences(
@@ -199,7 +199,7 @@ def send_requests(address, texts, alone, until, seed, report, lock):
 def answer_alone(stub, names, texts):
     """Returns the rows that each signature answers, by signature and text."""
     return {
-        (signature, text): rows(predict_texts(stub, signature, [text]))[0]
+        (signature, text): to_rows(predict_texts(stub, signature, [text]))[0]
         for signature in REQUESTS
         if signature in names
         for text in texts

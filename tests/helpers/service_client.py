@@ -17,7 +17,7 @@ from export.serve.middleware import listen
 from export.serve.models import Model
 from export.serve.options import HttpOptions
 from export.serve.options import LimitOptions
-from tests.helpers.fake_models import answer
+from tests.helpers.fake_models import make_outputs
 
 
 class ReversingModel:
@@ -35,7 +35,7 @@ class ReversingModel:
     def __call__(self, texts):
         self.batches.append(texts)
         assert self.gate.wait(60)
-        return answer([text[::-1] for text in texts])
+        return make_outputs([text[::-1] for text in texts])
 
 
 @dataclasses.dataclass

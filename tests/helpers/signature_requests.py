@@ -198,7 +198,7 @@ def is_same(found, expected):
     return np.array_equal(found[inside], expected)
 
 
-def rows(outputs):
+def to_rows(outputs):
     """Splits a dict of arrays along their first dimension."""
     names = list(outputs)
     return [

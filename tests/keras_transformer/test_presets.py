@@ -70,7 +70,10 @@ def test_presets_have_the_parameters_of_table_3(
     ],
 )
 def test_a_row_changes_of_base_what_table_3_says(name, changes):
-    base, row = PRESETS["base"].numbers(), PRESETS[name].numbers()
+    base, row = (
+        PRESETS["base"].hyperparameters(),
+        PRESETS[name].hyperparameters(),
+    )
 
     letter = name if name == "big" else name[0].upper()
     assert PRESETS[name].description == f"Table 3, row {letter}"
@@ -79,7 +82,7 @@ def test_a_row_changes_of_base_what_table_3_says(name, changes):
 
 def test_base_is_that_of_the_paper():
     assert PRESETS["base"].description == "Table 3, row base"
-    assert PRESETS["base"].numbers() == {
+    assert PRESETS["base"].hyperparameters() == {
         "num_layers": 6,
         "hidden_dim": 512,
         "intermediate_dim": 2048,

@@ -488,7 +488,7 @@ def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
     given = parse_options([*options, "--seed", "7"])
     training = given.training
     assert (training.seed, training.batch_tokens) == (7, 64)
-    assert given.numbers.hidden_dim == 8
+    assert given.hyperparameters.hidden_dim == 8
     assert given.corpus.train_source.name == "train-source"
     assert given.run.run_dir == tmp_path
     given = parse_options([*options, "--dataset", "demo"])

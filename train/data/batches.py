@@ -13,13 +13,13 @@ import tensorflow as tf
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 from train.data.bucketing import ROW_MULTIPLE
+from train.data.bucketing import bucket_length_of
 from train.data.bucketing import choose_boundaries
-from train.data.bucketing import longest_of
-from train.data.bucketing import micro_batches
-from train.data.bucketing import rows_of
-from train.data.bucketing import size_of
+from train.data.bucketing import count_micro_batches
+from train.data.bucketing import longest_by_boundary
+from train.data.bucketing import sentences_in_batch
 from train.data.mixture import choose_pairs
-from train.data.mixture import count_drawn
+from train.data.mixture import count_chosen
 from train.data.vocabulary import EncodedPairs
 
 MAX_SHAPES = 16
@@ -70,14 +70,20 @@ class BatchPlan:
         self._pairs = pairs
         self._seed = seed
         sides = [pairs.sources.lengths, pairs.targets.lengths]
-        sizes = size_of(*sides)
+        sizes = bucket_length_of(*sides)
         boundaries = choose_boundaries(sizes, MAX_SHAPES)
         bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
         self._bucket = bucket_of.astype(np.uint8)[sizes]
         self.shapes = tuple(
-            (rows_of(batch_tokens, max(lengths), row_multiple), *lengths)
+            (
+                sentences_in_batch(batch_tokens, max(lengths), row_multiple),
+                *lengths,
+            )
             for lengths in zip(
-                *(longest_of(side, sizes, boundaries) for side in sides),
+                *(
+                    longest_by_boundary(side, sizes, boundaries)
+                    for side in sides
+                ),
                 strict=True,
             )
         )
@@ -143,7 +149,7 @@ class BatchPlan:
         for bucket, (rows, *_) in enumerate(self.shapes):
             for part, weight in self._parts:
                 count = np.count_nonzero(self._bucket[part] == bucket)
-                left += count_drawn(count, weight)
+                left += count_chosen(count, weight)
             whole, left = divmod(left, rows)
             batches.append(whole)
         return (*batches[:-1], batches[-1] + bool(left))
@@ -161,11 +167,11 @@ class BatchPlan:
                 continue
             for bucket in range(len(self.shapes)):
                 mine = lengths[part][self._bucket[part] == bucket]
-                drawn = count_drawn(len(mine), weight)
+                drawn = count_chosen(len(mine), weight)
                 tokens += mine.sum() * drawn / max(1, len(mine))
         return round(float(tokens))
 
-    def _order(self, epoch: int) -> "Order":
+    def _order(self, epoch: int) -> "EpochOrder":
         # Threads of tf.data may read batches of two epochs at a time.
         with self._lock:
             if epoch not in self._epochs:
@@ -177,7 +183,7 @@ class BatchPlan:
                 self._epochs[epoch] = self._draw(epoch)
             return self._epochs[epoch]
 
-    def _draw(self, epoch: int) -> "Order":
+    def _draw(self, epoch: int) -> "EpochOrder":
         random = np.random.default_rng((self._seed, epoch))
         pairs, left = [], np.zeros(0, np.int32)
         for bucket, (rows, *_) in enumerate(self.shapes):
@@ -188,7 +194,7 @@ class BatchPlan:
             pairs.append(indices[:whole])
             left = indices[whole:]
         rows = np.repeat([rows for rows, *_ in self.shapes], self.num_batches)
-        return Order(
+        return EpochOrder(
             np.concatenate([*pairs, left]),
             np.concatenate([[0], np.cumsum(rows)]),
             np.repeat(self.shapes, self.num_batches, axis=0),
@@ -210,7 +216,7 @@ class BatchPlan:
 
 
 @dataclasses.dataclass(frozen=True)
-class Order:
+class EpochOrder:
     """The batches of an epoch, as arrays, since there may be millions.
 
     Attributes:
@@ -242,7 +248,7 @@ def shift_right(labels: np.ndarray) -> np.ndarray:
     return np.where(labels != PADDING_ID, shifted, PADDING_ID)
 
 
-def replica_batch(
+def make_replica_batch(
     plan: BatchPlan,
     j: int,
     replica: int,
@@ -255,7 +261,7 @@ def replica_batch(
         Source ids `(K, n, S)`, target ids and labels `(K, n, T)`, and the
         number of target tokens in the whole batch.
     """
-    count = micro_batches(plan.shape(j), num_replicas, limit)
+    count = count_micro_batches(plan.shape(j), num_replicas, limit)
     parts = [
         plan.batch(j, replica + k * num_replicas, num_replicas * count)
         for k in range(count)
@@ -279,8 +285,8 @@ def make_dataset(
         first: Int, number of the first batch.
         last: Int, number after the last batch, or `None` for no end.
         limit: Int, maximum positions of a side in a micro-batch;
-            `micro_batches` gives their number `K`. Without a limit, `K` is
-            statically 1.
+            `count_micro_batches` gives their number `K`. Without a limit, `K`
+            is statically 1.
 
     Returns:
         Dataset of dicts: int32 `"source_ids"` of shape `(K, n, S)`,
@@ -300,7 +306,7 @@ def make_dataset(
 
         def read(i):
             j, local = divmod(int(i), local_replicas)
-            return replica_batch(plan, j, offset + local, replicas, limit)
+            return make_replica_batch(plan, j, offset + local, replicas, limit)
 
         def load(i):
             values = tf.numpy_function(read, [i], dtypes, stateful=False)

@@ -13,12 +13,14 @@ def choose_row_multiple(num_replicas: int) -> int:
     return math.lcm(ROW_MULTIPLE, num_replicas)
 
 
-def rows_of(batch_tokens: int, length: int, row_multiple: int) -> int:
+def sentences_in_batch(
+    batch_tokens: int, length: int, row_multiple: int
+) -> int:
     rows = batch_tokens // length // row_multiple * row_multiple
     return max(row_multiple, rows)
 
 
-def micro_batches(
+def count_micro_batches(
     shape: tuple[int, int, int], num_replicas: int, limit: int | None
 ) -> int:
     """Returns the number of micro-batches of a replica.
@@ -44,7 +46,7 @@ def micro_batches(
     )
 
 
-def size_of(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def bucket_length_of(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Returns one length for each pair, which decides its shape.
 
     It is the length of the longer side, after the lengths of the language with
@@ -56,7 +58,7 @@ def size_of(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return np.maximum(sources, np.ceil(targets / ratio).astype(np.int32))
 
 
-def longest_of(
+def longest_by_boundary(
     lengths: np.ndarray, sizes: np.ndarray, boundaries: list[int]
 ) -> list[int]:
     """Returns the greatest length up to each boundary."""

@@ -37,7 +37,7 @@ def write_blocks(
     """
     figures = CorpusStatistics(encoder.max_length)
     with contextlib.ExitStack() as stack:
-        files = Files(folder, stack)
+        files = ArrayFiles(folder, stack)
         offsets = dict.fromkeys(SIDES, 0)
         for side in SIDES:
             files.write(f"{side}.offsets", np.zeros(1, "<i8"))
@@ -54,7 +54,7 @@ def write_blocks(
     return figures, files.contents
 
 
-class Files:
+class ArrayFiles:
     """The files of a folder, each a growing array.
 
     Attributes:
@@ -77,7 +77,7 @@ class Files:
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
+class EncodedBlock:
     """Some encoded pairs.
 
     Attributes:
@@ -92,7 +92,7 @@ class Block:
 
 
 class PairEncoder:
-    """Turns pairs into a `Block`; may be called from several threads.
+    """Turns pairs into a `EncodedBlock`; may be called from several threads.
 
     Args:
         model_proto: Serialized SentencePiece model.
@@ -122,7 +122,9 @@ class PairEncoder:
             for each, size in zip(self._processors, sizes, strict=True)
         ]
 
-    def __call__(self, block: list[tuple[int, tuple[str, str]]]) -> Block:
+    def __call__(
+        self, block: list[tuple[int, tuple[str, str]]]
+    ) -> EncodedBlock:
         """Encodes pairs, each with its number in the corpus."""
         figures = CorpusStatistics(self.max_length)
         figures.counts["pairs"] = len(block)
@@ -155,7 +157,7 @@ class PairEncoder:
                 [ids[i] for i in some],
             )
         hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
-        return Block(sides, np.stack(hashes, axis=1), figures)
+        return EncodedBlock(sides, np.stack(hashes, axis=1), figures)
 
     def _join(self, sequences: list[list[int]]) -> Ids:
         lengths = np.array([len(ids) for ids in sequences], np.int64)
@@ -171,7 +173,9 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
     return np.dtype("<u2" if vocabulary_size <= 1 << 16 else "<u4")
 
 
-def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[Block]:
+def encode_blocks(
+    encoder: PairEncoder, corpus: Corpus
+) -> Iterator[EncodedBlock]:
     """Yields the blocks of a corpus in order, and encodes some in advance."""
     pairs = enumerate(corpus)
     # SentencePiece releases Python's global lock while it encodes.
@@ -186,7 +190,9 @@ def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[Block]:
             yield waiting.popleft().result()
 
 
-def show_progress(blocks: Iterator[Block], total: int) -> Iterator[Block]:
+def show_progress(
+    blocks: Iterator[EncodedBlock], total: int
+) -> Iterator[EncodedBlock]:
     """Yields the blocks, with a progress bar and a line at the end."""
     print(f"encoding {total:,} pairs")
     bar = keras.utils.Progbar(total, unit_name="pair")

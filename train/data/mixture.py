@@ -5,7 +5,7 @@ import fractions
 import numpy as np
 
 
-def count_drawn(count: int, weight: fractions.Fraction) -> int:
+def count_chosen(count: int, weight: fractions.Fraction) -> int:
     """Returns the number of pairs in an epoch, at least one."""
     return max(1, round(weight * int(count))) if count else 0
 
@@ -22,5 +22,5 @@ def choose_pairs(
     the first; with a weight above 1, an epoch has a pair several times.
     """
     circle = np.random.default_rng(seed).permutation(pairs)
-    count = count_drawn(len(pairs), weight)
+    count = count_chosen(len(pairs), weight)
     return np.resize(np.roll(circle, -epoch * count), count)

@@ -40,7 +40,7 @@ class TfdsPairs(Corpus):
         try:
             self._open()
         except AssertionError:  # TFDS raises this error if it has no data.
-            raise UserError(explain_download(builder)) from None
+            raise UserError(missing_data_error(builder)) from None
         except (KeyError, ValueError):
             raise UserError(
                 f"the splits of {builder.name} are "
@@ -150,12 +150,12 @@ def find_builder(name: str, data_dir: pathlib.Path | None):
         return tfds.builder(name, data_dir=data_dir)
     except ValueError as error:
         raise UserError(
-            f"TensorFlow Datasets has no such set: {shorten(error)}. "
+            f"TensorFlow Datasets has no such set: {shorten_error(error)}. "
             f"Received: --dataset tfds:{name}"
         ) from None
 
 
-def explain_download(builder) -> str:
+def missing_data_error(builder) -> str:
     """Returns the error for missing data, with the command to download it."""
     folder = pathlib.Path(builder.data_dir)
     name = "/".join(builder.info.full_name.split("/")[:-1])
@@ -168,7 +168,7 @@ def explain_download(builder) -> str:
     )
 
 
-def shorten(error: Exception) -> str:
+def shorten_error(error: Exception) -> str:
     """Returns the first words of an error, on one line."""
     words = str(error).split()
     return " ".join(itertools.islice(words, 25)).rstrip(".")

@@ -35,18 +35,18 @@ CHUNK = 1 << 26  # Bytes of a chunk.
 
 
 def is_multi_worker() -> bool:
-    return bool(config().get("cluster"))
+    return bool(read_tf_config().get("cluster"))
 
 
 def is_chief() -> bool:
     """Returns whether this process is the chief, which writes files."""
-    task = config().get("task", {})
+    task = read_tf_config().get("task", {})
     kind, index = task.get("type", "chief"), int(task.get("index", 0))
-    has_chief = "chief" in config().get("cluster", {})
+    has_chief = "chief" in read_tf_config().get("cluster", {})
     return kind == "chief" or (not has_chief and index == 0)
 
 
-def config() -> dict:
+def read_tf_config() -> dict:
     """Returns the content of `TF_CONFIG`, empty if it is not set.
 
     Raises:
@@ -158,11 +158,11 @@ def any_worker(strategy: tf.distribute.Strategy, flag: bool) -> bool:
     """Returns whether `flag` is true on any worker; all must call it."""
     if not is_multi_worker():
         return flag
-    return bool(make_sum(strategy)(tf.constant(float(flag))) > 0)
+    return bool(make_all_reduce(strategy)(tf.constant(float(flag))) > 0)
 
 
 @functools.cache
-def make_sum(
+def make_all_reduce(
     strategy: tf.distribute.Strategy,
 ) -> tf.types.experimental.Callable:
     @tf.function
@@ -172,7 +172,7 @@ def make_sum(
     return add_up
 
 
-def check_equal(strategy: tf.distribute.Strategy, what: dict) -> None:
+def check_same_arguments(strategy: tf.distribute.Strategy, what: dict) -> None:
     """Checks that every worker has the arguments of the chief.
 
     Args:

@@ -160,7 +160,7 @@ class TrainingModel(keras.Model):
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
         states = tf.gather_nd(states, real)  # (N, D)
-        states, table = with_bias(states, self.transformer.embedding)
+        states, table = add_bias_column(states, self.transformer.embedding)
         nll, best = label_losses(states, table, labels)
         losses = smoothed_loss(
             nll,
@@ -192,7 +192,7 @@ class TrainingModel(keras.Model):
         return nll + label - mean
 
 
-def with_bias(states, embedding):
+def add_bias_column(states, embedding):
     """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias.
 
     Args:

@@ -2,7 +2,7 @@
 
 from keras_transformer import Architecture
 from train.data.batches import BatchPlan
-from train.data.bucketing import micro_batches
+from train.data.bucketing import count_micro_batches
 
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -49,7 +49,7 @@ def count_parameters(
 
 def attention_weights(architecture: Architecture) -> int:
     """Returns the weights of an attention's four maps, without biases."""
-    return 2 * architecture.hidden_dim * heads_width(architecture)
+    return 2 * architecture.hidden_dim * features_of_heads(architecture)
 
 
 def mixer_weights(architecture: Architecture) -> int:
@@ -59,7 +59,7 @@ def mixer_weights(architecture: Architecture) -> int:
     return attention_weights(architecture)
 
 
-def heads_width(architecture: Architecture) -> int:
+def features_of_heads(architecture: Architecture) -> int:
     """Returns the features of a key and a value of all heads."""
     return architecture.num_heads * (
         architecture.key_dim + architecture.value_dim
@@ -85,7 +85,7 @@ def count_flops(
     """
     attention = attention_weights(architecture)
     feed_forward = 2 * architecture.hidden_dim * architecture.intermediate_dim
-    heads = heads_width(architecture)
+    heads = features_of_heads(architecture)
     depth, decoders = architecture.num_layers, architecture.layers_of_decoder
     # Encoder-decoder attention has half its weights on either side.
     of_source = depth * (attention + feed_forward) + decoders * attention // 2
@@ -116,7 +116,7 @@ def count_positions(plan: BatchPlan) -> int:
     return total // plan.steps_per_epoch
 
 
-def shapes_at_once(
+def micro_batch_shapes(
     plan: BatchPlan, num_replicas: int, limit: int | None
 ) -> list[tuple[int, int, int]]:
     """Returns the shapes of the micro-batches of a device.
@@ -128,7 +128,7 @@ def shapes_at_once(
     """
     found = []
     for shape in plan.shapes:
-        parts = num_replicas * micro_batches(shape, num_replicas, limit)
+        parts = num_replicas * count_micro_batches(shape, num_replicas, limit)
         rows, *lengths = shape
         found.append((-(-rows // parts), *lengths))
     return found
@@ -185,7 +185,7 @@ def count_activations(
     architecture: Architecture, source: int, target: int
 ) -> int:
     """Returns the number of activations that the layers keep for one pair."""
-    width, heads = architecture.hidden_dim, heads_width(architecture)
+    width, heads = architecture.hidden_dim, features_of_heads(architecture)
     wide = 2 * architecture.intermediate_dim
     of_score = 3 * architecture.num_heads
     encoder = source * (8 * width + 2 * heads + wide) + of_score * source**2

@@ -22,7 +22,7 @@ from train.monitoring.cost_estimates import count_flops
 from train.monitoring.cost_estimates import count_parameters
 from train.monitoring.cost_estimates import count_positions
 from train.monitoring.cost_estimates import estimate_memory
-from train.monitoring.cost_estimates import shapes_at_once
+from train.monitoring.cost_estimates import micro_batch_shapes
 
 BINS = 12
 BAR = 24
@@ -57,7 +57,7 @@ def describe_training(
     plan = BatchPlan(
         training.pairs, settings.batch_tokens, settings.seed, row_multiple
     )
-    at_once = shapes_at_once(
+    at_once = micro_batch_shapes(
         plan, num_replicas, settings.max_tokens_per_replica
     )
     flops = count_flops(preset.architecture, vocabulary_size, plan)
@@ -194,8 +194,8 @@ def describe_text(name: str, figures: dict) -> list[str]:
         f"dropped (the longest line has {figures['longest']:,} tokens)",
         f"  of the kept: {figures['duplicates']:,} came before, "
         f"{figures['source_equals_target']:,} have source = target",
-        f"  {tokens:,} tokens, {share(figures['unknown_tokens'], tokens)} "
-        f"unknown, {share(figures['byte_tokens'], tokens)} bytes of rare "
+        f"  {tokens:,} tokens, {as_share(figures['unknown_tokens'], tokens)} "
+        f"unknown, {as_share(figures['byte_tokens'], tokens)} bytes of rare "
         "characters",
         f"  {figures['round_trip_failures']:,} of {figures['round_trips']:,} "
         "lines that were decoded again came back changed",
@@ -206,7 +206,7 @@ def describe_text(name: str, figures: dict) -> list[str]:
     return lines
 
 
-def share(part: int, whole: int) -> str:
+def as_share(part: int, whole: int) -> str:
     return f"{part / whole:.3%}"
 
 

@@ -88,7 +88,7 @@ def save_model(
     beside.replace(path)
 
 
-def model_of(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
+def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
     """Creates the model of a run, with random weights.
 
     Returns:

@@ -129,11 +129,12 @@ class CheckpointStore:
         """
         for path in saved_steps(self._folder).values():
             if str(path) not in kept:
-                delete(path)
+                delete_checkpoint(path)
         latest = list(saved_steps(self._folder).values())[-WHOLE:]
         names = {state_prefix_of(path).name for path in latest}
         for path in sorted(self._folder.glob("state-*"), reverse=True):
-            if path.stem not in names:  # The index first, as `delete` does.
+            # The index first, as `delete_checkpoint` does.
+            if path.stem not in names:
                 path.unlink()
 
     def _move_damaged(self, step):
@@ -186,7 +187,7 @@ def read_means(prefix: pathlib.Path, count: int) -> list:
     return [reader.get_tensor(n) for n in names if reader.has_tensor(n)]
 
 
-def delete(prefix: pathlib.Path) -> None:
+def delete_checkpoint(prefix: pathlib.Path) -> None:
     """Deletes the files of a checkpoint, the index first."""
     for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
         path.unlink()

@@ -83,7 +83,7 @@ class FinishedRun:
 def shape_of(preset: Preset) -> dict:
     """Returns the numbers of a preset, with its defaults filled in."""
     layers = preset.architecture.layers_of_decoder
-    return {**preset.numbers(), "decoder_layers": layers}
+    return {**preset.hyperparameters(), "decoder_layers": layers}
 
 
 def load_finished(run_dir: pathlib.Path) -> FinishedRun:

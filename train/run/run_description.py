@@ -216,7 +216,7 @@ class RunDescription:
 
     def _entries(self, part):
         value = getattr(self, part)
-        return value.numbers() if part == "preset" else value
+        return value.hyperparameters() if part == "preset" else value
 
     def _to_json(self):
         content = {
@@ -225,7 +225,7 @@ class RunDescription:
         }
         content["preset"] = {
             "description": self.preset.description,
-            **self.preset.numbers(),
+            **self.preset.hyperparameters(),
         }
         for name in ("decoding", "origin"):
             if not content[name]:

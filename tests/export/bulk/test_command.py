@@ -15,7 +15,7 @@ from export import loading
 from export import translate
 from export.bulk import __main__ as bulk
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_models import answer
+from tests.helpers.fake_models import make_outputs
 
 ROOT = pathlib.Path(__file__).parents[3]
 needs_beam = pytest.mark.peers("apache_beam")
@@ -49,7 +49,7 @@ def capitals(monkeypatch):
     def shout(texts):
         if b"poison" in texts:
             raise ValueError("cannot be borne")
-        return answer([text.upper() for text in texts], limit=70)
+        return make_outputs([text.upper() for text in texts], limit=70)
 
     def load(export_dir, version):
         loads.append((export_dir, version))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from export.bulk.invalid_lines import CUT
 from export.bulk.invalid_lines import PROBE
 from export.bulk.invalid_lines import translate_shard
-from tests.helpers.fake_models import answer
+from tests.helpers.fake_models import make_outputs
 
 POISON = b"?"
 LIMIT = 5
@@ -25,7 +25,7 @@ class Model:
         self.asked.append(texts)
         if any(POISON in text for text in texts):
             raise ValueError("no\tquestions\nof mine")
-        return answer([text.upper() for text in texts], LIMIT)
+        return make_outputs([text.upper() for text in texts], LIMIT)
 
 
 @given(LINES, st.integers(1, 64))
@@ -75,7 +75,7 @@ def test_a_batch_that_is_too_large_is_halved():
     def small(texts):
         if len(texts) > 3:
             raise MemoryError("no room")
-        return answer([text.upper() for text in texts])
+        return make_outputs([text.upper() for text in texts])
 
     results = translate_shard(small, [b"a%d" % n for n in range(50)], 1024)
 

@@ -24,7 +24,7 @@ from export.bundle.model_metadata import read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.versions import find_versions
 from export.bundle.versions import new_version
-from export.bundle.write_version import describe
+from export.bundle.write_version import describe_bundle
 from export.model.search import SearchSettings
 
 
@@ -84,7 +84,7 @@ def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
     )
     (tmp_path / "1" / "assets.extra").mkdir(parents=True)
 
-    description = describe(translator, tmp_path, "mine", tmp_path / "1")
+    description = describe_bundle(translator, tmp_path, "mine", tmp_path / "1")
 
     assert description["run"] == run
     assert description["averaged"] == averaged

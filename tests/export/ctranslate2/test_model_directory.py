@@ -23,8 +23,8 @@ from keras_transformer import Transformer
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import log_probabilities
 from tests.helpers.numpy_scores import pad
+from tests.helpers.numpy_scores import target_log_probabilities
 from tests.helpers.signature_requests import ask
 from tests.helpers.signature_requests import nbest_inputs
 
@@ -132,7 +132,7 @@ def test_forced_log_probabilities_are_those_of_the_model(
     epsilon = model.architecture.norm_epsilon
     assert config["layer_norm_epsilon"] == epsilon  # Seen in small states only.
     sides = (pad([[*ids, 1] for ids in side]) for side in (sources, targets))
-    expected = log_probabilities(model, *sides)
+    expected = target_log_probabilities(model, *sides)
     assert expected.min() < -6  # Far from certain.
     for result, row in zip(scored, expected, strict=True):
         found = result.log_probs

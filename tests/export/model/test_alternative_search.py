@@ -16,16 +16,16 @@ from keras_transformer.search.beam_search import Hypotheses
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_sampling import draw
 from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import log_probabilities
 from tests.helpers.numpy_scores import penalty
+from tests.helpers.numpy_scores import target_log_probabilities
 from tests.helpers.signature_requests import ALPHA
 from tests.helpers.signature_requests import EXTRA
 from tests.helpers.signature_requests import ask
 from tests.helpers.signature_requests import constrained_inputs
 from tests.helpers.signature_requests import differences
 from tests.helpers.signature_requests import options_inputs
-from tests.helpers.signature_requests import rows
 from tests.helpers.signature_requests import sample_inputs
+from tests.helpers.signature_requests import to_rows
 
 TEXTS = [s.encode() for s in SENTENCES]
 LONG = b" ".join(TEXTS * 9)
@@ -59,7 +59,7 @@ def test_rules_find_what_the_library_finds(servable, model, tokenizer):
     assert not outputs["suspicious"].any()
     scores = np.asarray(expected.scores)[:, 0]
     np.testing.assert_allclose(outputs["score"], scores, rtol=1e-5)
-    for place, row in enumerate(rows(outputs)):
+    for place, row in enumerate(to_rows(outputs)):
         ids = [int(i) for i in expected.ids[place, 0] if i > 1]
         assert row["translation"].decode() == tokenizer.decode(ids)
         assert row["truncated"] == bool(expected.truncated[place, 0])
@@ -110,11 +110,11 @@ def test_draws_are_those_of_numpy(servable, model, tokenizer):
     )
 
     assert (outputs["error"] == b"").all()
-    for place, row in enumerate(rows(outputs)):
+    for place, row in enumerate(to_rows(outputs)):
         ids = target[place, 1 : limits[place] + 1].tolist()
         cut = 1 not in ids
         ids = ids[:-1] if cut else ids[: ids.index(1)]
-        total = log_probabilities(
+        total = target_log_probabilities(
             model, source[place : place + 1], np.array([[*ids, 1]])
         ).sum()
         assert row["translation"].decode() == tokenizer.decode(ids)
@@ -130,7 +130,7 @@ def test_of_one_token_greedy_search_is_what_is_drawn(servable):
 
     assert not [
         name
-        for row, alone in zip(rows(outputs), rows(expected), strict=True)
+        for row, alone in zip(to_rows(outputs), to_rows(expected), strict=True)
         for name in differences({k: row[k] for k in alone}, alone)
     ]
 
@@ -196,9 +196,9 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable, signature):
         for name in parts[0]
     }
 
-    *bad, last = rows(servable.predict(signature, inputs))
+    *bad, last = to_rows(servable.predict(signature, inputs))
 
-    assert not differences(last, rows(good)[0])
+    assert not differences(last, to_rows(good)[0])
     for row, (_, message) in zip(bad, cases, strict=True):
         assert message in row["error"]
         assert row["translation"] == b""

@@ -10,7 +10,7 @@ from export.model import document_translation
 from export.model.document_translation import translate_documents
 from tests.helpers.signature_requests import ask
 from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import rows
+from tests.helpers.signature_requests import to_rows
 
 SENTENCES = [
     "I have two black cats.",
@@ -90,7 +90,7 @@ def test_the_signature_translates_each_sentence_alone(servable, answers):
     # A text does not depend on the other texts.
     for row in range(0, 60, 12):
         alone = servable.predict("translate_document", ask(texts[row:][:1]))
-        assert not differences(rows(alone)[0], rows(found)[row])
+        assert not differences(to_rows(alone)[0], to_rows(found)[row])
 
 
 def test_score_and_cut_are_of_the_sentences():

@@ -17,7 +17,7 @@ from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import differences
 from tests.helpers.signature_requests import invalid_outputs
-from tests.helpers.signature_requests import rows
+from tests.helpers.signature_requests import to_rows
 
 NUM_STRINGS = int(os.environ.get("STRINGS", 128))
 BATCH_SIZE = 64
@@ -39,7 +39,7 @@ def test_neither_batch_nor_order_changes_an_answer(signature, servable):
 
     def answer(texts):
         inputs = REQUESTS[signature](texts)
-        return rows(servable.predict(signature, inputs))
+        return to_rows(servable.predict(signature, inputs))
 
     @hypothesis.settings(
         max_examples=6, derandomize=True, deadline=None, database=None

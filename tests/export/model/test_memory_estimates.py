@@ -1,6 +1,6 @@
 """Tests of `export.model.memory_estimates`."""
 
-from export.model.memory_estimates import Sizes
+from export.model.memory_estimates import ModelSizes
 from export.model.memory_estimates import memory_bound
 from export.model.memory_estimates import search_bytes
 from export.model.search import SearchSettings
@@ -10,7 +10,7 @@ SETTINGS = SearchSettings()
 
 
 def bound(signatures=("serving_default",), **numbers):
-    sizes = Sizes(Architecture(**numbers), 1000, 512, 4096)
+    sizes = ModelSizes(Architecture(**numbers), 1000, 512, 4096)
     return memory_bound(sizes, SETTINGS, signatures)
 
 
@@ -24,7 +24,7 @@ def test_layers_of_the_decoder_keep_what_is_kept():
 
 def test_a_recurrence_keeps_one_vector_a_layer():
     sizes = [
-        Sizes(Architecture(decoder_mixer=mixer), 1000, 512, 4096)
+        ModelSizes(Architecture(decoder_mixer=mixer), 1000, 512, 4096)
         for mixer in ("attention", "ssru")
     ]
     kept, state = (search_bytes(size, SETTINGS, 4, 100) for size in sizes)
@@ -34,7 +34,7 @@ def test_a_recurrence_keeps_one_vector_a_layer():
 
 def test_what_closes_or_draws_needs_more():
     whole = bound()
-    large = Sizes(Architecture(), 32_000, 512, 4096)
+    large = ModelSizes(Architecture(), 32_000, 512, 4096)
     drawn, found = (
         memory_bound(large, SETTINGS, names)
         for names in (("serving_default", "sample"), ("serving_default",))
@@ -43,7 +43,7 @@ def test_what_closes_or_draws_needs_more():
     assert whole < bound(("serving_default", "translate_constrained"))
     assert found < drawn
     ruled = SearchSettings(no_repeat_ngram=3)
-    sizes = Sizes(Architecture(), 1000, 512, 4096)
+    sizes = ModelSizes(Architecture(), 1000, 512, 4096)
     assert whole < memory_bound(sizes, ruled, ("serving_default",))
 
 

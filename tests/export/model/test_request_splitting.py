@@ -20,7 +20,7 @@ from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import differences
 from tests.helpers.signature_requests import nbest_inputs
 from tests.helpers.signature_requests import options_inputs
-from tests.helpers.signature_requests import rows
+from tests.helpers.signature_requests import to_rows
 
 TEXTS = [s.encode() for s in SENTENCES] + NASTY
 SETTINGS = {"beam_size": 3, "max_extra_length": 8}  # Of the fixture's export.
@@ -80,7 +80,7 @@ def test_parts_answer_as_the_whole(signature, in_parts, servable):
     found = ask(in_parts, signature, inputs)
 
     expected = servable.predict(signature, inputs)
-    for row, whole in zip(rows(found), rows(expected), strict=True):
+    for row, whole in zip(to_rows(found), to_rows(expected), strict=True):
         assert not differences(row, whole)
     assert {k: v.shape for k, v in found.items()} == {
         k: v.shape for k, v in expected.items()
@@ -147,7 +147,7 @@ OPTIONS = strategies.tuples(
 def test_no_row_fails_its_mates(servable):
     good = (TEXTS[0], 0.6, 8, b"")
     alone = servable.predict("translate_options", options_inputs(TEXTS[:1]))
-    (alone,) = rows(alone)
+    (alone,) = to_rows(alone)
 
     @hypothesis.settings(
         max_examples=15, derandomize=True, deadline=None, database=None
@@ -162,6 +162,6 @@ def test_no_row_fails_its_mates(servable):
             )
         except ServerError as error:
             raise AssertionError(f"{bad}: {error}") from error
-        assert not differences(rows(outputs)[-1], alone)
+        assert not differences(to_rows(outputs)[-1], alone)
 
     check()

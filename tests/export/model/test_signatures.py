@@ -7,15 +7,15 @@ import tensorflow as tf
 from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import log_probabilities
 from tests.helpers.numpy_scores import penalty
 from tests.helpers.numpy_scores import pieces_of
+from tests.helpers.numpy_scores import target_log_probabilities
 from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import ask
 from tests.helpers.signature_requests import nbest_inputs
 from tests.helpers.signature_requests import options_inputs
-from tests.helpers.signature_requests import rows
 from tests.helpers.signature_requests import strings
+from tests.helpers.signature_requests import to_rows
 
 TEXTS = [s.encode() for s in SENTENCES]
 
@@ -87,7 +87,7 @@ def test_ids_translate_as_their_text(servable, model, tokenizer):
         kept = row[row != 0].tolist()
         assert kept[-1] == 1
         assert tokenizer.decode(kept[:-1]) == translation.decode()
-    total = log_probabilities(model, source, ids).sum(axis=1)
+    total = target_log_probabilities(model, source, ids).sum(axis=1)
     np.testing.assert_allclose(
         outputs["score"], total / penalty((ids > 0).sum(axis=1)), rtol=1e-5
     )
@@ -128,7 +128,7 @@ def test_nbest_are_distinct_and_best_first(servable):
     np.testing.assert_allclose(
         first["score"][:, 0], default["score"], atol=1e-5
     )
-    for row in rows(outputs):
+    for row in to_rows(outputs):
         valid = row["valid"]
         count = valid.sum()
         assert valid[:count].all()
@@ -159,7 +159,7 @@ def test_nbest_are_the_best_of_all_that_the_beams_see(
     first = np.array([1, 2, *range(4, 330)])
     target = np.stack([first, first != 1], axis=1).astype(int)  # Or the end.
     all_sources = np.repeat(source, len(first), axis=0)
-    found = log_probabilities(model, all_sources, target)
+    found = target_log_probabilities(model, all_sources, target)
     seen = np.argsort(-found[:, 0])[:100]
     values = found.sum(axis=1) / penalty((target > 0).sum(axis=1), 0.5)
     best = seen[np.argsort(-values[seen])]
@@ -231,7 +231,7 @@ def test_each_row_has_its_own_penalty_and_limit(servable):
         "translate_options", options_inputs([text] * 4, alpha, extra)
     )
 
-    for row, a, e in zip(rows(outputs), alpha, extra, strict=True):
+    for row, a, e in zip(to_rows(outputs), alpha, extra, strict=True):
         found = servable.predict(
             "translate_nbest", nbest_inputs([text], 3, a, e)
         )
@@ -248,7 +248,7 @@ def test_a_translation_begins_with_its_prefix(servable, model, tokenizer):
     )
     free = servable.predict("serving_default", ask(TEXTS))
 
-    for row, prefix in zip(rows(outputs), prefixes, strict=True):
+    for row, prefix in zip(to_rows(outputs), prefixes, strict=True):
         assert row["translation"].startswith(prefix)
     assert outputs["translation"][3] == free["translation"][3]
     changed = outputs["translation"] != free["translation"]
@@ -303,7 +303,7 @@ def test_scores_are_the_log_probabilities_of_the_model(
 ):
     targets = [b"Two", *TEXTS[:0:-1]]
     source, target = encode(tokenizer, TEXTS), encode(tokenizer, targets)
-    expected = log_probabilities(model, source, target)
+    expected = target_log_probabilities(model, source, target)
 
     outputs = servable.predict(
         "score", {"source": strings(TEXTS), "target": strings(targets)}

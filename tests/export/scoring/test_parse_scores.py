@@ -11,7 +11,7 @@ import export.__main__ as export_command
 import train.__main__ as train_command
 from export import evaluate
 from export import translate
-from tests.helpers.fake_models import answer
+from tests.helpers.fake_models import make_outputs
 
 TREES = """\
 (ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
@@ -39,7 +39,7 @@ def model(request, monkeypatch):
         return
 
     def parse(lines):
-        return answer([OUTPUTS.get(as_text(line), "") for line in lines])
+        return make_outputs([OUTPUTS.get(as_text(line), "") for line in lines])
 
     for module in (evaluate, translate):
         monkeypatch.setattr(module, "load", lambda *options: parse)

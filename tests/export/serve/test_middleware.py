@@ -140,7 +140,7 @@ def test_who_does_not_read_is_hung_up_on(monkeypatch):
 
     monkeypatch.setattr(middleware.TimeoutProtocol, "connection_lost", note)
     many = service_client.serve_function(
-        lambda texts: service_client.answer(
+        lambda texts: service_client.make_outputs(
             [b"b" * 30_000_000 for _ in texts], 10**9
         )
     )

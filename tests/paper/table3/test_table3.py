@@ -19,7 +19,7 @@ from paper.table3.rows import broken_ratios
 from paper.table3.rows import scale_row
 from tests.helpers.error_capture import refusal
 from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import log_probabilities
+from tests.helpers.numpy_scores import target_log_probabilities
 
 TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
 TOY += " --batch-tokens 64 --max-length 90 --steps-per-epoch 1 --base-runs 1"
@@ -57,8 +57,11 @@ def test_the_scale_of_the_documents_keeps_every_ratio(name):
     scaled, base = (scale_row(row, 4, 2, 1300) for row in (name, "base"))
 
     assert broken_ratios(name, scaled, base) == []
-    scaled, base = scaled.numbers(), base.numbers()
-    paper, paper_base = PRESETS[name].numbers(), PRESETS["base"].numbers()
+    scaled, base = scaled.hyperparameters(), base.hyperparameters()
+    paper, paper_base = (
+        PRESETS[name].hyperparameters(),
+        PRESETS["base"].hyperparameters(),
+    )
     for field in (*SIZES, "num_heads", "steps"):
         ratio = scaled[field] / base[field]
         assert ratio == paper[field] / paper_base[field]
@@ -106,7 +109,7 @@ def test_the_table_holds_what_the_model_of_a_row_gives(finished, corpus):
         encode(pieces, [line.encode() for line in side])
         for side in (source, target)
     )
-    total = -log_probabilities(model, source_ids, labels).sum()
+    total = -target_log_probabilities(model, source_ids, labels).sum()
     count = (labels > 0).sum()
     text = json.loads((folder / "validation.json").read_text())
 

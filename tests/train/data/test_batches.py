@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from tests.helpers.small_models import make_ids
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
-from train.data.batches import replica_batch
+from train.data.batches import make_replica_batch
 from train.data.bucketing import choose_boundaries
 from train.data.bucketing import choose_row_multiple
-from train.data.bucketing import micro_batches
+from train.data.bucketing import count_micro_batches
 from train.data.mixture import choose_pairs
-from train.data.mixture import count_drawn
+from train.data.mixture import count_chosen
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 
@@ -171,9 +171,9 @@ def test_in_as_many_epochs_as_pairs_each_comes_as_its_weight_says(
         for epoch in range(first, first + count)
     ]
 
-    assert {len(epoch) for epoch in drawn} == {count_drawn(count, weight)}
+    assert {len(epoch) for epoch in drawn} == {count_chosen(count, weight)}
     seen = np.array([np.bincount(e - 100, minlength=count) for e in drawn])
-    assert set(seen.sum(axis=0)) == {count_drawn(count, weight)}
+    assert set(seen.sum(axis=0)) == {count_chosen(count, weight)}
     assert abs(seen.sum(axis=0)[0] - weight * count) < 1
     # And as evenly as it can be, from one epoch to another.
     assert (np.ptp(seen, axis=0) <= 1).all()
@@ -263,10 +263,10 @@ def test_replicas_and_turns_share_out_the_rows_of_a_batch(
     pairs = make_pairs(120)
     plan = BatchPlan(pairs, 400, 7, row_multiple)
     whole = plan.batch(j)
-    count = micro_batches(plan.shape(j), num_replicas, limit)
+    count = count_micro_batches(plan.shape(j), num_replicas, limit)
 
     batches = [
-        replica_batch(plan, j, replica, num_replicas, limit)
+        make_replica_batch(plan, j, replica, num_replicas, limit)
         for replica in range(num_replicas)
     ]
 
@@ -285,7 +285,7 @@ def test_replicas_and_turns_share_out_the_rows_of_a_batch(
 
 @given(st.integers(1, 400), st.integers(1, 50), st.integers(1, 40))
 def test_turns_are_the_fewest_that_leave_few_rows_empty(rows, most, length):
-    count = micro_batches((rows, length, 1), 1, most * length)
+    count = count_micro_batches((rows, length, 1), 1, most * length)
 
     def empty(count):
         return count * -(-rows // count) - rows
@@ -310,7 +310,7 @@ def test_few_slots_of_32_replicas_are_empty(name, limit):
     plan = BatchPlan(pairs, 25_000, 0, choose_row_multiple(32))
 
     for shape in plan.shapes:
-        count = micro_batches(shape, 32, limit)
+        count = count_micro_batches(shape, 32, limit)
         slots = 32 * count * -(-shape[0] // (32 * count))
         assert shape[0] > 0.75 * slots
         if limit is None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.helpers.small_models import make_training_pairs
 from tests.helpers.small_models import small_task
 from train.data.batches import BatchPlan
-from train.data.batches import replica_batch
+from train.data.batches import make_replica_batch
 
 NAMES = ("source_ids", "target_ids", "labels", "num_tokens")
 
@@ -31,7 +31,7 @@ def gradients(plan, j, num_replicas, limit):
     compute = gradient_function()
     parts = []
     for replica in range(num_replicas):
-        batch = replica_batch(plan, j, replica, num_replicas, limit)
+        batch = make_replica_batch(plan, j, replica, num_replicas, limit)
         parts.append(compute(dict(zip(NAMES, batch, strict=True))))
     return [sum(part).numpy() for part in zip(*parts, strict=True)]
 

@@ -56,7 +56,7 @@ def write_arguments(run_dir, **more):
     sizes = {"vocabulary_size": VOCABULARY_SIZE, "max_length": 16}
     description = {
         "arguments": {**sizes, **more},
-        "preset": {"description": "", **preset().numbers()},
+        "preset": {"description": "", **preset().hyperparameters()},
         "steps_per_epoch": 3,
     }
     (run_dir / "arguments.json").write_text(json.dumps(description))
