@@ -1,4 +1,4 @@
-"""Reads models of Marian, such as the student models of browsers."""
+"""Reads models of Marian, such as those of Firefox."""
 
 import pathlib
 import reprlib

@@ -1,4 +1,4 @@
-"""Child process of `benchmarks.shared.interleaved_runs`."""
+"""Reports results and peak memory of a benchmark worker to its parent."""
 
 import json
 import resource

@@ -46,13 +46,6 @@ def trace_beam_search(model, options, max_lengths):
     active, finished = graph_search.initial_hypotheses(options, sentences)
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     shape = [longest, batch, 2 * options.beam_size]
-    trace = BeamTrace(
-        tf.fill(shape, -1),
-        tf.fill(shape, options.padding_id),
-        tf.fill(shape, graph_search.IMPOSSIBLE),
-        tf.fill(shape, False),
-    )
-
     schedule = graph_search.make_schedule(sentences, options)
     buffers, constants = model.gather_sentences(
         model.start(), sentences.rows, longest
@@ -72,11 +65,8 @@ def trace_beam_search(model, options, max_lengths):
         candidates = rank_candidates(
             logits, active, index, schedule, options, shape[2]
         )
-        trace = tf.nest.map_structure(
-            lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]),
-            trace,
-            describe_step(candidates, places, options),
-        )
+        step = describe_step(candidates, places, options)
+        trace = record_step(trace, index, step)
         count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
         active, finished, places, _ = graph_search.update_hypotheses(
@@ -92,7 +82,7 @@ def trace_beam_search(model, options, max_lengths):
         finished,
         tf.zeros_like(active.last_ids),
         buffers,
-        trace,
+        empty_trace(shape, options),
     )
     _, _, finished, _, _, trace = tf.while_loop(
         is_running,
@@ -102,6 +92,25 @@ def trace_beam_search(model, options, max_lengths):
     )
     trace = [tf.transpose(x, [1, 0, 2]) for x in trace]
     return graph_search.to_hypotheses(finished, options), BeamTrace(*trace)
+
+
+def empty_trace(shape, options) -> BeamTrace:
+    """Returns a trace without candidates, its tensors of a shape."""
+    return BeamTrace(
+        tf.fill(shape, -1),
+        tf.fill(shape, options.padding_id),
+        tf.fill(shape, graph_search.IMPOSSIBLE),
+        tf.fill(shape, False),
+    )
+
+
+def record_step(trace, index, step) -> BeamTrace:
+    """Writes one step into a trace."""
+    return tf.nest.map_structure(
+        lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]),
+        trace,
+        step,
+    )
 
 
 def describe_step(candidates, places, options) -> BeamTrace:

@@ -413,7 +413,9 @@ def test_an_error_of_ours_is_told_and_logged(capfd):
 def test_several_pairs_have_their_own_models():
     models = {
         ("en", "es"): Model(ReversingModel()),
-        ("pt-BR", "es"): Model(lambda texts: service_client.make_outputs(texts)),
+        ("pt-BR", "es"): Model(
+            lambda texts: service_client.make_outputs(texts)
+        ),
     }
     with service_client.serve(models) as service:
         first, second = (
