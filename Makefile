@@ -67,6 +67,7 @@ docs: .venv/docs.stamp
 check: .venv/test.stamp
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	.venv/bin/lint-imports --no-cache
 
 format: .venv/test.stamp
 	$(PY) -m ruff check --fix .

@@ -69,10 +69,7 @@ def expand(markdown: str) -> str:
         return f'```python title="{path}"\n{find_source(name)}\n```'
 
     markdown = re.sub(
-        r"^\{\{ (source|include) (.+) \}\}$",
-        replace,
-        markdown,
-        flags=re.M,
+        r"^\{\{ (source|include) (.+) \}\}$", replace, markdown, flags=re.M
     )
     for path, page in PAGES.items():
         markdown = markdown.replace(f"]({path}", f"]({page}")

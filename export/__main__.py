@@ -154,8 +154,7 @@ class ExportOptions:
 
 def parse_options(argv: list[str] | None = None) -> ExportOptions:
     parser = argparse.ArgumentParser(
-        prog="python -m export",
-        description=__doc__,
+        prog="python -m export", description=__doc__
     )
     add_options(parser, ExportOptions)
     return read_options(parser.parse_args(argv), ExportOptions)

@@ -85,8 +85,7 @@ class EvaluateOptions(TranslatorOptions):
 
 def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
     parser = argparse.ArgumentParser(
-        prog="python -m export.evaluate",
-        description=__doc__,
+        prog="python -m export.evaluate", description=__doc__
     )
     add_options(parser, EvaluateOptions)
     return read_options(parser.parse_args(argv), EvaluateOptions)

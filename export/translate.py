@@ -86,8 +86,7 @@ class TranslateOptions(TranslatorOptions):
 
 def parse_options(argv: list[str] | None = None) -> TranslateOptions:
     parser = argparse.ArgumentParser(
-        prog="python -m export.translate",
-        description=__doc__,
+        prog="python -m export.translate", description=__doc__
     )
     add_options(parser, TranslateOptions)
     return read_options(parser.parse_args(argv), TranslateOptions)

@@ -318,8 +318,7 @@ class MultiHeadAttention(keras.layers.Layer):
         length = 0 * rows if max_length is None else max_length
         keys, values = (
             ops.zeros(
-                (rows, self.num_heads, length, features),
-                self.compute_dtype,
+                (rows, self.num_heads, length, features), self.compute_dtype
             )
             for features in (self.key_dim, self.value_dim or self.key_dim)
         )

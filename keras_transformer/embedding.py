@@ -274,7 +274,4 @@ class PositionEmbedding(keras.layers.Layer):
         return input_shape
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "sequence_length": self.sequence_length,
-        }
+        return {**super().get_config(), "sequence_length": self.sequence_length}

@@ -69,11 +69,7 @@ class EncoderLayer(BaseLayer):
         )
 
     def call(
-        self,
-        inputs,
-        mask=None,
-        return_attention_scores=False,
-        training=None,
+        self, inputs, mask=None, return_attention_scores=False, training=None
     ):
         x = inputs
         y = self.attention_residual.prepare(x)
@@ -151,11 +147,7 @@ class Encoder(BaseLayer):
             self.normalization = make_normalization(self, input_shape)
 
     def call(
-        self,
-        inputs,
-        mask=None,
-        return_attention_scores=False,
-        training=None,
+        self, inputs, mask=None, return_attention_scores=False, training=None
     ):
         x = inputs
         scores = []

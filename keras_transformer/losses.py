@@ -77,10 +77,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
         )
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "label_smoothing": self.label_smoothing,
-        }
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
 def smoothed_loss(label_loss, mean_loss, label_smoothing, vocabulary_size):

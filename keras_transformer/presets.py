@@ -154,11 +154,7 @@ PRESETS = {
     # 100,000 updates. It prints neither dropout nor rate. 0.2 is the residual
     # dropout of tensor2tensor, which drops attention weights too.
     "parsing": Preset("Section 6.3").replace(
-        num_layers=4,
-        hidden_dim=1024,
-        key_dim=128,
-        value_dim=128,
-        dropout=0.2,
+        num_layers=4, hidden_dim=1024, key_dim=128, value_dim=128, dropout=0.2
     ),
     "tiny": own_preset(
         "corpora of some ten thousand pairs",

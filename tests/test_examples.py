@@ -137,8 +137,7 @@ def test_the_same_file_learns_on_this_backend(constant):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "backend",
-    ["jax", pytest.param("torch", marks=pytest.mark.peers("torch"))],
+    "backend", ["jax", pytest.param("torch", marks=pytest.mark.peers("torch"))]
 )
 def test_the_same_file_learns_on_other_backends(backend, constant):
     code = "from examples import backends; print(backends.main(1_280, 5))"

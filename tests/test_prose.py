@@ -15,7 +15,7 @@ BANNED = re.compile(
     r"(is|are|be) told|is no UTF-8|stands? behind|whoever|goes on|"
     r"beams? that (lives?|dies?|ends?)|(begin|end)(ning)? symbol|"
     r"whole texts?|rehears\w+)\b"
-    r"|(^|[.:] )(What|Who) [^.?!:]*[.!:]",
+    r"|(^|[.:] )(What|Who) [^.?!:]*[.!:]"
 )
 PAGES = [
     *(ROOT / "docs").glob("*.md"),

@@ -78,8 +78,7 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
     # On CPUs of one machine, in-process collectives of two groups can collide.
     on_cpu = any(name.startswith("CPU") for name in chosen)
     return tf.distribute.MirroredStrategy(
-        chosen,
-        tf.distribute.ReductionToOneDevice() if on_cpu else None,
+        chosen, tf.distribute.ReductionToOneDevice() if on_cpu else None
     )
 
 

@@ -17,9 +17,7 @@ LENGTHS = tf.TensorSpec([None], tf.int32)
 
 
 def make(
-    folder: pathlib.Path,
-    beam_size: int = BEAM_SIZE,
-    precision: str = "float32",
+    folder: pathlib.Path, beam_size: int = BEAM_SIZE, precision: str = "float32"
 ) -> Callable[[dict], list[list[int]]]:
     """Returns a function from a batch of ids to those of its translations."""
     transformer = with_dtype(load_transformer(folder), precision)
@@ -30,11 +28,7 @@ def make(
     def search(source_ids, max_lengths):
         options = SearchOptions(beam_size, num_hypotheses=1)
         found = graph_search_translations(
-            transformer,
-            source_ids,
-            max_lengths,
-            options,
-            output_kernel=kernel,
+            transformer, source_ids, max_lengths, options, output_kernel=kernel
         )
         return found.ids[:, 0]
 

@@ -28,12 +28,7 @@ from export.model.translator import Translator
 from keras_transformer import SubwordTokenizer
 from keras_transformer.text.placeholders import PLACEHOLDERS
 
-PACKAGES = (
-    "keras",
-    "tensorflow",
-    "tensorflow-text",
-    "tensorflow-serving-api",
-)
+PACKAGES = ("keras", "tensorflow", "tensorflow-text", "tensorflow-serving-api")
 SAMPLE_SIZE = 2
 MAX_ROWS = 1000  # Batch size of the reported memory bound.
 

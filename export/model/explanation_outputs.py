@@ -38,10 +38,7 @@ def no_scores(to_source) -> list[tf.Tensor]:
 
 
 def describe_trace(
-    trace: BeamTrace,
-    empty: tf.Tensor,
-    options: SearchOptions,
-    pieces: Callable,
+    trace: BeamTrace, empty: tf.Tensor, options: SearchOptions, pieces: Callable
 ) -> dict[str, tf.Tensor]:
     """Returns the outputs of `explain_beam`, cut after the last step.
 

@@ -310,8 +310,7 @@ class Translator(tf.Module):
             source_ids,
             lengths,
             dataclasses.replace(
-                self._search.options,
-                length_penalty=length_penalty,
+                self._search.options, length_penalty=length_penalty
             ),
             max_extra_length,
             prefix_ids=prefix_ids,

@@ -18,8 +18,7 @@ class HttpOptions:
     """Address, API keys and CORS."""
 
     host: str = option(
-        "127.0.0.1",
-        "address to listen at; 0.0.0.0 means all addresses",
+        "127.0.0.1", "address to listen at; 0.0.0.0 means all addresses"
     )
     port: int = option(5000, "port to listen at, 0 for any that is free", int)
     api_keys: pathlib.Path | None = option(

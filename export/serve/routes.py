@@ -228,9 +228,7 @@ def as_line(value: dict) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-async def as_they_come(
-    futures: list[asyncio.Future],
-) -> AsyncIterator[tuple]:
+async def as_they_come(futures: list[asyncio.Future]) -> AsyncIterator[tuple]:
     """Yields the index of each completed future, with its result or error."""
     places = {future: place for place, future in enumerate(futures)}
     pending = set(futures)

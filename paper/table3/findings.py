@@ -66,9 +66,7 @@ FINDINGS = (
         (("base", "d-ls0.0"),),
     ),
     Finding(
-        "learned positions change nothing",
-        (("e-learned", "base"),),
-        equal=True,
+        "learned positions change nothing", (("e-learned", "base"),), equal=True
     ),
 )
 

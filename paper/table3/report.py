@@ -107,10 +107,7 @@ def describe_row(
 def compare(row: dict, base: dict) -> dict:
     """Returns the differences of a row to base."""
     percent = 100 * (row["perplexity"] / base["perplexity"]) - 100
-    return {
-        "perplexity_percent": percent,
-        "bleu": row["bleu"] - base["bleu"],
-    }
+    return {"perplexity_percent": percent, "bleu": row["bleu"] - base["bleu"]}
 
 
 def judge_finding(

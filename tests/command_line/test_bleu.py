@@ -38,11 +38,7 @@ def test_the_suffix_of_a_file_names_the_language(name, tokenizer):
     ("tokenize", "error", "message"),
     [
         ("ja-mecab", RuntimeError, r"pip install 'sacrebleu\[ja\]', or take -"),
-        (
-            "ko-mecab",
-            ImportError,
-            r"'sacrebleu\[ko\]', or take --bleu",
-        ),
+        ("ko-mecab", ImportError, r"'sacrebleu\[ko\]', or take --bleu"),
         ("flores200", OSError("no network\nx"), "Received: no network$"),
         ("mecab", None, "must be one of .*13a.* Received: mecab"),
     ],

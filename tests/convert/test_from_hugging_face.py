@@ -110,11 +110,7 @@ class Both:
         """Returns translations as this package finds them."""
         forbidden = (0, *np.flatnonzero(~self.targets.said), 3)
         options = SearchOptions(
-            beam_size,
-            1.0,
-            1,
-            tuple(map(int, forbidden)),
-            penalty_offset=0,
+            beam_size, 1.0, 1, tuple(map(int, forbidden)), penalty_offset=0
         )
         limits = np.full(len(source_ids), MAX_LENGTH - 1, "int32")
 

@@ -43,10 +43,7 @@ CONFIG = {
 
 def make_opus_tensors():
     random = np.random.default_rng(1)
-    shapes = {
-        "model.shared.weight": (SIZE, 8),
-        "final_logits_bias": (1, SIZE),
-    }
+    shapes = {"model.shared.weight": (SIZE, 8), "final_logits_bias": (1, SIZE)}
     for stack in ("encoder", "decoder"):
         prefix = f"model.{stack}.layers.0"
         parts = ["self_attn"] + ["encoder_attn"] * (stack == "decoder")

@@ -196,6 +196,5 @@ def check_same(found, expected, atol=1e-4):
         )
     for name in ("lengths", "truncated"):
         np.testing.assert_array_equal(
-            getattr(found, name)[rows],
-            getattr(expected, name)[:, :count][rows],
+            getattr(found, name)[rows], getattr(expected, name)[:, :count][rows]
         )

@@ -128,11 +128,7 @@ def largest_requests():
             options_inputs([long] * 2, nothing, [1_000, -1], [long, b"\0"]),
             None,
         ),
-        (
-            "score",
-            {n: strings([long] * 100) for n in sides},
-            None,
-        ),
+        ("score", {n: strings([long] * 100) for n in sides}, None),
         (
             "explain",
             {n: strings([long] * 1_000) for n in sides},

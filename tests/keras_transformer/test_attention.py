@@ -94,10 +94,7 @@ def test_a_functional_model_gets_all_that_a_call_returns():
 
     _, scores = layer(query, value, return_attention_scores=True)
     outputs, *_, (keys, values, _) = layer(
-        query,
-        value,
-        cache=cache,
-        return_attention_scores=True,
+        query, value, cache=cache, return_attention_scores=True
     )
 
     assert outputs.shape == (None, None, D)

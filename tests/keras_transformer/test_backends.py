@@ -113,10 +113,7 @@ def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
         )
         for way in ("_steps", "_grown"):
             np.testing.assert_allclose(
-                outputs[name + way][real],
-                expected[real],
-                rtol=1e-5,
-                atol=1e-5,
+                outputs[name + way][real], expected[real], rtol=1e-5, atol=1e-5
             )
     np.testing.assert_allclose(
         outputs["restricted"], restricted(x), rtol=1e-5, atol=1e-5

@@ -180,10 +180,7 @@ def test_moving_averages_take_the_weights_place_on_each_device():
         judged = read_devices(strategy, weights)
     after = read_devices(strategy, [*weights, *averages])
 
-    for expected, arrays in (
-        (before, after),
-        (before[len(weights) :], judged),
-    ):
+    for expected, arrays in ((before, after), (before[len(weights) :], judged)):
         for a, b in zip(expected, arrays, strict=True):
             np.testing.assert_array_equal(a, b)
     assert (before[0] != judged[0]).any()

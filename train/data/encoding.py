@@ -152,9 +152,7 @@ class PairEncoder:
         ):
             some = [i for i in keep if block[i][0] % self._check_every == 0]
             figures.count_round_trips(
-                processor,
-                [lines[i] for i in some],
-                [ids[i] for i in some],
+                processor, [lines[i] for i in some], [ids[i] for i in some]
             )
         hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
         return EncodedBlock(sides, np.stack(hashes, axis=1), figures)

@@ -34,8 +34,7 @@ def same(text, format):
 
 
 @pytest.mark.parametrize(
-    ("format", "parts"),
-    [("html", HTML_PARTS), ("markdown", MARKDOWN_PARTS)],
+    ("format", "parts"), [("html", HTML_PARTS), ("markdown", MARKDOWN_PARTS)]
 )
 @hypothesis.settings(max_examples=300, deadline=None)
 @hypothesis.given(data=st.data())

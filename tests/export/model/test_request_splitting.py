@@ -92,10 +92,7 @@ def test_parts_answer_as_the_whole(signature, in_parts, servable):
     [
         ("align", "weights and logits of all rows must be at most"),
         ("explain", "weights and logits of all rows must be at most"),
-        (
-            "explain_beam",
-            "times beam_size times positions must be at most",
-        ),
+        ("explain_beam", "times beam_size times positions must be at most"),
     ],
 )
 def test_what_explains_many_is_refused(signature, message, in_parts):

@@ -338,8 +338,7 @@ def test_alignments_are_the_attention_of_the_last_of_two_layers(
     on_padding = attention * (source == 0)[:, None, :]
     np.testing.assert_array_equal(on_padding, 0)
     np.testing.assert_array_equal(
-        outputs["alignment"],
-        np.where(target > 0, attention.argmax(axis=2), -1),
+        outputs["alignment"], np.where(target > 0, attention.argmax(axis=2), -1)
     )
     for name, ids in (("source_tokens", source), ("target_tokens", target)):
         assert outputs[name].tolist() == pieces_of(tokenizer, ids)

@@ -88,9 +88,7 @@ def test_refuses_a_file_that_is_not_there(tmp_path):
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.text("ab\r\n", min_size=1, max_size=12),
-    st.integers(1, 4),
-    st.booleans(),
+    st.text("ab\r\n", min_size=1, max_size=12), st.integers(1, 4), st.booleans()
 )
 def test_lines_and_digest_do_not_hang_on_chunks(text, chunk, packed):
     content = text.encode()

@@ -77,10 +77,7 @@ def weights_in(prefix):
 @pytest.mark.parametrize(
     ("which", "paths"),
     [
-        (
-            ["--last", "3"],
-            [f"checkpoints/ckpt-{step}" for step in (9, 12, 15)],
-        ),
+        (["--last", "3"], [f"checkpoints/ckpt-{step}" for step in (9, 12, 15)]),
         (["--best", "2"], ["best/ckpt-6", "best/ckpt-15"]),
         (["--steps", "15", "6"], ["checkpoints/ckpt-15", "best/ckpt-6"]),
     ],
