@@ -122,49 +122,28 @@ def make_training_model(
 
 @dataclasses.dataclass(frozen=True)
 class FitData:
-    """Encoded sentence pairs of a run.
-
-    Attributes:
-        training: The training corpus.
-        validation: The validation set.
-        row_multiple: Int that divides the number of sentences of a batch.
-    """
+    """Encoded sentence pairs of a run."""
 
     training: EncodedPairs
     validation: EncodedPairs
-    row_multiple: int = ROW_MULTIPLE
+    row_multiple: int = ROW_MULTIPLE  # Divides the sentences of a batch.
 
 
 @dataclasses.dataclass(frozen=True)
 class FitOptions:
-    """Options of a run: its length, its updates and its validation.
+    """Options of a run: its length, its updates and its validation."""
 
-    Attributes:
-        steps: Int, update after which training ends.
-        update: Options of an update.
-        validation: Options of validation.
-        best_since: Int, update up to which scores are ignored when the best
-            checkpoint is chosen.
-    """
-
-    steps: int
+    steps: int  # The update after which training ends.
     update: UpdateOptions
     validation: ValidationOptions = dataclasses.field(
         default_factory=ValidationOptions
     )
-    best_since: int = 0
+    best_since: int = 0  # Scores up to this update are ignored.
 
 
 @dataclasses.dataclass(frozen=True)
 class FitContext:
-    """Folder, devices and monitors of a run.
-
-    Attributes:
-        run_dir: The run folder.
-        strategy: The strategy with which the model was made.
-        bleu: Callback that logs the BLEU of the validation set, or `None`.
-        pictures: Callback that writes attention maps, or `None`.
-    """
+    """Folder, devices and monitors of a run."""
 
     run_dir: pathlib.Path
     strategy: tf.distribute.Strategy

@@ -4,6 +4,7 @@ import pathlib
 import statistics
 
 import numpy as np
+from matplotlib import pyplot
 
 from benchmarks.shared.model_sizes import BEAM_SIZE
 from benchmarks.shared.model_sizes import CURVE_BATCH_SIZE
@@ -12,7 +13,6 @@ from benchmarks.shared.model_sizes import TRAINED
 from benchmarks.shared.model_sizes import Size
 from benchmarks.shared.model_sizes import count_source_weights
 from benchmarks.shared.model_sizes import count_step_weights
-from benchmarks.shared.plotting import open_pyplot
 
 PACKAGE = "package"
 OWN_WEIGHTS = "hugging-face"  # All others have the package's.
@@ -286,9 +286,6 @@ def print_curves(size: str, fits: list[dict]) -> None:
 
 def draw(rows: list[dict], curves: list[dict], path: pathlib.Path) -> None:
     """Draws tokens a second of all systems, and the two curves of some."""
-    pyplot = open_pyplot()
-    if pyplot is None:
-        return
     cases = list(dict.fromkeys((r["model"], r["batch_size"]) for r in rows))
     models = list(dict.fromkeys(row["model"] for row in curves))
     figure, axes = pyplot.subplots(

@@ -3,7 +3,7 @@
 import pathlib
 import statistics
 
-from benchmarks.shared.plotting import open_pyplot
+from matplotlib import pyplot
 
 PACKAGE = "package"
 
@@ -57,9 +57,6 @@ def print_input(pipeline: dict) -> None:
 
 def draw(rows: list[dict], path: pathlib.Path) -> None:
     """Draws tokens a second and peak memory, a pair of charts a case."""
-    pyplot = open_pyplot()
-    if pyplot is None:
-        return
     charts = (
         ("target tokens/s", "{:,.0f}", lambda row: row["tokens_per_second"]),
         ("peak GiB", "{:.2f}", lambda row: row["peak_bytes"] / 2**30),

@@ -24,35 +24,20 @@ PARTS = ("preset", "corpus", "init", "packages", "origin")
 
 @dataclasses.dataclass(kw_only=True)
 class RunDescription:
-    """Describes a run; its folder holds it as `arguments.json`.
+    """Describes a run; its folder holds it as `arguments.json`."""
 
-    Attributes:
-        arguments: The options by name, as JSON.
-        preset: The preset, with the numbers that were replaced.
-        corpus: Digests of the text, `"train"` and `"validation"`.
-        init: Digests of the model that the run starts from, if any.
-        packages: Versions of the packages with which the run began.
-        decoding: Default options of an export's search, if any.
-        steps_per_epoch: Int, updates of an epoch.
-        row_multiple: Int that divides the number of sentences of a batch;
-            `None` until the devices are known.
-        best_since: Int, update up to which the scores of epochs are ignored,
-            since later ones are not comparable.
-        source_language: Code of the language, or `""` if it is unknown.
-        origin: Where a converted model comes from; empty for a trained one.
-    """
-
-    arguments: dict
-    preset: Preset
-    corpus: dict = dataclasses.field(default_factory=dict)
-    init: dict = dataclasses.field(default_factory=dict)
-    packages: dict = dataclasses.field(default_factory=dict)
-    decoding: dict = dataclasses.field(default_factory=dict)
+    arguments: dict  # The options by name, as JSON.
+    preset: Preset  # With the hyperparameters that were replaced.
+    corpus: dict  # Digests of the text, "train" and "validation".
+    init: dict  # Digests of the model that the run starts from, if any.
+    packages: dict  # Versions of the packages with which the run began.
+    origin: dict = dataclasses.field(default_factory=dict)  # If converted.
+    decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
     steps_per_epoch: int | None = None
+    # Divides the sentences of a batch; `None` until the devices are known.
     row_multiple: int | None = ROW_MULTIPLE  # Of files without this entry.
-    best_since: int = 0
+    best_since: int = 0  # Scores up to this update are not comparable.
     source_language: str = ""
-    origin: dict = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_json(cls, content: dict) -> "RunDescription":
