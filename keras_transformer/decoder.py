@@ -29,11 +29,9 @@ class DecoderLayer(BaseLayer):
         num_heads: Positive int, `h` in the paper (8 in the base model).
         intermediate_dim: Positive int, inner features of the feed-forward
             network, `d_ff` (2048).
-        key_dim, value_dim, dropout, norm, use_bias, activation, norm_epsilon:
-            As in `EncoderLayer`.
         mixer: `"attention"`, or `"ssru"` for an `SSRU` instead of
             self-attention.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+        **kwargs: The other arguments of `EncoderLayer`, such as `dropout`.
 
     Call arguments:
         target: Float tensor `(B, T, D)`.
@@ -245,18 +243,15 @@ class Decoder(BaseLayer):
         intermediate_dim: Positive int, `d_ff` (2048).
         **kwargs: The other arguments of `DecoderLayer`.
 
-    Call arguments:
-        Those of `DecoderLayer`, with embeddings and their positions as
-        `target`, and as `cache` the result of `make_cache` or of the previous
-        call; then `target` are the positions that follow those in the cache.
+    Call arguments, masking and errors are those of `DecoderLayer`. `target`
+    are embeddings with their positions. `cache` is the result of `make_cache`
+    or of the previous call; then `target` follows the positions in the cache.
 
     Returns:
         Float tensor `(B, T, D)` in the compute dtype. With
         `return_attention_scores`, a tuple with a pair of attention weights a
         layer after it; with a cache, a tuple with the longer cache as its last
         item.
-
-    Masking and errors are those of `DecoderLayer`.
 
     Example:
         >>> decoder = keras_transformer.Decoder(

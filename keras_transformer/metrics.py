@@ -70,15 +70,12 @@ class Perplexity(TokenMean):
     """Exponential of the mean negative log-likelihood of a token.
 
     Computes `exp(-mean(log p(label)))` without label smoothing, which is part
-    of the loss only, as in Table 3. Padding does not count; use it in
-    `compile` like `TokenAccuracy`.
+    of the loss only, as in Table 3. Padding does not count. The call arguments
+    are those of `TokenAccuracy`, and so is the use in `compile`.
 
     Args:
         name: String, `"perplexity"` by default.
         **kwargs: Arguments of `keras.metrics.Metric`.
-
-    Call arguments:
-        Those of `TokenAccuracy`.
 
     Returns:
         Float32 scalar, at least 1.
