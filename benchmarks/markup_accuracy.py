@@ -25,7 +25,7 @@ PARTICLES = {"a", "al", "de", "del"}
 ARTICLES = {"el", "la", "los", "las"}
 
 
-class Scene(generator.SentenceWords):
+class RecordingWords(generator.SentenceWords):
     """Records the words of its slots, in both languages."""
 
     def __init__(self, *arguments):
@@ -50,7 +50,7 @@ def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
     rng, found = random.Random(seed), {}
     held_out = generator.held_out_combinations(0)
     while len(found) < count:
-        scene = Scene(rng.choice(generator.patterns()), rng)
+        scene = RecordingWords(rng.choice(generator.patterns()), rng)
         english, spanish = scene.fill("english"), scene.fill("spanish")
         for rule, replacement in generator.SPANISH_RULES:
             spanish = rule.sub(replacement, spanish)

@@ -49,7 +49,7 @@ class Load:
     sentences: int = 0
     elapsed_seconds: float = 0.0
 
-    def describe(self) -> dict:
+    def summarize(self) -> dict:
         p50, p99 = np.percentile(self.seconds or [np.nan], [50, 99])
         return {
             "requests": len(self.seconds),
@@ -184,10 +184,10 @@ def main(argv=None):
         half = [port, texts, answers, seconds / 2, args.clients]
         loads, memory = [], [resident_mib(pid)]
         for _ in range(2):
-            loads.append(run_clients(*half).describe())
+            loads.append(run_clients(*half).summarize())
             memory.append(resident_mib(pid))
     report = {
-        "plain_loop": plain.describe(),
+        "plain_loop": plain.summarize(),
         "service": dict(zip(("first_half", "second_half"), loads, strict=True)),
         "clients": args.clients,
         "memory_mib": memory,

@@ -24,7 +24,7 @@ PAGES = {
 
 def find_source(name: str) -> str:
     """Returns the lines of a function, such as `masks.padding_mask`."""
-    file, path = find_file(name)
+    file, path = find_defining_file(name)
     text = file.read_text("utf-8")
     node = ast.parse(text)
     for part in path:
@@ -40,7 +40,7 @@ def find_source(name: str) -> str:
     return textwrap.dedent(code)
 
 
-def find_file(name: str) -> tuple[pathlib.Path, list[str]]:
+def find_defining_file(name: str) -> tuple[pathlib.Path, list[str]]:
     """Returns the file of a function, and the names that lead to it there."""
     path, names = ROOT / PACKAGE, name.split(".")
     while path.is_dir():
@@ -65,7 +65,7 @@ def expand(markdown: str) -> str:
         if kind == "include":
             text = (ROOT / name).read_text("utf-8")
             return lower(text) if match.start() else text
-        path = find_file(name)[0].relative_to(ROOT)
+        path = find_defining_file(name)[0].relative_to(ROOT)
         return f'```python title="{path}"\n{find_source(name)}\n```'
 
     markdown = re.sub(

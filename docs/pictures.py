@@ -71,7 +71,7 @@ def draw_feed_forward(axes):
     axes.set(xlabel="place on the line", ylabel="three outputs")
 
 
-def draw_scale(axes):
+def draw_embedding_scale(axes):
     """Lengths of embeddings, scaled and not, beside those of positions."""
     keras.utils.set_random_seed(0)
     ids = np.arange(1, 1000)[None]
@@ -151,7 +151,7 @@ PICTURES = (
     draw_residual,
     draw_heads,
     draw_feed_forward,
-    draw_scale,
+    draw_embedding_scale,
     draw_smoothing,
     draw_length_penalty,
     draw_causal_mask,

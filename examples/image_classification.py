@@ -38,7 +38,7 @@ def make_pictures(number, seed):
     return pictures.astype("float32"), labels
 
 
-def make_model(attention=True):
+def make_mobilenet_with_attention(attention=True):
     network = keras.applications.MobileNetV2(
         (SIZE, SIZE, 3), alpha=0.35, include_top=False, weights=None
     )
@@ -59,7 +59,7 @@ def make_model(attention=True):
 def main(number=8_000, epochs=3, attention=True):
     """Trains, and returns the accuracy on unseen pictures."""
     keras.utils.set_random_seed(0)
-    model = make_model(attention)
+    model = make_mobilenet_with_attention(attention)
     model.compile(
         keras.optimizers.Adam(1e-3),
         keras.losses.BinaryCrossentropy(from_logits=True),

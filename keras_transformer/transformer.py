@@ -307,8 +307,7 @@ class Transformer(keras.Model):
         bos_id=BOS_ID,
         eos_id=EOS_ID,
     ):
-        """Translates by beam search, by default with the options of Section
-        6.1.
+        """Translates by beam search, by default as in Section 6.1.
 
         It calls `search_translations`. TensorFlow runs it eagerly;
         `tf.function(model.generate)` is many times as fast.

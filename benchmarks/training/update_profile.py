@@ -16,7 +16,7 @@ from benchmarks.shared.model_sizes import SIZES
 from benchmarks.shared.model_sizes import make_batch
 from benchmarks.training.keras_systems import make_package_task
 from benchmarks.training.keras_systems import prepare_package
-from benchmarks.training.worker import seconds
+from benchmarks.training.worker import mean_seconds
 from keras_transformer.masks import padding_mask
 
 
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> None:
         function()  # Compiles it.
     runs = [
         [
-            seconds(lambda f=f: tf.nest.flatten(f())[0].numpy(), 1)
+            mean_seconds(lambda f=f: tf.nest.flatten(f())[0].numpy(), 1)
             for f in parts.values()
         ]
         for _ in range(args.repetitions)

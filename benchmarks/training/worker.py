@@ -27,7 +27,7 @@ SYSTEMS = {
 }
 
 
-def seconds(function: Callable[[], float], times: int) -> float:
+def mean_seconds(function: Callable[[], float], times: int) -> float:
     """Returns the mean time of a call."""
     started = time.perf_counter()
     for _ in range(times):
@@ -60,10 +60,10 @@ def run(args: argparse.Namespace) -> None:
     report({"product_width": args.product_width, "fills": first})
     for _ in sys.stdin:
         times = {
-            fill: seconds(lambda batch=batch: update(batch), args.steps)
+            fill: mean_seconds(lambda batch=batch: update(batch), args.steps)
             for fill, batch in batches.items()
         }
-        report({"product": seconds(product, 1), "updates": times})
+        report({"product": mean_seconds(product, 1), "updates": times})
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -83,7 +83,7 @@ class Writer:
         return " ".join(some)
 
 
-def split(texts):
+def split_sentences(texts):
     """Cuts behind full stops that a blank follows."""
     return [[found.span() for found in SENTENCE.finditer(t)] for t in texts]
 
@@ -111,7 +111,7 @@ def permuted(order):
     def translate(texts):
         return [write(text) for text in texts], [False] * len(texts)
 
-    return Translator(split, translate, align)
+    return Translator(split_sentences, translate, align)
 
 
 def contains_word(word, found):

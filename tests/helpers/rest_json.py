@@ -54,13 +54,13 @@ def is_object(value):
 
 def to_array(value, info):
     dtype = tf.dtypes.as_dtype(info.dtype).as_numpy_dtype
-    return np.array(decode(value), dtype)
+    return np.array(strings_to_bytes(value), dtype)
 
 
-def decode(value):
+def strings_to_bytes(value):
     """Turns strings into bytes, in lists within lists, too."""
     if isinstance(value, list):
-        return [decode(item) for item in value]
+        return [strings_to_bytes(item) for item in value]
     if isinstance(value, dict):
         return base64.b64decode(value["b64"], validate=True)
     return value.encode() if isinstance(value, str) else value

@@ -137,7 +137,7 @@ def largest_requests():
     ]
 
 
-def send_worst(address, names, until, report, lock):
+def send_largest(address, names, until, report, lock):
     """Sends the largest requests, one after the other."""
     requests = [
         request for request in largest_requests() if request[0] in names
@@ -283,7 +283,7 @@ def run_load(
         until = started + seconds
         clients = [
             threading.Thread(
-                target=send_worst, args=(address, names, until, report, lock)
+                target=send_largest, args=(address, names, until, report, lock)
             )
             if seed < num_worst
             else threading.Thread(

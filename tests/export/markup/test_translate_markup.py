@@ -27,7 +27,7 @@ from keras_transformer.text.placeholders import find_placeholders
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
-from tests.helpers.marked_documents import split
+from tests.helpers.marked_documents import split_sentences
 from train.data.corpus import Pairs
 from train.data.placeholder_pairs import with_placeholders
 from train.data.vocabulary import learn_vocabulary
@@ -103,7 +103,9 @@ def with_pieces(answer):
     def translate(texts):
         return [answer(text) for text in texts], [False] * len(texts)
 
-    return Translator(split, translate, align, knows_placeholders=True)
+    return Translator(
+        split_sentences, translate, align, knows_placeholders=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_a_sentence_that_is_cut_is_halved():
         return [np.eye(len(find_words(text))) for text in sources]
 
     source = "<p>one two three, four <b>five six</b> seven eight nine</p>"
-    translator = Translator(split, translate, align)
+    translator = Translator(split_sentences, translate, align)
 
     found = translate_markup(source, "html", translator)
 
