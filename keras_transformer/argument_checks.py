@@ -1,12 +1,16 @@
 """Checks of the layers' constructor arguments."""
 
+import numbers
+
 
 def check_positive_int(name, value):
-    """Raises `ValueError` unless `value` is an int above zero."""
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+    """Returns `value` as an int; raises `ValueError` if it is not above zero."""
+    is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_int or value <= 0:
         raise ValueError(
             f"`{name}` must be a positive int. Received: {name}={value!r}"
         )
+    return int(value)
 
 
 def check_fraction(name, value):
@@ -43,6 +47,15 @@ def check_sequences(**tensors):
                 f"`{name}` must be of shape (batch, length, features). "
                 f"Received: {name} of shape {tuple(tensor.shape)}"
             )
+
+
+def check_ids(name, ids):
+    """Raises `ValueError` unless `ids` is of rank 2."""
+    if len(ids.shape) != 2:
+        raise ValueError(
+            f"`{name}` must be ids of shape (batch, length). "
+            f"Received: {name} of shape {tuple(ids.shape)}"
+        )
 
 
 def static_int(value):

@@ -4,6 +4,8 @@ Axes: `B` batch, `T` queries, `S` keys, `H` heads, `D` features.
 """
 
 import functools
+from typing import Any
+from typing import NamedTuple
 
 import keras
 from keras import ops
@@ -14,7 +16,7 @@ from keras_transformer.argument_checks import check_positive_int
 from keras_transformer.argument_checks import check_sequences
 from keras_transformer.cache import FixedCache
 from keras_transformer.cache import GrowingCache
-from keras_transformer.linear import Linear
+from keras_transformer.composite import CompositeLayer
 from keras_transformer.linear import batch_and_length
 from keras_transformer.masks import causal_mask
 from keras_transformer.masks import combine_masks
@@ -90,8 +92,31 @@ def fused_attention(query, key, value, mask=None):
     return ops.transpose(outputs, (0, 2, 1, 3))
 
 
+class LayerOutput(NamedTuple):
+    """What a layer computed, with `None` for what it did not."""
+
+    outputs: Any
+    scores: Any = None  # Attention weights.
+    cache: Any = None
+
+    def select(self, with_scores, with_cache):
+        """Returns the result of `call`: the outputs, or a tuple."""
+        extras = (*[self.scores] * with_scores, *[self.cache] * with_cache)
+        return (self.outputs, *extras) if extras else self.outputs
+
+
+def unpack(result, with_scores, with_cache):
+    """Returns the `LayerOutput` of the result of `call`."""
+    outputs, *extras = result if with_scores or with_cache else (result,)
+    return LayerOutput(
+        outputs,
+        extras[0] if with_scores else None,
+        extras[-1] if with_cache else None,
+    )
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(CompositeLayer):
     """Attention by several heads at once, each in its own subspace.
 
     Computes `Concat(head_1, …, head_h) W^O` with
@@ -121,7 +146,8 @@ class MultiHeadAttention(keras.layers.Layer):
         key: Float tensor of shape `(B, S, D_key)`. `None` means `value`.
         query_mask: Bool tensor `(B, T)`, which Keras fills. It has no effect,
             since nothing uses the output of a padded query.
-        value_mask: Bool tensor `(B, S)`, False where a key is padding.
+        value_mask: Bool tensor `(B, S)`, False where a key is padding; or
+            `(B, T, S)`, as `attention_mask`.
         key_mask: Bool tensor `(B, S)`, likewise; with both, a key must be True
             in both.
         attention_mask: Bool tensor `(T, S)`, or one that broadcasts to
@@ -173,13 +199,11 @@ class MultiHeadAttention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_positive_int("num_heads", num_heads)
-        check_positive_int("key_dim", key_dim)
-        if value_dim is not None:
-            check_positive_int("value_dim", value_dim)
         check_fraction("dropout", dropout)
-        self.num_heads = num_heads
-        self.key_dim = key_dim
+        if value_dim is not None:
+            value_dim = check_positive_int("value_dim", value_dim)
+        self.num_heads = check_positive_int("num_heads", num_heads)
+        self.key_dim = check_positive_int("key_dim", key_dim)
         self.value_dim = value_dim
         self.dropout = dropout
         self.use_bias = use_bias
@@ -192,26 +216,20 @@ class MultiHeadAttention(keras.layers.Layer):
         check_known_width("key", key_shape)
         keys = self.num_heads * self.key_dim
         values = self.num_heads * (self.value_dim or self.key_dim)
-        self.query_projection = self._project("query", query_shape, keys)
-        self.key_projection = self._project("key", key_shape, keys)
-        self.value_projection = self._project("value", value_shape, values)
-        self.output_projection = self._project(
-            "output", (*query_shape[:-1], values), query_shape[-1]
+        bias = {"use_bias": self.use_bias}
+        self.query_projection = self.make_linear(
+            "query", keys, query_shape, **bias
         )
-        self.attention_dropout = keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name="attention_dropout"
+        self.key_projection = self.make_linear("key", keys, key_shape, **bias)
+        self.value_projection = self.make_linear(
+            "value", values, value_shape, **bias
         )
-
-    def _project(self, name, input_shape, units):
-        layer = Linear(
-            units,
-            use_bias=self.use_bias,
-            kernel_initializer="glorot_uniform",
-            dtype=self.dtype_policy,
-            name=name,  # Saved weights depend on this name.
+        self.output_projection = self.make_linear(
+            "output", query_shape[-1], (*query_shape[:-1], values), **bias
         )
-        layer.build(input_shape)
-        return layer
+        self.attention_dropout = self.make_sublayer(
+            keras.layers.Dropout, self.dropout, name="attention_dropout"
+        )
 
     def call(
         self,
@@ -242,13 +260,11 @@ class MultiHeadAttention(keras.layers.Layer):
             # Positions of the cache that are still empty are masked.
             causal = ops.less(ops.arange(key_length)[None], cache.length)
         mask = combine_masks(padding, attention_mask, causal)
-        outputs, weights = self.attend(
+        result = self.attend(
             query, keys, values, mask, return_attention_scores, training
         )
-        returned = [outputs, weights] if return_attention_scores else [outputs]
-        if cache is not None:
-            returned.append(cache)
-        return tuple(returned) if len(returned) > 1 else outputs
+        result = result._replace(cache=cache)
+        return result.select(return_attention_scores, cache is not None)
 
     def project(self, value, key=None):
         """Projects keys and values, and splits them into heads.
@@ -285,8 +301,8 @@ class MultiHeadAttention(keras.layers.Layer):
             training: Bool, whether dropout is on.
 
         Returns:
-            The output, of shape `(B, T, D)`, and the attention weights, of
-            shape `(B, H, T, S)`, or `None` if they are not returned.
+            `LayerOutput`: the outputs, of shape `(B, T, D)`, and the attention
+            weights, of shape `(B, H, T, S)`, or `None`.
         """
         queries = self._split_heads(self.query_projection(query))
         # Only the unfused form returns weights or applies dropout.
@@ -300,7 +316,8 @@ class MultiHeadAttention(keras.layers.Layer):
         else:
             outputs = fused_attention(queries, keys, values, mask)
             weights = None
-        return self.output_projection(self._merge_heads(outputs)), weights
+        outputs = self.output_projection(self._merge_heads(outputs))
+        return LayerOutput(outputs, weights)
 
     def make_cache(self, rows, max_length=None):
         """Makes an empty cache for the steps of a search.
@@ -344,10 +361,6 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return query_shape
-
-    def compute_output_spec(self, *args, **kwargs):
-        # Trace `call`, since its outputs depend on its arguments.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
         return {

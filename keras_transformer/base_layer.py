@@ -6,13 +6,14 @@ from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
 from keras_transformer.argument_checks import check_positive_int
 from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.composite import CompositeLayer
 from keras_transformer.feed_forward import FeedForward
 from keras_transformer.residual import EPSILON
 from keras_transformer.residual import NORM_ORDERS
 from keras_transformer.residual import Residual
 
 
-class BaseLayer(keras.layers.Layer):
+class BaseLayer(CompositeLayer):
     """Base class of encoder and decoder layers, and of stacks of them.
 
     It stores their hyperparameters and creates their sub-layers. Its arguments
@@ -33,21 +34,21 @@ class BaseLayer(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_positive_int("num_heads", num_heads)
-        check_positive_int("intermediate_dim", intermediate_dim)
-        for name, value in (("key_dim", key_dim), ("value_dim", value_dim)):
-            if value is not None:
-                check_positive_int(name, value)
         check_fraction("dropout", dropout)
         check_choice("norm", norm, NORM_ORDERS)
-        self.num_heads = num_heads
-        self.intermediate_dim = intermediate_dim
-        self.key_dim = key_dim
-        self.value_dim = value_dim
+        for name, value in {
+            "num_heads": num_heads,
+            "intermediate_dim": intermediate_dim,
+            "key_dim": key_dim,
+            "value_dim": value_dim,
+        }.items():
+            if value is not None or name in ("num_heads", "intermediate_dim"):
+                value = check_positive_int(name, value)
+            setattr(self, name, value)
         self.dropout = dropout
         self.norm = norm
         self.use_bias = use_bias
-        self.activation = activation
+        self.activation = keras.activations.get(activation)
         self.norm_epsilon = norm_epsilon
         self.supports_masking = True
 
@@ -69,40 +70,33 @@ class BaseLayer(keras.layers.Layer):
         key_dim = self.key_dim
         if key_dim is None:
             key_dim = divide_evenly(width, self.num_heads)
-        return MultiHeadAttention(
+        return self.make_sublayer(
+            MultiHeadAttention,
             self.num_heads,
             key_dim,
             self.value_dim,
             use_bias=self.use_bias,
-            dtype=self.dtype_policy,
             name=name,
         )
 
     def make_feed_forward(self, name):
-        return FeedForward(
-            self.intermediate_dim,
-            self.activation,
-            dtype=self.dtype_policy,
-            name=name,
+        return self.make_sublayer(
+            FeedForward, self.intermediate_dim, self.activation, name=name
         )
 
     def make_residual(self, name, shape):
-        residual = Residual(
-            self.dropout,
-            self.norm,
-            self.norm_epsilon,
-            dtype=self.dtype_policy,
-            name=name,
+        residual = self.make_sublayer(
+            Residual, self.dropout, self.norm, self.norm_epsilon, name=name
         )
         residual.build(shape)
         return residual
 
-    def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, as its outputs depend on its arguments.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
-
     def get_config(self):
-        return {**super().get_config(), **self.hyperparameters()}
+        return {
+            **super().get_config(),
+            **self.hyperparameters(),
+            "activation": keras.activations.serialize(self.activation),
+        }
 
 
 def divide_evenly(width, num_heads):

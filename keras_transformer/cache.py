@@ -73,11 +73,11 @@ class DecoderCache(NamedTuple):
     """The caches of a decoder's layers.
 
     Caches of self-attention have one entry for each hypothesis, those of the
-    memory one for each sentence; without a memory they are `None`.
+    memory one for each sentence.
     """
 
     self_caches: tuple  # One cache of the classes above for each layer.
-    memory_caches: tuple  # One pair (keys, values) or None for each layer.
+    memory_caches: tuple  # A pair (keys, values) a layer; empty without memory.
 
     @property
     def length(self):

@@ -6,6 +6,8 @@ from keras import ops
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_known_width
 from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.attention import LayerOutput
+from keras_transformer.attention import unpack
 from keras_transformer.base_layer import BaseLayer
 from keras_transformer.cache import DecoderCache
 from keras_transformer.cache import GrowingCache
@@ -109,7 +111,7 @@ class DecoderLayer(BaseLayer):
         check_known_width("target", target_shape)
         width = target_shape[-1]
         if self.mixer == "ssru":
-            self.recurrence = SSRU(dtype=self.dtype_policy, name="recurrence")
+            self.recurrence = self.make_sublayer(SSRU, name="recurrence")
             self.recurrence.build(target_shape)
         else:
             self.self_attention = self.make_attention("self_attention", width)
@@ -153,7 +155,7 @@ class DecoderLayer(BaseLayer):
             )
         x = target
         y = self.self_attention_residual.prepare(x)
-        y, self_scores, self_cache = self._look_back(
+        y, self_scores, self_cache = self._self_attend(
             y, target_mask, self_cache, return_attention_scores, training
         )
         x = self.self_attention_residual(x, y, training=training)
@@ -171,18 +173,14 @@ class DecoderLayer(BaseLayer):
             x = self.memory_attention_residual(x, y, training=training)
         y = self.feed_forward(self.feed_forward_residual.prepare(x))
         x = self.feed_forward_residual(x, y, training=training)
-        returned = [x]
-        if return_attention_scores:
-            returned.append((self_scores, memory_scores))
-        if cache is not None:
-            returned.append(self_cache)
-        return tuple(returned) if len(returned) > 1 else x
+        result = LayerOutput(x, (self_scores, memory_scores), self_cache)
+        return result.select(return_attention_scores, cache is not None)
 
-    def _look_back(self, x, mask, cache, return_attention_scores, training):
-        """Returns the output, the weights or `None`, and the longer cache."""
+    def _self_attend(self, x, mask, cache, return_attention_scores, training):
+        """Returns the `LayerOutput` of the first sub-layer."""
         if self.mixer == "ssru":
             y = self.recurrence(x, mask=mask, cache=cache)
-            return (y, None, None) if cache is None else (y[0], None, y[1])
+            return LayerOutput(y) if cache is None else LayerOutput(y[0], cache=y[1])
         # The newest position attends to all positions of a growing cache.
         newest = isinstance(cache, GrowingCache) and x.shape[1] == 1
         y = self.self_attention(
@@ -194,9 +192,7 @@ class DecoderLayer(BaseLayer):
             return_attention_scores=return_attention_scores,
             training=training,
         )
-        y, *extras = y if isinstance(y, tuple) else (y,)
-        scores = extras.pop(0) if return_attention_scores else None
-        return y, scores, extras[0] if extras else None
+        return unpack(y, return_attention_scores, cache is not None)
 
     def make_cache(self, rows, max_length=None):
         """Makes the self-attention part of the initial cache."""
@@ -214,7 +210,7 @@ class DecoderLayer(BaseLayer):
             # The beams of a sentence are additional queries to its memory.
             rows = ops.shape(cache[0])[0]
             queries = ops.reshape(x, (rows, -1, x.shape[-1]))
-        y, scores = self.memory_attention.attend(
+        y, scores, _ = self.memory_attention.attend(
             queries,
             *cache,
             combine_masks([mask]),
@@ -274,17 +270,16 @@ class Decoder(BaseLayer):
         **kwargs,
     ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
-        check_positive_int("num_layers", num_layers)
-        self.num_layers = num_layers
+        self.num_layers = check_positive_int("num_layers", num_layers)
         self.mixer = mixer
         self.layers = [
-            DecoderLayer(
+            self.make_sublayer(
+                DecoderLayer,
                 **self.hyperparameters(),
                 mixer=mixer,
-                dtype=self.dtype_policy,
                 name=f"layer_{index}",
             )
-            for index in range(num_layers)
+            for index in range(self.num_layers)
         ]
 
     def build(self, target_shape, memory_shape=None):
@@ -306,7 +301,8 @@ class Decoder(BaseLayer):
         x = target
         caches = [None] * self.num_layers
         if cache is not None:
-            caches = zip(cache.self_caches, cache.memory_caches, strict=True)
+            memory_caches = cache.memory_caches or caches
+            caches = zip(cache.self_caches, memory_caches, strict=True)
         scores, self_caches = [], []
         for layer, layer_cache in zip(self.layers, caches, strict=True):
             x = layer(
@@ -318,20 +314,17 @@ class Decoder(BaseLayer):
                 return_attention_scores=return_attention_scores,
                 training=training,
             )
-            x, *extras = x if isinstance(x, tuple) else (x,)
-            if return_attention_scores:
-                scores.append(extras.pop(0))
-            self_caches += extras
+            x, layer_scores, self_cache = unpack(
+                x, return_attention_scores, cache is not None
+            )
+            scores.append(layer_scores)
+            self_caches.append(self_cache)
         if self.norm == "pre":
             x = self.normalization(x)
-        returned = [x]
-        if return_attention_scores:
-            returned.append(tuple(scores))
         if cache is not None:
-            returned.append(
-                DecoderCache(tuple(self_caches), cache.memory_caches)
-            )
-        return tuple(returned) if len(returned) > 1 else x
+            cache = cache._replace(self_caches=tuple(self_caches))
+        result = LayerOutput(x, tuple(scores), cache)
+        return result.select(return_attention_scores, cache is not None)
 
     def make_cache(self, memory=None, max_length=None, num_beams=1, rows=None):
         """Makes the initial cache of decoding.
@@ -349,15 +342,20 @@ class Decoder(BaseLayer):
             `DecoderCache`. For each layer, `self_caches` has a `FixedCache` of
             zeros, an empty `GrowingCache` or a `RecurrentCache`, of `B * K`
             rows; `memory_caches` has a pair of keys, `(B, H, S, key_dim)`, and
-            values, `(B, H, S, value_dim)`, or `None`. Row `b * K + k` of the
-            first belongs to row `b` of the second.
+            values, `(B, H, S, value_dim)`, and is empty without a memory. Row
+            `b * K + k` of the first belongs to row `b` of the second.
         """
+        if not self.built:
+            raise ValueError(
+                "`make_cache` needs a decoder that is built or was called. "
+                f"Received: {self.name}, which is not built"
+            )
+        memory_caches = ()
         if memory is not None:
             rows = ops.shape(memory)[0]
-        memory_caches = tuple(
-            None if memory is None else layer.memory_attention.project(memory)
-            for layer in self.layers
-        )
+            memory_caches = tuple(
+                layer.memory_attention.project(memory) for layer in self.layers
+            )
         self_caches = tuple(
             layer.make_cache(rows * num_beams, max_length)
             for layer in self.layers

@@ -28,8 +28,9 @@ class TokenEmbedding(keras.layers.Layer):
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
-        inputs: Int tensor `(B, T)` of ids in `[0, vocabulary_size)`; with
-            `reverse`, float tensor of shape `(..., hidden_dim)`.
+        inputs: Int tensor `(B, T)` of ids in `[0, vocabulary_size)`; ids of a
+            float dtype are cast. With `reverse`, float tensor of shape
+            `(..., hidden_dim)`.
         reverse: Bool, whether to compute logits instead of embeddings.
 
     Returns:
@@ -41,8 +42,7 @@ class TokenEmbedding(keras.layers.Layer):
         of their inputs.
 
     Raises:
-        ValueError: If `vocabulary_size` or `hidden_dim` is not a positive int,
-            or if ids are of a float dtype, that of a `keras.Input` without one.
+        ValueError: If `vocabulary_size` or `hidden_dim` is not a positive int.
 
     Example:
         >>> layer = keras_transformer.TokenEmbedding(1000, 512)
@@ -60,13 +60,14 @@ class TokenEmbedding(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_positive_int("vocabulary_size", vocabulary_size)
-        check_positive_int("hidden_dim", hidden_dim)
-        self.vocabulary_size = vocabulary_size
-        self.hidden_dim = hidden_dim
+        self.vocabulary_size = check_positive_int(
+            "vocabulary_size", vocabulary_size
+        )
+        self.hidden_dim = check_positive_int("hidden_dim", hidden_dim)
         self.scale = scale
         self.logits_bias = logits_bias
         self.supports_masking = True
+        self.autocast = False  # A short float dtype would change ids.
 
     def build(self, input_shape=None):
         self.embeddings = self.add_weight(
@@ -83,12 +84,18 @@ class TokenEmbedding(keras.layers.Layer):
             )
 
     def call(self, inputs, reverse=False, training=None):
-        table = ops.convert_to_tensor(self.embeddings)
+        table = ops.cast(self.embeddings, self.compute_dtype)
         if reverse:
-            logits = ops.matmul(inputs, ops.transpose(table))
-            return logits if self.bias is None else logits + self.bias
-        check_ids(inputs)
+            states = ops.cast(inputs, self.compute_dtype)
+            logits = ops.matmul(states, ops.transpose(table))
+            if self.bias is None:
+                return logits
+            return logits + ops.cast(self.bias, self.compute_dtype)
         ids = ops.cast(inputs, "int32")
+        if keras.backend.is_float_dtype(inputs.dtype):
+            # Keras calls with floats to build the layer. With ints this sets
+            # the mask.
+            return self(ids, training=training)
         scale = self.hidden_dim**0.5 if self.scale else 1.0
         scale = ops.cast(scale, table.dtype)
         if training:
@@ -109,8 +116,6 @@ class TokenEmbedding(keras.layers.Layer):
         return (*input_shape, self.hidden_dim)
 
     def compute_output_spec(self, inputs, reverse=False, training=None):
-        if not reverse:
-            check_ids(inputs)
         shape = self.compute_output_shape(inputs.shape, reverse)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
@@ -122,16 +127,6 @@ class TokenEmbedding(keras.layers.Layer):
             "scale": self.scale,
             "logits_bias": self.logits_bias,
         }
-
-
-def check_ids(ids):
-    """Raises `ValueError` if ids are of a float dtype."""
-    dtype = keras.backend.standardize_dtype(ids.dtype)
-    if keras.backend.is_float_dtype(dtype):
-        raise ValueError(
-            '`inputs` must be ids of an int dtype (keras.Input(…, dtype="int32'
-            f'")), or come with reverse=True. Received: dtype {dtype}'
-        )
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -237,8 +232,9 @@ class PositionEmbedding(keras.layers.Layer):
 
     def __init__(self, sequence_length, **kwargs):
         super().__init__(**kwargs)
-        check_positive_int("sequence_length", sequence_length)
-        self.sequence_length = sequence_length
+        self.sequence_length = check_positive_int(
+            "sequence_length", sequence_length
+        )
         self.supports_masking = True
 
     def build(self, input_shape):

@@ -25,13 +25,15 @@ class EncoderLayer(BaseLayer):
         norm: `"post"`, as published, or `"pre"`; see `Residual`.
         use_bias: Bool, whether the maps of attention add a bias. The paper's
             do not.
-        activation: String, of the feed-forward network (`"relu"`).
+        activation: String or function, of the feed-forward network
+            (`"relu"`).
         norm_epsilon: Positive float, of layer normalization (1e-6).
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`.
-        mask: Bool tensor `(B, S)`, False where a position is padding.
+        mask: Bool tensor `(B, S)`, False where a position is padding; or
+            `(B, S, S)`, the positions that each one may attend to.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
@@ -104,7 +106,7 @@ class Encoder(BaseLayer):
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`: embeddings with their positions.
-        mask: Bool tensor `(B, S)`, False where a position is padding.
+        mask: As of `EncoderLayer`.
         return_attention_scores: Bool, whether to return the weights too.
         training: Bool, whether dropout is on.
 
@@ -129,15 +131,14 @@ class Encoder(BaseLayer):
 
     def __init__(self, num_layers, num_heads, intermediate_dim, **kwargs):
         super().__init__(num_heads, intermediate_dim, **kwargs)
-        check_positive_int("num_layers", num_layers)
-        self.num_layers = num_layers
+        self.num_layers = check_positive_int("num_layers", num_layers)
         self.layers = [
-            EncoderLayer(
+            self.make_sublayer(
+                EncoderLayer,
                 **self.hyperparameters(),
-                dtype=self.dtype_policy,
                 name=f"layer_{index}",
             )
-            for index in range(num_layers)
+            for index in range(self.num_layers)
         ]
 
     def build(self, input_shape):

@@ -4,11 +4,11 @@ import keras
 
 from keras_transformer.argument_checks import check_known_width
 from keras_transformer.argument_checks import check_positive_int
-from keras_transformer.linear import Linear
+from keras_transformer.composite import CompositeLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(CompositeLayer):
     """Two linear maps with a ReLU between, the same at every position.
 
     Computes `max(0, x W1 + b1) W2 + b2` (Section 3.3, equation 2). It has no
@@ -18,8 +18,8 @@ class FeedForward(keras.layers.Layer):
     Args:
         intermediate_dim: Positive int. Features between the two maps, `d_ff`
             in the paper (2048 in the base model).
-        activation: String, what stands between them: `"relu"` in the paper,
-            or another name that Keras knows.
+        activation: String or function, what stands between them: `"relu"` in
+            the paper, or another that Keras knows.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -44,24 +44,25 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, intermediate_dim, activation="relu", **kwargs):
         super().__init__(**kwargs)
-        check_positive_int("intermediate_dim", intermediate_dim)
-        self.intermediate_dim = intermediate_dim
-        self.activation = activation
+        self.intermediate_dim = check_positive_int(
+            "intermediate_dim", intermediate_dim
+        )
+        self.activation = keras.activations.get(activation)
         self.supports_masking = True
 
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
-        self.expand = Linear(
+        self.expand = self.make_linear(
+            "expand",
             self.intermediate_dim,
+            input_shape,
             activation=self.activation,
-            dtype=self.dtype_policy,
-            name="expand",
         )
-        self.expand.build(input_shape)
-        self.contract = Linear(
-            input_shape[-1], dtype=self.dtype_policy, name="contract"
+        self.contract = self.make_linear(
+            "contract",
+            input_shape[-1],
+            (*input_shape[:-1], self.intermediate_dim),
         )
-        self.contract.build((*input_shape[:-1], self.intermediate_dim))
 
     def call(self, inputs):
         return self.contract(self.expand(inputs))
@@ -73,5 +74,5 @@ class FeedForward(keras.layers.Layer):
         return {
             **super().get_config(),
             "intermediate_dim": self.intermediate_dim,
-            "activation": self.activation,
+            "activation": keras.activations.serialize(self.activation),
         }

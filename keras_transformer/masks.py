@@ -88,12 +88,12 @@ def combine_masks(
     """Returns one mask that broadcasts to `(B, H, T, S)`, or `None`.
 
     Args:
-        padding: Bool tensors `(B, S)`, or `None` among them.
+        padding: Bool tensors `(B, S)` or `(B, T, S)`, or `None` among them.
         attention_mask: Tensor `(T, S)`, `(B, T, S)` or `(B, H, T, S)`, or
             `None`.
         causal: Bool tensor `(T, S)`, or `None`.
     """
-    masks = [mask[:, None, None, :] for mask in padding if mask is not None]
+    masks = [with_heads(mask) for mask in padding if mask is not None]
     if attention_mask is not None:
         rank = len(attention_mask.shape)
         if rank not in (2, 3, 4):
@@ -107,3 +107,14 @@ def combine_masks(
     if causal is not None:
         masks.append(causal)
     return functools.reduce(ops.logical_and, masks) if masks else None
+
+
+def with_heads(mask: Any) -> Any:
+    """Returns a mask of keys as one that broadcasts to `(B, H, T, S)`."""
+    rank = len(mask.shape)
+    if rank not in (2, 3):
+        raise ValueError(
+            "The mask of keys must be of shape (B, S) or (B, T, S). "
+            f"Received: shape {tuple(mask.shape)}"
+        )
+    return mask[:, None, None] if rank == 2 else mask[:, None]

@@ -4,13 +4,14 @@ import keras
 
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
+from keras_transformer.composite import CompositeLayer
 
 NORM_ORDERS = ("post", "pre")
 EPSILON = 1e-6
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Residual(keras.layers.Layer):
+class Residual(CompositeLayer):
     """ "Add & Norm": a residual connection, dropout and layer normalization.
 
     The caller runs the sub-layer between the two calls of this layer:
@@ -64,8 +65,8 @@ class Residual(keras.layers.Layer):
 
     def build(self, inputs_shape, outputs_shape=None):
         self.normalization = make_normalization(self, inputs_shape)
-        self.output_dropout = keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name="output_dropout"
+        self.output_dropout = self.make_sublayer(
+            keras.layers.Dropout, self.dropout, name="output_dropout"
         )
 
     def prepare(self, inputs):
@@ -90,9 +91,9 @@ class Residual(keras.layers.Layer):
 
 def make_normalization(layer, input_shape):
     """Builds a layer normalization as `layer` has it."""
-    normalization = keras.layers.LayerNormalization(
+    normalization = layer.make_sublayer(
+        keras.layers.LayerNormalization,
         epsilon=layer.norm_epsilon,
-        dtype=layer.dtype_policy,
         name="normalization",
     )
     normalization.build(input_shape)

@@ -73,8 +73,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
         super().__init__(
             num_heads, key_dim, value_dim, dropout, use_bias, **kwargs
         )
-        check_positive_int("radius", radius)
-        self.radius = radius
+        self.radius = check_positive_int("radius", radius)
 
     def build(self, inputs_shape):
         super().build(inputs_shape, inputs_shape)

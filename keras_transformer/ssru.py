@@ -5,11 +5,11 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_known_width
 from keras_transformer.cache import RecurrentCache
-from keras_transformer.linear import Linear
+from keras_transformer.composite import CompositeLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class SSRU(keras.layers.Layer):
+class SSRU(CompositeLayer):
     """The simpler simple recurrent unit, SSRU, of Kim et al. (2019).
 
     Computes for each position `t`, from `c_0 = 0` on:
@@ -57,19 +57,11 @@ class SSRU(keras.layers.Layer):
 
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
-        self.forget = self._project("forget", input_shape, use_bias=True)
-        self.update = self._project("update", input_shape, use_bias=False)
-
-    def _project(self, name, input_shape, use_bias):
-        layer = Linear(
-            input_shape[-1],
-            use_bias=use_bias,
-            kernel_initializer="glorot_uniform",
-            dtype=self.dtype_policy,
-            name=name,  # Saved weights depend on this name.
+        width = input_shape[-1]
+        self.forget = self.make_linear("forget", width, input_shape)
+        self.update = self.make_linear(
+            "update", width, input_shape, use_bias=False
         )
-        layer.build(input_shape)
-        return layer
 
     def call(self, inputs, mask=None, cache=None):
         # In float32: a product of many gates.
@@ -102,10 +94,6 @@ class SSRU(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def compute_output_spec(self, *args, **kwargs):
-        # Traces `call`, as its outputs depend on its arguments.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
 
 def run_recurrence(kept, new):

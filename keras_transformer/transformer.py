@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
+from keras_transformer.argument_checks import check_ids
+from keras_transformer.composite import CompositeMixin
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import PositionEmbedding
 from keras_transformer.embedding import SinePositionEncoding
@@ -38,7 +40,7 @@ BASE, RECIPE = Architecture(), Recipe()
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Transformer(keras.Model):
+class Transformer(CompositeMixin, keras.Model):
     """The encoder-decoder Transformer: pairs of id sequences to logits.
 
     `decode(target_ids, encode(source_ids))`, with one embedding matrix for
@@ -101,45 +103,52 @@ class Transformer(keras.Model):
         self.architecture = architecture
         self.sequence_length = sequence_length
         self.source_vocabulary_size = source_vocabulary_size
-        common = {"dtype": self.dtype_policy}
-        dropout = architecture.dropout
-        self.embedding = TokenEmbedding(
+        self.embedding = self.make_sublayer(
+            TokenEmbedding,
             vocabulary_size,
             architecture.hidden_dim,
             architecture.scale_embedding,
             architecture.logits_bias,
             name="embedding",
-            **common,
         )
         self.source_embedding = None
         if source_vocabulary_size is not None:
-            self.source_embedding = TokenEmbedding(
+            self.source_embedding = self.make_sublayer(
+                TokenEmbedding,
                 source_vocabulary_size,
                 architecture.hidden_dim,
                 architecture.scale_embedding,
                 name="source_embedding",
-                **common,
             )
         self.position_encoding = make_positions(
-            architecture, sequence_length, name="position_encoding", **common
+            self, architecture, sequence_length
         )
-        self.source_dropout = keras.layers.Dropout(
-            dropout, name="source_dropout", **common
-        )
-        self.target_dropout = keras.layers.Dropout(
-            dropout, name="target_dropout", **common
+        self.source_dropout, self.target_dropout = (
+            self.make_sublayer(keras.layers.Dropout, architecture.dropout, name=name)
+            for name in ("source_dropout", "target_dropout")
         )
         stack = {name: getattr(architecture, name) for name in OF_LAYERS}
-        self.encoder = Encoder(
-            architecture.num_layers, **stack, name="encoder", **common
+        self.encoder = self.make_sublayer(
+            Encoder, architecture.num_layers, **stack, name="encoder"
         )
-        self.decoder = Decoder(
+        self.decoder = self.make_sublayer(
+            Decoder,
             architecture.layers_of_decoder,
             **stack,
             mixer=architecture.decoder_mixer,
             name="decoder",
-            **common,
         )
+        # No weight depends on the shape of the inputs.
+        states = (None, None, architecture.hidden_dim)
+        with keras.name_scope(self.name):
+            self.embedding.build()
+            if self.source_embedding is not None:
+                self.source_embedding.build()
+            self.position_encoding.build(states)
+            self.encoder.build(states)
+            self.decoder.build(states, states)
+        if type(self) is Transformer:  # Subclasses may add layers.
+            self.build()
 
     @classmethod
     def from_preset(cls, preset, vocabulary_size, **kwargs):
@@ -192,23 +201,10 @@ class Transformer(keras.Model):
         return keras.saving.load_model(path, compile=False)
 
     def build(self, input_shape=None):
-        # No weight depends on the shape of the inputs.
-        states = (None, None, self.architecture.hidden_dim)
-        for layer, *shapes in (
-            (self.embedding, (None, None)),
-            (self.embedding_of_sources, (None, None)),
-            (self.position_encoding, states),
-            (self.encoder, states),
-            (self.decoder, states, states),
-        ):
-            if not layer.built:  # Only `encode` was called before.
-                layer.build(*shapes)
         self.built = True
 
     def call(self, inputs, training=None):
-        if isinstance(inputs, dict):
-            inputs = inputs["source_ids"], inputs["target_ids"]
-        source_ids, target_ids = inputs
+        source_ids, target_ids = split_inputs(inputs)
         memory = self.encode(source_ids, training=training)
         return self.decode(
             target_ids, memory, padding_mask(source_ids), training=training
@@ -264,9 +260,17 @@ class Transformer(keras.Model):
             target_ids, memory, memory_mask, cache, training
         )
         if cache is None:
-            return self.embedding(states, reverse=True)
+            return self.compute_logits(states)
         states, cache = states
-        return self.embedding(states, reverse=True), cache
+        return self.compute_logits(states), cache
+
+    def compute_logits(self, states):
+        """Computes the logits, `(..., V)`, of states `(..., D)`.
+
+        A subclass with another output layer overrides this method; training,
+        `generate` and exports use it.
+        """
+        return self.embedding(states, reverse=True)
 
     def decode_states(
         self,
@@ -282,8 +286,8 @@ class Transformer(keras.Model):
         Returns:
             Float tensor `(B, T, D)`; with `return_attention_scores`, a tuple of
             it and a pair of attention weights for each layer; with a cache, a
-            tuple that ends in the longer cache. `embedding(states,
-            reverse=True)` are the logits.
+            tuple that ends in the longer cache. `compute_logits(states)` are
+            the logits.
         """
         start_index = 0 if cache is None else cache.length
         x = self.embedding(target_ids, training=training)
@@ -388,6 +392,8 @@ class Transformer(keras.Model):
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Exports the logits of `call`; see `keras.Model.export`."""
+        if not self.built:
+            self.build()
         if input_signature is None:
             ids = {
                 name: keras.InputSpec(
@@ -418,7 +424,7 @@ class Transformer(keras.Model):
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
-            "architecture": dataclasses.asdict(self.architecture),
+            "architecture": serialize_architecture(self.architecture),
             "sequence_length": self.sequence_length,
             "source_vocabulary_size": self.source_vocabulary_size,
         }
@@ -430,15 +436,50 @@ class Transformer(keras.Model):
         if numbers is None:  # Older files have no `architecture` entry.
             names = [field.name for field in dataclasses.fields(Architecture)]
             numbers = {name: config.pop(name) for name in names}
+        if not isinstance(numbers["activation"], str):
+            activation = keras.activations.get(numbers["activation"])
+            numbers = {**numbers, "activation": activation}
         config["architecture"] = Architecture(**numbers)
         return super().from_config(config, **kwargs)
 
 
-def make_positions(architecture, sequence_length, **kwargs):
+def split_inputs(inputs):
+    """Returns the ids of sources and targets of the inputs of a model."""
+    names = ("source_ids", "target_ids")
+    if isinstance(inputs, dict):
+        if missing := [name for name in names if name not in inputs]:
+            raise ValueError(
+                f"`inputs` must have the keys {' and '.join(names)}. "
+                f"Received: {sorted(inputs)}, without {' and '.join(missing)}"
+            )
+        inputs = [inputs[name] for name in names]
+    source_ids, target_ids = inputs
+    for name, ids in zip(names, inputs, strict=True):
+        check_ids(name, ids)
+    batches = source_ids.shape[0], target_ids.shape[0]
+    if None not in batches and batches[0] != batches[1]:
+        raise ValueError(
+            "`source_ids` and `target_ids` must have as many rows. "
+            f"Received: {batches[0]} and {batches[1]}"
+        )
+    return source_ids, target_ids
+
+
+def make_positions(model, architecture, sequence_length):
     """Makes the layer of position vectors (Section 3.5)."""
-    if architecture.positions == "sine":
-        return SinePositionEncoding(architecture.max_wavelength, **kwargs)
-    return PositionEmbedding(sequence_length, **kwargs)
+    of_class = SinePositionEncoding, architecture.max_wavelength
+    if architecture.positions == "learned":
+        of_class = PositionEmbedding, sequence_length
+    return model.make_sublayer(*of_class, name="position_encoding")
+
+
+def serialize_architecture(architecture):
+    """Returns an `Architecture` as a dict that JSON can hold."""
+    numbers = dataclasses.asdict(architecture)
+    if not isinstance(architecture.activation, str):
+        activation = keras.activations.serialize(architecture.activation)
+        numbers["activation"] = activation
+    return numbers
 
 
 def is_linear(layer):
