@@ -14,8 +14,8 @@ import sacremoses
 import tensorflow as tf
 
 from command_line.errors import exit_on_user_error
-from command_line.treebanks import read_trees
 from export.model.sentence_splitting import split_text
+from text_processing.treebanks import read_trees
 
 # Characters after a full stop that belong to its sentence.
 STOPPED = re.compile(r"[.!?…][\"'”’)\]]*$")

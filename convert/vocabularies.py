@@ -18,7 +18,7 @@ from command_line.errors import first_line
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.text.tokenizer import UNKNOWN_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
 
 PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
 SPECIAL = {

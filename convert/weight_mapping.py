@@ -113,10 +113,9 @@ def copy_layers(model: Transformer, read: Callable[[Weight], np.ndarray]):
     """Sets the weights of the layers, in our order of features.
 
     Args:
-        model: A `Transformer`, with its embeddings.
+        model: A `Transformer`.
         read: Function from a `Weight` to their array, of its shape.
     """
-    model.build()
     weights = list(weights_of(model))
     bar = keras.utils.Progbar(len(weights), unit_name="weight")
     for count, weight in enumerate(weights, start=1):
@@ -128,11 +127,8 @@ def copy_layers(model: Transformer, read: Callable[[Weight], np.ndarray]):
 def copy_table(embedding, tensors: Tensors, name: str, rows: np.ndarray):
     """Sets the matrix of a `TokenEmbedding`.
 
-    TensorFlow copies the matrix three times, and it is the largest weight. So
-    call this first, while the other weights do not exist yet.
-
     Args:
-        embedding: The layer, which is not built yet.
+        embedding: The layer.
         tensors: Their tensors.
         name: Name of the matrix.
         rows: Int array, the index of each of our rows in the matrix; -1 for
@@ -142,7 +138,6 @@ def copy_table(embedding, tensors: Tensors, name: str, rows: np.ndarray):
     order = np.ix_(rows, feature_order(shape[1]))
     ours = tensors.take(name, shape)[order]
     ours[rows < 0] = 0.0
-    embedding.build()
     embedding.embeddings.assign(ours)
 
 

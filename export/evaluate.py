@@ -19,7 +19,6 @@ from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
 from command_line.text_files import read_lines
-from command_line.treebanks import read_trees
 from export.bundle import file_layout
 from export.bundle.recorded_scores import read_scores
 from export.bundle.recorded_scores import record_scores
@@ -35,7 +34,8 @@ from export.report.tree_pictures import write_pictures
 from export.scoring import bracket_scores
 from export.scoring import parse_scores
 from export.scoring import translation_scores
-from keras_transformer.parsing.trees import Tree
+from text_processing.treebanks import read_trees
+from text_processing.trees import Tree
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 

@@ -11,6 +11,7 @@ from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
 from keras_transformer.encoder import EncoderLayer
 from keras_transformer.feed_forward import FeedForward
+from keras_transformer.language_model import LanguageModel
 from keras_transformer.losses import SmoothedCrossentropy
 from keras_transformer.masks import causal_mask
 from keras_transformer.masks import padding_mask
@@ -41,6 +42,7 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "LanguageModel",
     "MultiHeadAttention",
     "Perplexity",
     "PositionEmbedding",
@@ -66,6 +68,6 @@ __all__ = [
 
 def __getattr__(name):
     if name == "SubwordTokenizer":  # Needs TensorFlow; the layers do not.
-        module = importlib.import_module("keras_transformer.text.tokenizer")
+        module = importlib.import_module("keras_transformer.tokenizer")
         return module.SubwordTokenizer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,7 @@ import numbers
 
 
 def check_positive_int(name, value):
-    """Returns `value` as an int; raises `ValueError` if it is not above zero."""
+    """Returns `value` as an int; raises `ValueError` unless it is above 0."""
     is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_int or value <= 0:
         raise ValueError(
@@ -55,6 +55,15 @@ def check_ids(name, ids):
         raise ValueError(
             f"`{name}` must be ids of shape (batch, length). "
             f"Received: {name} of shape {tuple(ids.shape)}"
+        )
+
+
+def check_extra_length(value):
+    """Raises `ValueError` unless an int `max_extra_length` is 0 or more."""
+    if isinstance(value, int) and value < 0:
+        raise ValueError(
+            "`max_extra_length` must be 0 or more. "
+            f"Received: max_extra_length={value}"
         )
 
 

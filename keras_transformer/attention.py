@@ -93,7 +93,7 @@ def fused_attention(query, key, value, mask=None):
 
 
 class LayerOutput(NamedTuple):
-    """What a layer computed, with `None` for what it did not."""
+    """The results of a layer; `None` for those that it did not compute."""
 
     outputs: Any
     scores: Any = None  # Attention weights.

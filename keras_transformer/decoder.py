@@ -180,7 +180,7 @@ class DecoderLayer(BaseLayer):
         """Returns the `LayerOutput` of the first sub-layer."""
         if self.mixer == "ssru":
             y = self.recurrence(x, mask=mask, cache=cache)
-            return LayerOutput(y) if cache is None else LayerOutput(y[0], cache=y[1])
+            return unpack(y, with_scores=False, with_cache=cache is not None)
         # The newest position attends to all positions of a growing cache.
         newest = isinstance(cache, GrowingCache) and x.shape[1] == 1
         y = self.self_attention(

@@ -1,46 +1,25 @@
 """The whole model (Vaswani et al., 2017, Figure 1)."""
 
-import dataclasses
 import pathlib
 
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_choice
-from keras_transformer.argument_checks import check_fraction
+from keras_transformer.argument_checks import check_extra_length
 from keras_transformer.argument_checks import check_ids
-from keras_transformer.composite import CompositeMixin
-from keras_transformer.decoder import Decoder
-from keras_transformer.embedding import PositionEmbedding
-from keras_transformer.embedding import SinePositionEncoding
+from keras_transformer.base_model import BASE
+from keras_transformer.base_model import BaseModel
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
-from keras_transformer.linear import Linear
-from keras_transformer.losses import SmoothedCrossentropy
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.metrics import Perplexity
-from keras_transformer.metrics import TokenAccuracy
-from keras_transformer.presets import Architecture
-from keras_transformer.presets import Preset
-from keras_transformer.presets import Recipe
-from keras_transformer.presets import find_preset
-from keras_transformer.schedules import TransformerSchedule
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.translation import search_translations
 
-# Hyperparameters that both stacks share.
-OF_LAYERS = (
-    *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),
-    *("norm", "use_bias", "activation", "norm_epsilon"),
-)
-POSITIONS = ("sine", "learned")
-BASE, RECIPE = Architecture(), Recipe()
-
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Transformer(CompositeMixin, keras.Model):
+class Transformer(BaseModel):
     """The encoder-decoder Transformer: pairs of id sequences to logits.
 
     `decode(target_ids, encode(source_ids))`, with one embedding matrix for
@@ -96,21 +75,10 @@ class Transformer(CompositeMixin, keras.Model):
         source_vocabulary_size=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        check_choice("positions", architecture.positions, POSITIONS)
-        check_fraction("dropout", architecture.dropout)
-        self.vocabulary_size = vocabulary_size
-        self.architecture = architecture
-        self.sequence_length = sequence_length
-        self.source_vocabulary_size = source_vocabulary_size
-        self.embedding = self.make_sublayer(
-            TokenEmbedding,
-            vocabulary_size,
-            architecture.hidden_dim,
-            architecture.scale_embedding,
-            architecture.logits_bias,
-            name="embedding",
+        super().__init__(
+            vocabulary_size, architecture, sequence_length, **kwargs
         )
+        self.source_vocabulary_size = source_vocabulary_size
         self.source_embedding = None
         if source_vocabulary_size is not None:
             self.source_embedding = self.make_sublayer(
@@ -120,64 +88,23 @@ class Transformer(CompositeMixin, keras.Model):
                 architecture.scale_embedding,
                 name="source_embedding",
             )
-        self.position_encoding = make_positions(
-            self, architecture, sequence_length
+        self.position_encoding = self.make_positions()
+        self.source_dropout = self.make_dropout("source_dropout")
+        self.target_dropout = self.make_dropout("target_dropout")
+        self.encoder = self.make_stack(
+            Encoder, architecture.num_layers, name="encoder"
         )
-        self.source_dropout, self.target_dropout = (
-            self.make_sublayer(keras.layers.Dropout, architecture.dropout, name=name)
-            for name in ("source_dropout", "target_dropout")
-        )
-        stack = {name: getattr(architecture, name) for name in OF_LAYERS}
-        self.encoder = self.make_sublayer(
-            Encoder, architecture.num_layers, **stack, name="encoder"
-        )
-        self.decoder = self.make_sublayer(
-            Decoder,
-            architecture.layers_of_decoder,
-            **stack,
-            mixer=architecture.decoder_mixer,
-            name="decoder",
-        )
-        # No weight depends on the shape of the inputs.
+        self.decoder = self.make_decoder()
         states = (None, None, architecture.hidden_dim)
-        with keras.name_scope(self.name):
-            self.embedding.build()
-            if self.source_embedding is not None:
-                self.source_embedding.build()
-            self.position_encoding.build(states)
-            self.encoder.build(states)
-            self.decoder.build(states, states)
+        self.build_layers(
+            [self.embedding],
+            *([[self.source_embedding]] if self.source_embedding else []),
+            [self.position_encoding, states],
+            [self.encoder, states],
+            [self.decoder, states, states],
+        )
         if type(self) is Transformer:  # Subclasses may add layers.
             self.build()
-
-    @classmethod
-    def from_preset(cls, preset, vocabulary_size, **kwargs):
-        """Makes the model of a preset, such as a row of Table 3.
-
-        Args:
-            preset: A key of `PRESETS`, such as `"base"`, or a `Preset`.
-            vocabulary_size: Positive int, ids of the shared vocabulary.
-            **kwargs: Hyperparameters that replace the preset's, and other
-                arguments of `Transformer`.
-
-        Returns:
-            A `Transformer` with random weights.
-
-        Raises:
-            ValueError: If no preset has that name; the message suggests one.
-
-        Example:
-            >>> model = keras_transformer.Transformer.from_preset("base", 37000)
-        """
-        if not isinstance(preset, Preset):
-            preset = find_preset(preset)
-        numbers = {
-            field.name: kwargs.pop(field.name)
-            for field in dataclasses.fields(Architecture)
-            if field.name in kwargs
-        }
-        architecture = dataclasses.replace(preset.architecture, **numbers)
-        return cls(vocabulary_size, architecture, **kwargs)
 
     @classmethod
     def from_pretrained(cls, run_dir):
@@ -199,9 +126,6 @@ class Transformer(CompositeMixin, keras.Model):
                 f"Received: run_dir={str(run_dir)!r}, which has no {path.name}"
             )
         return keras.saving.load_model(path, compile=False)
-
-    def build(self, input_shape=None):
-        self.built = True
 
     def call(self, inputs, training=None):
         source_ids, target_ids = split_inputs(inputs)
@@ -264,44 +188,6 @@ class Transformer(CompositeMixin, keras.Model):
         states, cache = states
         return self.compute_logits(states), cache
 
-    def compute_logits(self, states):
-        """Computes the logits, `(..., V)`, of states `(..., D)`.
-
-        A subclass with another output layer overrides this method; training,
-        `generate` and exports use it.
-        """
-        return self.embedding(states, reverse=True)
-
-    def decode_states(
-        self,
-        target_ids,
-        memory=None,
-        memory_mask=None,
-        cache=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        """Runs the decoder like `decode`, but without computing the logits.
-
-        Returns:
-            Float tensor `(B, T, D)`; with `return_attention_scores`, a tuple of
-            it and a pair of attention weights for each layer; with a cache, a
-            tuple that ends in the longer cache. `compute_logits(states)` are
-            the logits.
-        """
-        start_index = 0 if cache is None else cache.length
-        x = self.embedding(target_ids, training=training)
-        x = self._place(x, self.target_dropout, start_index, training)
-        return self.decoder(
-            x,
-            memory,
-            target_mask=padding_mask(target_ids),
-            memory_mask=memory_mask,
-            cache=cache,
-            return_attention_scores=return_attention_scores,
-            training=training,
-        )
-
     def generate(
         self,
         source_ids,
@@ -313,15 +199,14 @@ class Transformer(CompositeMixin, keras.Model):
     ):
         """Translates by beam search, by default as in Section 6.1.
 
-        It calls `search_translations`. TensorFlow runs it eagerly;
-        `tf.function(model.generate)` is many times as fast.
+        It calls `search_translations`, which TensorFlow and JAX compile once.
 
         Args:
             source_ids: Int tensor or array `(B, S)`, padded with 0.
             beam_size: Positive int; 1 is greedy search.
             length_penalty: Float, `α`.
-            max_extra_length: Int, maximum length of a translation minus the
-                length of its source, both with EOS.
+            max_extra_length: Int, 0 or more, maximum length of a translation
+                minus the length of its source, both with EOS.
             bos_id: Int, the token with which targets begin.
             eos_id: Int, the token with which they end.
 
@@ -335,21 +220,22 @@ class Transformer(CompositeMixin, keras.Model):
             >>> keras.ops.shape(ids)
             (1, 7)
         """
-        if not self.built:
-            self.build()
-        source_ids = ops.cast(source_ids, "int32")
+        check_extra_length(max_extra_length)
+        source_ids = ops.convert_to_tensor(source_ids)
+        check_ids("source_ids", source_ids)
         lengths = ops.sum(ops.cast(padding_mask(source_ids), "int32"), axis=1)
+        options = SearchOptions(
+            beam_size,
+            length_penalty,
+            num_hypotheses=1,
+            bos_id=bos_id,
+            eos_id=eos_id,
+        )
         hypotheses = search_translations(
             self,
             source_ids,
-            lengths + max_extra_length,
-            SearchOptions(
-                beam_size,
-                length_penalty,
-                num_hypotheses=1,
-                bos_id=bos_id,
-                eos_id=eos_id,
-            ),
+            ops.maximum(lengths + max_extra_length, 1),
+            options,
             max_length=ops.shape(source_ids)[1] + max_extra_length,
         )
         return hypotheses.ids[:, 0]
@@ -358,37 +244,6 @@ class Transformer(CompositeMixin, keras.Model):
     def embedding_of_sources(self):
         """The `TokenEmbedding` of the sources, which may be the shared one."""
         return self.source_embedding or self.embedding
-
-    def _place(self, x, dropout, start_index, training):
-        x = x + self.position_encoding(x, start_index=start_index)
-        return dropout(x, training=training)
-
-    def compile_as_published(self, recipe=RECIPE, **kwargs):
-        """Compiles with the optimizer, schedule and loss of Section 5.
-
-        Args:
-            recipe: A `Recipe`, or a preset or its name, such as `"tiny"`.
-            **kwargs: Arguments of `compile` that replace these.
-
-        Example:
-            >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
-            >>> model.compile_as_published("tiny")
-        """
-        if isinstance(recipe, str):
-            recipe = find_preset(recipe)
-        if isinstance(recipe, Preset):
-            recipe = recipe.recipe
-        schedule = TransformerSchedule(
-            self.architecture.hidden_dim, recipe.warmup_steps
-        )
-        published = {
-            "optimizer": keras.optimizers.Adam(
-                schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9
-            ),
-            "loss": SmoothedCrossentropy(recipe.label_smoothing),
-            "metrics": [TokenAccuracy(), Perplexity()],
-        }
-        self.compile(**{**published, **kwargs})
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Exports the logits of `call`; see `keras.Model.export`."""
@@ -406,15 +261,6 @@ class Transformer(CompositeMixin, keras.Model):
             filepath, *args, input_signature=input_signature, **kwargs
         )
 
-    def quantize(self, mode=None, config=None, filters=None, **kwargs):
-        """Quantizes the linear maps of the layers; see `keras.Model.quantize`.
-
-        The embedding matrix, which also computes the logits, is not quantized.
-        """
-        if filters is None:
-            filters = is_linear
-        super().quantize(mode, config=config, filters=filters, **kwargs)
-
     def compute_output_shape(self, input_shape):
         if isinstance(input_shape, dict):
             input_shape = input_shape["source_ids"], input_shape["target_ids"]
@@ -423,24 +269,8 @@ class Transformer(CompositeMixin, keras.Model):
     def get_config(self):
         return {
             **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "architecture": serialize_architecture(self.architecture),
-            "sequence_length": self.sequence_length,
             "source_vocabulary_size": self.source_vocabulary_size,
         }
-
-    @classmethod
-    def from_config(cls, config, **kwargs):
-        config = dict(config)
-        numbers = config.pop("architecture", None)
-        if numbers is None:  # Older files have no `architecture` entry.
-            names = [field.name for field in dataclasses.fields(Architecture)]
-            numbers = {name: config.pop(name) for name in names}
-        if not isinstance(numbers["activation"], str):
-            activation = keras.activations.get(numbers["activation"])
-            numbers = {**numbers, "activation": activation}
-        config["architecture"] = Architecture(**numbers)
-        return super().from_config(config, **kwargs)
 
 
 def split_inputs(inputs):
@@ -463,24 +293,3 @@ def split_inputs(inputs):
             f"Received: {batches[0]} and {batches[1]}"
         )
     return source_ids, target_ids
-
-
-def make_positions(model, architecture, sequence_length):
-    """Makes the layer of position vectors (Section 3.5)."""
-    of_class = SinePositionEncoding, architecture.max_wavelength
-    if architecture.positions == "learned":
-        of_class = PositionEmbedding, sequence_length
-    return model.make_sublayer(*of_class, name="position_encoding")
-
-
-def serialize_architecture(architecture):
-    """Returns an `Architecture` as a dict that JSON can hold."""
-    numbers = dataclasses.asdict(architecture)
-    if not isinstance(architecture.activation, str):
-        activation = keras.activations.serialize(architecture.activation)
-        numbers["activation"] = activation
-    return numbers
-
-
-def is_linear(layer):
-    return isinstance(layer, Linear)

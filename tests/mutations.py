@@ -92,28 +92,28 @@ keras_transformer/encoder.py: test_encoder.py
 keras_transformer/transformer.py: test_transformer.py
 - self.position_encoding(x, start_index=start_index)
 + self.position_encoding(x)
-keras_transformer/search/beam_steps.py: .
+keras_transformer/search/beam_search.py: .
 - totals = beams.log_probabilities[:, :, None] + values
 + totals = values
 - penalty = length_penalty_of(length, alpha, options.penalty_offset)
 + penalty = ops.ones_like(alpha)
-keras_transformer/search/graph_candidates.py: test_graph_search.py
+keras_transformer/search/tensorflow/candidates.py: test_search_loop.py
 - find_best(allowed, count + num_forbidden)
 + find_best(allowed, count)
-keras_transformer/search/graph_search.py: test_graph_search.py
+keras_transformer/search/tensorflow/search_loop.py: test_search_loop.py
 - done = ~(best_possible_score > worst)
 + done = ~(best_possible_score >= worst)
 - length_penalty_of(lengths + 1, alpha, offset)
 + length_penalty_of(lengths, alpha, offset)
-- is_filled & (finished.endings % 2 == 1)
-+ is_filled & (finished.endings % 2 == 0)
-keras_transformer/search/graph_transformer.py: test_graph_transformer.py
+- is_filled & finished.truncated
++ is_filled & ~finished.truncated
+keras_transformer/search/tensorflow/decoder.py: test_decoder.py
 - return tf.minimum(lengths, self._transformer.sequence_length)
 + return lengths
-keras_transformer/text/tokenizer.py: .
+keras_transformer/tokenizer.py: .
 - tf.cast(ids == EOS_ID, tf.int32), axis=1) > 0
 + tf.cast(ids == EOS_ID, tf.int32), axis=1) > 1
-keras_transformer/parsing/repair.py: .
+text_processing/tree_repair.py: .
 - balanced[place:place] = [LEAF] * after
 + balanced[len(balanced):] = [LEAF] * after
 train/data/batches.py: test_batches.py

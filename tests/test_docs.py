@@ -71,7 +71,9 @@ def test_a_page_is_filled_in_and_leads_somewhere(page, hooks):
 def test_the_api_has_every_public_name():
     text = (DOCS / "api.md").read_text("utf-8")
     documented = re.findall(
-        r"^::: keras_transformer\.[\w.]+\.(\w+)$", text, re.M
+        r"^::: (?:keras_transformer|text_processing)\.[\w.]+\.(\w+)$",
+        text,
+        re.M,
     )
 
     assert sorted(documented) == sorted(

@@ -16,7 +16,7 @@ from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.errors import first_line
 from keras_transformer import Preset
-from keras_transformer.text.tokenizer import read_protos
+from keras_transformer.tokenizer import read_protos
 from train import fit
 from train.data.atomic_files import write_atomically
 from train.data.bucketing import choose_row_multiple

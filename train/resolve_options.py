@@ -12,7 +12,7 @@ from command_line.options import flag
 from command_line.options import values_of
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
-from keras_transformer.text.placeholders import PLACEHOLDERS
+from text_processing.placeholders import PLACEHOLDERS
 from train import options
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs

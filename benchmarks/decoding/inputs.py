@@ -39,7 +39,7 @@ from export.bundle.model_loading import read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
-from keras_transformer.text.tokenizer import UNKNOWN_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import demo_pairs

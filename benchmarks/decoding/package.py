@@ -9,8 +9,8 @@ import tensorflow as tf
 from benchmarks.shared.model_sizes import BEAM_SIZE
 from export.bundle.model_loading import with_dtype
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.tensorflow.decoder import search_in_graph
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)
@@ -27,7 +27,7 @@ def make(
     @tf.function(input_signature=[IDS, LENGTHS], autograph=False)
     def search(source_ids, max_lengths):
         options = SearchOptions(beam_size, num_hypotheses=1)
-        found = graph_search_translations(
+        found = search_in_graph(
             transformer, source_ids, max_lengths, options, output_kernel=kernel
         )
         return found.ids[:, 0]

@@ -20,7 +20,7 @@ from export.model.translator import SERVING
 from export.model.translator import Translator
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer.text.tokenizer import read_protos
+from keras_transformer.tokenizer import read_protos
 
 SIGNATURE = "serving_default"
 

@@ -26,7 +26,7 @@ from export.bundle.warmup_requests import make_sentences
 from export.bundle.warmup_requests import write_warmup
 from export.model.translator import Translator
 from keras_transformer import SubwordTokenizer
-from keras_transformer.text.placeholders import PLACEHOLDERS
+from text_processing.placeholders import PLACEHOLDERS
 
 PACKAGES = ("keras", "tensorflow", "tensorflow-text", "tensorflow-serving-api")
 SAMPLE_SIZE = 2

@@ -12,7 +12,7 @@ from export.markup.tag_projection import project_nodes
 from export.markup.tagged_sentences import Sentence
 from export.markup.word_alignment import Word
 from export.markup.word_alignment import find_words
-from keras_transformer.text.placeholders import ANY
+from text_processing.placeholders import ANY
 
 
 def repair_placeholders(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
-from keras_transformer.text.placeholders import find_placeholders
+from text_processing.placeholders import find_placeholders
 
 PLACEHOLDER = "placeholder"  # The name of a part without a tag.
 BLANKS = " \t\n\r\f"

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from export.markup.word_alignment import word_attention
 from export.model.sentence_splitting import split_text
-from keras_transformer.text.placeholders import PLACEHOLDERS
+from text_processing.placeholders import PLACEHOLDERS
 
 # Maximum number of sentences in a batch times the square of the bytes of the
 # longest one, which bounds the attention weights of a head and layer.

@@ -6,7 +6,7 @@ from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
 from export.markup.segments import Segment
 from export.markup.tag_projection import Node
-from keras_transformer.text.placeholders import PLACEHOLDERS
+from text_processing.placeholders import PLACEHOLDERS
 
 MOST_NESTED = 200  # Maximum depth of nested tags.
 STOPS = ",;:—…)"

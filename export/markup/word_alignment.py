@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.text.placeholders import find_placeholders
+from text_processing.placeholders import find_placeholders
 
 # Characters that join the letters around them to one word.
 JOINERS = "'’-‐.·\u00ad\u200c\u200d"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search import graph_search
-from keras_transformer.search.graph_candidates import rank_candidates
+from keras_transformer.search.tensorflow import search_loop
+from keras_transformer.search.tensorflow.candidates import rank_candidates
 
 
 class BeamTrace(NamedTuple):
@@ -29,24 +29,24 @@ class BeamTrace(NamedTuple):
 
 
 def trace_beam_search(model, options, max_lengths):
-    """Runs the steps of `search_graph` and records their candidates.
+    """Runs the steps of `run_search_loop` and records their candidates.
 
     Every sentence stays in the batch to the end.
 
     Args:
-        model: As in `search_graph`.
+        model: As in `run_search_loop`.
         options: `SearchOptions`.
         max_lengths: Int32 tensor `(B,)`.
 
     Returns:
-        `Hypotheses`, equal to those of `search_graph`, and the `BeamTrace`.
+        `Hypotheses`, equal to those of `run_search_loop`, and the `BeamTrace`.
 
     """
-    sentences = graph_search.describe_sentences(options, max_lengths)
-    active, finished = graph_search.initial_hypotheses(options, sentences)
+    sentences = search_loop.describe_sentences(options, max_lengths)
+    active, finished = search_loop.initial_hypotheses(options, sentences)
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     shape = [longest, batch, 2 * options.beam_size]
-    schedule = graph_search.make_schedule(sentences, options)
+    schedule = search_loop.make_schedule(sentences, options)
     buffers, constants = model.gather_sentences(
         model.start(), sentences.rows, longest
     )
@@ -55,7 +55,7 @@ def trace_beam_search(model, options, max_lengths):
     buffers = tf.nest.map_structure(lambda x: tf.raw_ops.DeepCopy(x=x), buffers)
 
     def is_running(index, active, *_):
-        return tf.reduce_any(active.log_probabilities > graph_search.IMPOSSIBLE)
+        return tf.reduce_any(active.log_probabilities > search_loop.IMPOSSIBLE)
 
     def take_step(index, active, finished, places, buffers, trace):
         """`places`, `(B, K)`, are the candidates that the active ones were."""
@@ -69,7 +69,7 @@ def trace_beam_search(model, options, max_lengths):
         trace = record_step(trace, index, step)
         count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
-        active, finished, places, _ = graph_search.update_hypotheses(
+        active, finished, places, _ = search_loop.update_hypotheses(
             candidates, active, finished, index, schedule, options
         )
         parents = tf.gather(candidates.parents, places, batch_dims=1)
@@ -88,10 +88,10 @@ def trace_beam_search(model, options, max_lengths):
         is_running,
         take_step,
         variables,
-        shape_invariants=graph_search.shapes_of(variables),
+        shape_invariants=search_loop.shapes_of(variables),
     )
     trace = [tf.transpose(x, [1, 0, 2]) for x in trace]
-    return graph_search.to_hypotheses(finished, options), BeamTrace(*trace)
+    return search_loop.to_hypotheses(finished, options), BeamTrace(*trace)
 
 
 def empty_trace(shape, options) -> BeamTrace:
@@ -99,7 +99,7 @@ def empty_trace(shape, options) -> BeamTrace:
     return BeamTrace(
         tf.fill(shape, -1),
         tf.fill(shape, options.padding_id),
-        tf.fill(shape, graph_search.IMPOSSIBLE),
+        tf.fill(shape, search_loop.IMPOSSIBLE),
         tf.fill(shape, False),
     )
 
@@ -115,7 +115,7 @@ def record_step(trace, index, step) -> BeamTrace:
 
 def describe_step(candidates, places, options) -> BeamTrace:
     """Returns one step of a trace, its tensors `(B, C)`."""
-    is_filled = candidates.log_probabilities > graph_search.IMPOSSIBLE
+    is_filled = candidates.log_probabilities > search_loop.IMPOSSIBLE
     ended = candidates.ids == options.eos_id
     before = tf.cumsum(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
     is_seen = tf.range(tf.shape(ended)[1]) < options.num_candidates

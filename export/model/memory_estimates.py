@@ -12,7 +12,7 @@ from export.model.request_splitting import MAX_PLACES
 from export.model.request_validation import MAX_BEAM_SIZE
 from export.model.search import SearchSettings
 from keras_transformer.presets import Architecture
-from keras_transformer.search.graph_search import STEPS_PER_ROUND
+from keras_transformer.search.tensorflow.search_loop import STEPS_PER_ROUND
 
 PAIRS = {"score", "align", "explain"}
 FLOAT = 4  # Bytes.

@@ -12,14 +12,14 @@ from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.beam_search import Hypotheses
-from keras_transformer.search.graph_search import longest_limit
-from keras_transformer.search.graph_transformer import GraphTransformer
-from keras_transformer.search.graph_transformer import graph_sample_translations
-from keras_transformer.search.graph_transformer import graph_search_translations
+from keras_transformer.search.hypotheses import Hypotheses
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.sampling import with_one_beam
+from keras_transformer.search.tensorflow.decoder import GraphTransformer
+from keras_transformer.search.tensorflow.decoder import sample_in_graph
+from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.tensorflow.search_loop import longest_limit
 
 INPUTS = (
     tf.TensorSpec([None, None], tf.int32, name="source_ids"),
@@ -158,7 +158,7 @@ class Search(tf.Module):
         )
 
         def find(source_ids, max_lengths, length_penalty, prefix_ids):
-            return graph_search_translations(
+            return search_in_graph(
                 self._transformer(),
                 source_ids,
                 max_lengths,
@@ -182,7 +182,7 @@ class Search(tf.Module):
         """
 
         def find(source_ids, max_lengths, rules):
-            return graph_search_translations(
+            return search_in_graph(
                 self._transformer(),
                 source_ids,
                 max_lengths,
@@ -204,7 +204,7 @@ class Search(tf.Module):
         options = with_one_beam(self.options)
 
         def draw(source_ids, max_lengths, sampling):
-            return graph_sample_translations(
+            return sample_in_graph(
                 self._transformer(),
                 source_ids,
                 max_lengths,

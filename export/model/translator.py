@@ -33,8 +33,8 @@ from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_search import longest_limit
-from keras_transformer.text.tokenizer import UNKNOWN_ID
+from keras_transformer.search.tensorflow.search_loop import longest_limit
+from keras_transformer.tokenizer import UNKNOWN_ID
 
 
 def scalar_spec(name, dtype=tf.int32):

@@ -6,9 +6,9 @@ import pathlib
 from collections.abc import Iterable
 
 from command_line.errors import UserError
-from keras_transformer.parsing.trees import LEAF
-from keras_transformer.parsing.trees import ROOT
-from keras_transformer.parsing.trees import Tree
+from text_processing.trees import LEAF
+from text_processing.trees import ROOT
+from text_processing.trees import Tree
 
 PICTURES = 10
 MAX_DEPTH = 50  # svgling is recursive.

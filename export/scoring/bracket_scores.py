@@ -11,7 +11,7 @@ import collections
 import itertools
 from collections.abc import Iterable
 
-from keras_transformer.parsing.trees import Tree
+from text_processing.trees import Tree
 
 PUNCTUATION = {",", ":", "``", "''", "."}
 SAME_LABEL = {"PRT": "ADVP"}

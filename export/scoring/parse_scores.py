@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from export.scoring import bracket_scores
-from keras_transformer.parsing.repair import repair_tree
-from keras_transformer.parsing.trees import Tree
+from text_processing.tree_repair import repair_tree
+from text_processing.trees import Tree
 
 
 def repair_trees(

@@ -4,19 +4,39 @@ Axes: `B` sentences, `K` beams, `C` candidates, `N` hypotheses returned, `V`
 vocabulary, `L` capacity in tokens, at least the longest limit.
 """
 
+from typing import Any
+from typing import NamedTuple
+
+import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.search.beam_steps import BeamState
-from keras_transformer.search.beam_steps import Hypotheses
-from keras_transformer.search.beam_steps import add_finished
-from keras_transformer.search.beam_steps import best_tokens
-from keras_transformer.search.beam_steps import keep_active
-from keras_transformer.search.beam_steps import mask_forbidden
-from keras_transformer.search.beam_steps import rank_candidates
+from keras_transformer.search.constraints import apply_constraints
 from keras_transformer.search.constraints import constraint_tensors
+from keras_transformer.search.hypotheses import Hypotheses
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
+
+
+class Candidates(NamedTuple):
+    """Continuations of a sentence's beams, best first."""
+
+    ids: Any  # (B, C, L) int32
+    last_ids: Any  # (B, C) int32, the tokens that are new
+    log_probabilities: Any  # (B, C) float32, -inf where there is none
+    parents: Any  # (B, C) int32, the beam that each continues
+    truncated: Any  # (B, C) bool, ended though it had a better choice
+
+
+class BeamState(NamedTuple):
+    """Variables of the search loop."""
+
+    index: Any  # () int32, the position of the tokens to come
+    ids: Any  # (B, K, L) int32, active hypotheses
+    last_ids: Any  # (B, K) int32, what the model is given next
+    log_probabilities: Any  # (B, K) float32, -inf where one is not active
+    finished: Hypotheses  # (B, N, ...), best first
+    model_state: Any  # (B * K, ...) or ()
 
 
 def beam_search(
@@ -158,7 +178,10 @@ def search(
         beams = keep_active(beams, candidates, model_state, options)
         return (beams._replace(finished=finished),)
 
-    beams = start(initial_state, ops.shape(limits)[0], max_length, options)
+    batch = ops.shape(limits)[0]
+    beams = start(initial_state, batch, max_length, options)
+    if isinstance(batch, int) and batch == 0:  # JAX would trace a step.
+        return beams.finished
     (beams,) = ops.while_loop(is_running, take_step, (beams,))
     return pad_missing(beams.finished, options)
 
@@ -205,6 +228,126 @@ def may_improve(beams, limits, alpha, offset):
     best_possible_score = beams.log_probabilities[:, 0] / largest_penalty
     # On a tie, the earlier hypothesis is kept.
     return ops.greater(best_possible_score, beams.finished.scores[:, -1])
+
+
+def mask_forbidden(logits, beams, rules, options):
+    """Returns logits `(B, K, V)`, -inf for forbidden tokens."""
+    forbidden = np.isin(np.arange(logits.shape[-1]), options.never_chosen)
+    allowed = ops.where(forbidden, IMPOSSIBLE, logits)
+    if not rules:
+        return allowed
+    rows = ops.reshape(allowed, [-1, logits.shape[-1]])
+    ids = ops.reshape(beams.ids, [-1, ops.shape(beams.ids)[2]])
+    rows = apply_constraints(rows, rules, ids, beams.index, options.eos_id)
+    return ops.reshape(rows, ops.shape(logits))
+
+
+def best_tokens(logits, values, ids, forced, options):
+    """Returns the best `C` next tokens of each beam, or the forced one.
+
+    Args:
+        logits: Float32 `(B, K, V)`, the output of the model.
+        values: Float32 `(B, K, C)`, logits of the chosen tokens.
+        ids: Ints `(B, K, C)`, the chosen tokens.
+        forced: Int32 `(B,)`, the only choice, unless it is padding.
+        options: `SearchOptions`.
+
+    Returns:
+        Their log-probabilities and ids, `(B, K, C)`; and bool `(B, K)`,
+        whether a beam would end if nothing were forced.
+    """
+    wants_end = ops.equal(ids[:, :, 0], options.eos_id)
+    # A forced token is the only candidate, even if it is forbidden elsewhere.
+    forced = forced[:, None, None]
+    is_forced = ops.equal(np.arange(logits.shape[-1]), forced)
+    value = ops.max(ops.where(is_forced, logits, IMPOSSIBLE), -1, keepdims=True)
+    value = ops.where(np.arange(ids.shape[-1]) == 0, value, IMPOSSIBLE)
+    is_free = ops.equal(forced, options.padding_id)
+    values = ops.where(is_free, values, value)
+    ids = ops.where(is_free, ops.cast(ids, "int32"), forced)
+    normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
+    return values - normalizer, ids, wants_end
+
+
+def rank_candidates(beams, values, last_ids, wants_end, at_limit, options):
+    """Returns the `Candidates`: the best continuations of all beams."""
+    offered = values.shape[-1]
+    totals = beams.log_probabilities[:, :, None] + values
+    totals = ops.reshape(totals, [-1, options.beam_size * offered])
+    last_ids = ops.reshape(last_ids, [-1, options.beam_size * offered])
+    best = find_best(totals, options.num_candidates)
+    parents = ops.floor_divide(best, offered)
+    last_ids = gather_beams(last_ids, best)
+    is_new = ops.equal(ops.arange(ops.shape(beams.ids)[2]), beams.index)
+    ids = gather_beams(beams.ids, parents)
+    wanted = gather_beams(wants_end, parents)
+    return Candidates(
+        ids=ops.where(is_new, last_ids[:, :, None], ids),
+        last_ids=last_ids,
+        log_probabilities=gather_beams(totals, best),
+        parents=parents,
+        truncated=ops.logical_and(at_limit[:, None], ops.logical_not(wanted)),
+    )
+
+
+def add_finished(beams, candidates, alpha, options):
+    """Returns the finished hypotheses, with the candidates that end in EOS."""
+    length = beams.index + 1
+    scores = candidates.log_probabilities
+    penalty = length_penalty_of(length, alpha, options.penalty_offset)
+    scores = scores / penalty[:, None]
+    ended = ops.equal(candidates.last_ids, options.eos_id)
+    new = Hypotheses(
+        ids=candidates.ids,
+        scores=ops.where(ended, scores, IMPOSSIBLE),
+        lengths=ops.broadcast_to(length, ops.shape(ended)),
+        truncated=candidates.truncated,
+    )
+    both = [
+        ops.concatenate(pair, axis=1)
+        for pair in zip(beams.finished, new, strict=True)
+    ]
+    best = find_best(both[1], options.num_returned)
+    return Hypotheses(*[gather_beams(x, best) for x in both])
+
+
+def keep_active(beams, candidates, model_state, options):
+    """Returns the next `BeamState`: the best candidates that stay active."""
+    ended = ops.equal(candidates.last_ids, options.eos_id)
+    alive = ops.where(ended, IMPOSSIBLE, candidates.log_probabilities)
+    best = find_best(alive, options.beam_size)
+    parents = gather_beams(candidates.parents, best)
+
+    def reorder(x):
+        if len(x.shape) == 0:
+            return x
+        rows, *rest = ops.shape(x)
+        size = options.beam_size
+        x = ops.reshape(x, [rows // size, size, *rest])
+        return ops.reshape(gather_beams(x, parents), [rows, *rest])
+
+    return beams._replace(
+        index=beams.index + 1,
+        ids=gather_beams(candidates.ids, best),
+        last_ids=gather_beams(candidates.last_ids, best),
+        log_probabilities=gather_beams(alive, best),
+        model_state=keras.tree.map_structure(reorder, model_state),
+    )
+
+
+def find_best(scores, count):
+    """Returns the indices of the highest, `(B, count)`; of ties, the first.
+
+    With torch, `ops.top_k` breaks ties arbitrarily.
+    """
+    return ops.argsort(ops.negative(scores), axis=1)[:, :count]
+
+
+def gather_beams(x, places):
+    """Takes `x[b, places[b, m]]`: `(B, M, ...)` from `(B, K, ...)`."""
+    batch, count, *rest = ops.shape(x)
+    rows = places + count * ops.arange(batch, dtype="int32")[:, None]
+    return ops.take(ops.reshape(x, [batch * count, *rest]), rows, axis=0)
 
 
 def pad_missing(hypotheses, options):

@@ -18,7 +18,7 @@ class SearchOptions:
 
     Attributes:
         beam_size: Positive int, `K` (4 in the paper). 1 is greedy search.
-            `search_graph` also takes an int32 scalar tensor.
+            `run_search_loop` also takes an int32 scalar tensor.
         length_penalty: Float, or float32 tensor, a scalar or `(B,)`: `α`
             (0.6 in the paper).
         num_hypotheses: Positive int, `N`, at most `beam_size`: the number of

@@ -1,10 +1,14 @@
 """Beam search over a Transformer, from ids to ids (Section 6.1)."""
 
+import keras
 from keras import ops
 
+from keras_transformer.argument_checks import check_ids
+from keras_transformer.argument_checks import static_int
 from keras_transformer.cache import DecoderCache
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
+from keras_transformer.search.compilation import compiled_call
 
 
 def search_translations(
@@ -14,27 +18,61 @@ def search_translations(
     options,
     prefix_ids=None,
     max_length=None,
-    output_kernel=None,
 ):
     """Finds the best translations of each sentence by beam search.
 
-    The encoder runs once, the decoder once for each position.
+    The encoder runs once, the decoder once for each position. TensorFlow and
+    JAX compile the search at the first call with the same `options`, but for
+    numbers such as the length penalty; torch does not. On TensorFlow it is
+    `search_in_graph`.
 
     Args:
-        transformer: A built `Transformer`.
+        transformer: A `Transformer`.
         source_ids: Int tensor `(B, S)`, padded with 0 at the end.
         max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
             translation, in tokens with EOS. Learned positions limit it further.
         options: `SearchOptions`.
         prefix_ids: Int32 tensor `(B, P)`, padded: the first tokens of each.
-        max_length: Int, or int32 scalar tensor of TensorFlow, at least the
-            largest limit: the capacity of the caches. `None` means the largest
-            limit.
-        output_kernel: Float tensor `(D, V)`, the embedding matrix transposed.
-            `None`: this call transposes it.
+        max_length: Int, at least the largest limit: the length of the returned
+            ids. `None` means the largest limit. JAX compiles for each length.
 
     Returns:
         `Hypotheses`.
+
+    Raises:
+        ValueError: If `source_ids` are not of rank 2, if the vocabulary lacks
+            BOS or EOS, if a subclass overrides what the search does not call,
+            or if logits are not finite.
+    """
+    source_ids = ops.convert_to_tensor(source_ids)
+    check_ids("source_ids", source_ids)
+    check_model(transformer, options)
+    tensors = {"source_ids": source_ids, "max_lengths": max_lengths}
+    if prefix_ids is not None:
+        tensors["prefix_ids"] = prefix_ids
+    search = search_by_layers
+    if keras.backend.backend() == "tensorflow":
+        from keras_transformer.search.tensorflow import decoder
+
+        if decoder.is_supported(transformer):
+            search = decoder.search_in_graph
+    return check_found(
+        compiled_call(transformer, search, options, tensors, max_length)
+    )
+
+
+def search_by_layers(
+    transformer,
+    source_ids,
+    max_lengths,
+    options,
+    prefix_ids=None,
+    max_length=None,
+):
+    """Like `search_translations`, by `beam_search` over the model's layers.
+
+    It runs on every backend, and is not compiled. On TensorFlow, `max_length`
+    may be an int32 scalar tensor.
     """
     if transformer.architecture.positions == "learned":
         max_lengths = ops.minimum(max_lengths, transformer.sequence_length)
@@ -44,12 +82,6 @@ def search_translations(
     self_caches, memory_caches = transformer.decoder.make_cache(
         memory, max_length, options.beam_size
     )
-    if output_kernel is None:
-        table = ops.convert_to_tensor(transformer.embedding.embeddings)
-        output_kernel = ops.transpose(
-            ops.cast(table, transformer.compute_dtype)
-        )
-    output_kernel = ops.convert_to_tensor(output_kernel)
 
     def next_step(ids, index, self_caches, memory_caches, memory_mask):
         states, (self_caches, _) = transformer.decode_states(
@@ -58,10 +90,7 @@ def search_translations(
             cache=DecoderCache(self_caches, memory_caches),
             training=False,
         )
-        logits = ops.matmul(states[:, 0], output_kernel)
-        if transformer.embedding.bias is not None:
-            logits = logits + transformer.embedding.bias
-        return logits, self_caches
+        return transformer.compute_logits(states[:, 0]), self_caches
 
     return beam_search(
         next_step,
@@ -72,3 +101,29 @@ def search_translations(
         constants=(memory_caches, padding_mask(source_ids)),
         max_length=max_length,
     )
+
+
+def check_model(model, options):
+    """Raises `ValueError` if the search would not follow the model."""
+    if overridden := model.overrides("call", "decode"):
+        raise ValueError(
+            "The search calls `encode`, `decode_states` and `compute_logits`. "
+            f"Received: {type(model).__name__}, which overrides "
+            f"{' and '.join(overridden)}"
+        )
+    size = model.vocabulary_size
+    if max(options.bos_id, options.eos_id) >= size:
+        raise ValueError(
+            "`bos_id` and `eos_id` must be below the size of the vocabulary, "
+            f"{size}. Received: bos_id={options.bos_id}, "
+            f"eos_id={options.eos_id}"
+        )
+
+
+def check_found(hypotheses):
+    """Raises `ValueError` if a sentence has no hypothesis; not in a graph."""
+    if static_int(ops.min(hypotheses.lengths[:, 0], initial=1)) == 0:
+        raise ValueError(
+            "The logits of the model must be finite. Received: NaN or infinity"
+        )
+    return hypotheses

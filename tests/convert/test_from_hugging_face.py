@@ -11,7 +11,7 @@ from convert.hugging_face_config import read_configuration
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer.search.graph_transformer import graph_search_translations
+from keras_transformer.search.tensorflow.decoder import search_in_graph
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.marian_models import MAX_LENGTH
 from tests.helpers.marian_models import write_folder
@@ -116,9 +116,7 @@ class Both:
 
         @tf.function(autograph=False)
         def search(source_ids, limits):
-            return graph_search_translations(
-                self.ours, source_ids, limits, options
-            )
+            return search_in_graph(self.ours, source_ids, limits, options)
 
         return np.array(search(source_ids, limits).ids[:, 0])
 

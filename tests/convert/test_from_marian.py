@@ -14,7 +14,7 @@ from convert.vocabularies import read_proto
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer.search.graph_transformer import graph_search_translations
+from keras_transformer.search.tensorflow.decoder import search_in_graph
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.marian_files import forward
 from tests.helpers.marian_files import make_tensors
@@ -160,9 +160,9 @@ def test_a_real_student_translates_as_its_engine_does(student, tmp_path):
     def search(source_ids):
         limits = tf.fill([len(ENGLISH)], 60)
         options = SearchOptions(1, 1.0, 1, penalty_offset=0)
-        return graph_search_translations(
-            transformer, source_ids, limits, options
-        ).ids[:, 0]
+        return search_in_graph(transformer, source_ids, limits, options).ids[
+            :, 0
+        ]
 
     ids = search(tokenizer.tokenize(ENGLISH).to_tensor())
     found = [text.decode() for text in tokenizer.detokenize(ids).numpy()]

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 import export.__main__ as export_command
-from command_line.treebanks import read_trees
 from export import check
 from export import translate
 from export.bundle.model_loading import load_run
@@ -17,6 +16,7 @@ from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.servable import Servable
 from tests.helpers.signature_requests import ask
 from tests.helpers.signature_requests import sample_inputs
+from text_processing.treebanks import read_trees
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from export.report.explanation_page import render
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer.search.translation import search_translations
+from keras_transformer.search.translation import search_by_layers
 from tests.helpers import chromium
 from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
@@ -146,7 +146,7 @@ def test_a_session_translates_as_the_layers_do(served, model, tokenizer):
 
     lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
     options = SearchOptions(num_hypotheses=1, **DECODING)
-    expected = search_translations(model, source_ids, lengths + EXTRA, options)
+    expected = search_by_layers(model, source_ids, lengths + EXTRA, options)
     np.testing.assert_array_equal(told["ids"], expected.ids[:, 0])
     np.testing.assert_allclose(told["score"], expected.scores[:, 0], atol=1e-4)
     np.testing.assert_array_equal(told["score"], outputs["score"])
@@ -208,7 +208,7 @@ def test_a_prefix_is_of_the_target(served, model, tokenizer):
     outputs = served.predict("translate_options", rows)
 
     source_ids = tokenizer.tokenize(SENTENCES[1:2]).to_tensor()
-    expected = search_translations(
+    expected = search_by_layers(
         model,
         source_ids,
         tf.shape(source_ids)[1:] + EXTRA,

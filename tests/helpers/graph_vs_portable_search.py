@@ -1,7 +1,7 @@
 """Translates with tiny Transformers by the graph search and the portable one.
 
-The fast one is `graph_search_translations`; its specification is
-`search_translations`, which calls the layers. Each is traced once a model: the
+The fast one is `search_in_graph`; its specification is
+`search_by_layers`, which calls the layers. Each is traced once a model: the
 weights are read at each call.
 """
 
@@ -14,9 +14,9 @@ from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.presets import Architecture
-from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.translation import search_translations
+from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.translation import search_by_layers
 
 FIRST_WORD = 4  # Ids below it have a meaning of their own.
 INPUTS = [
@@ -140,9 +140,7 @@ def run_fast(model, batch, beam_size, num_hypotheses=None, forbidden_ids=None):
     options = SearchOptions(
         beam_size, length_penalty, num_hypotheses, forbidden_ids
     )
-    return graph_search_translations(
-        model, source_ids, max_lengths, options, prefix_ids
-    )
+    return search_in_graph(model, source_ids, max_lengths, options, prefix_ids)
 
 
 def trace_plain(model, beam_size, forbidden_ids=None):
@@ -157,7 +155,7 @@ def trace_plain(model, beam_size, forbidden_ids=None):
 
 def run_plain(model, batch, beam_size, forbidden_ids=None):
     source_ids, max_lengths, length_penalty, prefix_ids = batch
-    return search_translations(
+    return search_by_layers(
         model,
         source_ids,
         max_lengths,

@@ -3,6 +3,8 @@
 `python -m tests.helpers.keras_workflows` runs every check with `KERAS_BACKEND`.
 """
 
+import dataclasses
+import itertools
 import tempfile
 import warnings
 
@@ -45,6 +47,13 @@ def make_model(**kwargs):
 
 def as_array(x):
     return np.array(ops.convert_to_numpy(ops.cast(x, "float32")))
+
+
+def reload(model, custom_objects=None):
+    """Returns a model as it comes back from a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model.keras")
+        return keras.saving.load_model(f"{folder}/model.keras", custom_objects)
 
 
 def relative_error(actual, expected):
@@ -113,12 +122,9 @@ def check_generates():
             np.testing.assert_array_equal(row[: len(expected)], expected)
             assert not row[len(expected) :].any()
 
-    with tempfile.TemporaryDirectory() as folder:
-        trained.save(f"{folder}/model.keras")
-        loaded = keras.saving.load_model(f"{folder}/model.keras")
     beams = [
         as_array(m.generate(SOURCE, max_extra_length=5))
-        for m in (trained, loaded)
+        for m in (trained, reload(trained))
     ]
     np.testing.assert_array_equal(*beams)
     assert beams[0].shape == (4, 7 + 5)
@@ -143,9 +149,313 @@ def check_quantizes():
         warnings.filterwarnings("ignore", message="__array__ implementation")
         model.quantize("int8")
 
-    assert 0 < relative_error(as_array(model(BATCH)), expected) < 0.02
+    quantized = as_array(model(BATCH))
+    assert 0 < relative_error(quantized, expected) < 0.02
     kernel = model.encoder.layers[0].attention.query_projection._kernel
     assert keras.backend.standardize_dtype(kernel.dtype) == "int8"
+    np.testing.assert_array_equal(as_array(reload(model)(BATCH)), quantized)
+
+
+def check_loads_layers_that_were_quantized():
+    """In a functional model; and whether activations are quantized too."""
+    inputs = keras.Input((None, 8))
+    outputs = kt.EncoderLayer(2, 16, dropout=0.0)(inputs)
+    model = keras.Model(inputs, kt.FeedForward(16)(outputs))
+    x = RANDOM.normal(size=(2, 3, 8)).astype("float32")
+    only_weights = keras.quantizers.Int8QuantizationConfig(
+        activation_quantizer=None
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras names layers without weights.
+        model.quantize(config=only_weights)
+
+    again = reload(reload(model))
+
+    np.testing.assert_array_equal(as_array(again(x)), as_array(model(x)))
+    assert len(again.weights) == len(model.weights)
+
+
+class OfUsers(keras.Model):
+    """A model whose config has no build shapes: Keras calls it with floats."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = kt.TokenEmbedding(300, 8)
+        self.encoder = kt.Encoder(1, num_heads=2, intermediate_dim=16)
+
+    def call(self, ids):
+        return self.embedding(self.encoder(self.embedding(ids)), reverse=True)
+
+
+def check_loads_inside_a_model_of_users():
+    model = OfUsers()
+    ids = np.array([[250, 3, 0], [299, 0, 0]])
+    expected = as_array(model(ids))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="__array__ implementation")
+        again = reload(model, {"OfUsers": OfUsers})
+
+    np.testing.assert_array_equal(as_array(again(ids)), expected)
+
+
+def check_takes_ids_of_a_float_dtype():
+    """As of a `keras.Input` without a dtype, with their mask."""
+    for dtype in ("float32", "mixed_bfloat16"):
+        layer = kt.TokenEmbedding(1000, 8, dtype=dtype)
+        encoder = kt.Encoder(1, num_heads=2, intermediate_dim=16)
+        ids = np.array([[999, 257, 0], [3, 0, 0]])  # bfloat16 has no 257.
+        expected = as_array(encoder(layer(ids)))
+
+        inputs = keras.Input((None,))
+        model = keras.Model(inputs, encoder(layer(inputs)))
+
+        for given in (ids, ids.astype("float32")):
+            found = as_array(model(given))
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        alone = as_array(encoder(layer(ids[1:, :1])))
+        np.testing.assert_allclose(found[1:, :1], alone, rtol=1e-4, atol=1e-5)
+
+
+def check_freezes_before_it_is_built():
+    """A stack, a layer, a model, and one layer of a frozen stack."""
+    x = np.ones((1, 3, 8), "float32")
+    for layer in (
+        kt.Encoder(2, num_heads=2, intermediate_dim=16, norm="pre"),
+        kt.DecoderLayer(num_heads=2, intermediate_dim=16, mixer="ssru"),
+        kt.MultiHeadAttention(num_heads=2, key_dim=4),
+    ):
+        layer.trainable = False
+        layer(*[x] * (1 + isinstance(layer, kt.MultiHeadAttention)))
+        assert layer.weights
+        assert not any(weight.trainable for weight in layer.weights)
+    stack = kt.Encoder(2, num_heads=2, intermediate_dim=16)
+    stack.trainable = False
+    stack.layers[1].trainable = True
+    stack(x)
+    assert [w.trainable for w in stack.weights] == [False] * 12 + [True] * 12
+
+    model = kt.Transformer(V, SMALL)
+    model.encoder.trainable = False
+    model(BATCH)
+
+    assert len(model.weights) - len(model.trainable_weights) == 12
+
+
+def check_needs_no_build():
+    model = kt.Transformer(V, SMALL)
+
+    assert len(model.weights) == 31
+    cache = model.decoder.make_cache(ops.ones((2, 5, 32)), max_length=3)
+    assert cache.self_caches[0].keys.shape == (2, 4, 3, 8)
+    kt.Transformer(V, SMALL).quantize("int8")
+    with pytest.raises(ValueError, match="a decoder that is built"):
+        kt.Decoder(1, 2, 16).make_cache(rows=2)
+
+
+def count_calls(layer):
+    """Returns a list that grows with each call of a layer in Python."""
+    calls, call = [], layer.call
+
+    def counted(*args, **kwargs):
+        calls.append(1)
+        return call(*args, **kwargs)
+
+    layer.call = counted
+    return calls
+
+
+def check_compiles_the_search_once():
+    model = make_model()
+    first = as_array(model.generate(SOURCE, max_extra_length=2))
+    calls = count_calls(model.position_encoding)
+
+    again = model.generate(SOURCE, max_extra_length=2)
+    assert (as_array(again) == first).all()
+    model.generate(SOURCE, length_penalty=1.0, max_extra_length=2)
+    compiles = keras.backend.backend() != "torch"
+    assert bool(calls) != compiles
+
+    model.generate(SOURCE, beam_size=2, max_extra_length=2)
+    assert calls  # Another function.
+    # New weights count, and new kinds of weights.
+    model.set_weights([0 * weight for weight in model.get_weights()])
+    assert (as_array(model.generate(SOURCE, max_extra_length=2)) != first).any()
+    count = len(calls)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.quantize("int8")
+    model.generate(SOURCE, max_extra_length=2)
+    assert len(calls) > count
+
+
+def check_generates_nothing_from_nothing():
+    model = make_model()
+
+    assert model.generate(SOURCE[:0], max_extra_length=2).shape == (0, 9)
+    shortest = model.generate(SOURCE * 0, max_extra_length=0)
+    assert (as_array(shortest)[:, 0] == 1).all()
+
+
+def check_refuses_in_words():
+    model, tiny = make_model(), kt.Transformer(1, SMALL)
+    broken = make_model()
+    broken.embedding.embeddings.assign(
+        broken.embedding.embeddings * float("nan")
+    )
+    for message, call in (
+        (
+            "0 or more. Received: max_extra_length=-1",
+            lambda: model.generate(SOURCE, max_extra_length=-1),
+        ),
+        (r"source_ids of shape \(7,\)", lambda: model.generate(SOURCE[0])),
+        (r"target_ids of shape \(6,\)", lambda: model([SOURCE, TARGET[0]])),
+        ("without target_ids", lambda: model({"source_ids": SOURCE})),
+        ("Received: 4 and 3", lambda: model([SOURCE, TARGET[:3]])),
+        (
+            "the vocabulary, 1. Received: bos_id=3",
+            lambda: tiny.generate(SOURCE),
+        ),
+        ("must be finite", lambda: broken.generate(SOURCE)),
+        (
+            r"Received: shape \(4,\)",
+            lambda: kt.Encoder(1, 2, 16)(np.ones((4, 7, 8)), mask=np.ones(4)),
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def check_takes_what_keras_takes():
+    """Ints of NumPy, masks `(B, S, S)`, activations that are functions."""
+    layer = kt.EncoderLayer(np.int64(2), 16, activation=keras.activations.gelu)
+    again = kt.EncoderLayer.from_config(layer.get_config())
+    assert again.activation is keras.activations.gelu
+    assert type(again.num_heads) is int
+    causal = kt.causal_mask(3)
+    x = RANDOM.normal(size=(2, 3, 8)).astype("float32")
+    changed = np.concatenate([x[:, :2], -x[:, 2:]], axis=1)
+    one, other = (
+        as_array(layer(y, mask=ops.broadcast_to(causal, (2, 3, 3))))
+        for y in (x, changed)
+    )
+    np.testing.assert_allclose(one[:, :2], other[:, :2], rtol=1e-5)
+    assert not np.allclose(one[:, 2], other[:, 2])
+
+    architecture = dataclasses.replace(SMALL, activation=keras.activations.silu)
+    model = kt.Transformer(V, architecture)
+    np.testing.assert_array_equal(
+        as_array(reload(model)(BATCH)), as_array(model(BATCH))
+    )
+
+
+class OtherOutput(kt.Transformer):
+    """The output layer is a `Dense`, which never says what the ids are."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.head = keras.layers.Dense(V, name="head")
+
+    def build(self, input_shape=None):
+        self.head.build((None, None, 32))
+        super().build(input_shape)
+
+    def compute_logits(self, states):
+        return self.head(states)
+
+
+class OtherEncoder(kt.Transformer):
+    def encode(self, source_ids, **kwargs):
+        return -super().encode(source_ids, **kwargs)
+
+
+class OtherDecode(kt.Transformer):
+    def decode(self, *args, **kwargs):
+        return -super().decode(*args, **kwargs)
+
+
+def check_follows_a_subclass():
+    """Or refuses it."""
+    for subclass in (OtherOutput, OtherEncoder):
+        keras.utils.set_random_seed(3)
+        model = subclass(V, SMALL)
+        model.build()
+        found = as_array(
+            model.generate(SOURCE, beam_size=1, max_extra_length=3)
+        )
+        for row, source in zip(found, SOURCE, strict=True):
+            limit = np.count_nonzero(source) + 3
+            expected = decode_greedily(model, source, limit, 3, 1)
+            np.testing.assert_array_equal(row[: len(expected)], expected)
+    with pytest.raises(ValueError, match="OtherDecode, which overrides decode"):
+        OtherDecode(V, SMALL).generate(SOURCE)
+
+
+PROMPTS = np.array([[5, 4, 0], [6, 0, 0], [0, 0, 0], [4, 5, 2]])
+
+
+def check_continues_prompts():
+    """The best of all sequences, each scored by an uncached call."""
+    keras.utils.set_random_seed(5)
+    model = kt.LanguageModel(7, dataclasses.replace(SMALL, positions="learned"))
+    for weight in model.weights:
+        weight.assign(weight + RANDOM.normal(0, 0.3, weight.shape))
+
+    found = as_array(
+        model.generate(PROMPTS, 25, length_penalty=0.8, max_extra_length=2)
+    ).astype(int)
+    greedy = as_array(model.generate(PROMPTS, max_extra_length=2)).astype(int)
+
+    assert found.shape == (4, 3 + 2 + 1)
+    free = [2, 4, 5, 6]  # Neither padding nor BOS.
+    for row, chosen, prompt in zip(found, greedy, PROMPTS, strict=True):
+        prompt = [int(i) for i in prompt if i]
+        rests = [
+            [*rest, 1]
+            for n in range(3)
+            for rest in itertools.product(free, repeat=n)
+        ]
+        texts = [[*prompt, *rest] for rest in rests]
+        ids = np.zeros((len(texts), 6), "int32")
+        for i, text in enumerate(texts):
+            ids[i, : len(text)] = text
+        inputs = np.pad(ids, ((0, 0), (1, 0)), constant_values=3)[:, :-1]
+        logits = as_array(ops.log_softmax(model(inputs)))
+        of_tokens = np.take_along_axis(logits, ids[:, :, None], 2)[:, :, 0]
+        lengths = (ids != 0).sum(axis=1)
+        scores = (of_tokens * (ids != 0)).sum(axis=1) / (
+            (5 + lengths) / 6
+        ) ** 0.8
+        np.testing.assert_array_equal(row, ids[scores.argmax()])
+        text = list(prompt)
+        while len(text) < len(prompt) + 2 and 1 not in text:
+            near = as_array(model(np.array([[3, *text]])))[0, -1]
+            near[[0, 3]] = -np.inf
+            text.append(int(near.argmax()))
+        assert chosen.tolist()[: len(text)] == text
+
+
+def check_searches_with_the_cache_of_a_decoder():
+    """Of a language model, `beam_search` and `sample`."""
+    model = kt.LanguageModel(7, SMALL)
+    limits = np.full(2, 4)
+    for beam_size in (1, 2):
+        cache = model.decoder.make_cache(rows=2 * beam_size, max_length=4)
+        options = kt.SearchOptions(beam_size)
+        best = kt.beam_search(
+            model.decode_step, cache, options, limits, max_length=4
+        )
+        assert best.ids.shape == (2, beam_size, 4)
+    cache = model.decoder.make_cache(rows=2, max_length=4)
+    sampling = kt.Sampling(seeds=np.array([1, 2]), top_k=1)
+
+    found = kt.sample(
+        model.decode_step, cache, options, limits, sampling, max_length=4
+    )
+
+    greedy = model.generate(np.zeros((2, 0), "int32"), max_extra_length=3)
+    np.testing.assert_array_equal(as_array(found.ids)[:, 0], as_array(greedy))
 
 
 def check_has_lora():

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.graph_search import search_graph
+from keras_transformer.search.tensorflow.search_loop import run_search_loop
 
 
 def graph_beam_search(
@@ -23,11 +23,11 @@ def graph_beam_search(
     may change from step to step if they are initially unknown.
     """
     model = StepModel(next_step, initial_state, constants, options.beam_size)
-    return search_graph(model, options, max_lengths, prefix_ids)
+    return run_search_loop(model, options, max_lengths, prefix_ids)
 
 
 class StepModel(NamedTuple):
-    """Adapts the arguments of `beam_search` to a model of `search_graph`."""
+    """Adapts the arguments of `beam_search` to a model of `run_search_loop`."""
 
     next_step: Any
     initial_state: Any

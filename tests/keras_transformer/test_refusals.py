@@ -2,7 +2,6 @@
 
 import functools
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -173,14 +172,6 @@ REFUSALS = [
         "may have 4 positions at most",
         PositionEmbedding(4),
         {"inputs": np.zeros((2, 5, 6), "float32")},
-    ),
-    *(
-        (
-            "int dtype .* Received: dtype flo",
-            TokenEmbedding(9, 4),
-            {"inputs": ids},
-        )
-        for ids in (np.array([[7.0]], "float32"), keras.Input((None,)))
     ),
 ]
 

@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 
 import train.__main__ as train_command
-from keras_transformer.text.tokenizer import read_protos
+from keras_transformer.tokenizer import read_protos
 from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.small_models import make_training_pairs

@@ -8,7 +8,7 @@ import sentencepiece
 
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.text.tokenizer import UNKNOWN_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.vocabulary import Ids
 from train.data.vocabulary import JoinedIds
 

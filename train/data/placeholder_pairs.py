@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Iterator
 
-from keras_transformer.text.placeholders import PLACEHOLDERS
-from keras_transformer.text.placeholders import replace_in_pair
+from text_processing.placeholders import PLACEHOLDERS
+from text_processing.placeholders import replace_in_pair
 from train.data.corpus import Corpus
 from train.data.corpus import Mixture
 

@@ -6,8 +6,8 @@ import hashlib
 import pathlib
 from collections.abc import Iterator
 
-from command_line.treebanks import read_trees
-from keras_transformer.parsing.trees import LEAF
+from text_processing.treebanks import read_trees
+from text_processing.trees import LEAF
 from train.data.corpus import Corpus
 
 

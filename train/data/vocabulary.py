@@ -15,7 +15,7 @@ from command_line.errors import UserError
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.text.tokenizer import UNKNOWN_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
 
 # Maximum pairs that a vocabulary is learned on; more would change it little.

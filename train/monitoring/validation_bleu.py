@@ -13,8 +13,8 @@ from command_line.bleu import make_bleu
 from keras_transformer import SubwordTokenizer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.tensorflow.decoder import search_in_graph
 from train.data.corpus import Pairs
 from train.data.vocabulary import Ids
 from train.run.best_checkpoints import BEAM_SIZE
@@ -144,7 +144,7 @@ class ValidationBleu(keras.callbacks.Callback):
         lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
         # A source of EOS alone is empty text; its translation ends at once.
         limits = tf.where(lengths == 1, 1, lengths + MAX_EXTRA_LENGTH)
-        best = graph_search_translations(
+        best = search_in_graph(
             self.model.transformer, source_ids, limits, self._options
         )
         return self._tokenizer.detokenize(best.ids[:, 0])

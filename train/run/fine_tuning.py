@@ -13,7 +13,7 @@ from command_line.options import flag
 from keras_transformer import Architecture
 from keras_transformer import Preset
 from keras_transformer import Transformer
-from keras_transformer.text.tokenizer import read_protos
+from keras_transformer.tokenizer import read_protos
 from train.run.run_description import RunDescription
 
 SHAPE = tuple(

@@ -23,11 +23,11 @@ from export.markup.translate_markup import translate_markup
 from export.markup.word_alignment import find_words
 from export.markup.word_alignment import word_attention
 from keras_transformer import SubwordTokenizer
-from keras_transformer.text.placeholders import find_placeholders
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 from tests.helpers.marked_documents import split_sentences
+from text_processing.placeholders import find_placeholders
 from train.data.corpus import Pairs
 from train.data.placeholder_pairs import with_placeholders
 from train.data.vocabulary import learn_vocabulary

@@ -11,8 +11,8 @@ from export.model.outputs import SLACK
 from export.model.outputs import is_suspicious
 from export.model.search import SearchSettings
 from keras_transformer import SearchOptions
-from keras_transformer import search_translations
-from keras_transformer.search.beam_search import Hypotheses
+from keras_transformer.search.hypotheses import Hypotheses
+from keras_transformer.search.translation import search_by_layers
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_sampling import draw
 from tests.helpers.numpy_scores import encode
@@ -42,7 +42,7 @@ def test_rules_find_what_the_library_finds(servable, model, tokenizer):
         BEAMS, ALPHA, 1, no_repeat_ngram=sizes, min_length=least
     )
     search = functools.partial(
-        search_translations,
+        search_by_layers,
         model,
         source,
         limits,

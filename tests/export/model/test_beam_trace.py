@@ -8,9 +8,9 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from export.model.beam_trace import trace_beam_search
-from keras_transformer.search.graph_transformer import GraphTransformer
-from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.tensorflow.decoder import GraphTransformer
+from keras_transformer.search.tensorflow.decoder import search_in_graph
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
 from tests.helpers.graph_vs_portable_search import make_model
@@ -127,7 +127,7 @@ def test_a_trace_of_a_model_is_its_search():
     def search_both(*batch):
         fast = GraphTransformer(model, batch[0], options.beam_size, None)
         found, _ = trace_beam_search(fast, options, batch[1])
-        return found, graph_search_translations(model, *batch, options)
+        return found, search_in_graph(model, *batch, options)
 
     found, expected = tf.nest.map_structure(
         lambda x: x.numpy(), search_both(*map(tf.constant, batch[:2]))

@@ -5,12 +5,12 @@ import random
 import pytest
 from PYEVALB import summary
 
-from command_line.treebanks import read_trees
 from export.scoring.bracket_scores import count_brackets
 from export.scoring.bracket_scores import score
-from keras_transformer.parsing.trees import Tree
 from tests.helpers import evalb
 from tests.helpers import random_trees
+from text_processing.treebanks import read_trees
+from text_processing.trees import Tree
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from keras_transformer.search import beam_search as readable
 from keras_transformer.search import constraints
-from keras_transformer.search import graph_search
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.tensorflow import search_loop
 from tests.helpers.graph_searches import table_step
 from tests.helpers.reference_searches import END
 from tests.helpers.reference_searches import alphas
@@ -227,7 +227,7 @@ def test_what_is_off_has_no_node(search, monkeypatch):
     def broken(*_):
         raise AssertionError
 
-    for module in (readable, graph_search):
+    for module in (readable, search_loop):
         monkeypatch.setattr(module, "constraint_tensors", lambda *_: {})
     monkeypatch.setattr(constraints, "find_repeats", broken)
     assert count_nodes(search) == off < with_one < with_both

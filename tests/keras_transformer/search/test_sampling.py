@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from keras_transformer.search import sampling as sampling_module
-from keras_transformer.search.graph_search import search_graph
-from keras_transformer.search.graph_transformer import graph_sample_translations
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.sampling import mask_unlikely
@@ -23,6 +21,8 @@ from keras_transformer.search.sampling import sample_tokens
 from keras_transformer.search.sampling import sampling_tensors
 from keras_transformer.search.sampling import uniform_numbers
 from keras_transformer.search.sampling import with_one_beam
+from keras_transformer.search.tensorflow.decoder import sample_in_graph
+from keras_transformer.search.tensorflow.search_loop import run_search_loop
 from tests.helpers.graph_searches import table_step
 from tests.helpers.graph_vs_portable_search import INPUTS
 from tests.helpers.graph_vs_portable_search import check_same
@@ -93,7 +93,7 @@ def traced_sample(is_fast):
         if is_fast:
             model = StepModel(step, state, (), 1)
             draws = sampling_tensors(sampling, limits)
-            return search_graph(
+            return run_search_loop(
                 model, with_one_beam(options), limits, prefix_ids, draws
             )
         return sample(
@@ -287,7 +287,7 @@ def test_what_a_row_gets_depends_on_its_seed_and_source_alone():
 
     @tf.function(input_signature=[*INPUTS, INTS], autograph=False)
     def traced(source_ids, max_lengths, length_penalty, prefix_ids, seeds):
-        return graph_sample_translations(
+        return sample_in_graph(
             model,
             source_ids,
             max_lengths,

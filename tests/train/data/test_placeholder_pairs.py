@@ -8,9 +8,9 @@ import hypothesis.strategies as st
 import pytest
 
 from keras_transformer import SubwordTokenizer
-from keras_transformer.text.placeholders import PLACEHOLDERS
-from keras_transformer.text.placeholders import find_placeholders
-from keras_transformer.text.placeholders import replace_in_pair
+from text_processing.placeholders import PLACEHOLDERS
+from text_processing.placeholders import find_placeholders
+from text_processing.placeholders import replace_in_pair
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs
 from train.data.corpus import demo_pairs

@@ -8,8 +8,8 @@ import sentencepiece
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
-from keras_transformer.parsing.repair import repair_tree
-from keras_transformer.parsing.trees import Tree
+from text_processing.tree_repair import repair_tree
+from text_processing.trees import Tree
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import learn_vocabulary
 

@@ -125,7 +125,7 @@ def test_searches_as_a_converted_run_says(run_dir, tmp_path, monkeypatch):
         asked.append(options)
         return types.SimpleNamespace(ids=source_ids[:, None])
 
-    monkeypatch.setattr(validation_bleu, "graph_search_translations", search)
+    monkeypatch.setattr(validation_bleu, "search_in_graph", search)
     bleu = validation_bleu.make_validation_bleu(
         ValidationOptions(validation_beam_size=3, bleu_tokenize="13a"),
         Pairs(["A cat."], ["A cat."]),

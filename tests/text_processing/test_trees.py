@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.parsing.trees`."""
+"""Tests of `text_processing.trees`."""
 
 import gzip
 import random
@@ -6,10 +6,10 @@ import random
 import pytest
 
 from command_line.errors import UserError
-from command_line.treebanks import read_trees
-from keras_transformer.parsing.repair import repair_tree
-from keras_transformer.parsing.trees import Tree
 from tests.helpers import random_trees
+from text_processing.tree_repair import repair_tree
+from text_processing.treebanks import read_trees
+from text_processing.trees import Tree
 
 CAT = "(S (NP (DT A) (NN cat)) (VP (VBZ sleeps)))"
 CAT_TREE = Tree(

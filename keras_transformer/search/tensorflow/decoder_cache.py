@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.graph_layers import FORBIDDEN
-from keras_transformer.search.graph_layers import additive_mask
-from keras_transformer.search.graph_layers import apply_linear
-from keras_transformer.search.graph_layers import attend
-from keras_transformer.search.graph_layers import project
+from keras_transformer.search.tensorflow.layers import FORBIDDEN
+from keras_transformer.search.tensorflow.layers import additive_mask
+from keras_transformer.search.tensorflow.layers import apply_linear
+from keras_transformer.search.tensorflow.layers import attend
+from keras_transformer.search.tensorflow.layers import project
 
 
 def make_cache(layers, num_beams):

@@ -1,11 +1,11 @@
-"""Tests of `keras_transformer.parsing.repair`."""
+"""Tests of `text_processing.tree_repair`."""
 
 import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from keras_transformer.parsing.repair import repair_tree
+from text_processing.tree_repair import repair_tree
 
 
 @pytest.mark.parametrize(

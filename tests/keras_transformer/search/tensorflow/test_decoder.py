@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.search.graph_transformer`.
+"""Tests of `keras_transformer.search.tensorflow.decoder`.
 
 The layers are its specification: `search_translations` calls them.
 """
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.graph_transformer import graph_search_translations
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.tensorflow.decoder import search_in_graph
 from tests.helpers.executed_nodes import NodeCounter
 from tests.helpers.graph_vs_portable_search import FIRST_WORD
 from tests.helpers.graph_vs_portable_search import INPUTS
@@ -201,13 +201,11 @@ def test_the_output_kernel_is_the_matrix_transposed():
     source_ids, max_lengths, *_ = batch
     kernel = tf.transpose(tf.convert_to_tensor(model.embedding.embeddings))
 
-    found = graph_search_translations(
+    found = search_in_graph(
         model, source_ids, max_lengths, SearchOptions(2), output_kernel=kernel
     )
 
-    expected = graph_search_translations(
-        model, source_ids, max_lengths, SearchOptions(2)
-    )
+    expected = search_in_graph(model, source_ids, max_lengths, SearchOptions(2))
     check_same(found, expected, atol=0)
 
 
@@ -342,7 +340,7 @@ def test_a_step_executes_few_nodes(num_layers, beam_size):
         options = SearchOptions(
             beam_size, alpha, 1, (PADDING_ID, EOS_ID, BOS_ID)
         )
-        return graph_search_translations(
+        return search_in_graph(
             model, source_ids, max_lengths, options, prefix_ids, kernel
         )
 

@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.text.tokenizer`.
+"""Tests of `keras_transformer.tokenizer`.
 
 The oracle is the `sentencepiece` library, which trained the models.
 """
@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from keras_transformer.text.tokenizer import SubwordTokenizer
+from keras_transformer.tokenizer import SubwordTokenizer
 from tests.helpers.marian_models import train_spm
 
 PADDING = 0

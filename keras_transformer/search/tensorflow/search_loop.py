@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.beam_search import Hypotheses
 from keras_transformer.search.constraints import constraint_tensors
-from keras_transformer.search.graph_candidates import rank_candidates
+from keras_transformer.search.hypotheses import Hypotheses
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
+from keras_transformer.search.tensorflow.candidates import rank_candidates
 
 STEPS_PER_ROUND = 16  # Steps of an inner loop.
 
@@ -40,7 +40,8 @@ class Finished(NamedTuple):
 
     ids: tf.Tensor  # (B, N, L) int32, without EOS
     scores: tf.Tensor  # (B, N) float32, -inf where there is none
-    endings: tf.Tensor  # (B, N) int32, twice the length, and 1 if truncated
+    lengths: tf.Tensor  # (B, N) int32, tokens including EOS
+    truncated: tf.Tensor  # (B, N) bool
 
 
 class Sentences(NamedTuple):
@@ -88,7 +89,7 @@ class _Step(NamedTuple):
     buffers: Any  # of the model
 
 
-def search_graph(model, options, max_lengths, prefix_ids=None, draws=None):
+def run_search_loop(model, options, max_lengths, prefix_ids=None, draws=None):
     """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
 
     Args:
@@ -236,6 +237,7 @@ def initial_hypotheses(options, sentences):
         tf.fill([batch, num_returned, longest], options.padding_id),
         tf.fill([batch, num_returned], IMPOSSIBLE),
         tf.zeros([batch, num_returned], tf.int32),
+        tf.zeros([batch, num_returned], tf.bool),
     )
     return active, finished
 
@@ -274,7 +276,10 @@ def update_hypotheses(candidates, active, finished, index, schedule, options):
     ended = candidates.ids == options.eos_id
     scores = candidates.log_probabilities / tf.gather(schedule.penalties, index)
     scores = tf.where(ended, scores, IMPOSSIBLE)
-    finished = _merge(finished, Finished(before, scores, candidates.endings))
+    lengths = tf.fill(tf.shape(ended), index + 1)
+    finished = _merge(
+        finished, Finished(before, scores, lengths, candidates.truncated)
+    )
     alive = tf.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     alive, chosen = tf.math.top_k(alive, options.beam_size)
     best_possible_score = tf.reduce_max(alive, axis=1, keepdims=True)
@@ -305,14 +310,14 @@ def _merge(finished, ended):
 def to_hypotheses(finished, options):
     """Returns `Hypotheses`, with padding only for missing ones."""
     is_filled = finished.scores > IMPOSSIBLE
-    lengths = tf.where(is_filled, finished.endings // 2, 0)
+    lengths = tf.where(is_filled, finished.lengths, 0)
     left = lengths[:, :, None] - tf.range(tf.shape(finished.ids)[2])
     ids = tf.where(left == 1, options.eos_id, finished.ids)
     return Hypotheses(
         tf.where(left > 0, ids, options.padding_id),
         finished.scores,
         lengths,
-        is_filled & (finished.endings % 2 == 1),
+        is_filled & finished.truncated,
     )
 
 

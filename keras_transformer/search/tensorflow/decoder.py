@@ -22,19 +22,22 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from keras_transformer.decoder import Decoder
+from keras_transformer.embedding import TokenEmbedding
+from keras_transformer.encoder import Encoder
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.graph_cache import make_cache
-from keras_transformer.search.graph_layers import add_and_norm
-from keras_transformer.search.graph_layers import additive_mask
-from keras_transformer.search.graph_layers import attend
-from keras_transformer.search.graph_layers import embed
-from keras_transformer.search.graph_layers import feed_forward
-from keras_transformer.search.graph_layers import finish_stack
-from keras_transformer.search.graph_layers import normalize_input
-from keras_transformer.search.graph_layers import project
-from keras_transformer.search.graph_search import search_graph
 from keras_transformer.search.sampling import sampling_tensors
 from keras_transformer.search.sampling import with_one_beam
+from keras_transformer.search.tensorflow.decoder_cache import make_cache
+from keras_transformer.search.tensorflow.layers import add_and_norm
+from keras_transformer.search.tensorflow.layers import additive_mask
+from keras_transformer.search.tensorflow.layers import attend
+from keras_transformer.search.tensorflow.layers import embed
+from keras_transformer.search.tensorflow.layers import feed_forward
+from keras_transformer.search.tensorflow.layers import finish_stack
+from keras_transformer.search.tensorflow.layers import normalize_input
+from keras_transformer.search.tensorflow.layers import project
+from keras_transformer.search.tensorflow.search_loop import run_search_loop
 
 
 class SentenceState(NamedTuple):
@@ -56,13 +59,14 @@ class StepConstants(NamedTuple):
     positions: tf.Tensor  # (R, D), their encodings
 
 
-def graph_search_translations(
+def search_in_graph(
     transformer,
     source_ids,
     max_lengths,
     options,
     prefix_ids=None,
     output_kernel=None,
+    max_length=None,
 ):
     """Like `search_translations`, in a TensorFlow graph, and faster.
 
@@ -77,6 +81,8 @@ def graph_search_translations(
         prefix_ids: Int32 tensor `(B, P)`, padded.
         output_kernel: Float tensor or variable `(D, V)`, the embedding matrix
             transposed. `None` means to transpose it here, once a call.
+        max_length: Int32 scalar tensor, the length of the returned ids, at
+            least the largest limit. `None` means the largest limit.
 
     Returns:
         `Hypotheses`.
@@ -85,10 +91,15 @@ def graph_search_translations(
         transformer, source_ids, options.beam_size, output_kernel
     )
     limits = model.limit(max_lengths)
-    return search_graph(model, options, limits, prefix_ids)
+    hypotheses = run_search_loop(model, options, limits, prefix_ids)
+    if max_length is None:
+        return hypotheses
+    missing = tf.cast(max_length, tf.int32) - tf.shape(hypotheses.ids)[2]
+    ids = tf.pad(hypotheses.ids, [[0, 0], [0, 0], [0, missing]])
+    return hypotheses._replace(ids=ids)
 
 
-def graph_sample_translations(
+def sample_in_graph(
     transformer,
     source_ids,
     max_lengths,
@@ -99,7 +110,7 @@ def graph_sample_translations(
 ):
     """Samples a translation of each source like `sample`, in a graph.
 
-    Its arguments are those of `graph_search_translations`, and `sampling`, a
+    Its arguments are those of `search_in_graph`, and `sampling`, a
     `Sampling`. Beam size and number of hypotheses are always 1.
 
     Returns:
@@ -108,13 +119,22 @@ def graph_sample_translations(
     model = GraphTransformer(transformer, source_ids, 1, output_kernel)
     limits = model.limit(max_lengths)
     draws = sampling_tensors(sampling, limits)
-    return search_graph(
+    return run_search_loop(
         model, with_one_beam(options), limits, prefix_ids, draws
     )
 
 
+def is_supported(transformer):
+    """Returns whether this module computes what the model's methods do."""
+    expected = TokenEmbedding, Encoder, Decoder
+    parts = transformer.embedding, transformer.encoder, transformer.decoder
+    return not transformer.overrides("encode", "decode_states") and all(
+        type(part) is of for part, of in zip(parts, expected, strict=True)
+    )
+
+
 class GraphTransformer:
-    """A Transformer as a model of `search_graph`.
+    """A Transformer as a model of `run_search_loop`.
 
     Args:
         transformer: A built `Transformer`.
@@ -125,6 +145,13 @@ class GraphTransformer:
     """
 
     def __init__(self, transformer, source_ids, num_beams, output_kernel):
+        if not is_supported(transformer):
+            raise ValueError(
+                "The TensorFlow search takes a Transformer whose `encode`, "
+                "`decode_states`, embedding and stacks are not replaced; "
+                "`compute_logits` may be. "
+                f"Received: {type(transformer).__name__}"
+            )
         if output_kernel is None:
             output_kernel = tf.transpose(
                 tf.convert_to_tensor(transformer.embedding.embeddings)
@@ -241,6 +268,8 @@ class GraphTransformer:
             y = feed_forward(layer.feed_forward, y)
             x = add_and_norm(layer.feed_forward_residual, x, y)
         x = finish_stack(self._transformer.decoder, x)
+        if self._transformer.overrides("compute_logits"):
+            return self._transformer.compute_logits(x), step.buffers
         kernel = tf.convert_to_tensor(self._output_kernel)
         logits = tf.matmul(tf.cast(x, kernel.dtype), kernel)
         if embedding.bias is not None:

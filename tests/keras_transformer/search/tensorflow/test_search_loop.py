@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.search.graph_search`."""
+"""Tests of `keras_transformer.search.tensorflow.search_loop`."""
 
 import math
 
@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from keras_transformer.search.graph_candidates import find_best
 from keras_transformer.search.options import SearchOptions
+from keras_transformer.search.tensorflow.candidates import find_best
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
 from tests.helpers.reference_searches import BEGIN

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from command_line.errors import UserError
 from command_line.text_files import read_lines
-from keras_transformer.parsing.trees import LEAF
-from keras_transformer.parsing.trees import Tree
-from keras_transformer.parsing.trees import close_constituent
-from keras_transformer.parsing.trees import unescape
+from text_processing.trees import LEAF
+from text_processing.trees import Tree
+from text_processing.trees import close_constituent
+from text_processing.trees import unescape
 
 # Labels of the bracket around a sentence, which a model need not write.
 ROOTS = {"", "ROOT", "S1", "TOP", "VROOT"}

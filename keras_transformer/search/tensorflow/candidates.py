@@ -22,7 +22,7 @@ class Candidates(NamedTuple):
     parents: tf.Tensor  # (B, C) int32, the beam that each continues
     ids: tf.Tensor  # (B, C) int32, its last token
     log_probabilities: tf.Tensor  # (B, C) float32, of the whole of it
-    endings: tf.Tensor  # (B, C) int32, as of `Finished`, if it has ended
+    truncated: tf.Tensor  # (B, C) bool, ended though it had a better choice
 
 
 def rank_candidates(logits, active, index, schedule, options, count):
@@ -76,7 +76,7 @@ def rank_candidates(logits, active, index, schedule, options, count):
         parents,
         tf.gather(tf.reshape(ids, shape), best, batch_dims=1),
         totals,
-        2 * (index + 1) + tf.cast(truncated, tf.int32),
+        truncated,
     )
 
 

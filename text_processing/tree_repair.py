@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable
 
-from keras_transformer.parsing.trees import LEAF
-from keras_transformer.parsing.trees import Tree
-from keras_transformer.parsing.trees import close_constituent
-from keras_transformer.parsing.trees import escape_brackets
+from text_processing.trees import LEAF
+from text_processing.trees import Tree
+from text_processing.trees import close_constituent
+from text_processing.trees import escape_brackets
 
 BRACKET = re.compile(r"[()][^()\s]+")
 WRITTEN_LEAF = re.compile(r"([^()\s]+)/([^()\s/]+)")

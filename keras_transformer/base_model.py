@@ -1,0 +1,245 @@
+"""Base class of the models: embedding, decoder, presets, training."""
+
+import dataclasses
+
+import keras
+
+from keras_transformer.argument_checks import check_choice
+from keras_transformer.argument_checks import check_fraction
+from keras_transformer.composite import CompositeMixin
+from keras_transformer.decoder import Decoder
+from keras_transformer.embedding import PositionEmbedding
+from keras_transformer.embedding import SinePositionEncoding
+from keras_transformer.embedding import TokenEmbedding
+from keras_transformer.linear import Linear
+from keras_transformer.losses import SmoothedCrossentropy
+from keras_transformer.masks import padding_mask
+from keras_transformer.metrics import Perplexity
+from keras_transformer.metrics import TokenAccuracy
+from keras_transformer.presets import Architecture
+from keras_transformer.presets import Preset
+from keras_transformer.presets import Recipe
+from keras_transformer.presets import find_preset
+from keras_transformer.schedules import TransformerSchedule
+from keras_transformer.search.compilation import CompiledSearches
+
+# Hyperparameters that both stacks share.
+OF_LAYERS = (
+    *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),
+    *("norm", "use_bias", "activation", "norm_epsilon"),
+)
+POSITIONS = ("sine", "learned")
+BASE, RECIPE = Architecture(), Recipe()
+
+
+class BaseModel(CompositeMixin, keras.Model):
+    """Base class of `Transformer` and `LanguageModel`, with their arguments.
+
+    A subclass makes its other layers in the order of their saved weights.
+    """
+
+    def __init__(
+        self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
+    ):
+        super().__init__(**kwargs)
+        check_choice("positions", architecture.positions, POSITIONS)
+        check_fraction("dropout", architecture.dropout)
+        self.vocabulary_size = vocabulary_size
+        self.architecture = architecture
+        self.sequence_length = sequence_length
+        self.compiled_searches = CompiledSearches()
+        self.embedding = self.make_sublayer(
+            TokenEmbedding,
+            vocabulary_size,
+            architecture.hidden_dim,
+            architecture.scale_embedding,
+            architecture.logits_bias,
+            name="embedding",
+        )
+
+    def make_positions(self):
+        """Makes the layer of position vectors (Section 3.5)."""
+        of_class = SinePositionEncoding, self.architecture.max_wavelength
+        if self.architecture.positions == "learned":
+            of_class = PositionEmbedding, self.sequence_length
+        return self.make_sublayer(*of_class, name="position_encoding")
+
+    def make_dropout(self, name):
+        return self.make_sublayer(
+            keras.layers.Dropout, self.architecture.dropout, name=name
+        )
+
+    def make_stack(self, stack_class, num_layers, name, **kwargs):
+        """Makes an `Encoder` or a `Decoder`."""
+        for argument in OF_LAYERS:
+            kwargs[argument] = getattr(self.architecture, argument)
+        return self.make_sublayer(stack_class, num_layers, name=name, **kwargs)
+
+    def make_decoder(self):
+        return self.make_stack(
+            Decoder,
+            self.architecture.layers_of_decoder,
+            name="decoder",
+            mixer=self.architecture.decoder_mixer,
+        )
+
+    def build_layers(self, *layers_and_shapes):
+        """Builds the layers, whose weights do not depend on the inputs.
+
+        Args:
+            *layers_and_shapes: Tuples of a layer and the shapes for `build`.
+        """
+        with keras.name_scope(self.name):
+            for layer, *shapes in layers_and_shapes:
+                layer.build(*shapes)
+
+    @classmethod
+    def from_preset(cls, preset, vocabulary_size, **kwargs):
+        """Makes the model of a preset, such as a row of Table 3.
+
+        Args:
+            preset: A key of `PRESETS`, such as `"base"`, or a `Preset`.
+            vocabulary_size: Positive int, ids of the shared vocabulary.
+            **kwargs: Hyperparameters that replace the preset's, and other
+                arguments of `Transformer`.
+
+        Returns:
+            A model with random weights.
+
+        Raises:
+            ValueError: If no preset has that name; the message suggests one.
+
+        Example:
+            >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
+        """
+        if not isinstance(preset, Preset):
+            preset = find_preset(preset)
+        numbers = {
+            field.name: kwargs.pop(field.name)
+            for field in dataclasses.fields(Architecture)
+            if field.name in kwargs
+        }
+        architecture = dataclasses.replace(preset.architecture, **numbers)
+        return cls(vocabulary_size, architecture, **kwargs)
+
+    def build(self, input_shape=None):
+        self.built = True
+
+    def compute_logits(self, states):
+        """Computes the logits, `(..., V)`, of states `(..., D)`.
+
+        A subclass with another output layer overrides this method; training,
+        `generate` and exports use it.
+        """
+        return self.embedding(states, reverse=True)
+
+    def decode_states(
+        self,
+        target_ids,
+        memory=None,
+        memory_mask=None,
+        cache=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        """Runs the decoder like `decode`, but without computing the logits.
+
+        Returns:
+            Float tensor `(B, T, D)`; with `return_attention_scores`, a tuple of
+            it and a pair of attention weights for each layer; with a cache, a
+            tuple that ends in the longer cache. `compute_logits(states)` are
+            the logits.
+        """
+        start_index = 0 if cache is None else cache.length
+        x = self.embedding(target_ids, training=training)
+        x = self._place(x, self.target_dropout, start_index, training)
+        return self.decoder(
+            x,
+            memory,
+            target_mask=padding_mask(target_ids),
+            memory_mask=memory_mask,
+            cache=cache,
+            return_attention_scores=return_attention_scores,
+            training=training,
+        )
+
+    def _place(self, x, dropout, start_index, training):
+        x = x + self.position_encoding(x, start_index=start_index)
+        return dropout(x, training=training)
+
+    def compile_as_published(self, recipe=RECIPE, **kwargs):
+        """Compiles with the optimizer, schedule and loss of Section 5.
+
+        Args:
+            recipe: A `Recipe`, or a preset or its name, such as `"tiny"`.
+            **kwargs: Arguments of `compile` that replace these.
+
+        Example:
+            >>> model = keras_transformer.Transformer.from_preset("tiny", 1000)
+            >>> model.compile_as_published("tiny")
+        """
+        if isinstance(recipe, str):
+            recipe = find_preset(recipe)
+        if isinstance(recipe, Preset):
+            recipe = recipe.recipe
+        schedule = TransformerSchedule(
+            self.architecture.hidden_dim, recipe.warmup_steps
+        )
+        published = {
+            "optimizer": keras.optimizers.Adam(
+                schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9
+            ),
+            "loss": SmoothedCrossentropy(recipe.label_smoothing),
+            "metrics": [TokenAccuracy(), Perplexity()],
+        }
+        self.compile(**{**published, **kwargs})
+
+    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+        """Quantizes the linear maps of the layers; see `keras.Model.quantize`.
+
+        The embedding matrix, which also computes the logits, is not quantized.
+        """
+        if filters is None:
+            filters = is_linear
+        super().quantize(mode, config=config, filters=filters, **kwargs)
+
+    def overrides(self, *names):
+        """Returns the names of the methods that a subclass overrides."""
+        package = f"{__package__}."
+        own = next(
+            c for c in type(self).__mro__ if c.__module__.startswith(package)
+        )
+        return [
+            name
+            for name in names
+            if getattr(type(self), name, None) != getattr(own, name, None)
+        ]
+
+    def get_config(self):
+        numbers = dataclasses.asdict(self.architecture)
+        if not isinstance(numbers["activation"], str):
+            activation = keras.activations.serialize(numbers["activation"])
+            numbers["activation"] = activation
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "architecture": numbers,
+            "sequence_length": self.sequence_length,
+        }
+
+    @classmethod
+    def from_config(cls, config, **kwargs):
+        config = dict(config)
+        numbers = config.pop("architecture", None)
+        if numbers is None:  # Older files have no `architecture` entry.
+            names = [field.name for field in dataclasses.fields(Architecture)]
+            numbers = {name: config.pop(name) for name in names}
+        if not isinstance(numbers["activation"], str):
+            activation = keras.activations.get(numbers["activation"])
+            numbers = {**numbers, "activation": activation}
+        config["architecture"] = Architecture(**numbers)
+        return super().from_config(config, **kwargs)
+
+
+def is_linear(layer):
+    return isinstance(layer, Linear)

@@ -1,1 +1,0 @@
-"""Text to ids and back (Vaswani et al., 2017, Section 5.1)."""

@@ -1,0 +1,1 @@
+"""Text that training and exports both read: trees and placeholders."""
