@@ -110,8 +110,12 @@ def beam_search(
     def choose(logits, index):
         # `K + 1` would suffice for the active hypotheses. But the rank of the
         # finished ones among the best `2 K` is known only with all others.
-        count = min(options.num_candidates, logits.shape[-1])
-        return ops.top_k(logits, count)
+        batch, beams, size = ops.shape(logits)
+        count = min(options.num_candidates, size)
+        # Of rank 2: on a CPU, JAX takes many times as long for rank 3.
+        values, ids = ops.top_k(ops.reshape(logits, [-1, size]), count)
+        shape = [batch, beams, count]
+        return ops.reshape(values, shape), ops.reshape(ids, shape)
 
     return search(
         next_step,
