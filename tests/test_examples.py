@@ -59,11 +59,13 @@ def test_copy_task_moves_targets_by_one():
 
 def test_character_language_model_learns(text):
     # A model that knows nothing needs 8 bits a byte.
-    bits = character_language_model.main(
-        *(text, text), length=16, width=32, num_layers=1, epochs=12
+    bits, line = character_language_model.main(
+        *(text, text, "the "), width=32, num_layers=1, length=16, epochs=12
     )
 
     assert 0 < bits < 6
+    assert line.startswith("the ")
+    assert len(line) <= 84
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ class SearchOptions:
             `beam_size` may.
         forbidden_ids: Tuple of ints that are never chosen, unless they are
             part of a prefix. Their probability is not redistributed. `None`
-            means `padding_id` and `bos_id`.
+            means `padding_id` and `bos_id`, except one that is `eos_id`.
         bos_id: Int, the first input token of the decoder.
         eos_id: Int, the last token of a hypothesis.
         padding_id: Int, the id after `eos_id`.
@@ -102,7 +102,8 @@ class SearchOptions:
     def never_chosen(self):
         """The forbidden ids, also if `forbidden_ids` is `None`."""
         if self.forbidden_ids is None:
-            return (self.padding_id, self.bos_id)
+            ids = (self.padding_id, self.bos_id)
+            return tuple(i for i in ids if i != self.eos_id)
         return self.forbidden_ids
 
 
