@@ -12,6 +12,11 @@ from keras_transformer.residual import EPSILON
 from keras_transformer.residual import NORM_ORDERS
 from keras_transformer.residual import Residual
 
+HYPERPARAMETERS = (
+    *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),
+    *("norm", "use_bias", "activation", "norm_epsilon"),
+)
+
 
 class BaseLayer(CompositeLayer):
     """Base class of encoder and decoder layers, and of stacks of them.
@@ -54,17 +59,7 @@ class BaseLayer(CompositeLayer):
 
     def hyperparameters(self):
         """Returns the arguments that a stack passes to its layers."""
-        return {
-            "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "dropout": self.dropout,
-            "norm": self.norm,
-            "use_bias": self.use_bias,
-            "activation": self.activation,
-            "norm_epsilon": self.norm_epsilon,
-        }
+        return {name: getattr(self, name) for name in HYPERPARAMETERS}
 
     def make_attention(self, name, width):
         key_dim = self.key_dim

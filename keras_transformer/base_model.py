@@ -6,6 +6,7 @@ import keras
 
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
+from keras_transformer.base_layer import HYPERPARAMETERS
 from keras_transformer.composite import CompositeMixin
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import PositionEmbedding
@@ -23,11 +24,6 @@ from keras_transformer.presets import find_preset
 from keras_transformer.schedules import TransformerSchedule
 from keras_transformer.search.compilation import CompiledSearches
 
-# Hyperparameters that both stacks share.
-OF_LAYERS = (
-    *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),
-    *("norm", "use_bias", "activation", "norm_epsilon"),
-)
 POSITIONS = ("sine", "learned")
 BASE, RECIPE = Architecture(), Recipe()
 
@@ -71,7 +67,7 @@ class BaseModel(CompositeMixin, keras.Model):
 
     def make_stack(self, stack_class, num_layers, name, **kwargs):
         """Makes an `Encoder` or a `Decoder`."""
-        for argument in OF_LAYERS:
+        for argument in HYPERPARAMETERS:
             kwargs[argument] = getattr(self.architecture, argument)
         return self.make_sublayer(stack_class, num_layers, name=name, **kwargs)
 

@@ -12,7 +12,6 @@ from keras_transformer.base_layer import BaseLayer
 from keras_transformer.cache import DecoderCache
 from keras_transformer.cache import GrowingCache
 from keras_transformer.masks import combine_masks
-from keras_transformer.residual import EPSILON
 from keras_transformer.residual import make_normalization
 from keras_transformer.ssru import SSRU
 
@@ -79,31 +78,9 @@ class DecoderLayer(BaseLayer):
     """
 
     def __init__(
-        self,
-        num_heads,
-        intermediate_dim,
-        key_dim=None,
-        value_dim=None,
-        dropout=0.1,
-        norm="post",
-        use_bias=False,
-        activation="relu",
-        norm_epsilon=EPSILON,
-        mixer="attention",
-        **kwargs,
+        self, num_heads, intermediate_dim, mixer="attention", **kwargs
     ):
-        super().__init__(
-            num_heads,
-            intermediate_dim,
-            key_dim,
-            value_dim,
-            dropout,
-            norm,
-            use_bias,
-            activation,
-            norm_epsilon,
-            **kwargs,
-        )
+        super().__init__(num_heads, intermediate_dim, **kwargs)
         check_choice("mixer", mixer, MIXERS)
         self.mixer = mixer
 

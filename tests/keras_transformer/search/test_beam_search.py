@@ -1,7 +1,6 @@
-"""Tests of `keras_transformer.search.beam_search`: it is `graph_beam_search`.
+"""Compares `beam_search` with the graph search, on every backend.
 
-That one is compared with searches in plain Python; here the two are compared
-with each other, on every backend.
+`test_search_loop` compares both with searches in plain Python.
 """
 
 import functools

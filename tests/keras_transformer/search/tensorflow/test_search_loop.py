@@ -1,5 +1,6 @@
 """Tests of `keras_transformer.search.tensorflow.search_loop`."""
 
+import functools
 import math
 
 import hypothesis
@@ -8,6 +9,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
+from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.candidates import find_best
 from tests.helpers.graph_searches import run_search
@@ -32,9 +34,25 @@ from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
 from tests.helpers.step_model import graph_beam_search
 
+# Both searches, in a table of four positions and six tokens.
+BOTH_SEARCHES = pytest.mark.parametrize(
+    "search",
+    [
+        pytest.param({}, id="graph"),
+        pytest.param(
+            {
+                "search": functools.partial(beam_search, max_length=4),
+                "known_sizes": (40, 6),
+            },
+            id="portable",
+        ),
+    ],
+)
+
 # A beam as wide as the space finds what exhaustive search finds.
 
 
+@BOTH_SEARCHES
 @settings(max_examples=60)
 @hypothesis.given(
     seed=seeds,
@@ -42,13 +60,16 @@ from tests.helpers.step_model import graph_beam_search
     alpha=alphas,
     limits=st.lists(st.integers(1, 4), min_size=1, max_size=3),
 )
-def test_a_beam_that_holds_all_sequences_finds_all(seed, spread, alpha, limits):
+def test_a_beam_that_holds_all_sequences_finds_all(
+    search, seed, spread, alpha, limits
+):
     # Three tokens may continue: 1 + 3 + 9 + 27 = 40 sequences within 4 tokens.
     tables = random_tables(seed, spread, (len(limits), 4, 6, 6))
 
-    found, _ = run_search(tables, 40, alpha, limits)
+    found, _ = run_search(tables, 40, alpha, limits, **search)
 
-    assert found.ids.shape == (len(limits), 40, max(limits))
+    assert found.ids.shape[:2] == (len(limits), 40)
+    assert not found.ids[:, :, max(limits) :].any()
     for index, limit in enumerate(limits):
         expected = exhaustive_search(tables[index], limit, alpha)
         check_sentence(
@@ -63,6 +84,7 @@ def test_a_beam_that_holds_all_sequences_finds_all(seed, spread, alpha, limits):
         assert np.all(scores[1:] <= scores[:-1])
 
 
+@BOTH_SEARCHES
 @settings(max_examples=40)
 @hypothesis.given(
     seed=seeds,
@@ -73,12 +95,14 @@ def test_a_beam_that_holds_all_sequences_finds_all(seed, spread, alpha, limits):
         max_size=3,
     ),
 )
-def test_each_sentence_has_its_own_penalty_and_prefix(seed, spread, sentences):
+def test_each_sentence_has_its_own_penalty_and_prefix(
+    search, seed, spread, sentences
+):
     tables = random_tables(seed, spread, (len(sentences), 4, 6, 6))
     own_alphas, prefixes = zip(*sentences, strict=True)
 
     found, _ = run_search(
-        tables, 40, own_alphas, [4] * len(sentences), prefixes
+        tables, 40, own_alphas, [4] * len(sentences), prefixes, **search
     )
 
     for index, (alpha, prefix) in enumerate(sentences):
