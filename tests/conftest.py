@@ -120,7 +120,7 @@ def export_dir(run_dir, tmp_path_factory):
 @pytest.fixture(scope="session")
 def servable(export_dir):
     """That SavedModel in a Session, as TF Serving holds it."""
-    from tests.helpers.servable import Servable
+    from tests.helpers.fake_servable import Servable
 
     return Servable(export_dir)
 

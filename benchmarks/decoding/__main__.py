@@ -30,7 +30,7 @@ from benchmarks.decoding.report import print_goals
 from benchmarks.decoding.report import print_table
 from benchmarks.decoding.worker import SYSTEMS
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
-from benchmarks.decoding.worker import WARM_UP
+from benchmarks.decoding.worker import WARM_UP_CASE
 from benchmarks.shared.interleaved_runs import ROOT
 from benchmarks.shared.interleaved_runs import list_failures
 from benchmarks.shared.interleaved_runs import make_environment
@@ -77,7 +77,7 @@ def prepare(
     if done.returncode:
         raise SystemExit(done.returncode)  # It has said why.
     cases = json.loads((folder / "cases.json").read_text())
-    del cases[WARM_UP]
+    del cases[WARM_UP_CASE]
     return cases
 
 

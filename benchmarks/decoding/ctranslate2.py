@@ -12,7 +12,7 @@ from benchmarks.shared.model_sizes import BEAM_SIZE
 from benchmarks.shared.model_sizes import LENGTH_PENALTY
 from benchmarks.shared.model_sizes import MAX_EXTRA_LENGTH
 
-VERSION = "ctranslate2/1"
+MODEL_DIR = "ctranslate2/1"
 
 
 def make(
@@ -22,7 +22,7 @@ def make(
 ) -> Callable[[dict], list[list[int]]]:
     """Returns a function from a batch of ids to those of its translations."""
     search = load(folder, beam_size, compute_type)
-    vocabulary = (folder / VERSION / "shared_vocabulary.json").read_text()
+    vocabulary = (folder / MODEL_DIR / "shared_vocabulary.json").read_text()
     pieces = json.loads(vocabulary)
     ids = {piece: i for i, piece in enumerate(pieces)}
 
@@ -46,7 +46,7 @@ def make_trained(
     """Returns a function from a batch of texts to their translations."""
     search = load(folder, beam_size, compute_type)
     tokenizer = sentencepiece.SentencePieceProcessor(
-        model_file=str(folder / VERSION / "tokenizer.model")
+        model_file=str(folder / MODEL_DIR / "tokenizer.model")
     )
 
     def translate(batch):
@@ -62,7 +62,7 @@ def load(
 ) -> Callable[..., list[list[str]]]:
     """Returns a function from sources to the best translations, in tokens."""
     translator = ctranslate2.Translator(
-        str(folder / VERSION),
+        str(folder / MODEL_DIR),
         device="cpu",
         compute_type=compute_type,
         inter_threads=1,

@@ -26,7 +26,7 @@ from export.bundle.versions import find_version
 from export.bundle.warmup_requests import read_warmup
 from export.check import SessionModel
 
-GROUPS = ("first", "next", "later")
+GROUP_NAMES = ("first", "next", "later")
 NEIGHBOURS = 15  # Requests of similar length, whose median is the usual time.
 
 
@@ -52,18 +52,20 @@ def split_into_groups(lines: list[bytes], count: int) -> list[list[bytes]]:
         count: Int, lines of a group.
     """
     lines = sorted({line for line in lines if line.strip()})
-    wanted = len(GROUPS) * count
+    wanted = len(GROUP_NAMES) * count
     if not 0 < wanted <= len(lines):
         raise UserError(
-            f"--sentences must be at least 1, and --source have {len(GROUPS)} "
-            "times as many different lines. "
+            "--sentences must be at least 1, and --source have "
+            f"{len(GROUP_NAMES)} times as many different lines. "
             f"Received: {count}, and {len(lines)} lines"
         )
     generator = random.Random(0)
     chosen = sorted(generator.sample(lines, wanted), key=len)
     of_like_length = [
-        generator.sample(chosen[start : start + len(GROUPS)], len(GROUPS))
-        for start in range(0, wanted, len(GROUPS))
+        generator.sample(
+            chosen[start : start + len(GROUP_NAMES)], len(GROUP_NAMES)
+        )
+        for start in range(0, wanted, len(GROUP_NAMES))
     ]
     return [
         generator.sample(group, count)
@@ -106,7 +108,7 @@ def print_groups(seconds: np.ndarray) -> None:
     """Prints a row for each group, and compares the first with the last."""
     names = " | ".join(f"p{percentile}" for percentile in PERCENTILES)
     print(f"\n| sentences | mean ms | {names} |\n|---|---|---|---|---|")
-    for name, group in zip(GROUPS, seconds, strict=True):
+    for name, group in zip(GROUP_NAMES, seconds, strict=True):
         numbers = [group.mean(), *np.percentile(group, PERCENTILES)]
         cells = " | ".join(f"{1e3 * number:,.1f}" for number in numbers)
         print(f"| {name} {len(group)} | {cells} |")
@@ -138,7 +140,7 @@ def main(argv: list[str] | None = None) -> None:
         f"load, {warm - loaded:.1f} for {len(requests)} warm-up requests, "
         f"{seconds[0]:.3f} to answer."
     )
-    print_groups(seconds.reshape(len(GROUPS), -1))
+    print_groups(seconds.reshape(len(GROUP_NAMES), -1))
     lengths = np.array([count_tokens(model, text) for text in translations])
     ratios = relative_latencies(lengths, seconds)
     print(

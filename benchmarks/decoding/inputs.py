@@ -21,7 +21,7 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
-from benchmarks.decoding.worker import WARM_UP
+from benchmarks.decoding.worker import WARM_UP_CASE
 from benchmarks.shared.model_sizes import BEAM_SIZE
 from benchmarks.shared.model_sizes import BOS_ID
 from benchmarks.shared.model_sizes import CURVE_BATCH_SIZE
@@ -278,7 +278,7 @@ def make_cases(
             return make_natural_batch([texts[i] for i in places], chosen)
         return make_forced_batch(chosen)
 
-    cases = {WARM_UP: [make_batch(order[:WARM_UP_SENTENCES])]}
+    cases = {WARM_UP_CASE: [make_batch(order[:WARM_UP_SENTENCES])]}
     for batch_size in args.batch_sizes:
         chosen = choose_batches(order, batch_size, args.sentences)
         cases[f"batch {batch_size}"] = [make_batch(part) for part in chosen]

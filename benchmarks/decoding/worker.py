@@ -17,37 +17,45 @@ import time
 from benchmarks.shared.worker_reporting import peak_memory
 from benchmarks.shared.worker_reporting import report
 
-WARM_UP = "warm-up"  # The case that is not timed.
-PACKAGE = "package"
-CTRANSLATE2 = "ctranslate2"
+WARM_UP_CASE = "warm-up"  # The case that is not timed.
+PACKAGE_MODULE = "package"
+CTRANSLATE2_MODULE = "ctranslate2"
 # System: module, function that makes it, and what is special about it. The
 # function made takes a batch and returns the ids of each of its translations.
 SYSTEMS = {
-    "package": (PACKAGE, "make", {}),
-    "package-bfloat16": (PACKAGE, "make", {"precision": "bfloat16"}),
-    "package-greedy": (PACKAGE, "make", {"beam_size": 1}),
-    "ctranslate2": (CTRANSLATE2, "make", {}),
-    "ctranslate2-int8": (CTRANSLATE2, "make", {"compute_type": "int8"}),
-    "ctranslate2-greedy": (CTRANSLATE2, "make", {"beam_size": 1}),
+    "package": (PACKAGE_MODULE, "make", {}),
+    "package-bfloat16": (PACKAGE_MODULE, "make", {"precision": "bfloat16"}),
+    "package-greedy": (PACKAGE_MODULE, "make", {"beam_size": 1}),
+    "ctranslate2": (CTRANSLATE2_MODULE, "make", {}),
+    "ctranslate2-int8": (CTRANSLATE2_MODULE, "make", {"compute_type": "int8"}),
+    "ctranslate2-greedy": (CTRANSLATE2_MODULE, "make", {"beam_size": 1}),
     "hugging-face": ("hugging_face", "make", {}),
     "keras-hub": ("keras_hub", "make", {}),
 }
 # The same with a trained model and text; here it returns texts.
 TRAINED_SYSTEMS = {
-    "package": (PACKAGE, "make_served", {"export": "package"}),
+    "package": (PACKAGE_MODULE, "make_served", {"export": "package"}),
     "package-bfloat16": (
-        PACKAGE,
+        PACKAGE_MODULE,
         "make_served",
         {"export": "package-bfloat16"},
     ),
     "package-greedy": (
-        PACKAGE,
+        PACKAGE_MODULE,
         "make_served",
         {"export": "package", "greedy": True},
     ),
-    "ctranslate2": (CTRANSLATE2, "make_trained", {}),
-    "ctranslate2-int8": (CTRANSLATE2, "make_trained", {"compute_type": "int8"}),
-    "ctranslate2-greedy": (CTRANSLATE2, "make_trained", {"beam_size": 1}),
+    "ctranslate2": (CTRANSLATE2_MODULE, "make_trained", {}),
+    "ctranslate2-int8": (
+        CTRANSLATE2_MODULE,
+        "make_trained",
+        {"compute_type": "int8"},
+    ),
+    "ctranslate2-greedy": (
+        CTRANSLATE2_MODULE,
+        "make_trained",
+        {"beam_size": 1},
+    ),
 }
 
 
@@ -77,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
     module = importlib.import_module(f"benchmarks.decoding.{module_name}")
     translate = getattr(module, make)(args.folder, **options)
     cases = json.loads((args.folder / "cases.json").read_text())
-    decode(translate, cases.pop(WARM_UP))
+    decode(translate, cases.pop(WARM_UP_CASE))
     report({})
     for line in sys.stdin:
         name = line.rstrip("\n")

@@ -26,7 +26,7 @@ from train.data.encoded_corpus import CachedCorpus
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
 
-MILLIONS = 36
+EXTRAPOLATED_MILLIONS = 36
 WORDS = 30_000
 BATCHES = 50
 UNITS = {
@@ -52,7 +52,7 @@ GROWING = (
     "plan_seconds",
     "late_seconds",
 )
-AGAIN = ("start_seconds", "plan_seconds", "late_seconds")
+CACHED_RUN_FIGURES = ("start_seconds", "plan_seconds", "late_seconds")
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -182,7 +182,7 @@ def measure_size(args: argparse.Namespace, count: int) -> dict:
         again = measure_in_process(args, folder)
     return {
         **first,
-        **{name: again[name] for name in AGAIN},
+        **{name: again[name] for name in CACHED_RUN_FIGURES},
         "memory_again": again["memory"],
     }
 
@@ -193,7 +193,7 @@ def extrapolate(sizes: list[int], results: list[dict]) -> dict:
     for name in GROWING:
         first, last = results[0][name], results[-1][name]
         slope = (last - first) / (sizes[-1] - sizes[0])
-        figures[name] = last + slope * (MILLIONS * 1e6 - sizes[-1])
+        figures[name] = last + slope * (EXTRAPOLATED_MILLIONS * 1e6 - sizes[-1])
     return figures
 
 
@@ -206,7 +206,7 @@ def main(argv: list[str] | None = None) -> None:
     results = [measure_size(args, count) for count in args.pairs]
     columns = [f"{count:,}" for count in args.pairs]
     if len(results) > 1:
-        columns.append(f"{MILLIONS} million (by the slope)")
+        columns.append(f"{EXTRAPOLATED_MILLIONS} million (by the slope)")
         results.append(extrapolate(args.pairs, results))
     print("| pairs |", " | ".join(columns), "|")
     print("|---" * (len(columns) + 1) + "|")

@@ -40,14 +40,14 @@ def count_batch_tokens(batch) -> int:
     return int(np.count_nonzero(sources) + np.count_nonzero(labels))
 
 
-def time_plan(plan: BatchPlan, first: int, steps: int) -> float:
+def plan_throughput(plan: BatchPlan, first: int, steps: int) -> float:
     started = time.perf_counter()
     batches = [plan.batch(first + i)[:3] for i in range(steps)]
     elapsed = time.perf_counter() - started
     return sum(map(count_batch_tokens, batches)) / elapsed
 
 
-def time_dataset(plan: BatchPlan, first: int, steps: int) -> float:
+def dataset_throughput(plan: BatchPlan, first: int, steps: int) -> float:
     strategy = tf.distribute.get_strategy()
     dataset = make_dataset(plan, strategy, first, first + steps)
     names = ("source_ids", "target_ids", "labels")
@@ -61,7 +61,7 @@ def measure(pairs: int, batch_tokens: int, repetitions: int) -> dict:
     plan = BatchPlan(make_pairs(pairs), batch_tokens, seed=0)
     steps = plan.steps_per_epoch
     plan.batch(0)  # The first batch of an epoch draws the order.
-    times = {"one_thread": time_plan, "dataset": time_dataset}
+    times = {"one_thread": plan_throughput, "dataset": dataset_throughput}
     speeds = {name: [] for name in times}
     for _ in range(repetitions):
         for name, function in times.items():

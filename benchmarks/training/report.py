@@ -22,8 +22,8 @@ def print_table(rows: list[dict], left_out: list[dict]) -> None:
             f"| {row['size']} | {row['precision']} | {row['fill']} | "
             f"{row['system']} | {row['seconds']:.3f} ({min(times):.3f} to "
             f"{max(times):.3f}) | {row['tokens_per_second']:,.0f} | "
-            f"{speed_ratio(row, rows)} | {row['peak_bytes'] / 2**30:.2f} | "
-            f"{row['share_of_peak']:.0%} |"
+            f"{format_package_speedup(row, rows)} | "
+            f"{row['peak_bytes'] / 2**30:.2f} | {row['share_of_peak']:.0%} |"
         )
     if rows:
         print(f"\nmatmul peak: {rows[0]['peak_flops'] / 1e9:,.0f} GFLOP/s")
@@ -31,7 +31,7 @@ def print_table(rows: list[dict], left_out: list[dict]) -> None:
         print(f"{row['system']} is left out: {row['reason']}")
 
 
-def speed_ratio(row: dict, rows: list[dict]) -> str:
+def format_package_speedup(row: dict, rows: list[dict]) -> str:
     """Says how many times as fast as this system the package is."""
     package = [
         other["tokens_per_second"]

@@ -10,7 +10,7 @@ import argparse
 import statistics
 
 from benchmarks.training.input_pipeline import make_pairs
-from benchmarks.training.input_pipeline import time_plan
+from benchmarks.training.input_pipeline import plan_throughput
 from keras_transformer.presets import find_preset
 from train.data.batches import BatchPlan
 from train.monitoring.cost_estimates import count_flops
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
     plan = BatchPlan(make_pairs(args.pairs), args.tokens, seed=0)
     plan.batch(0)  # The first batch of an epoch draws the order.
     steps = plan.steps_per_epoch
-    made = statistics.median(time_plan(plan, 0, steps) for _ in range(5))
+    made = statistics.median(plan_throughput(plan, 0, steps) for _ in range(5))
     num_bytes = 4 * count_parameters(
         architecture, args.vocabulary_size, LONGEST
     )

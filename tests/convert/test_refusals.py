@@ -12,7 +12,7 @@ from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.marian_files import make_tensors
 from tests.helpers.marian_files import write_model
-from tests.helpers.marian_models import CODE
+from tests.helpers.marian_models import LANGUAGE_TOKEN
 from tests.helpers.marian_models import make_table
 from tests.helpers.marian_models import pieces_of
 from tests.helpers.marian_models import train_spm
@@ -194,7 +194,10 @@ def test_a_folder_that_is_not_there(tmp_path, refused):
         ({**TABLE, "more": 5}, "of its own"),
         ({**TABLE, "more": "5"}, "an id below"),
         ({p: i for p, i in TABLE.items() if p != "<unk>"}, "the piece <unk>"),
-        ({**TABLE, "<s>": TABLE[CODE], CODE: SIZE}, "an id below"),
+        (
+            {**TABLE, "<s>": TABLE[LANGUAGE_TOKEN], LANGUAGE_TOKEN: SIZE},
+            "an id below",
+        ),
     ],
 )
 def test_a_table(table, words, tmp_path, refused):

@@ -23,7 +23,7 @@ from tests.helpers.fake_model_server import CERTIFICATE
 from tests.helpers.fake_model_server import ProxyCheck
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_model_server import serve_rest
-from tests.helpers.fake_models import translate_to_list
+from tests.helpers.fake_models import translate_lines
 from tests.helpers.signature_requests import ask
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
@@ -127,7 +127,7 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
     batching = servable.with_batching(max_batch_size=int(limit))
 
     with serve_grpc(batching) as address:
-        found = translate_to_list(connect("grpc", address), lines, 1024)
+        found = translate_lines(connect("grpc", address), lines, 1024)
 
         assert list(found) == [expected] * 100
 
@@ -170,7 +170,7 @@ def test_keeps_the_order_with_many_batches_in_flight(protocol, serve):
     capitals, address = serve(protocol, *pauses)
     lines = [b"line %d" % i for i in range(40)]
 
-    found = translate_to_list(connect(protocol, address, in_flight=3), lines, 1)
+    found = translate_lines(connect(protocol, address, in_flight=3), lines, 1)
 
     assert list(found) == [line.upper() for line in lines]
     assert capitals.most_running == 3

@@ -13,7 +13,7 @@ from export.bundle.model_loading import load_run
 from export.model.search import SearchSettings
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
-from tests.helpers.servable import Servable
+from tests.helpers.fake_servable import Servable
 from tests.helpers.signature_requests import ask
 from tests.helpers.signature_requests import sample_inputs
 from text_processing.treebanks import read_trees

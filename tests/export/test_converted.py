@@ -24,7 +24,7 @@ from tests.helpers import chromium
 from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.servable import Servable
+from tests.helpers.fake_servable import Servable
 from tests.helpers.serving_smoke import compile_program
 
 EXTRA = 8

@@ -15,7 +15,7 @@ from export.report.explanation_page import describe_translation
 from export.report.explanation_page import make_notes
 from tests.helpers.example_sentences import REFERENCE
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.example_sentences import TEXT
+from tests.helpers.example_sentences import TEXT_WITH_MARKUP
 
 
 def test_the_command_writes_one_file_that_needs_nothing(
@@ -26,7 +26,7 @@ def test_the_command_writes_one_file_that_needs_nothing(
 
     explain.main(
         [
-            *("--export-dir", str(export_dir), "--text", TEXT),
+            *("--export-dir", str(export_dir), "--text", TEXT_WITH_MARKUP),
             *("--reference", REFERENCE, "--output", str(output)),
         ]
     )
@@ -38,7 +38,7 @@ def test_the_command_writes_one_file_that_needs_nothing(
     )
     (embedded,) = re.findall(r'type="application/json" id="data">(.*?)</', html)
     found = json.loads(embedded)
-    assert found["source"]["text"] == TEXT
+    assert found["source"]["text"] == TEXT_WITH_MARKUP
     assert [target["name"] for target in found["targets"]] == [
         "Translation",
         "Reference",
@@ -46,18 +46,18 @@ def test_the_command_writes_one_file_that_needs_nothing(
 
 
 def test_the_page_has_what_the_export_says(ask, data):
-    best = ask("serving_default", text=TEXT)
+    best = ask("serving_default", text=TEXT_WITH_MARKUP)
     own, reference = data["targets"]
 
     assert own["text"] == best["translation"].decode()
     assert reference["text"] == REFERENCE
     assert np.shape(data["encoder_attention"])[:2] == (2, 2)
     for target in data["targets"]:
-        outputs = ask("explain", source=TEXT, target=target["text"])
+        outputs = ask("explain", source=TEXT_WITH_MARKUP, target=target["text"])
         for name in OF_TARGETS:
             np.testing.assert_allclose(target[name], outputs[name], atol=6e-5)
         assert target["score"] == pytest.approx(outputs["score"], abs=6e-5)
-    beam = ask("explain_beam", text=TEXT)
+    beam = ask("explain_beam", text=TEXT_WITH_MARKUP)
     assert data["beam"]["kept"] == beam["kept"].tolist()
 
 
@@ -88,7 +88,9 @@ def test_notes_say_what_is_not_as_it_seems(ask):
 def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
     monkeypatch.setattr("export.report.explanation_page.SHOWN", 3)
 
-    found = describe_translation(ask, TEXT.encode(), REFERENCE.encode())
+    found = describe_translation(
+        ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode()
+    )
 
     assert found["source"]["tokens"] == data["source"]["tokens"][:3]
     assert found["source"]["pieces"] == len(data["source"]["tokens"])

@@ -9,8 +9,8 @@ import pytest
 from export.report.explanation_page import render
 from tests.helpers import chromium
 from tests.helpers.color_contrast import contrasts
-from tests.helpers.example_sentences import TEXT
-from tests.helpers.signature_requests import read_beam
+from tests.helpers.example_sentences import TEXT_WITH_MARKUP
+from tests.helpers.signature_requests import hypotheses_of_beam
 
 pytestmark = pytest.mark.peers("chromium")
 SELECTED = "#map td[tabindex='0']"
@@ -74,7 +74,10 @@ def test_a_browser_shows_it_without_a_complaint(page, data):
 
     assert page.complaints == []
     assert [url for url in page.requests if not url.startswith("file:")] == []
-    assert texts_in(page, "#summary tbody tr:first-child td")[0] == TEXT
+    assert (
+        texts_in(page, "#summary tbody tr:first-child td")[0]
+        == TEXT_WITH_MARKUP
+    )
     pieces = texts_in(page, "#confidence bdi")
     assert pieces == own["tokens"]
     shown = [float(p.rstrip(" %")) for p in texts_in(page, "#confidence small")]
@@ -191,7 +194,7 @@ def test_the_tree_is_the_beam(page, data, ask):
     assert len(texts_in(page, "#tree button.pruned")) == pruned.sum() > 0
     ended = np.array(beam["ended"]).sum()
     assert len(texts_in(page, "#tree button.ended")) == ended > 0
-    _, best = read_beam(ask("explain_beam", text=TEXT))[0]
+    _, best = hypotheses_of_beam(ask("explain_beam", text=TEXT_WITH_MARKUP))[0]
     assert tuple(texts_in(page, "#tree button.best bdi")) == best
     page.click("#pruned")
     assert len(texts_in(page, "#tree button")) == kept.sum()

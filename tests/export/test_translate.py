@@ -24,7 +24,7 @@ from export.line_batching import WINDOW
 from export.line_batching import cut_batches
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import make_outputs
-from tests.helpers.fake_models import translate_to_list
+from tests.helpers.fake_models import translate_lines
 
 
 class Spy:
@@ -43,7 +43,7 @@ def test_keeps_the_order_and_sorts_by_length_within_a_window():
     lines = [b"a" * n + b"\n" for n in random.integers(0, 99, 5000)]
     spy = Spy()
 
-    result = list(translate_to_list(spy, lines, 64))
+    result = list(translate_lines(spy, lines, 64))
 
     assert result == [line.strip().upper() for line in lines]
     lengths = [len(line) for batch in spy.batches for line in batch]
@@ -81,7 +81,7 @@ def test_reads_no_further_than_a_window():
             read.append(b"line")
             yield b"line"
 
-    next(translate_to_list(Spy(), endless(), 64))
+    next(translate_lines(Spy(), endless(), 64))
 
     assert len(read) == WINDOW
 
@@ -90,7 +90,7 @@ def test_a_line_stays_a_line():
     def translator(text):
         return make_outputs([b"a\nb\r\nc"])
 
-    assert list(translate_to_list(translator, [b"x"], 1)) == [b"a b c"]
+    assert list(translate_lines(translator, [b"x"], 1)) == [b"a b c"]
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import pytest
 
 # How the reasons begin for which a test may be skipped; any other fails the
 # run. Those of peers do, too, where `make peers` has set them up.
-PEER = "needs a peer of `make peers`: "
-ALLOWED_SKIPS = (
-    PEER,
-    f"{PEER}chromium",  # There is not always an apt-get to bring it.
+PEER_REASON = "needs a peer of `make peers`: "
+ALLOWED_REASONS = (
+    PEER_REASON,
+    f"{PEER_REASON}chromium",  # There is not always an apt-get to bring it.
     # It has an environment of its own: `make bulk`.
-    f"{PEER}apache_beam",
+    f"{PEER_REASON}apache_beam",
     "needs Linux",
 )
 
@@ -23,14 +23,14 @@ def pytest_runtest_setup(item):
     for marker in item.iter_markers("peers"):
         for name in marker.args:
             if not (importlib.util.find_spec(name) or shutil.which(name)):
-                pytest.skip(PEER + name)
+                pytest.skip(PEER_REASON + name)
 
 
 def pytest_sessionfinish(session):
     """Fails the run if a test was skipped for a reason that is not listed."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     stats = reporter.stats if reporter else {}  # A worker has no reporter.
-    allowed = ALLOWED_SKIPS
+    allowed = ALLOWED_REASONS
     if session.config.option.markexpr == "peers":
         allowed = allowed[1:]
     for report in stats.get("skipped", []):

@@ -11,9 +11,9 @@ import shutil
 import subprocess
 import sys
 
-COMMAND = shutil.which("chromium")
+EXECUTABLE = shutil.which("chromium")
 # Chromium reads messages from descriptor 3 and writes its own to 4.
-START = """\
+LAUNCHER = """\
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.dup2(int(sys.argv[2]), 4)
@@ -172,7 +172,14 @@ def browse(profile):
     inputs, outputs = os.pipe()
     process = subprocess.Popen(
         [
-            *(sys.executable, "-c", START, str(inputs), str(theirs), COMMAND),
+            *(
+                sys.executable,
+                "-c",
+                LAUNCHER,
+                str(inputs),
+                str(theirs),
+                EXECUTABLE,
+            ),
             *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
             *("--remote-debugging-pipe", f"--user-data-dir={profile}"),
             "--disable-background-networking",

@@ -16,7 +16,7 @@ from tests.helpers.marian_models import train_spm
 
 DECODING = {"beam_size": 3, "length_penalty": 0.9, "penalty_offset": 0}
 # In nothing what the paper says.
-OTHER = {
+NON_DEFAULT_ARCHITECTURE = {
     "num_layers": 3,
     "decoder_layers": 2,
     "hidden_dim": 16,
@@ -34,11 +34,11 @@ OTHER = {
 }
 
 
-BACKWARDS = [sentence[::-1] for sentence in SENTENCES]
+REVERSED_SENTENCES = [sentence[::-1] for sentence in SENTENCES]
 
 
 def write_converted_run(
-    folder, texts=(SENTENCES, BACKWARDS), shares=False, **numbers
+    folder, texts=(SENTENCES, REVERSED_SENTENCES), shares=False, **numbers
 ):
     """Writes the folder of a model with two tokenizers.
 
@@ -63,7 +63,7 @@ def write_converted_run(
         vocabularies = [make_vocabulary(table, {1: 0, 2: 1}, [])] * 2
     protos = map(replace_ids, protos, vocabularies)
     sources, targets = map(len, vocabularies)
-    architecture = Architecture(**{**OTHER, **numbers})
+    architecture = Architecture(**{**NON_DEFAULT_ARCHITECTURE, **numbers})
     sources = None if shares else sources
     model = Transformer(targets, architecture, 48, sources, name="transformer")
     model.build()

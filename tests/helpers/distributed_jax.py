@@ -21,7 +21,7 @@ def train_model():
     return model, loss, as_array(model(BATCH))
 
 
-def model_parallel():
+def make_model_parallel():
     """Splits heads and inner features over the devices."""
     mesh = keras.distribution.DeviceMesh((1, 2), ["batch", "model"])
     layout = keras.distribution.LayoutMap(mesh)
@@ -37,7 +37,10 @@ def model_parallel():
 if __name__ == "__main__":
     assert jax.device_count() == 2
     _, expected_loss, expected = train_model()
-    for distribution in (keras.distribution.DataParallel(), model_parallel()):
+    for distribution in (
+        keras.distribution.DataParallel(),
+        make_model_parallel(),
+    ):
         with distribution.scope():
             model, loss, logits = train_model()
         np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)

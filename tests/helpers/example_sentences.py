@@ -23,5 +23,5 @@ NASTY = [
 ]
 # Text for the tests of the page of `export.explain`. It would close the element
 # that holds the data, were it not escaped.
-TEXT = "Two cats </script><b>sleep</b>."
+TEXT_WITH_MARKUP = "Two cats </script><b>sleep</b>."
 REFERENCE = "sleep. cats Two"

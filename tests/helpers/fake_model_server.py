@@ -25,7 +25,7 @@ from tensorflow_serving.apis import predict_pb2
 
 from tests.helpers import rest_json
 from tests.helpers.batching_session import ServerError
-from tests.helpers.servable import Servable
+from tests.helpers.fake_servable import Servable
 
 Status = grpc.StatusCode
 # `ToHTTPStatusCode` of model_servers/http_server.cc.

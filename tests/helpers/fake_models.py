@@ -19,7 +19,7 @@ def make_outputs(translations, limit=99_999):
     }
 
 
-def translate_to_list(translate_, lines, batch_tokens):
+def translate_lines(translate_, lines, batch_tokens):
     """Returns an iterator over what becomes of lines."""
     return line_batching.translate_lines(
         translate_, iter(lines), batch_tokens, collections.Counter()

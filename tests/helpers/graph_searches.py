@@ -6,8 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.search.options import SearchOptions
-from tests.helpers.reference_searches import NEVER
-from tests.helpers.step_model import graph_beam_search
+from tests.helpers.graph_search_adapter import graph_beam_search
+from tests.helpers.reference_searches import FORBIDDEN_IDS
 
 
 def table_step(tables, beam_size, count=None):
@@ -27,7 +27,7 @@ def table_step(tables, beam_size, count=None):
 @functools.cache
 def traced_search(
     num_hypotheses=None,
-    never=NEVER,
+    never=FORBIDDEN_IDS,
     search=graph_beam_search,
     known_sizes=(None, None),
 ):

@@ -19,13 +19,13 @@ from keras_transformer.search.tensorflow.decoder import search_in_graph
 from keras_transformer.search.translation import search_by_layers
 
 FIRST_WORD = 4  # Ids below it have a meaning of their own.
-INPUTS = [
+INPUT_SPECS = [
     tf.TensorSpec([None, None], tf.int32),
     tf.TensorSpec([None], tf.int32),
     tf.TensorSpec([None], tf.float32),
     tf.TensorSpec([None, None], tf.int32),
 ]
-COUNTS = [tf.TensorSpec([], tf.int32)] * 2
+COUNT_SPECS = [tf.TensorSpec([], tf.int32)] * 2
 
 
 class Batch(NamedTuple):
@@ -117,7 +117,7 @@ def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
 def trace_fast(model, forbidden_ids=None):
     """Traces the fast search, for any beam size and number of hypotheses."""
 
-    @tf.function(input_signature=[*INPUTS, *COUNTS], autograph=False)
+    @tf.function(input_signature=[*INPUT_SPECS, *COUNT_SPECS], autograph=False)
     def search(*arguments):
         *batch, beam_size, num_hypotheses = arguments
         return run_fast(model, batch, beam_size, num_hypotheses, forbidden_ids)
@@ -128,7 +128,7 @@ def trace_fast(model, forbidden_ids=None):
 def trace_greedy(model, forbidden_ids=None):
     """Traces the fast search for a beam of one."""
 
-    @tf.function(input_signature=INPUTS, autograph=False)
+    @tf.function(input_signature=INPUT_SPECS, autograph=False)
     def search(*batch):
         return run_fast(model, batch, 1, None, forbidden_ids)
 
@@ -146,7 +146,7 @@ def run_fast(model, batch, beam_size, num_hypotheses=None, forbidden_ids=None):
 def trace_plain(model, beam_size, forbidden_ids=None):
     """Traces the specification."""
 
-    @tf.function(input_signature=INPUTS, autograph=False)
+    @tf.function(input_signature=INPUT_SPECS, autograph=False)
     def search(*batch):
         return run_plain(model, batch, beam_size, forbidden_ids)
 

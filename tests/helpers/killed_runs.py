@@ -37,7 +37,7 @@ KINDS = {
     ],
 }
 # Files are written beside and renamed; these lives end just before.
-RENAMES = (1, 2, 4, 6, 9, 12)
+KILL_BEFORE_RENAME = (1, 2, 4, 6, 9, 12)
 # These end just after a call within
 PLACES = (
     (TrainingState, "on_test_batch_end"),  # the validation,
@@ -47,7 +47,7 @@ PLACES = (
     (final_scores, "make_dataset"),  # the scores of that,
     (ValidationBleu, "_search_batch"),  # and its translations.
 )
-IN_A_ROUND = 2  # Of these.
+NUM_WITHIN_EPOCH = 2  # Of these.
 
 
 def fork_killed_run(argv: list[str], before=None, after=None) -> int:
@@ -130,18 +130,18 @@ def main() -> None:
         assert not wait_for_child(start("whole"))
         lifetime = time.monotonic() - started
         places = () if kind == "plain" else PLACES
-        for place in places[:IN_A_ROUND]:
+        for place in places[:NUM_WITHIN_EPOCH]:
             kill(after=place)
-        for renames in () if places else RENAMES:
+        for renames in () if places else KILL_BEFORE_RENAME:
             kill(before=renames)
         times = [
             kill_at_random(start, lifetime, generator)
             for _ in range(2 if places else 4)
         ]
-        for place in places[IN_A_ROUND:]:
+        for place in places[NUM_WITHIN_EPOCH:]:
             kill(after=place)
         assert not wait_for_child(start())
-        kills += sum(times) + len(places or RENAMES)
+        kills += sum(times) + len(places or KILL_BEFORE_RENAME)
     print(f"killed {kills} times")
 
 

@@ -8,7 +8,7 @@ import sentencepiece
 
 from tests.helpers.example_sentences import SENTENCES
 
-CODE = ">>fra<<"
+LANGUAGE_TOKEN = ">>fra<<"
 MAX_LENGTH = 24
 
 
@@ -36,7 +36,7 @@ def pieces_of(proto):
 
 def make_table(pieces):
     table = {"</s>": 0, "<unk>": 1}
-    for piece in [*pieces, CODE]:
+    for piece in [*pieces, LANGUAGE_TOKEN]:
         table.setdefault(piece, len(table))
     return {**table, "<pad>": len(table)}
 

@@ -9,7 +9,12 @@ import numpy as np
 from export.markup.sentence_translator import Translator
 from export.markup.word_alignment import find_words
 
-LEAVES = ("<code>x1 y</code>", "https://a.org/b?c=1&amp;d", "{name}", "5 kg")
+PROTECTED_TEXTS = (
+    "<code>x1 y</code>",
+    "https://a.org/b?c=1&amp;d",
+    "{name}",
+    "5 kg",
+)
 VOIDS = ("<img/>", "<!-- c -->", "<wbr/>")
 # A full stop, or what else stands between blanks.
 TOKEN = re.compile(r"5 kg|[^\s.]+(?:\.[^\s.]+)*|\.")
@@ -77,7 +82,7 @@ class Writer:
             return " ".join(filter(None, parts))
         some = list(words)
         if self.random.random() < 0.2:
-            some.insert(1, self.random.choice(LEAVES))
+            some.insert(1, self.random.choice(PROTECTED_TEXTS))
         if self.random.random() < 0.2:
             some.insert(1, self.random.choice(VOIDS))
         return " ".join(some)

@@ -20,7 +20,7 @@ from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.sampling import sample
 
-NEVER = (PADDING, BEGIN)
+FORBIDDEN_IDS = (PADDING, BEGIN)
 
 # Reproducible; a search is slow when the machine is busy.
 settings = functools.partial(
@@ -62,14 +62,14 @@ def score(log_probabilities, ids, alpha):
     return total / penalty(len(ids), alpha)
 
 
-def every_sequence(vocabulary_size, limit, never=NEVER):
+def every_sequence(vocabulary_size, limit, never=FORBIDDEN_IDS):
     others = set(range(vocabulary_size)) - {END, *never}
     for length in range(1, limit + 1):
         for body in itertools.product(sorted(others), repeat=length - 1):
             yield (*body, END)
 
 
-def exhaustive_search(table, limit, alpha, never=NEVER):
+def exhaustive_search(table, limit, alpha, never=FORBIDDEN_IDS):
     """Returns `(score, ids)` of each possible sequence, best first."""
     log_probabilities = log_softmax(table)
     found = [
@@ -100,7 +100,7 @@ def allowed_tokens(ids, row, limit, size=0, least=0):
     tokens = [
         token
         for token in range(len(row))
-        if token not in NEVER
+        if token not in FORBIDDEN_IDS
         and row[token] > -np.inf
         and not repeats((*ids, token), size)
         and (token != END or len(ids) >= least)
@@ -193,7 +193,7 @@ def search_by_hash(search, arrays, beam_size, **rules):
     )
 
 
-def search_variants(search):
+def search_modes(search):
     """Returns functions that search arrays of `search_by_hash`, by name.
 
     Args:
@@ -239,7 +239,7 @@ def check_sentence(found, table, limit, alpha, expected_scores):
         ids = tuple(int(i) for i in found.ids[rank, :length])
         assert 1 <= length <= limit
         assert ids.index(END) == length - 1
-        assert not set(ids) & set(NEVER)
+        assert not set(ids) & set(FORBIDDEN_IDS)
         assert not found.ids[rank, length:].any()
         assert ids not in seen
         seen.add(ids)
@@ -248,7 +248,7 @@ def check_sentence(found, table, limit, alpha, expected_scores):
         close(actual, expected_scores[rank])
         last = (BEGIN, *ids)[length - 1]
         allowed = table[length - 1, last].copy()
-        allowed[list(NEVER)] = -np.inf
+        allowed[list(FORBIDDEN_IDS)] = -np.inf
         at_limit = length == limit
         assert found.truncated[rank] == (at_limit and allowed.argmax() != END)
     check_fillers(sentence(found, slice(filled, None)))

@@ -27,7 +27,7 @@ from export.bundle.versions import find_version
 from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
-from tests.helpers.servable import Servable
+from tests.helpers.fake_servable import Servable
 from tests.helpers.signature_requests import FILTERS
 from tests.helpers.signature_requests import REQUESTS
 from tests.helpers.signature_requests import differences

@@ -155,7 +155,7 @@ def differences(found, expected):
     """
     if found.keys() != expected.keys():
         return [f"outputs {list(found)} and alone {list(expected)}"]
-    undecided = find_undecided(expected)
+    undecided = find_tied_outputs(expected)
     expected = {k: v for k, v in expected.items() if k not in undecided}
     return [
         f"{name}: {found[name]!r} and alone {expected[name]!r}"
@@ -164,7 +164,7 @@ def differences(found, expected):
     ]
 
 
-def find_undecided(answer):
+def find_tied_outputs(answer):
     """Returns the outputs of one text that rounding decides: it met a tie."""
     if "attention" in answer:
         best = np.sort(answer["attention"])[:, ::-1][:, :2]
@@ -222,7 +222,7 @@ def invalid_outputs(outputs):
     return found
 
 
-def read_beam(beam):
+def hypotheses_of_beam(beam):
     """Finds the finished hypotheses in one row of `explain_beam` alone.
 
     Returns:

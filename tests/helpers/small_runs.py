@@ -24,10 +24,10 @@ SIZES = {
     "max-length": 90,
     "validate-bleu": 0,  # A search takes as long as all the rest.
 }
-TINY = [f"--{name}={value}" for name, value in SIZES.items()]
+TINY_OPTIONS = [f"--{name}={value}" for name, value in SIZES.items()]
 # Columns of a history that no run repeats.
 VOLATILE = ("tokens_per_second", "minutes_left")
-OPTIONS = [*TINY, "--steps=24", "--steps-per-epoch=6", "--dropout=0.3"]
+OPTIONS = [*TINY_OPTIONS, "--steps=24", "--steps-per-epoch=6", "--dropout=0.3"]
 
 
 def write_corpus(folder):

@@ -16,7 +16,7 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
 from tests.helpers.error_capture import refusal as refused_by
-from tests.helpers.small_runs import TINY
+from tests.helpers.small_runs import TINY_OPTIONS
 from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import refused as refusal
 from train import average
@@ -39,7 +39,7 @@ from train.run.run_folder import read_history
 def finished(corpus, tmp_path_factory):
     """The folder of a run that has ended."""
     run_dir = tmp_path_factory.mktemp("runs") / "first"
-    train_command.main(["--run-dir", str(run_dir), *corpus, *TINY])
+    train_command.main(["--run-dir", str(run_dir), *corpus, *TINY_OPTIONS])
     return run_dir
 
 
@@ -71,7 +71,7 @@ def test_a_run_folder_holds_all_that_the_run_was(finished):
 def test_the_same_command_goes_on_where_the_run_was(finished, corpus, capsys):
     before = (finished / "history.csv").read_bytes()
 
-    train_command.main(["--run-dir", str(finished), *corpus, *TINY])
+    train_command.main(["--run-dir", str(finished), *corpus, *TINY_OPTIONS])
 
     output = capsys.readouterr().out
     assert "continuing after update 3" in output
@@ -85,7 +85,7 @@ def test_a_run_that_goes_on_ends_as_one_that_was_longer(
 ):
     """It had ended within a round, whose row is taken back."""
     (copy / "lock").unlink()
-    options = [*corpus, *TINY, f"--cache-dir={copy / 'encoded'}"]
+    options = [*corpus, *TINY_OPTIONS, f"--cache-dir={copy / 'encoded'}"]
     options += ["--steps=5", "--run-dir"]
 
     train_command.main([*options, str(copy)])
@@ -114,7 +114,7 @@ def test_a_run_keeps_the_rows_that_it_began_with(copy, corpus, monkeypatch):
     description = json.loads(path.read_text())
     description["row_multiple"] = 24
     path.write_text(json.dumps(description))
-    options = ["--run-dir", str(copy), *corpus, *TINY]
+    options = ["--run-dir", str(copy), *corpus, *TINY_OPTIONS]
 
     train_command.main([*options, "--steps", "4"])
 
@@ -133,7 +133,13 @@ def test_a_new_weight_of_a_mixture_encodes_nothing(
     def train(weight):
         part = {"source": source, "target": target}
         path.write_text(json.dumps([part, {**part, "weight": weight}]))
-        options = ["--mixture", str(path), *validation, *TINY, "--steps=1"]
+        options = [
+            "--mixture",
+            str(path),
+            *validation,
+            *TINY_OPTIONS,
+            "--steps=1",
+        ]
         options += ["--cache-dir", str(tmp_path / "cache")]
         run_dir = tmp_path / str(weight)
         train_command.main(["--run-dir", str(run_dir), *options])
@@ -165,7 +171,7 @@ def find(run_dir, options):
 def test_a_mistake_in_the_number_of_steps_can_be_repaired(
     finished, corpus, tmp_path
 ):
-    options = ["--run-dir", finished, *corpus, *TINY]
+    options = ["--run-dir", finished, *corpus, *TINY_OPTIONS]
     there = json.loads((finished / "arguments.json").read_text())
     there["preset"]["steps"] = there["arguments"]["steps"] = 40_000
     run_dir = tmp_path / "copy"
@@ -189,7 +195,7 @@ def resume(run_dir, options):
 
 
 def test_what_moves_no_update_may_change(copy, corpus, capsys):
-    options = [*corpus, *TINY]
+    options = [*corpus, *TINY_OPTIONS]
     changes = (
         "--validate-bleu=1 --validation-beam-size=2 --keep-best=2 --patience=3 "
         "--best-by=chrf --average=9 --steps-per-epoch=7 --bleu-tokenize=char"
@@ -213,7 +219,7 @@ def test_another_validation_set_counts_from_there(
     other = list(corpus)
     other[5] = tmp_path / "other"
     other[5].write_text("y\n" * 10)
-    options = ["--run-dir", str(copy), *map(str, other), *TINY]
+    options = ["--run-dir", str(copy), *map(str, other), *TINY_OPTIONS]
 
     options += ["--steps=4", "--keep-best=1"]
     train_command.main(options)
@@ -232,7 +238,7 @@ def test_other_packages_and_other_rounds_are_told(
     description = json.loads((finished / "arguments.json").read_text())
     description["packages"]["numpy"] = "1.0"
     (tmp_path / "arguments.json").write_text(json.dumps(description))
-    options = [o for o in TINY if not o.startswith("--steps-per-epoch")]
+    options = [o for o in TINY_OPTIONS if not o.startswith("--steps-per-epoch")]
 
     description = resume(tmp_path, [*corpus, *options, "--steps=40000"])
 
@@ -269,9 +275,9 @@ def test_damaged_arguments_are_refused_in_one_line(
     path.write_text(DAMAGES[damage](text))
     new = ["--run-dir", tmp_path / "new", *corpus]
     commands = {
-        "resumes": ["--run-dir", tmp_path, *corpus, *TINY],
+        "resumes": ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS],
         "starts from": [*new, "--init-from", tmp_path],
-        "repeats": [*new, *TINY, "--from-arguments", path],
+        "repeats": [*new, *TINY_OPTIONS, "--from-arguments", path],
     }
     if damage in ("no rounds", "a list of corpora"):  # Not needed there.
         del commands["starts from"]
@@ -296,7 +302,9 @@ def test_other_arguments_are_refused_by_name(finished, corpus, capsys):
         "--norm=pre": "norm: post there, pre here",
     }
 
-    line = refusal(capsys, ["--run-dir", finished, *corpus, *TINY, *changes])
+    line = refusal(
+        capsys, ["--run-dir", finished, *corpus, *TINY_OPTIONS, *changes]
+    )
 
     for message in changes.values():
         assert message in line
@@ -312,7 +320,7 @@ def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
         moved[i].write_bytes(
             gzip.compress(pathlib.Path(corpus[i]).read_bytes())
         )
-    options = ["--run-dir", finished, *moved, *TINY]
+    options = ["--run-dir", finished, *moved, *TINY_OPTIONS]
 
     found = find(finished, [*options, "--max-tokens-per-replica", "512"])
 
@@ -324,7 +332,7 @@ def test_changed_text_is_refused(finished, corpus, tmp_path, capsys):
     copies[3] = tmp_path / "target"
     copies[3].write_text("y\n" * 61)
 
-    line = refusal(capsys, ["--run-dir", finished, *copies, *TINY])
+    line = refusal(capsys, ["--run-dir", finished, *copies, *TINY_OPTIONS])
 
     assert "train: " in line
     assert "validation: " not in line
@@ -333,7 +341,9 @@ def test_changed_text_is_refused(finished, corpus, tmp_path, capsys):
 def test_the_demo_writes_its_test_sets(tmp_path, capsys):
     # The vocabulary is refused after the demo's files are written.
     arguments = ["--run-dir", tmp_path, "--dataset", "demo"]
-    line = refusal(capsys, [*arguments, *TINY, "--vocabulary-size", "90000"])
+    line = refusal(
+        capsys, [*arguments, *TINY_OPTIONS, "--vocabulary-size", "90000"]
+    )
 
     assert "larger than the text supports" in line
     for split in ("test", "unseen"):
@@ -382,7 +392,7 @@ def test_mistakes_end_in_one_line_and_claim_no_folder(
     if change in BEFORE:
         for name in ("cached_vocabulary", "encode_corpus"):
             monkeypatch.delattr(train_command, name)
-    options = ["--run-dir", tmp_path, *corpus, *TINY, *change.split()]
+    options = ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS, *change.split()]
 
     assert MISTAKES[change] in refusal(capsys, options)
     assert not (tmp_path / "arguments.json").exists()
@@ -397,7 +407,7 @@ def test_a_tokenizer_that_is_missing_is_refused_before_any_work(
     monkeypatch.setattr(sacrebleu.metrics.bleu.BLEU, "__init__", lacking)
     target = tmp_path / "valid.ja"
     target.write_text("y\n" * 10)
-    options = ["--run-dir", tmp_path, *corpus[:7], target, *TINY]
+    options = ["--run-dir", tmp_path, *corpus[:7], target, *TINY_OPTIONS]
 
     line = refusal(capsys, [*options, "--validate-bleu=1"])
 
@@ -411,7 +421,7 @@ def test_a_tokenizer_that_is_missing_is_refused_before_any_work(
 def test_a_full_disk_is_one_line(corpus, tmp_path, capsys):
     (tmp_path / "arguments.json.part").symlink_to("/dev/full")
 
-    line = refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY])
+    line = refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS])
 
     assert "No space left on device" in line
 
@@ -427,7 +437,7 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     watch = "--validate-bleu 2 --validation-beam-size 2 --keep-best 1"
     # With a rate of nearly zero no round is better than the first.
     options = "--patience 1 --learning-rate-scale 1e-30 --steps 100"
-    command = [*corpus, *TINY, *watch.split(), *options.split()]
+    command = [*corpus, *TINY_OPTIONS, *watch.split(), *options.split()]
     command += ["--deterministic", "--run-dir", str(tmp_path)]
 
     train_command.main(command)
@@ -614,7 +624,7 @@ def test_too_little_memory_ends_in_one_line(
 
     monkeypatch.setattr(train_command.fit, "fit", fail)
 
-    line = refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY])
+    line = refusal(capsys, ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS])
 
     assert "lower --max-tokens-per-replica" in line
     assert line.endswith("Received: OOM (512, 9)")

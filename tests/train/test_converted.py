@@ -13,7 +13,7 @@ from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.small_models import make_training_pairs
 from tests.helpers.small_models import weights_after_twenty_updates
-from tests.helpers.small_runs import TINY
+from tests.helpers.small_runs import TINY_OPTIONS
 from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import load_weights
 from tests.helpers.small_runs import refused
@@ -140,7 +140,7 @@ def test_each_side_has_the_ids_of_its_own_tokenizer(two, whole, corpus):
     ],
 )
 def test_trains_other_architectures_from_scratch(options, corpus, tmp_path):
-    command = ["--run-dir", str(tmp_path), *corpus, *TINY, *options]
+    command = ["--run-dir", str(tmp_path), *corpus, *TINY_OPTIONS, *options]
     train_command.main(command)
 
     model = load_finished(tmp_path).transformer

@@ -7,7 +7,7 @@ import pytest
 import tensorflow_datasets as tfds
 
 import train.__main__ as train_command
-from tests.helpers.small_runs import TINY
+from tests.helpers.small_runs import TINY_OPTIONS
 from train.data.corpus import demo_pairs
 
 
@@ -19,7 +19,7 @@ def pairs():
 
 def counts_of(capsys, options):
     """Trains; returns the lines with the number of pairs that were read."""
-    train_command.main([*map(str, options), *TINY, "--steps=1"])
+    train_command.main([*map(str, options), *TINY_OPTIONS, "--steps=1"])
     said = capsys.readouterr().out
     return [line for line in said.splitlines() if " pairs read, " in line]
 

@@ -8,14 +8,14 @@ import lxml.etree
 import pytest
 
 from export.markup.translate_markup import translate_markup
-from tests.helpers.marked_documents import LEAVES
+from tests.helpers.marked_documents import PROTECTED_TEXTS
 from tests.helpers.marked_documents import Writer
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 from tests.helpers.marked_documents import shuffle
 
-# The texts of LEAVES.
-TEXTS = [re.sub("<.*?>", "", html.unescape(leaf)) for leaf in LEAVES]
+# The texts of PROTECTED_TEXTS.
+TEXTS = [re.sub("<.*?>", "", html.unescape(leaf)) for leaf in PROTECTED_TEXTS]
 
 
 def parse(text):

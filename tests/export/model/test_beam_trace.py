@@ -11,13 +11,14 @@ from export.model.beam_trace import trace_beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.decoder import GraphTransformer
 from keras_transformer.search.tensorflow.decoder import search_in_graph
+from tests.helpers.graph_search_adapter import StepModel
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
 from tests.helpers.graph_vs_portable_search import make_model
 from tests.helpers.graph_vs_portable_search import random_batch
 from tests.helpers.reference_searches import BEGIN
 from tests.helpers.reference_searches import END
-from tests.helpers.reference_searches import NEVER
+from tests.helpers.reference_searches import FORBIDDEN_IDS
 from tests.helpers.reference_searches import alphas
 from tests.helpers.reference_searches import check_equal
 from tests.helpers.reference_searches import log_softmax
@@ -26,7 +27,6 @@ from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import sentence
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
-from tests.helpers.step_model import StepModel
 
 
 @functools.cache
@@ -75,7 +75,7 @@ def check_steps(trace, table, beam_size, limit):
         offers = {}
         for place, (last, total) in live.items():
             found = total + log_probabilities[step, last]
-            found[list(NEVER)] = -np.inf
+            found[list(FORBIDDEN_IDS)] = -np.inf
             if step + 1 == limit:
                 found[np.arange(len(found)) != END] = -np.inf
             for token in np.flatnonzero(found > -np.inf):

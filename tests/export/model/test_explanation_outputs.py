@@ -8,8 +8,8 @@ from tests.helpers.numpy_scores import encode
 from tests.helpers.numpy_scores import pieces_of
 from tests.helpers.numpy_scores import split_heads
 from tests.helpers.signature_requests import ask
+from tests.helpers.signature_requests import hypotheses_of_beam
 from tests.helpers.signature_requests import nbest_inputs
-from tests.helpers.signature_requests import read_beam
 from tests.helpers.signature_requests import strings
 
 TEXTS = [s.encode() for s in SENTENCES]
@@ -125,7 +125,7 @@ def test_the_beam_holds_the_search(servable, tokenizer):
     for place in range(len(texts)):
         beam = {name: value[place] for name, value in beams.items()}
         pruned += ((beam["parents"] >= 0) & ~beam["kept"]).sum()
-        finished = read_beam(beam)[:3]
+        finished = hypotheses_of_beam(beam)[:3]
         valid = nbest["valid"][place]
         assert len(finished) == valid.sum() > 0
         np.testing.assert_allclose(

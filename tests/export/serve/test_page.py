@@ -9,10 +9,10 @@ from export.serve.options import HttpOptions
 from tests.helpers import chromium
 from tests.helpers import service_client
 from tests.helpers.color_contrast import contrasts
-from tests.helpers.example_sentences import TEXT
+from tests.helpers.example_sentences import TEXT_WITH_MARKUP
 
 pytestmark = pytest.mark.peers("chromium")
-LINES = f"Two cats sleep.\n\n{TEXT}\n12:30\nIs it raining?"
+LINES = f"Two cats sleep.\n\n{TEXT_WITH_MARKUP}\n12:30\nIs it raining?"
 READY = "document.querySelectorAll('#from option').length > 0"
 WEIGHT = 0.9  # Of attention, to the word of the same place from the end.
 
@@ -197,13 +197,15 @@ def test_the_keyboard_reaches_all(page):
     for key in ("Tab", "ArrowRight", "ArrowDown", "ArrowLeft", "Enter"):
         page.press(key)
     wait(page, "document.querySelectorAll('#others button').length > 0")
-    assert texts_in(page, ".sentence[aria-pressed=true]") == [loud(TEXT)]
+    assert texts_in(page, ".sentence[aria-pressed=true]") == [
+        loud(TEXT_WITH_MARKUP)
+    ]
     seen = []
     for _ in range(4):
         page.press("Tab")
         seen.append(page.evaluate("document.activeElement.textContent"))
     assert seen[:2] == ["Two", "</SCRIPT><B>SLEEP</B>.100 %"]
-    assert seen[2:] == [loud(TEXT), loud(TEXT) + "!"]
+    assert seen[2:] == [loud(TEXT_WITH_MARKUP), loud(TEXT_WITH_MARKUP) + "!"]
     page.evaluate(
         "document.querySelector('#alignment ol:last-child button').focus()"
     )

@@ -13,23 +13,23 @@ from hypothesis import strategies as st
 
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
+from tests.helpers.graph_search_adapter import graph_beam_search
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.reference_searches import alphas
 from tests.helpers.reference_searches import check_equal
 from tests.helpers.reference_searches import random_tables
-from tests.helpers.reference_searches import search_variants
+from tests.helpers.reference_searches import search_modes
 from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
-from tests.helpers.step_model import graph_beam_search
 
 VOCABULARY_SIZE = 7
 fixed_search = functools.partial(beam_search, max_length=8)
 WAYS, EXPECTED = (
-    search_variants(fixed_search),
-    search_variants(graph_beam_search),
+    search_modes(fixed_search),
+    search_modes(graph_beam_search),
 )
 
 
@@ -123,11 +123,11 @@ sys.modules["tensorflow"] = None
 import keras
 import numpy as np
 from keras_transformer import beam_search
-from tests.helpers.reference_searches import search_variants
+from tests.helpers.reference_searches import search_modes
 
 folder = sys.argv[1]
 arrays = dict(np.load(folder + "/arrays.npz"))
-ways = search_variants(functools.partial(beam_search, max_length=8))
+ways = search_modes(functools.partial(beam_search, max_length=8))
 if keras.backend.backend() == "jax":
     import jax
     ways = {way: jax.jit(search) for way, search in ways.items()}

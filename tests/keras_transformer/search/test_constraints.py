@@ -16,6 +16,7 @@ from keras_transformer.search import constraints
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow import search_loop
+from tests.helpers.graph_search_adapter import graph_beam_search
 from tests.helpers.graph_searches import table_step
 from tests.helpers.reference_searches import END
 from tests.helpers.reference_searches import alphas
@@ -26,7 +27,6 @@ from tests.helpers.reference_searches import repeats
 from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
-from tests.helpers.step_model import graph_beam_search
 
 LENGTH, VOCABULARY_SIZE = 9, 6
 ROWS = tf.TensorSpec([None], tf.int32)

