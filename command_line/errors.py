@@ -15,7 +15,7 @@ class UserError(ValueError):
     """A mistake of the user; its message is one line."""
 
 
-class NotTextError(UserError):
+class InvalidDocumentError(UserError):
     """A file whose content is not what its name or its option promises."""
 
 

@@ -20,7 +20,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
-PROPERTIES = "properties"
+TAGS = "properties"
 PART = "part"
 
 
@@ -39,7 +39,7 @@ def option(
         help: Text of `--help`, with the unit.
         kind: Function that parses the value, such as `positive(int)`. A
             `pathlib.Path` must be on this machine.
-        properties: Words by which `names_with` finds the option.
+        properties: Words by which `option_names_tagged` finds the option.
         **kwargs: Arguments of `argparse`: `choices`, `metavar`, `nargs`.
     """
     arguments = {"help": help, **kwargs}
@@ -51,7 +51,7 @@ def option(
             arguments["required"] = True
         elif default is not None and "(default)" not in help:
             arguments["help"] += " (default: %(default)s)"
-    metadata = {"arguments": arguments, PROPERTIES: properties}
+    metadata = {"arguments": arguments, TAGS: properties}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -60,7 +60,7 @@ def part(title: str, description: str | None = None) -> Any:
     return dataclasses.field(metadata={PART: (title, description)})
 
 
-def one_of() -> Any:
+def mutually_exclusive() -> Any:
     """Declares a dataclass of options, exactly one of which must be given."""
     return dataclasses.field(metadata={PART: None})
 
@@ -110,13 +110,13 @@ def values_of(options: Any) -> dict[str, Any]:
     return values
 
 
-def names_with(cls: type, word: str) -> tuple[str, ...]:
+def option_names_tagged(cls: type, word: str) -> tuple[str, ...]:
     """Returns the names of the options that have a property."""
     names = []
     for field in dataclasses.fields(cls):
         if PART in field.metadata:
-            names += names_with(field.type, word)
-        elif word in field.metadata[PROPERTIES]:
+            names += option_names_tagged(field.type, word)
+        elif word in field.metadata[TAGS]:
             names.append(field.name)
     return tuple(names)
 

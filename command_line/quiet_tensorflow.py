@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 from command_line import errors
 
-DEBUG = "--debug"
-SUCCESS = b"\0"  # A byte that no log contains.
+DEBUG_FLAG = "--debug"
+SUCCESS_MARKER = b"\0"  # A byte that no log contains.
 # A separate process, since TensorFlow aborts on processors that are too old.
-KEEPER = """
+STDERR_BUFFER_SCRIPT = """
 import sys
 said = sys.stdin.buffer.read()
 if not said.endswith(b"\\0"):
@@ -33,8 +33,8 @@ def start_tensorflow() -> None:
     # Python's name of the program until it has found the module of `-m`.
     if sys.argv[0] != "-m":
         return
-    if DEBUG in sys.argv:
-        sys.argv.remove(DEBUG)
+    if DEBUG_FLAG in sys.argv:
+        sys.argv.remove(DEBUG_FLAG)
         errors.shows_tracebacks = True
         return
     # From now on TensorFlow reads this level: no notes, and no message
@@ -50,7 +50,7 @@ def start_tensorflow() -> None:
 def stderr_hidden_unless_error() -> Iterator[None]:
     """Context manager: shows this process's standard error only on failure."""
     keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", KEEPER],
+        [sys.executable, "-I", "-S", "-c", STDERR_BUFFER_SCRIPT],
         stdin=subprocess.PIPE,
         start_new_session=True,  # Only the command itself handles Ctrl-C.
     )
@@ -59,7 +59,7 @@ def stderr_hidden_unless_error() -> Iterator[None]:
     os.dup2(keeper.stdin.fileno(), 2)
     try:
         yield
-        os.write(2, SUCCESS)
+        os.write(2, SUCCESS_MARKER)
     finally:
         sys.stderr.flush()
         os.dup2(stderr, 2)

@@ -18,13 +18,13 @@ GZIP_MAGIC = b"\x1f\x8b"
 CHUNK = 1 << 20  # Bytes read at a time.
 
 
-def read_text(path: pathlib.Path) -> Iterator[bytes]:
+def read_normalized_chunks(path: pathlib.Path) -> Iterator[bytes]:
     """Yields the content of a file, with newlines as line ends.
 
     The newline that ends the last line is omitted, and so is a byte order mark.
     """
     held = b""
-    for chunk in read_chunks(path):
+    for chunk in read_decompressed_chunks(path):
         text = held + chunk
         if b"\r" in text:  # Searching for one byte is ten times as fast.
             text = text.replace(b"\r\n", b"\n")
@@ -37,7 +37,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     """Yields the lines of a plain or gzip text file."""
     rest = b""
     number = 1
-    for text in read_text(path):
+    for text in read_normalized_chunks(path):
         # Only a newline ends a line: `splitlines` would also break at U+2028.
         *lines, rest = (rest + text).split(b"\n")
         for line in lines:
@@ -46,7 +46,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     yield decode(rest, path, number)
 
 
-def read_chunks(path: pathlib.Path) -> Iterator[bytes]:
+def read_decompressed_chunks(path: pathlib.Path) -> Iterator[bytes]:
     """Yields chunks of a decompressed file, without a byte order mark."""
     mark = codecs.BOM_UTF8
     with open_text(path) as file:

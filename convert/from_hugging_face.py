@@ -28,7 +28,7 @@ from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 
-SOURCES = "model.encoder.embed_tokens.weight"
+SOURCE_EMBEDDING_TENSOR = "model.encoder.embed_tokens.weight"
 PARTS = {
     ("encoder", "self"): "self_attn",
     ("decoder", "self"): "self_attn",
@@ -162,7 +162,7 @@ def read(folder: pathlib.Path) -> Converted:
         forbidden = [*forbidden, configuration.bos_id]
     else:  # Their softmax includes the begin token, which is never generated.
         forbidden = [id_ for id_ in forbidden if id_ != configuration.bos_id]
-    targets.said[np.isin(targets.rows, forbidden)] = False
+    targets.can_be_generated[np.isin(targets.rows, forbidden)] = False
     table = check_tables(tensors, configuration)
     model = make_model(
         configuration.architecture,
@@ -178,11 +178,16 @@ def read(folder: pathlib.Path) -> Converted:
 
     size = configuration.vocabulary_size
     bias = tensors.take("final_logits_bias", (1, size))[0]
-    never = (targets.rows < 0) | ~targets.said
+    never = (targets.rows < 0) | ~targets.can_be_generated
     copy_table(model.embedding, tensors, table, targets.rows)
     copy_bias(model.embedding, bias, targets.rows, never)
     if not shares:
-        copy_table(model.source_embedding, tensors, SOURCES, sources.rows)
+        copy_table(
+            model.source_embedding,
+            tensors,
+            SOURCE_EMBEDDING_TENSOR,
+            sources.rows,
+        )
     copy_layers(model, take)
     tensors.check_all_taken()
     return Converted(model, *tokenizers, decoding)
@@ -197,14 +202,14 @@ def check_tables(tensors: Tensors, configuration: Configuration) -> str:
     )
     # Copies of the embedding matrix, and the computed position encodings.
     tensors.ignore(
-        *(*names, SOURCES),
+        *(*names, SOURCE_EMBEDDING_TENSOR),
         "model.encoder.embed_positions.weight",
         "model.decoder.embed_positions.weight",
     )
     width = configuration.architecture.hidden_dim
     if not configuration.shares_matrix:
         shape = (configuration.source_vocabulary_size, width)
-        tensors.check(SOURCES, shape)
+        tensors.check(SOURCE_EMBEDDING_TENSOR, shape)
         names = names[1:]
     found = [name for name in names if name in tensors]
     name = (found or names)[0]

@@ -84,11 +84,11 @@ def read_configuration(text: bytes, path: pathlib.Path) -> dict:
     for key, wanted in MUST_BE.items():
         allowed = wanted if isinstance(wanted, tuple) else (wanted,)
         if found.get(key, allowed[0]) not in allowed:
-            raise refuse(path, key, repr(allowed[0]), found[key])
+            raise config_error(path, key, repr(allowed[0]), found[key])
     return found
 
 
-def refuse(path: pathlib.Path, key: str, wanted: str, value) -> UserError:
+def config_error(path: pathlib.Path, key: str, wanted: str, value) -> UserError:
     return UserError(
         f"{key} in the configuration of {path} must be {wanted}. "
         f"Received: {reprlib.repr(value)}"
@@ -99,13 +99,13 @@ def read_architecture(found: dict, path: pathlib.Path) -> Architecture:
     def number(key: str) -> int:
         value = found.get(key)
         if type(value) is not int or value < 1:
-            raise refuse(path, key, "a number", value)
+            raise config_error(path, key, "a number", value)
         return value
 
     def choice(key: str, choices: dict[str, str], default: str) -> str:
         value = found.get(key, default)
         if not isinstance(value, str) or value not in choices:
-            raise refuse(path, key, " or ".join(choices), value)
+            raise config_error(path, key, " or ".join(choices), value)
         return choices[value]
 
     mixers = {"self-attention": "attention", "rnn": "ssru"}
@@ -115,7 +115,7 @@ def read_architecture(found: dict, path: pathlib.Path) -> Architecture:
     width, heads = number("dim-emb"), number("transformer-heads")
     if width % heads or width % 2 or width < 4:
         wanted = f"even, and a multiple of the {heads} heads"
-        raise refuse(path, "dim-emb", wanted, width)
+        raise config_error(path, "dim-emb", wanted, width)
     return Architecture(
         num_layers=number("enc-depth"),
         decoder_layers=number("dec-depth"),
@@ -243,7 +243,7 @@ def copy_tables(
     copy_table(model.embedding, tensors, table, targets.rows)
     shape = (1, tensors.shapes[table][0])
     bias = tensors.take("decoder_ff_logit_out_b", shape)[0]
-    never = (targets.rows < 0) | ~targets.said
+    never = (targets.rows < 0) | ~targets.can_be_generated
     copy_bias(model.embedding, bias, targets.rows, never)
     if not shares:
         copy_table(

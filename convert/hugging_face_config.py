@@ -82,13 +82,13 @@ class ConfigReader:
         value = default if value is None else value
         if type(value) is not int or not least <= value < below:
             most = f", below {below:,}" if below < np.inf else ""
-            raise self.refuse(key, f"an int from {least} on{most}", value)
+            raise self.config_error(key, f"an int from {least} on{most}", value)
         return value
 
     def switch(self, key: str, default: bool) -> bool:
         value = self.found.get(key, default)
         if type(value) is not bool:
-            raise self.refuse(key, "true or false", value)
+            raise self.config_error(key, "true or false", value)
         return value
 
     def common(self, key: str) -> int:
@@ -97,11 +97,11 @@ class ConfigReader:
         other = self.number(f"decoder_{key}")
         if one != other:
             wanted = f"{one}, as encoder_{key}"
-            raise self.refuse(f"decoder_{key}", wanted, other)
+            raise self.config_error(f"decoder_{key}", wanted, other)
         return one
 
-    def refuse(self, key: str, wanted: str, value) -> UserError:
-        return refuse(self._path, key, wanted, value)
+    def config_error(self, key: str, wanted: str, value) -> UserError:
+        return config_error(self._path, key, wanted, value)
 
 
 def read_architecture(config: ConfigReader) -> Architecture:
@@ -109,12 +109,12 @@ def read_architecture(config: ConfigReader) -> Architecture:
     activation = config.found.get("activation_function", "gelu")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         wanted = f"one of {', '.join(ACTIVATIONS)}"
-        raise config.refuse("activation_function", wanted, activation)
+        raise config.config_error("activation_function", wanted, activation)
     heads, inner = config.common("attention_heads"), config.common("ffn_dim")
     width = config.number("d_model")
     if width % heads or width % 2:
         wanted = f"even, and a multiple of the {heads} heads"
-        raise config.refuse("d_model", wanted, width)
+        raise config.config_error("d_model", wanted, width)
     return Architecture(
         num_layers=config.number("encoder_layers"),
         decoder_layers=config.number("decoder_layers"),
@@ -145,7 +145,7 @@ def read_configuration(path: pathlib.Path) -> Configuration:
     targets = config.number("decoder_vocab_size", default=size)
     if shares and targets != size:
         wanted = f"{size}, as vocab_size, for one matrix"
-        raise config.refuse("decoder_vocab_size", wanted, targets)
+        raise config.config_error("decoder_vocab_size", wanted, targets)
     end, least = (
         config.number("eos_token_id", 0, targets, 0),
         min(size, targets),
@@ -153,7 +153,7 @@ def read_configuration(path: pathlib.Path) -> Configuration:
     if config.found.get("forced_eos_token_id", end) not in (None, end):
         wanted = f"{end}, as eos_token_id"
         value = config.found["forced_eos_token_id"]
-        raise config.refuse("forced_eos_token_id", wanted, value)
+        raise config.config_error("forced_eos_token_id", wanted, value)
     return Configuration(
         architecture,
         targets,
@@ -170,10 +170,10 @@ def check_values(path: pathlib.Path, found: dict, must_be: dict) -> None:
     """Refuses entries with values that are not supported."""
     for key, wanted in must_be.items():
         if found.get(key) not in (None, wanted):
-            raise refuse(path, key, repr(wanted), found[key])
+            raise config_error(path, key, repr(wanted), found[key])
 
 
-def refuse(path: pathlib.Path, key: str, wanted: str, value) -> UserError:
+def config_error(path: pathlib.Path, key: str, wanted: str, value) -> UserError:
     return UserError(
         f"{key} of {path} must be {wanted}. Received: {reprlib.repr(value)}"
     )
@@ -199,14 +199,14 @@ def read_decoding(folder: pathlib.Path) -> tuple[dict, list[int], bool]:
         value = found.get(key)
         value = 1 if value is None else value
         if not isinstance(value, kind) or not 0 <= value < 1_000:
-            raise refuse(path, key, "a number", value)
+            raise config_error(path, key, "a number", value)
         values[key] = value
     words = found.get("bad_words_ids") or []
     try:
         forbidden = [int(id_) for (id_,) in words]
     except (TypeError, ValueError):
         wanted = "lists of one id each"
-        raise refuse(path, "bad_words_ids", wanted, words) from None
+        raise config_error(path, "bad_words_ids", wanted, words) from None
     decoding = {
         "beam_size": max(1, values["num_beams"]),
         "length_penalty": float(values["length_penalty"]),

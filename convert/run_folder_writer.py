@@ -59,10 +59,11 @@ def make_model(
             than the model.
     """
     needed = count_weights(architecture)
-    if needed > tensors.size:
+    if needed > tensors.num_elements:
         raise UserError(
             f"{tensors.path} must hold the model of its configuration, whose "
-            f"layers have {needed:,} weights. Received: {tensors.size:,}"
+            f"layers have {needed:,} weights. "
+            f"Received: {tensors.num_elements:,}"
         )
     try:
         return Transformer(

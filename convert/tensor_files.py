@@ -26,7 +26,7 @@ FLOAT32, INT8, BYTES = 0x404, 0x4101, 0x101  # Marian's type codes.
 # Length of the name, type code, number of axes, bytes.
 HEADER = struct.Struct("<4Q")
 MAX_PACKED = 8  # Compression never shrinks weights to an eighth.
-PART = 2**22  # Elements that are read at a time.
+CHUNK_ELEMENTS = 2**22  # Elements that are read at a time.
 MAX_AXES = 8  # Maximum axes of a tensor; Marian's have at most four.
 
 # Errors of NumPy, `zipfile` and `struct` at a damaged file.
@@ -58,7 +58,7 @@ class Tensors:
         return name in self.shapes
 
     @property
-    def size(self) -> int:
+    def num_elements(self) -> int:
         """Number of elements of all tensors."""
         return sum(map(math.prod, self.shapes.values()))
 
@@ -122,7 +122,9 @@ def open_safetensors(path: pathlib.Path) -> Tensors:
                 for name in file.keys()  # noqa: SIM118  It is no dict.
             }
     except (safetensors.SafetensorError, ValueError, UnicodeError) as error:
-        raise refuse(path, "safetensors", first_line(error)) from None
+        raise damaged_file_error(
+            path, "safetensors", first_line(error)
+        ) from None
 
     def read_rows(name: str, start: int, end: int) -> np.ndarray:
         with open_file() as file:
@@ -130,7 +132,7 @@ def open_safetensors(path: pathlib.Path) -> Tensors:
 
     def read(name: str) -> np.ndarray:
         size, *width = shapes[name] or (1,)
-        step = max(1, PART // max(1, math.prod(width)))
+        step = max(1, CHUNK_ELEMENTS // max(1, math.prod(width)))
         try:
             if size <= step:
                 with open_file() as file:
@@ -140,7 +142,9 @@ def open_safetensors(path: pathlib.Path) -> Tensors:
                 end = min(start + step, size)
                 array[start:end] = read_rows(name, start, end)
         except (TypeError, ValueError, safetensors.SafetensorError) as error:
-            raise refuse(path, "NumPy's types", first_line(error)) from None
+            raise damaged_file_error(
+                path, "NumPy's types", first_line(error)
+            ) from None
         return array
 
     return Tensors(path, shapes, read)
@@ -154,9 +158,11 @@ def open_marian(path: pathlib.Path) -> tuple[Tensors, bytes]:
     """
     if not path.is_file():
         raise UserError(f"no such file: {path}")
-    tensors = open_npz(path) if path.suffix == ".npz" else open_bin(path)
+    tensors = open_npz(path) if path.suffix == ".npz" else open_marian_bin(path)
     if CONFIGURATION not in tensors:
-        raise refuse(path, "a model of Marian", f"no {CONFIGURATION}")
+        raise damaged_file_error(
+            path, "a model of Marian", f"no {CONFIGURATION}"
+        )
     configuration = tensors._read(CONFIGURATION).tobytes().rstrip(b"\0")
     tensors.ignore(CONFIGURATION)
     return tensors, configuration
@@ -180,7 +186,9 @@ def open_npz(path: pathlib.Path) -> Tensors:
             name: read_header(archive, info) for name, info in infos.items()
         }
     except DAMAGED as error:
-        raise refuse(path, "a NumPy archive", first_line(error)) from None
+        raise damaged_file_error(
+            path, "a NumPy archive", first_line(error)
+        ) from None
 
     def read(name: str) -> np.ndarray:
         shape, is_fortran, dtype, start = headers[name]
@@ -190,7 +198,9 @@ def open_npz(path: pathlib.Path) -> Tensors:
                 array = np.frombuffer(file.read(), dtype)
             return array.reshape(shape, order="F" if is_fortran else "C")
         except DAMAGED as error:
-            raise refuse(path, "a NumPy archive", first_line(error)) from None
+            raise damaged_file_error(
+                path, "a NumPy archive", first_line(error)
+            ) from None
 
     return Tensors(path, {n: h[0] for n, h in headers.items()}, read)
 
@@ -215,13 +225,15 @@ def read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple:
     return shape, is_fortran, dtype, start
 
 
-def open_bin(path: pathlib.Path) -> Tensors:
+def open_marian_bin(path: pathlib.Path) -> Tensors:
     """Opens Marian's binary format, version 1."""
     try:
         content = np.memmap(path, np.uint8, mode="r")
         entries = read_entries(memoryview(content))
     except DAMAGED as error:
-        raise refuse(path, "Marian's binary", first_line(error)) from None
+        raise damaged_file_error(
+            path, "Marian's binary", first_line(error)
+        ) from None
 
     def read(name: str) -> np.ndarray:
         kind, shape, start, size = entries[name]
@@ -306,7 +318,9 @@ def read_json(path: pathlib.Path) -> dict:
     return found
 
 
-def refuse(path: pathlib.Path, wanted: str, received: str) -> UserError:
+def damaged_file_error(
+    path: pathlib.Path, wanted: str, received: str
+) -> UserError:
     return UserError(
         f"{path} must be {wanted}, and whole. Received: {received}"
     )

@@ -5,9 +5,9 @@ import pathlib
 import keras
 import numpy as np
 
-from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
+from command_line.recorded_search_options import check_decoding
 from convert.from_hugging_face import is_language_code
 from convert.from_hugging_face import tensor_name_of
 from convert.hugging_face_config import ACTIVATIONS
@@ -91,7 +91,7 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
     """Returns the tensors of a model by Hugging Face's names."""
     tensors = {}
     for weight in weights_of(model):
-        array = to_their_order(np.array(weight.variable), weight.axes)
+        array = to_their_order(np.array(weight.variable), weight.feature_axes)
         name = tensor_name_of(weight)
         tensors[name] = np.ascontiguousarray(array.T, np.float32)
         if weight.name.endswith(".kernel") and weight.part != "feed_forward":
@@ -135,9 +135,9 @@ def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
     with refuse_damage(path):
         model = keras.saving.load_model(path, compile=False)
     check_architecture(model)
-    source = read_pieces(run_dir / "tokenizer.model")
+    source = read_tokenizer_proto(run_dir / "tokenizer.model")
     target = run_dir / "target_tokenizer.model"
-    target = read_pieces(target) if target.exists() else source
+    target = read_tokenizer_proto(target) if target.exists() else source
     config = make_config(model, read_search_options(run_dir / "arguments.json"))
     tables = {"vocab.json": piece_ids_of(source)}
     if model.source_vocabulary_size is not None:
@@ -187,7 +187,7 @@ def read_search_options(path: pathlib.Path) -> dict:
     return decoding if decoding.get("penalty_offset") == 0 else {}
 
 
-def read_pieces(path: pathlib.Path):
+def read_tokenizer_proto(path: pathlib.Path):
     """Reads a SentencePiece model, without language codes as pieces of text.
 
     Hugging Face splits off a code such as `>>fra<<` before it tokenizes a text.

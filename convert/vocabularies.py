@@ -27,7 +27,7 @@ SPECIAL = {
     UNKNOWN_ID: ("<unk>", PIECE.UNKNOWN),
     BOS_ID: ("<s>", PIECE.CONTROL),
 }
-ZERO = -1  # Instead of an index: a row of zeros.
+ZERO_ROW = -1  # Instead of an index: a row of zeros.
 UNKNOWN_PENALTY = 10.0  # SentencePiece's penalty of unknown characters.
 # Logit of a piece that is never generated; its probability is 0 in float32.
 NEVER = -100.0
@@ -40,13 +40,13 @@ class Vocabulary:
     Attributes:
         pieces: Strings, in our order.
         rows: Int array, the index of the row of each piece in their matrix, or
-            `ZERO`.
-        said: Bool array, whether a translation may contain the piece.
+            `ZERO_ROW`.
+        can_be_generated: Bool array, whether a translation may contain it.
     """
 
     pieces: list[str]
     rows: np.ndarray
-    said: np.ndarray
+    can_be_generated: np.ndarray
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -84,12 +84,12 @@ def make_vocabulary(
         )
     pieces = [name for name, _ in SPECIAL.values()]
     pieces += [piece for _, piece in others] + unknown
-    rows = [specials.get(id_, ZERO) for id_ in SPECIAL]
+    rows = [specials.get(id_, ZERO_ROW) for id_ in SPECIAL]
     rows += [id_ for id_, _ in others]
     rows += [specials[UNKNOWN_ID]] * len(unknown)
-    said = np.array(rows) != ZERO
-    said[len(rows) - len(unknown) :] = False
-    return Vocabulary(pieces, np.array(rows), said)
+    can_be_generated = np.array(rows) != ZERO_ROW
+    can_be_generated[len(rows) - len(unknown) :] = False
+    return Vocabulary(pieces, np.array(rows), can_be_generated)
 
 
 def read_proto(path: pathlib.Path) -> sentencepiece_model_pb2.ModelProto:

@@ -30,7 +30,7 @@ class Weight(NamedTuple):
     layer: int
     part: str  # "self", "memory", "recurrence" or "feed_forward".
     name: str  # For example "query.kernel" or "norm.gamma".
-    axes: tuple[int, ...]  # The axes to permute.
+    feature_axes: tuple[int, ...]  # The axes to permute.
 
 
 def weights_of(model: Transformer) -> Iterator[Weight]:
@@ -119,7 +119,7 @@ def copy_layers(model: Transformer, read: Callable[[Weight], np.ndarray]):
     weights = list(weights_of(model))
     bar = keras.utils.Progbar(len(weights), unit_name="weight")
     for count, weight in enumerate(weights, start=1):
-        weight.variable.assign(to_our_order(read(weight), weight.axes))
+        weight.variable.assign(to_our_order(read(weight), weight.feature_axes))
         if sys.stdout.isatty():
             bar.update(count)
 

@@ -16,27 +16,27 @@ from dataclasses import dataclass
 from functools import cache
 
 from demo_corpus import word_tables
-from demo_corpus.grammar import PRONOUNS
-from demo_corpus.grammar import RELATIVES
-from demo_corpus.grammar import SOMEONE
-from demo_corpus.grammar import THIRD_PERSON
-from demo_corpus.grammar import Adjective
-from demo_corpus.grammar import Invariable
-from demo_corpus.grammar import Noun
-from demo_corpus.grammar import Phrase
-from demo_corpus.grammar import Profession
-from demo_corpus.grammar import Word
-from demo_corpus.grammar import join
-from demo_corpus.grammar import noun_phrase
 from demo_corpus.inflection import ME
 from demo_corpus.inflection import THEY
 from demo_corpus.inflection import WE
 from demo_corpus.inflection import YOU
 from demo_corpus.inflection import Pair
 from demo_corpus.lexicon import ADJECTIVE_SLOTS
-from demo_corpus.lexicon import VERB_OF_OBJECT
+from demo_corpus.lexicon import VERB_SLOT_PATTERN
 from demo_corpus.lexicon import NounSlot
 from demo_corpus.lexicon import lexicon
+from demo_corpus.parts_of_speech import FAMILY_KINDS
+from demo_corpus.parts_of_speech import IT
+from demo_corpus.parts_of_speech import PRONOUNS
+from demo_corpus.parts_of_speech import UNNAMED_PERSON
+from demo_corpus.parts_of_speech import Adjective
+from demo_corpus.parts_of_speech import Invariable
+from demo_corpus.parts_of_speech import Noun
+from demo_corpus.parts_of_speech import Phrase
+from demo_corpus.parts_of_speech import Profession
+from demo_corpus.parts_of_speech import Word
+from demo_corpus.parts_of_speech import join
+from demo_corpus.parts_of_speech import noun_phrase
 
 SIZES = {"train": 20_000, "validation": 500, "test": 500, "unseen": 500}
 # The share of the combinations of any one word that training never sees.
@@ -255,7 +255,7 @@ class SentenceWords:
             text += literal
             if slot:
                 word = self.get(slot, target or "subject")
-                subject = self.drawn.get("subject", THIRD_PERSON)
+                subject = self.drawn.get("subject", IT)
                 agreeing = self.get(target) if target else subject
                 text += word.write(language, form, agreeing)
         return text
@@ -295,14 +295,14 @@ class SentenceWords:
         """Draw a noun that suits the slot and, if it is an object, the verb."""
         if slot.kinds != {"="}:
             return self._choose_noun(slot.kinds)
-        verb = self.get(VERB_OF_OBJECT.search(self.templates["english"])[1])
+        verb = self.get(VERB_SLOT_PATTERN.search(self.templates["english"])[1])
         noun = self._choose_noun(verb.kinds)
         self.combinations.add((verb.english, noun.english))
         return noun
 
     def _choose_number(self, slot: NounSlot, noun: Noun) -> bool:
         """Choose whether a phrase is plural, as far as it can be."""
-        if noun.kind in word_tables.MASS or not slot.plural:
+        if noun.kind in word_tables.UNCOUNTABLE_KINDS or not slot.plural:
             return False
         return not slot.singular or self.rng.random() < 0.4
 
@@ -310,7 +310,7 @@ class SentenceWords:
         self, slot: NounSlot, noun: Noun, plural: bool
     ) -> tuple[str, ...]:
         groups = slot.plural if plural else slot.singular
-        if noun.kind in word_tables.MASS:
+        if noun.kind in word_tables.UNCOUNTABLE_KINDS:
             groups = [g for g in slot.singular if g != "a"] or slot.plural
         table = lexicon().determiners[plural]
         return self.rng.choice(table[self.rng.choice(groups)])
@@ -333,7 +333,7 @@ class SentenceWords:
         return adjective
 
     def _draw_predicate(self, trait: str, target: str) -> Adjective:
-        noun = self.get(target).noun or SOMEONE
+        noun = self.get(target).noun or UNNAMED_PERSON
         return self._choose_adjective(noun, trait)
 
     def _draw_subject(self) -> Phrase:
@@ -389,7 +389,7 @@ class SentenceWords:
         return self._draw_relative()
 
     def _draw_relative(self, singular: bool = False) -> Phrase:
-        kinds = RELATIVES - {"couple"} if singular else RELATIVES
+        kinds = FAMILY_KINDS - {"couple"} if singular else FAMILY_KINDS
         noun = self._choose_noun(kinds)
         can_be_plural = noun.kind == "relative" and not singular
         plural = noun.kind == "couple" or (
@@ -422,7 +422,7 @@ class SentenceWords:
         return self.rng.choice(lexicon().owners)
 
     def _draw_it(self) -> Phrase:
-        return THIRD_PERSON
+        return IT
 
     def _draw_peer(self) -> Phrase:
         """Another thing of the kind and number of the slot `thing`."""

@@ -5,7 +5,7 @@ import re
 Pair = tuple[str, str]
 
 # The forms of a verb by name: one, or one for each person.
-Forms = dict[str, str | tuple[str, ...]]
+Conjugation = dict[str, str | tuple[str, ...]]
 
 # The persons, as indices of every conjugation; there is no "vosotros".
 ME, YOU, HE, WE, THEY = range(5)
@@ -51,7 +51,7 @@ def agreeing_forms(masculine: str) -> tuple[str, ...]:
     )
 
 
-def english_verb(row: str, auxiliary: bool = False) -> Forms:
+def english_verb(row: str, auxiliary: bool = False) -> Conjugation:
     """Conjugate an English verb.
 
     Args:
@@ -60,7 +60,7 @@ def english_verb(row: str, auxiliary: bool = False) -> Forms:
         auxiliary: Bool, whether it is negated without "do".
 
     Returns:
-        Forms by name, with a tuple for those that have persons: "present",
+        `Conjugation`, with a tuple for the forms that have persons: "present",
         "past", their negations "not" and "not_past", "base", "participle",
         "gerund", and "do" for questions.
     """
@@ -104,7 +104,7 @@ def _third(form: str, third: str) -> tuple[str, ...]:
 
 def spanish_verb(
     infinitive: str, change: str = "", irregular: str = ""
-) -> Forms:
+) -> Conjugation:
     """Conjugate a Spanish verb.
 
     Args:
@@ -115,7 +115,7 @@ def spanish_verb(
             of one part is a stem as in "traje".
 
     Returns:
-        Forms by name, with a tuple for those that have persons: "present",
+        `Conjugation`, with a tuple for the forms that have persons: "present",
         "past", their negations "not" and "not_past", "base", "participle",
         "gerund", and the commands "imperative" and "forbid".
     """

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from functools import cache
 
 from demo_corpus import word_tables
-from demo_corpus.grammar import Adjective
-from demo_corpus.grammar import Invariable
-from demo_corpus.grammar import Noun
-from demo_corpus.grammar import Phrase
-from demo_corpus.grammar import Verb
 from demo_corpus.inflection import Pair
 from demo_corpus.inflection import add_english_s
 from demo_corpus.inflection import agreeing_forms
 from demo_corpus.inflection import english_verb
 from demo_corpus.inflection import spanish_plural
 from demo_corpus.inflection import spanish_verb
+from demo_corpus.parts_of_speech import Adjective
+from demo_corpus.parts_of_speech import Invariable
+from demo_corpus.parts_of_speech import Noun
+from demo_corpus.parts_of_speech import Phrase
+from demo_corpus.parts_of_speech import Verb
 
 # Slots of verbs, by the letter of their role.
-VERB_SLOTS = {
+VERB_SLOT_ROLES = {
     "doing": "d",
     "deed": "dw",
     "event": "dew",
@@ -30,7 +30,7 @@ VERB_SLOTS = {
     "leisure": "l",
     "routine": "r",
 }
-VERB_OF_OBJECT = re.compile(r"\{(verb|deed|doing|event|gift|beber)\b")
+VERB_SLOT_PATTERN = re.compile(r"\{(verb|deed|doing|event|gift|beber)\b")
 # Slots of adjectives, by the trait that they must have.
 ADJECTIVE_SLOTS = {
     "trait": "ser",
@@ -40,7 +40,7 @@ ADJECTIVE_SLOTS = {
     "trouble": "trouble",
 }
 # Verbs that animals can be the subject of.
-ROAMING = ("sleep", "run", "walk", "rest")
+ANIMAL_VERBS = ("sleep", "run", "walk", "rest")
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class Lexicon:
         self.ordinals = [a for a in self.adjectives if "ordinal" in a.traits]
         self.verbs_by_role = {
             slot: [verb for verb in self.verbs if set(verb.roles) & set(roles)]
-            for slot, roles in VERB_SLOTS.items()
+            for slot, roles in VERB_SLOT_ROLES.items()
         }
         self.verbs_by_role["roam"] = [
-            verb for verb in self.verbs if verb.english in ROAMING
+            verb for verb in self.verbs if verb.english in ANIMAL_VERBS
         ]
         self.names = [
             Phrase(name, name, feminine=feminine)
@@ -87,7 +87,7 @@ class Lexicon:
         )
         self.owners = [
             Adjective(english, "", agreeing_forms(spanish))
-            for english, spanish in _pairs(word_tables.OWNERS)
+            for english, spanish in _pairs(word_tables.POSSESSIVE_PRONOUNS)
         ]
 
     @cache  # noqa: B019, as there is one lexicon, `lexicon()`
@@ -129,7 +129,7 @@ def _kinds(cell: str) -> frozenset[str]:
     return frozenset(
         kind
         for name in cell.split()
-        for kind in word_tables.GROUPS.get(name, name).split()
+        for kind in word_tables.KIND_GROUPS.get(name, name).split()
     )
 
 

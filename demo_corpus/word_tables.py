@@ -1,9 +1,9 @@
 """Word tables and sentence patterns of the demo corpus.
 
-This module is data, `train/demo_corpus.py` knows how to inflect and join it.
-The tables are text and hold only what no rule gives: `mouse/mice ratón` needs
-an English plural, but neither a Spanish one nor a gender. Within the patterns
-each English word has one translation, so the English decides the Spanish.
+`inflection` and `parts_of_speech` inflect and join the words. The tables hold
+only what no rule gives: `mouse/mice ratón` needs an English plural, but neither
+a Spanish one nor a gender. Within the patterns each English word has one
+translation, so the English decides the Spanish.
 """
 
 # Kind of noun: `english[/plural] spanish[/plural][:gender]`.
@@ -70,15 +70,15 @@ NOUNS = {
     "part": """head cabeza, hand mano:f, foot/feet pie, eye ojo, leg pierna,
         arm brazo, tooth/teeth diente, ear oreja, finger dedo, knee rodilla""",
 }
-MASS = ("staple", "dish", "drink")  # Nouns without a plural.
-PEOPLE = ("person", "job", "relative", "elder", "spouse", "couple")
+UNCOUNTABLE_KINDS = ("staple", "dish", "drink")  # Nouns without a plural.
+PERSON_KINDS = ("person", "job", "relative", "elder", "spouse", "couple")
 
 # Names of groups of kinds that many adjectives and verbs share.
-GROUPS = {
+KIND_GROUPS = {
     "goods": """clothes object container dishes furniture device instrument
         vehicle""",
     "meal": "food vegetable staple dish",
-    "people": " ".join(PEOPLE),
+    "people": " ".join(PERSON_KINDS),
     "works": "text print movie song",
 }
 
@@ -255,8 +255,8 @@ PLURAL = {
     "vague": "few pocos pocas, some unos unas",
 }
 
-OWNERS = """mine mío, yours tuyo, his suyo, hers suyo, ours nuestro,
-    theirs suyo"""
+POSSESSIVE_PRONOUNS = """mine mío, yours tuyo, his suyo, hers suyo,
+    ours nuestro, theirs suyo"""
 WOMEN = "Ana María Laura Elena Sofía Lucía Carmen Marta"
 MEN = "Pedro Juan Carlos Miguel Pablo Diego Luis Jorge"
 

@@ -14,7 +14,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = "keras_transformer"
 # Link targets in the included files, and the pages that replace them.
-PAGES = {
+LINK_REPLACEMENTS = {
     "../docs/": "",
     "docs/": "",
     "CONTRIBUTING.md": "contributing.md",
@@ -71,7 +71,7 @@ def expand(markdown: str) -> str:
     markdown = re.sub(
         r"^\{\{ (source|include) (.+) \}\}$", replace, markdown, flags=re.M
     )
-    for path, page in PAGES.items():
+    for path, page in LINK_REPLACEMENTS.items():
         markdown = markdown.replace(f"]({path}", f"]({page}")
     return markdown
 

@@ -37,7 +37,7 @@ def make_batch(tokenizer, sources, targets):
     return {"source_ids": source_ids, "target_ids": inputs}, labels
 
 
-def score(model, tokenizer, sources, targets):
+def bleu(model, tokenizer, sources, targets):
     """Returns the BLEU of greedy translations."""
     source_ids = tokenizer.tokenize(sources).to_tensor()
     found = model.generate(source_ids, beam_size=1, max_extra_length=20)
@@ -55,14 +55,14 @@ def main(run_dir, prefix, epochs=5):
     sources, targets = read_pairs(prefix)
     half = len(sources) // 2
     test = (sources[half:], targets[half:])
-    before = score(model, tokenizer, *test)
+    before = bleu(model, tokenizer, *test)
 
     model.encoder.trainable = False
     model.embedding.trainable = False
     model.compile(keras.optimizers.Adam(1e-4), kt.SmoothedCrossentropy())
     inputs, labels = make_batch(tokenizer, sources[:half], targets[:half])
     model.fit(inputs, labels, batch_size=32, epochs=epochs, verbose=2)
-    return before, score(model, tokenizer, *test)
+    return before, bleu(model, tokenizer, *test)
 
 
 if __name__ == "__main__":

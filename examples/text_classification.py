@@ -18,7 +18,7 @@ import numpy as np
 import keras_transformer as kt
 
 
-def make_shuffled_examples(path, seed, limit=None):
+def make_word_order_examples(path, seed, limit=None):
     """Returns each sentence as it is (0) and with its words shuffled (1)."""
     shuffle = random.Random(seed).shuffle
     texts, labels = [], []
@@ -50,7 +50,7 @@ def make_model(vocabulary_size, width=64, num_layers=2):
 def main(train, test, epochs=5, limit=None):
     """Trains, and returns the accuracy on the test text."""
     keras.utils.set_random_seed(0)
-    texts, labels = make_shuffled_examples(train, 0, limit)
+    texts, labels = make_word_order_examples(train, 0, limit)
     words = keras.layers.TextVectorization(
         5000, standardize="lower", output_sequence_length=32
     )
@@ -62,7 +62,7 @@ def main(train, test, epochs=5, limit=None):
         metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
     )
     model.fit(words(texts), labels, batch_size=64, epochs=epochs, verbose=2)
-    texts, labels = make_shuffled_examples(test, 1, limit)
+    texts, labels = make_word_order_examples(test, 1, limit)
     _, accuracy = model.evaluate(words(texts), labels, verbose=0)
     return accuracy
 

@@ -8,7 +8,6 @@ import dataclasses
 import json
 import pathlib
 
-from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.errors import refuse_damage
@@ -16,19 +15,20 @@ from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
+from command_line.recorded_search_options import check_decoding
 from export.bundle.file_layout import BUNDLE
 from export.bundle.model_loading import load_run
 from export.bundle.model_loading import read_arguments
 from export.bundle.model_loading import read_run
-from export.bundle.model_metadata import describe_scores
 from export.bundle.server_config import choose_name
-from export.bundle.write_version import MAX_ROWS
+from export.bundle.training_metadata import format_scores
+from export.bundle.write_version import MEMORY_BOUND_ROWS
 from export.bundle.write_version import write_version
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.request_validation import CHECKS
 from export.model.search import SearchSettings
+from export.model.translator import DEFAULT_SIGNATURES
 from export.model.translator import INPUTS
-from export.model.translator import SERVING
 
 PRECISIONS = {
     "saved_model": ("float32", "bfloat16"),
@@ -51,7 +51,7 @@ DEFAULTS = {
 }
 MAX_PENALTY_OFFSET = 1_000
 # Options that CTranslate2's search does not have.
-RULES = ("no_repeat_ngram", "min_length", "max_length_ratio")
+SAVED_MODEL_ONLY = ("no_repeat_ngram", "min_length", "max_length_ratio")
 
 
 def search_option(name: str, help: str, kind: type):
@@ -170,7 +170,7 @@ def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
         UserError: If there is no such signature.
     """
     if names is None:
-        return SERVING
+        return DEFAULT_SIGNATURES
     if names == ["all"]:
         return tuple(INPUTS)
     for name in names:
@@ -179,7 +179,7 @@ def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
                 f"--signatures must be all, or of {', '.join(INPUTS)}. "
                 f"Received: {name}"
             )
-    return tuple(n for n in INPUTS if n in names or n == SERVING[0])
+    return tuple(n for n in INPUTS if n in names or n == DEFAULT_SIGNATURES[0])
 
 
 def fill_in_defaults(options: ExportOptions) -> ExportOptions:
@@ -242,10 +242,10 @@ def check_options(options: ExportOptions) -> None:
             )
     if options.format == "saved_model":
         return
-    for name in ("align_layer", "model_name", "signatures", *RULES):
+    for name in ("align_layer", "model_name", "signatures", *SAVED_MODEL_ONLY):
         given = getattr(options, name)
         # 0 is a valid layer; for the other options it means "off".
-        if given is not None and (given or name not in RULES):
+        if given is not None and (given or name not in SAVED_MODEL_ONLY):
             raise UserError(
                 f"{flag(name)} must be left out with --format "
                 f"{options.format}. Received: "
@@ -264,7 +264,7 @@ def run(options: ExportOptions) -> None:
         align_layer=options.align_layer,
         penalty_offset=options.penalty_offset,
         source_language=options.source_language.lower().split("-")[0],
-        **{name: getattr(options, name) for name in RULES},
+        **{name: getattr(options, name) for name in SAVED_MODEL_ONLY},
     )
     if options.format == "ctranslate2":
         folder = write_ctranslate2(
@@ -288,11 +288,11 @@ def run(options: ExportOptions) -> None:
         )
         bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
         if bundle["validation"]:
-            print(describe_scores(bundle["validation"]))
-        bound = translator.memory_bound(MAX_ROWS) / 2**20
+            print(format_scores(bundle["validation"]))
+        bound = translator.memory_bound(MEMORY_BOUND_ROWS) / 2**20
         print(
-            f"a request of {MAX_ROWS:,} rows takes at most {bound:,.0f} MiB "
-            "beside the weights"
+            f"a request of {MEMORY_BOUND_ROWS:,} sentences takes at most "
+            f"{bound:,.0f} MiB beside the weights"
         )
         print(f"{folder} serves; {export_dir / 'README.md'} says how")
     print(

@@ -46,7 +46,7 @@ from export.client import ClientOptions
 from export.client import connect
 
 # The checks that run the model.
-RUN = ("session", "warm-up", "samples")
+RUNTIME_CHECKS = ("session", "warm-up", "samples")
 LEFT_OUT = "left out: a version that has changed is not run"
 
 
@@ -159,7 +159,7 @@ def check_version(
     if meta_graph:
         yield check_xla(meta_graph)
     if any(check.problems for check in checks):
-        for name in ("samples",) if ask else RUN:
+        for name in ("samples",) if ask else RUNTIME_CHECKS:
             yield Check(name, [], [], left_out=LEFT_OUT)
     elif ask:
         model = ask(served_signatures(meta_graph))
@@ -292,7 +292,7 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
                 f"{sample.name}: {difference}"
                 for difference in describe_differences(sample.outputs, outputs)
             ]
-            check.notes += describe_sample(sample, outputs)
+            check.notes += format_translations(sample, outputs)
     except UserError:  # An unreachable server is not a damaged export.
         raise
     except Exception as error:  # Parsers raise many kinds for damaged files.
@@ -300,7 +300,7 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
     return check
 
 
-def describe_sample(sample: Sample, outputs: dict) -> list[str]:
+def format_translations(sample: Sample, outputs: dict) -> list[str]:
     """Returns a line for each sentence and its translation."""
     return [
         f"{sample.name}: {abbreviate(text)} -> {abbreviate(translation)}"
@@ -310,7 +310,7 @@ def describe_sample(sample: Sample, outputs: dict) -> list[str]:
     ]
 
 
-def ask_server(
+def connect_model(
     options: CheckOptions, folder: pathlib.Path, signatures: dict
 ) -> ServerModel:
     """Connects to the server, with the model's name from `bundle.json`."""
@@ -326,7 +326,7 @@ def run(options: CheckOptions) -> None:
     folder = find_version(
         options.export_dir, file_layout.SAVED_MODEL, version=options.version
     )
-    ask = functools.partial(ask_server, options, folder)
+    ask = functools.partial(connect_model, options, folder)
     checks = []
     for check in check_version(folder, ask if options.server else None):
         checks.append(check)

@@ -11,7 +11,7 @@ import json
 import pathlib
 import time
 
-from command_line import bleu
+from command_line import bleu_tokenizer
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
@@ -25,15 +25,15 @@ from export.bundle.recorded_scores import record_scores
 from export.bundle.versions import find_version
 from export.line_batching import print_warnings
 from export.line_batching import translate_lines
-from export.loading import ModelOptions
-from export.loading import TranslatorOptions
-from export.loading import load
 from export.report.tree_pictures import PICTURES
 from export.report.tree_pictures import load_svgling
 from export.report.tree_pictures import write_pictures
 from export.scoring import bracket_scores
 from export.scoring import parse_scores
 from export.scoring import translation_scores
+from export.translator_loading import ModelOptions
+from export.translator_loading import TranslatorOptions
+from export.translator_loading import load
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree
 
@@ -56,7 +56,9 @@ class EvaluateOptions(TranslatorOptions):
         "HTML to draw the first parses in, beside those of --trees",
         **FILE,
     )
-    bleu_tokenize: str | None = option(None, bleu.HELP, metavar="NAME")
+    bleu_tokenize: str | None = option(
+        None, bleu_tokenizer.HELP, metavar="NAME"
+    )
     paper_bleu: str | None = option(
         None,
         "add the paper's BLEU: tokenized by Moses's rules for this target "
@@ -157,11 +159,11 @@ def choose_tokenizer(options: EvaluateOptions) -> str:
         UserError: If the tokenizer is not installed.
     """
     if options.trees:
-        return bleu.DEFAULT
-    tokenize = options.bleu_tokenize or bleu.choose_tokenizer(
-        bleu.language_of(options.reference)
+        return bleu_tokenizer.DEFAULT
+    tokenize = options.bleu_tokenize or bleu_tokenizer.choose_tokenizer(
+        bleu_tokenizer.language_of(options.reference)
     )
-    bleu.make_bleu(tokenize)
+    bleu_tokenizer.make_bleu(tokenize)
     return tokenize
 
 
@@ -198,7 +200,7 @@ def run(options: EvaluateOptions) -> None:
     lines = [line.encode() for line in sources]
     counts = collections.Counter()
     outputs = translate_lines(translate, lines, options.batch_tokens, counts)
-    translations = list(map(parse_scores.decode, outputs))
+    translations = list(map(parse_scores.decode_utf8, outputs))
     seconds = time.monotonic() - started
     print_warnings(counts)
     if options.trees:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from command_line.errors import UserError
 from command_line.options import option
-from export.bundle.server_config import BATCH_SIZES
+from export.bundle.server_config import WARMUP_BATCH_SIZES
 from export.client import Client
 from export.sampling import Sampler
 
@@ -25,7 +25,7 @@ BYTES_A_TOKEN = 4  # Average bytes of a subword in European text.
 # may be longer.
 MIN_TOKENS = 8
 # Maximum batch size of the server, as in `batching_parameters.txt`.
-MAX_ROWS = BATCH_SIZES[-1]
+MAX_ROWS = WARMUP_BATCH_SIZES[-1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-from command_line.errors import NotTextError
+from command_line.errors import InvalidDocumentError
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
@@ -31,19 +31,19 @@ from command_line.text_files import strip_byte_order_mark
 from export.client import connect
 from export.line_batching import print_warnings
 from export.line_batching import translate_lines
-from export.loading import TranslatorOptions
-from export.loading import load
-from export.loading import load_documents
 from export.markup.document_files import load_translator
 from export.markup.document_files import translate_document
 from export.markup.translate_markup import FORMATS
+from export.plain_text_translation import pair_files
+from export.plain_text_translation import translate_text
 from export.sampling import Sampler
 from export.sampling import SamplingOptions
 from export.sampling import load_ask
 from export.scoring.parse_scores import describe_faults
 from export.scoring.parse_scores import repair_trees
-from export.text_documents import pair_files
-from export.text_documents import translate_text
+from export.translator_loading import TranslatorOptions
+from export.translator_loading import load
+from export.translator_loading import load_documents
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ def run_documents(options: TranslateOptions) -> None:
             try:
                 translate_file(translate, source, target)
                 print(target, file=sys.stderr)
-            except NotTextError as error:
+            except InvalidDocumentError as error:
                 print(f"left out: {source}: {error}", file=sys.stderr)
     else:
         translate_file(translate, options.input, options.output)

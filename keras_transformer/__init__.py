@@ -27,7 +27,7 @@ from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.sampling import sample
-from keras_transformer.search.translation import search_translations
+from keras_transformer.search.transformer_search import search_translations
 from keras_transformer.ssru import SSRU
 from keras_transformer.transformer import Transformer
 

@@ -246,7 +246,7 @@ class MultiHeadAttention(CompositeLayer):
         training=None,
     ):
         check_sequences(query=query, value=value, key=key)
-        keys, values = self.project(value, key)
+        keys, values = self.project_keys_values(value, key)
         start_index, padding = 0, (value_mask, key_mask)
         if cache is not None:
             start_index, padding = cache.length, ()
@@ -266,7 +266,7 @@ class MultiHeadAttention(CompositeLayer):
         result = result._replace(cache=cache)
         return result.select(return_attention_scores, cache is not None)
 
-    def project(self, value, key=None):
+    def project_keys_values(self, value, key=None):
         """Projects keys and values, and splits them into heads.
 
         Args:
@@ -290,7 +290,7 @@ class MultiHeadAttention(CompositeLayer):
         return_attention_scores=False,
         training=None,
     ):
-        """Attends to keys and values that `project` returned.
+        """Attends to keys and values that `project_keys_values` returned.
 
         Args:
             query: Float tensor of shape `(B, T, D)`.

@@ -182,7 +182,7 @@ class DecoderLayer(BaseLayer):
         """Returns the output and the weights, or `None` for these."""
         queries = x
         if cache is None:
-            cache = self.memory_attention.project(memory)
+            cache = self.memory_attention.project_keys_values(memory)
         else:
             # The beams of a sentence are additional queries to its memory.
             rows = ops.shape(cache[0])[0]
@@ -331,7 +331,8 @@ class Decoder(BaseLayer):
         if memory is not None:
             rows = ops.shape(memory)[0]
             memory_caches = tuple(
-                layer.memory_attention.project(memory) for layer in self.layers
+                layer.memory_attention.project_keys_values(memory)
+                for layer in self.layers
             )
         self_caches = tuple(
             layer.make_cache(rows * num_beams, max_length)

@@ -13,8 +13,8 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.translation import check_found
-from keras_transformer.search.translation import check_model
+from keras_transformer.search.transformer_search import check_found
+from keras_transformer.search.transformer_search import check_model
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

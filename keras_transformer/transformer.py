@@ -15,7 +15,7 @@ from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.translation import search_translations
+from keras_transformer.search.transformer_search import search_translations
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -33,7 +33,9 @@ PRINTED = {"base": 3.3e18, "big": 2.3e19}
 PRODUCTS = ("MatMul", "BatchMatMulV2")
 
 
-SPEEDS = ", ".join(f"{name} {speed:g}" for name, speed in SUSTAINED.items())
+SUSTAINED_TEXT = ", ".join(
+    f"{name} {speed:g}" for name, speed in SUSTAINED.items()
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +62,7 @@ class CostOptions:
     )
     flops_per_second: float = option(
         SUSTAINED["P100"],
-        f"of one of them, sustained; the paper took {SPEEDS} (default: "
+        f"of one of them, sustained; the paper took {SUSTAINED_TEXT} (default: "
         "%(default)g)",
         kind=positive(float),
     )

@@ -89,7 +89,7 @@ keras_transformer/restricted_attention.py: test_restricted_attention.py
 keras_transformer/encoder.py: test_encoder.py
 - y = self.feed_forward(self.feed_forward_residual.prepare(x))
 + y = self.feed_forward(x)
-keras_transformer/transformer.py: test_transformer.py
+keras_transformer/base_model.py: test_transformer.py test_decoder.py
 - self.position_encoding(x, start_index=start_index)
 + self.position_encoding(x)
 keras_transformer/search/beam_search.py: .
@@ -98,8 +98,8 @@ keras_transformer/search/beam_search.py: .
 - penalty = length_penalty_of(length, alpha, options.penalty_offset)
 + penalty = ops.ones_like(alpha)
 keras_transformer/search/tensorflow/candidates.py: test_search_loop.py
-- find_best(allowed, count + num_forbidden)
-+ find_best(allowed, count)
+- count + num_forbidden
++ count
 keras_transformer/search/tensorflow/search_loop.py: test_search_loop.py
 - done = ~(best_possible_score > worst)
 + done = ~(best_possible_score >= worst)
@@ -107,7 +107,7 @@ keras_transformer/search/tensorflow/search_loop.py: test_search_loop.py
 + length_penalty_of(lengths, alpha, offset)
 - is_filled & finished.truncated
 + is_filled & ~finished.truncated
-keras_transformer/search/tensorflow/decoder.py: test_decoder.py
+keras_transformer/search/tensorflow/graph_transformer.py: .
 - return tf.minimum(lengths, self._transformer.sequence_length)
 + return lengths
 keras_transformer/tokenizer.py: .
@@ -183,7 +183,7 @@ export/model/search.py: .
 + limits
 - forbidden_ids=(PADDING_ID, BOS_ID, *padded)
 + forbidden_ids=(PADDING_ID, BOS_ID)
-export/model/text_model.py: .
+export/model/tokenized_model.py: .
 - was_cut | (lengths > limit)
 + was_cut | (lengths >= limit)
 export/model/request_validation.py: .

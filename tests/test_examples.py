@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 
+from examples import attention_over_image_features
 from examples import backends
 from examples import character_language_model
 from examples import copy_task
 from examples import fine_tuning
-from examples import image_classification
 from examples import text_classification
 from examples import time_series
 from keras_transformer import SubwordTokenizer
@@ -85,7 +85,7 @@ def test_time_series_learns():
 
 @pytest.mark.slow
 def test_application_fits_its_pictures(fitted):
-    image_classification.main(number=640, epochs=5)
+    attention_over_image_features.main(number=640, epochs=5)
 
     # So few pictures are learnt by heart; unseen ones need thousands.
     assert fitted[0].history.history["binary_accuracy"][-1] > 0.85

@@ -39,7 +39,7 @@ FOUND = re.compile(
 )
 
 
-def find_placeholders(text: str) -> list[tuple[int, int]]:
+def find_untranslatable_spans(text: str) -> list[tuple[int, int]]:
     """Returns the spans of a text that stay unchanged.
 
     They are URLs, e-mail addresses, variables of templates and of `printf`, and
@@ -50,7 +50,7 @@ def find_placeholders(text: str) -> list[tuple[int, int]]:
 
     Example:
         >>> text = "Mail {name} at a@b.org: 5 kg, 30 %."
-        >>> [text[start:end] for start, end in find_placeholders(text)]
+        >>> [text[start:end] for start, end in find_untranslatable_spans(text)]
         ['{name}', 'a@b.org', '5 kg', '30 %']
     """
     return [found.span() for found in FOUND.finditer(text)]
@@ -73,20 +73,20 @@ def replace_in_pair(source: str, target: str) -> tuple[str, str]:
     if ANY.search(source + target):
         return source, target
     left, right = (
-        [text[start:end] for start, end in find_placeholders(text)]
+        [text[start:end] for start, end in find_untranslatable_spans(text)]
         for text in (source, target)
     )
     shared = [part for part in left if left.count(part) == right.count(part)]
     if len(shared) > len(PLACEHOLDERS):
         return source, target
     names = [(part, PLACEHOLDERS[n]) for n, part in enumerate(shared)]
-    return replace(source, names), replace(target, names)
+    return replace_spans(source, names), replace_spans(target, names)
 
 
-def replace(text: str, names: list[tuple[str, str]]) -> str:
+def replace_spans(text: str, names: list[tuple[str, str]]) -> str:
     """Replaces spans by names; equal spans in the order of their names."""
     names, written, done = list(names), [], 0
-    for start, end in find_placeholders(text):
+    for start, end in find_untranslatable_spans(text):
         part = text[start:end]
         name = next((pair for pair in names if pair[0] == part), None)
         if name:

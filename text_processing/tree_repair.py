@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from text_processing.trees import LEAF
 from text_processing.trees import Tree
 from text_processing.trees import close_constituent
-from text_processing.trees import escape_brackets
+from text_processing.trees import linearized_word
 
 BRACKET = re.compile(r"[()][^()\s]+")
 WRITTEN_LEAF = re.compile(r"([^()\s]+)/([^()\s/]+)")
@@ -76,7 +76,7 @@ def align(
         words that replace it: the missing words before it, and itself unless it
         is surplus. The last number counts the missing words at the end.
     """
-    words = [escape_brackets(word) for word in words]
+    words = [linearized_word(word) for word in words]
     table = [range(len(words) + 1)]
     for row, (written, _) in enumerate(leaves, 1):
         above, edits = table[-1], [row]

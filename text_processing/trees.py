@@ -49,14 +49,14 @@ class Tree:
         for symbol in self.symbols:
             if symbol == LEAF:
                 tag, word = next(leaves)
-                parts.append(f" ({tag} {escape(word)})")
+                parts.append(f" ({tag} {escape_brackets(word)})")
             else:
                 parts.append(f" {symbol}" if symbol[0] == "(" else ")")
         return "".join(parts) + ")"
 
     def linearize(self) -> str:
         """Returns the linearized tree, a model's target."""
-        leaves = zip(map(escape_brackets, self.words), self.tags, strict=True)
+        leaves = zip(map(linearized_word, self.words), self.tags, strict=True)
         return " ".join(
             "/".join(next(leaves)) if symbol == LEAF else symbol
             for symbol in self.symbols
@@ -75,17 +75,17 @@ class Tree:
                 yield *still_open.pop(), position
 
 
-def escape_brackets(word: str) -> str:
+def linearized_word(word: str) -> str:
     """Returns a word as a linearized tree has it.
 
     The word is normalized like the tokenizer's input, without blanks and
     brackets.
     """
     normal = unicodedata.normalize("NFKC", word)
-    return escape("".join(normal.split())) or LEAF
+    return escape_brackets("".join(normal.split())) or LEAF
 
 
-def escape(word: str) -> str:
+def escape_brackets(word: str) -> str:
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 

@@ -10,7 +10,7 @@ import pathlib
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
-from command_line.options import one_of
+from command_line.options import mutually_exclusive
 from command_line.options import option
 from command_line.options import positive
 from command_line.options import read_options
@@ -45,7 +45,7 @@ class AverageOptions:
     """Options of the command."""
 
     run_dir: pathlib.Path = option(help="folder of a run", kind=pathlib.Path)
-    which: CheckpointChoice = one_of()
+    which: CheckpointChoice = mutually_exclusive()
     output: pathlib.Path = option(
         help="the file to write", kind=pathlib.Path, metavar="FILE.keras"
     )

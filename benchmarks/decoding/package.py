@@ -10,7 +10,9 @@ from benchmarks.shared.model_sizes import BEAM_SIZE
 from export.bundle.model_loading import with_dtype
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.tensorflow.graph_transformer import (
+    search_in_graph,
+)
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)

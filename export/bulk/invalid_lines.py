@@ -8,7 +8,7 @@ import tensorflow as tf
 from command_line.errors import first_line
 from export.line_batching import translate_lines
 
-CUT = "cut at the model's limit of tokens"
+TRUNCATED = "cut at the model's limit of tokens"
 # If a model cannot translate this, the error is the model's.
 PROBE = b"."
 
@@ -19,12 +19,12 @@ def translate_shard(
     """Translates lines, of which some may be invalid.
 
     Args:
-        translate: Function that `export.loading.load_export` returned.
+        translate: Function that `load_export` returned.
         lines: Sentences, without line ends.
         batch_tokens: Int, source tokens of a batch, padding included.
 
     Returns:
-        For each line its translation and its fault: `None`, `CUT`, or the
+        For each line its translation and its fault: `None`, `TRUNCATED`, or the
         reason for an empty translation.
 
     Raises:
@@ -65,7 +65,7 @@ class FaultTolerantTranslate:
     text.
 
     Args:
-        translate: Function that `export.loading.load_export` returned.
+        translate: Function that `load_export` returned.
     """
 
     def __init__(self, translate: Callable):
@@ -81,7 +81,7 @@ class FaultTolerantTranslate:
             texts, outputs["truncated"].numpy(), strict=True
         ):
             if is_cut:
-                self.faults[text] = CUT
+                self.faults[text] = TRUNCATED
         return outputs
 
     def _halve(self, texts, error):

@@ -13,18 +13,20 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from command_line.errors import UserError
-from export.bulk.invalid_lines import CUT
+from export.bulk.invalid_lines import TRUNCATED
 from export.bulk.invalid_lines import translate_shard
 from export.bulk.shards import Shard
 from export.bulk.shards import create
 from export.bulk.shards import read_shard
-from export.loading import load_export
+from export.translator_loading import load_export
 
 # Beam's default runner downloads a program first.
-LOCAL = "--runner=FnApiRunner"
+DEFAULT_RUNNER = "--runner=FnApiRunner"
 COUNTS = "lines", "empty", "cut"
 # Runners report an error of a worker as a text with a traceback.
-REFUSAL = re.compile(rf"{UserError.__module__}\.UserError: (.*?)(?: \[while|$)")
+USER_ERROR_PATTERN = re.compile(
+    rf"{UserError.__module__}\.UserError: (.*?)(?: \[while|$)"
+)
 
 
 class TranslateShard(beam.DoFn):
@@ -69,7 +71,7 @@ class TranslateShard(beam.DoFn):
         ):
             packed.writelines(text + b"\n" for text, _ in results)
         faults = [fault for _, fault in results if fault]
-        cut = faults.count(CUT)
+        cut = faults.count(TRUNCATED)
         for name, count in zip(
             COUNTS, (len(results), len(faults) - cut, cut), strict=True
         ):
@@ -103,7 +105,7 @@ def make_pipeline(flags: list[str]) -> beam.Pipeline:
         UserError: If Beam does not have the runner.
     """
     try:
-        return beam.Pipeline(options=PipelineOptions([LOCAL, *flags]))
+        return beam.Pipeline(options=PipelineOptions([DEFAULT_RUNNER, *flags]))
     except (AttributeError, ImportError, ValueError) as error:
         raise UserError(
             f"--runner must be one that Beam has. Received: {error}"
@@ -136,7 +138,7 @@ def run(
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:  # Each runner raises its own kinds.
-        if refused := REFUSAL.search(str(error)):
+        if refused := USER_ERROR_PATTERN.search(str(error)):
             raise UserError(refused[1]) from error
         raise
     counters = result.metrics().query(

@@ -18,7 +18,7 @@ EXTRA = "assets.extra"
 BUNDLE = f"{EXTRA}/bundle.json"
 WARMUP = f"{EXTRA}/tf_serving_warmup_requests"
 SAMPLES = f"{EXTRA}/samples"
-REFERENCES = f"{SAMPLES}/references.json"
+REFERENCE_TRANSLATIONS = f"{SAMPLES}/references.json"
 SCORES = f"{EXTRA}/scores.json"
 SERVER_FILES = (
     "README.md",

@@ -15,8 +15,8 @@ from command_line.errors import refuse_damage
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.versions import find_version
 from export.model.search import SearchSettings
-from export.model.text_model import check_sizes
-from export.model.translator import SERVING
+from export.model.tokenized_model import check_sizes
+from export.model.translator import DEFAULT_SIGNATURES
 from export.model.translator import Translator
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
@@ -29,7 +29,7 @@ def load_run(
     run_dir: pathlib.Path,
     settings: SearchSettings,
     precision: str = "float32",
-    signatures: Iterable[str] = SERVING,
+    signatures: Iterable[str] = DEFAULT_SIGNATURES,
 ) -> Translator:
     """Returns the `Translator` of a finished run.
 

@@ -14,7 +14,7 @@ from export.bundle.file_layout import SAMPLES
 from export.bundle.file_layout import SERVER_FILES
 
 # Batch sizes of the warm-up requests; the last is the server's maximum.
-BATCH_SIZES = (1, 8, 32)
+WARMUP_BATCH_SIZES = (1, 8, 32)
 
 MODELS = """\
 # tensorflow_model_server --model_config_file=models.config
@@ -177,7 +177,9 @@ def write_server_files(
     columnar = COLUMNAR if "translate_options" in signatures else ""
     texts = {
         "models.config": MODELS.format(name=name),
-        "batching_parameters.txt": BATCHING.format(largest=BATCH_SIZES[-1]),
+        "batching_parameters.txt": BATCHING.format(
+            largest=WARMUP_BATCH_SIZES[-1]
+        ),
         "monitoring.config": MONITORING,
         "README.md": README.format(
             name=name,

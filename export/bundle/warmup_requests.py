@@ -16,14 +16,14 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from export.bundle.predict_messages import make_request
 from export.bundle.predict_messages import serialize
-from export.bundle.server_config import BATCH_SIZES
+from export.bundle.server_config import WARMUP_BATCH_SIZES
 
-LENGTH = 8  # In tokens, with EOS; less if the model's limit is lower.
+SENTENCE_TOKENS = 8  # In tokens, with EOS; less if the model's limit is lower.
 # These are called rarely, and warming them up delays the server's start.
 NOT_WARMED_UP = ("align", "explain", "explain_beam", "sample")
 MAX_RECORDS = 1000  # The server refuses more.
 NUM_WORDS = 50
-FIRST_PIECE = 4  # The ids of padding, EOS, unknown and BOS come first.
+FIRST_ORDINARY_ID = 4  # The ids of padding, EOS, unknown and BOS come first.
 
 
 def choose_words(tokenizer) -> dict[str, int]:
@@ -37,7 +37,7 @@ def choose_words(tokenizer) -> dict[str, int]:
     Args:
         tokenizer: A `SubwordTokenizer`.
     """
-    ids = range(FIRST_PIECE, min(tokenizer.source_vocabulary_size, 2000))
+    ids = range(FIRST_ORDINARY_ID, min(tokenizer.source_vocabulary_size, 2000))
     pieces = tokenizer.source_id_to_piece(tf.constant([*ids])).numpy()
     texts = [piece.decode().replace("▁", " ").strip() for piece in pieces]
     words = [*dict.fromkeys(text for text in texts if text.isalpha())]
@@ -125,14 +125,14 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
         model_name: The name that the server gives the model.
     """
     words = choose_words(translator.tokenizer)
-    length = min(LENGTH, translator.sequence_length)
+    length = min(SENTENCE_TOKENS, translator.sequence_length)
     for name, signature in signatures.items():
         can_batch = all(
             tensor.tensor_shape.dim for tensor in signature.inputs.values()
         )
         if name in NOT_WARMED_UP or not can_batch:
             continue
-        for size in BATCH_SIZES if name == "serving_default" else (1,):
+        for size in WARMUP_BATCH_SIZES if name == "serving_default" else (1,):
             inputs = make_inputs(
                 signature,
                 make_sentences(words, length, size),

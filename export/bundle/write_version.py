@@ -13,12 +13,12 @@ from export.bundle import file_layout
 from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.graph_inspection import served_signatures
 from export.bundle.model_loading import read_arguments
-from export.bundle.model_metadata import choose_samples
-from export.bundle.model_metadata import read_notes
 from export.bundle.sample_requests import write_samples
 from export.bundle.server_config import write_server_files
+from export.bundle.training_metadata import choose_samples
+from export.bundle.training_metadata import read_notes
 from export.bundle.versions import new_version
-from export.bundle.warmup_requests import LENGTH
+from export.bundle.warmup_requests import SENTENCE_TOKENS
 from export.bundle.warmup_requests import choose_words
 from export.bundle.warmup_requests import make_inputs
 from export.bundle.warmup_requests import make_requests
@@ -30,7 +30,7 @@ from text_processing.placeholders import PLACEHOLDERS
 
 PACKAGES = ("keras", "tensorflow", "tensorflow-text", "tensorflow-serving-api")
 SAMPLE_SIZE = 2
-MAX_ROWS = 1000  # Batch size of the reported memory bound.
+MEMORY_BOUND_ROWS = 1000  # Batch size of the reported memory bound.
 
 
 def write_version(
@@ -101,10 +101,10 @@ def write_warmup_and_samples(
     requests = make_requests(signatures, translator, model_name)
     write_warmup(folder / file_layout.WARMUP, requests)
     sentences = [sample["source"] for sample in samples] or make_sentences(
-        choose_words(translator.tokenizer), LENGTH, SAMPLE_SIZE
+        choose_words(translator.tokenizer), SENTENCE_TOKENS, SAMPLE_SIZE
     )
     if any("reference" in sample for sample in samples):
-        write_json(folder / file_layout.REFERENCES, samples)
+        write_json(folder / file_layout.REFERENCE_TRANSLATIONS, samples)
     inputs = {
         name: make_inputs(
             signatures[name],
@@ -136,8 +136,8 @@ def describe_bundle(
         "settings": dataclasses.asdict(translator.settings),
         "precision": translator.precision,
         "memory_bound": {
-            "rows": MAX_ROWS,
-            "bytes": translator.memory_bound(MAX_ROWS),
+            "rows": MEMORY_BOUND_ROWS,
+            "bytes": translator.memory_bound(MEMORY_BOUND_ROWS),
         },
         "run": read_arguments(run_dir),
         "averaged": averaged_checkpoints(run_dir / "model.keras"),

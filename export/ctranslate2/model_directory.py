@@ -107,7 +107,7 @@ def write_ctranslate2(
             (target, transformer.embedding),
         )
     ]
-    search = make_search(transformer, settings)
+    search = search_settings(transformer, settings)
     pieces = vocabularies[1]
     search["forbidden"] = [
         *(pieces[PADDING_ID], pieces[BOS_ID]),
@@ -133,7 +133,7 @@ def list_pieces(tokenizer, size: int) -> list[str]:
     return pieces + [f"{UNUSED}{i}" for i in range(len(pieces), size)]
 
 
-def make_search(transformer: Transformer, settings: SearchSettings) -> dict:
+def search_settings(transformer: Transformer, settings: SearchSettings) -> dict:
     """Returns the settings that `CTranslate2Translator` reads, for JSON."""
     target_length = transformer.sequence_length
     if transformer.architecture.positions == "sine":

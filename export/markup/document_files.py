@@ -5,7 +5,7 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from command_line.errors import NotTextError
+from command_line.errors import InvalidDocumentError
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from export.bundle.file_layout import BUNDLE
@@ -68,7 +68,7 @@ def translate_document(
     """Translates a document with tags, and prints warnings.
 
     Raises:
-        NotTextError: If it cannot be read.
+        InvalidDocumentError: If it cannot be read.
     """
     try:
         text, encoding = decode(data, format)
@@ -78,7 +78,7 @@ def translate_document(
         raise
     except ValueError as error:
         message = str(error).replace("`text`", "the document")
-        raise NotTextError(message) from None
+        raise InvalidDocumentError(message) from None
     for note in describe_counts(found.counts, translator.knows_placeholders):
         print(note, file=sys.stderr)
     return written

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
-from text_processing.placeholders import find_placeholders
+from text_processing.placeholders import find_untranslatable_spans
 
 PLACEHOLDER = "placeholder"  # The name of a part without a tag.
 BLANKS = " \t\n\r\f"
@@ -68,7 +68,7 @@ class Segment:
     def hide_placeholders(self) -> None:
         """Hides URLs and similar text, except those with a tag inside."""
         tags = [start for start, _, _ in self.marks]
-        for start, end in find_placeholders(self.hidden):
+        for start, end in find_untranslatable_spans(self.hidden):
             if not any(start < place < end for place in tags):
                 part = Token(
                     Kind.VERBATIM,

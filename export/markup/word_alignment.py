@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from text_processing.placeholders import find_placeholders
+from text_processing.placeholders import find_untranslatable_spans
 
 # Characters that join the letters around them to one word.
 JOINERS = "'’-‐.·\u00ad\u200c\u200d"
@@ -60,7 +60,7 @@ def find_words(text: str) -> list[Word]:
         ["Don't", 'lift', '3.5 kg', '!']
     """
     words, place = [], 0
-    wholes = dict(find_placeholders(text))
+    wholes = dict(find_untranslatable_spans(text))
     while place < len(text):
         kind, end = kind_of(text[place]), place + 1
         if place in wholes:

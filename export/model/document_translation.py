@@ -1,8 +1,8 @@
 """Translates documents, sentence by sentence, in the graph.
 
 The text between sentences is kept, so a document keeps its lines, list marks
-and blanks. The graph handles `MAX_DOCUMENT` bytes and `MAX_SENTENCES` sentences
-at a time, so its memory does not depend on the length of a document.
+and blanks. The graph handles `MAX_DOCUMENT` bytes and `SENTENCES_PER_BATCH`
+sentences at a time, so its memory does not depend on the length of a document.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from export.model.sentence_splitting import LINE_END
 from export.model.sentence_splitting import join_parts
 from export.model.sentence_splitting import split_long
 from export.model.sentence_splitting import split_text
-from export.model.text_model import cut_bytes
+from export.model.tokenized_model import cut_bytes
 
 MAX_DOCUMENT = 2**20  # Maximum bytes of a document.
-MAX_SENTENCES = 1024
+SENTENCES_PER_BATCH = 1024
 LEAST_BYTES = 64  # Minimum cost of a sentence.
 
 
@@ -104,10 +104,10 @@ def translate_parts(parts, is_sentence, translate, doubts):
 
 
 def in_batches(sentences, answer, blank):
-    """Translates batches of similar length, of at most `MAX_SENTENCES`."""
+    """Translates at most `SENTENCES_PER_BATCH` of similar length at a time."""
     return in_chunks(
         tf.maximum(tf.strings.length(sentences), LEAST_BYTES),
-        MAX_SENTENCES * LEAST_BYTES,
+        SENTENCES_PER_BATCH * LEAST_BYTES,
         lambda rows: answer(tf.gather(sentences, rows)),
         blank,
     )

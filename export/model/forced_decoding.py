@@ -13,7 +13,7 @@ from export.model.request_splitting import within_budget
 from export.model.request_validation import with_equal_rows
 from export.model.search import SearchSettings
 from export.model.search import count_tokens
-from export.model.text_model import TextModel
+from export.model.tokenized_model import TextModel
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from export.model.document_translation import MAX_DOCUMENT
-from export.model.document_translation import MAX_SENTENCES
-from export.model.request_splitting import LEAST_POSITIONS
-from export.model.request_splitting import MAX_BYTES
+from export.model.document_translation import SENTENCES_PER_BATCH
+from export.model.request_splitting import MAX_CHUNK_BYTES
 from export.model.request_splitting import MAX_NUMBERS
 from export.model.request_splitting import MAX_PLACES
+from export.model.request_splitting import MIN_POSITIONS_PER_SENTENCE
 from export.model.request_validation import MAX_BEAM_SIZE
 from export.model.search import SearchSettings
 from keras_transformer.presets import Architecture
@@ -18,9 +18,9 @@ PAIRS = {"score", "align", "explain"}
 FLOAT = 4  # Bytes.
 COPIES = 4  # Copies of the tensors of a step: before and after some operations.
 # Copies of logits and tokens, by the kind of search.
-CLOSING, DRAWING = 7, 12
+NGRAM_COPIES, SAMPLING_COPIES = 7, 12
 OF_BYTE = 2048  # Eleven tokens (U+FDFA has 33 bytes in NFKC).
-OF_PART = (
+BYTES_PER_DOCUMENT_BYTE = (
     256  # For each byte of a text in which every other byte is a sentence.
 )
 OF_PLACE = 40  # For each token of many hypotheses in the detokenizer.
@@ -58,13 +58,13 @@ def memory_bound(
     for given pairs. Tokenization and detokenization (of at most `MAX_PLACES`
     tokens) take:
 
-        2048 · max(MAX_BYTES, max_bytes)        40 · MAX_PLACES
+        2048 · max(MAX_CHUNK_BYTES, max_bytes)        40 · MAX_PLACES
 
     Texts and outputs of all sentences take:
 
         rows · (2 · max_bytes + 64 · (sequence_length + longest translation))
 
-    A document has `MAX_SENTENCES` such sentences at a time, and its parts:
+    A document has `SENTENCES_PER_BATCH` such sentences at a time, and parts:
 
         256 · MAX_DOCUMENT
 
@@ -78,19 +78,19 @@ def memory_bound(
     length = sizes.sequence_length
     longest = length + settings.max_extra_length
     beams = {1, settings.beam_size}
-    total = OF_BYTE * max(MAX_BYTES, sizes.max_bytes)
+    total = OF_BYTE * max(MAX_CHUNK_BYTES, sizes.max_bytes)
     if "translate_document" in signatures:
-        rows += MAX_SENTENCES
-        total += OF_PART * MAX_DOCUMENT
+        rows += SENTENCES_PER_BATCH
+        total += BYTES_PER_DOCUMENT_BYTE * MAX_DOCUMENT
     total += rows * (2 * sizes.max_bytes + 64 * (length + longest))
     if "translate_nbest" in signatures:
         beams.add(MAX_BEAM_SIZE)
         total += OF_PLACE * MAX_PLACES
     ways = [(count, COPIES) for count in beams]
     if "translate_constrained" in signatures or settings.no_repeat_ngram:
-        ways = [(count, CLOSING) for count in beams]
+        ways = [(count, NGRAM_COPIES) for count in beams]
     if "sample" in signatures:
-        ways.append((1, DRAWING))
+        ways.append((1, SAMPLING_COPIES))
     computed = max(
         search_bytes(sizes, settings, count, source, copies)
         for count, copies in ways
@@ -130,12 +130,12 @@ def search_bytes(
         settings: Settings of the search.
         beams: Int, `K`.
         source: Int, `S`.
-        copies: Int: `COPIES`, or `CLOSING` with `no_repeat_ngram`, or
-            `DRAWING`.
+        copies: Int: `COPIES`, or `NGRAM_COPIES` with `no_repeat_ngram`, or
+            `SAMPLING_COPIES`.
     """
     a = sizes.architecture
     target = source + settings.max_extra_length
-    positions = max(source + target, LEAST_POSITIONS)
+    positions = max(source + target, MIN_POSITIONS_PER_SENTENCE)
     if settings.beam_size < beams and beams * positions > settings.budget:
         return 0  # Such beam sizes are refused.
     rows = max(1, settings.budget // (beams * positions))

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from export.model.search import SearchSettings
 from export.model.search import is_empty_source
-from export.model.text_model import TextModel
+from export.model.tokenized_model import TextModel
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.hypotheses import Hypotheses
 

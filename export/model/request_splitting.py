@@ -12,11 +12,11 @@ import tensorflow as tf
 
 # Even a short text has logits, which are as large as the keys and values of
 # many positions.
-LEAST_POSITIONS = 64
+MIN_POSITIONS_PER_SENTENCE = 64
 # 256 MiB as float32.
 MAX_NUMBERS = 2**26
 # Bytes of the texts that are tokenized together.
-MAX_BYTES = 2**16
+MAX_CHUNK_BYTES = 2**16
 # Positions of all hypotheses of a request.
 MAX_PLACES = 2**22
 
@@ -66,7 +66,7 @@ def count_positions(lengths, limits):
         lengths: Int32 tensor `(B,)`, tokens of each source.
         limits: Int32 tensor `(B,)`, of each translation; not below these.
     """
-    return tf.maximum(lengths + limits, LEAST_POSITIONS)
+    return tf.maximum(lengths + limits, MIN_POSITIONS_PER_SENTENCE)
 
 
 def within_budget(checked, name, rows, cost, budget):

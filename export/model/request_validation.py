@@ -50,7 +50,7 @@ CHECKS = {
 }
 
 # Values that replace invalid ones, where 0 is invalid too.
-REPLACEMENTS = {"temperature": 1, "top_p": 1}
+VALID_DEFAULTS = {"temperature": 1, "top_p": 1}
 
 
 def with_checked_options(text, **options):
@@ -77,7 +77,7 @@ def with_equal_rows(**inputs):
         return [tf.identity(value) for value in inputs.values()]
 
 
-def with_invalid_replaced(text, **options):
+def with_invalid_rows_blanked(text, **options):
     """Replaces sentences whose options are invalid, to keep the rest intact.
 
     Args:
@@ -90,12 +90,14 @@ def with_invalid_replaced(text, **options):
     """
     text, *values = with_equal_rows(text=text, **options)
     options = dict(zip(options, values, strict=True))
-    error = describe_errors(
+    error = option_errors(
         **{name: options[name] for name in options if name in CHECKS}
     )
     wrong = error != ""
     harmless = [
-        tf.where(wrong, tf.cast(REPLACEMENTS.get(name, 0), value.dtype), value)
+        tf.where(
+            wrong, tf.cast(VALID_DEFAULTS.get(name, 0), value.dtype), value
+        )
         if name in CHECKS
         else value
         for name, value in options.items()
@@ -103,7 +105,7 @@ def with_invalid_replaced(text, **options):
     return [tf.where(wrong, "", text), *harmless], error
 
 
-def describe_errors(**columns):
+def option_errors(**columns):
     """Returns the error of each sentence, or `""`: string `(B,)`."""
     error = ""
     for name, value in reversed(columns.items()):  # Report the first.

@@ -16,9 +16,15 @@ from keras_transformer.search.hypotheses import Hypotheses
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.sampling import with_one_beam
-from keras_transformer.search.tensorflow.decoder import GraphTransformer
-from keras_transformer.search.tensorflow.decoder import sample_in_graph
-from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.tensorflow.graph_transformer import (
+    GraphTransformer,
+)
+from keras_transformer.search.tensorflow.graph_transformer import (
+    sample_in_graph,
+)
+from keras_transformer.search.tensorflow.graph_transformer import (
+    search_in_graph,
+)
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 
 INPUTS = (

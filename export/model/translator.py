@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from export.model.alternative_search import DRAWS
-from export.model.alternative_search import RULES
-from export.model.alternative_search import AlternativeSearch
+from export.model.constrained_and_sampled_search import CONSTRAINT_INPUTS
+from export.model.constrained_and_sampled_search import SAMPLING_INPUTS
+from export.model.constrained_and_sampled_search import AlternativeSearch
 from export.model.document_translation import translate_documents
 from export.model.explanation_outputs import describe_trace
 from export.model.forced_decoding import ForcedDecoder
@@ -21,14 +21,14 @@ from export.model.request_splitting import count_positions
 from export.model.request_splitting import product_of
 from export.model.request_splitting import within_budget
 from export.model.request_validation import with_checked_options
-from export.model.request_validation import with_invalid_replaced
+from export.model.request_validation import with_invalid_rows_blanked
 from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.search import count_tokens
 from export.model.search import is_empty_source
 from export.model.search import limits_of
-from export.model.text_model import TextModel
-from export.model.text_model import strings_spec
+from export.model.tokenized_model import TextModel
+from export.model.tokenized_model import strings_spec
 from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
@@ -64,15 +64,15 @@ INPUTS = {
     ),
     "translate_ids": (tf.TensorSpec([None, None], tf.int32, name="ids"),),
     "translate_document": TEXT,
-    "translate_constrained": (*TEXT, *RULES),
-    "sample": (*TEXT, *DRAWS),
+    "translate_constrained": (*TEXT, *CONSTRAINT_INPUTS),
+    "sample": (*TEXT, *SAMPLING_INPUTS),
     "score": PAIR,
     "align": PAIR,
     "explain": PAIR,
     "explain_beam": TEXT,
 }
 # Those that translate.
-SERVING = (
+DEFAULT_SIGNATURES = (
     "serving_default",
     "translate_greedy",
     "translate_nbest",
@@ -114,7 +114,7 @@ class Translator(tf.Module):
         transformer: Transformer,
         protos: tuple[bytes, bytes | None],
         settings: SearchSettings,
-        names: Iterable[str] = SERVING,
+        names: Iterable[str] = DEFAULT_SIGNATURES,
     ):
         super().__init__(name="translator")
         self._model = TextModel(transformer, protos)
@@ -293,7 +293,7 @@ class Translator(tf.Module):
             message about a sentence's options, or `""`. A sentence in error
             has no translation, and does not affect the others.
         """
-        inputs, error = with_invalid_replaced(
+        inputs, error = with_invalid_rows_blanked(
             text,
             length_penalty=length_penalty,
             max_extra_length=max_extra_length,

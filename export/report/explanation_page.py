@@ -17,14 +17,14 @@ SIGNATURES = (SIGNATURE, "explain", "explain_beam")
 PAGE = pathlib.Path(__file__).with_name("explain.html")
 DIGITS = 4
 # Larger heat maps are unreadable, and slow in a browser.
-SHOWN = 64
+MAX_SHOWN = 64
 # Outputs of a target, with their number of subword axes.
 OF_TARGETS = {
     "token_log_probabilities": 1,
     "decoder_attention": 2,
     "encoder_decoder_attention": 2,
 }
-RECURRENT = (
+RECURRENT_DECODER_NOTE = (
     "The decoder has a recurrence in the place of self-attention: it keeps one "
     "vector of the pieces before, so there are no weights of these to show."
 )
@@ -76,8 +76,11 @@ def describe_translation(
             for name, outputs in explained.items()
         ],
         "beam": {
-            **{name: to_lists(value[:SHOWN]) for name, value in beam.items()},
-            "best": path[:SHOWN],
+            **{
+                name: to_lists(value[:MAX_SHOWN])
+                for name, value in beam.items()
+            },
+            "best": path[:MAX_SHOWN],
             "steps": len(beam["penalties"]),
         },
         "notes": make_notes(best, beam, path, explained),
@@ -129,7 +132,11 @@ def make_notes(
         path: Result of `best_path`.
         explained: Dict from the name of a target to the outputs of `explain`.
     """
-    notes = [] if has_self_attention(explained["Translation"]) else [RECURRENT]
+    notes = (
+        []
+        if has_self_attention(explained["Translation"])
+        else [RECURRENT_DECODER_NOTE]
+    )
     if best["truncated"]:
         notes.append(
             "The source or the translation was cut at the limit of its length."
@@ -148,9 +155,9 @@ def make_notes(
             len(outputs["target_tokens"]),
         )
     ]
-    if max(*pieces, len(beam["penalties"])) > SHOWN:
+    if max(*pieces, len(beam["penalties"])) > MAX_SHOWN:
         notes.append(
-            f"Only the first {SHOWN} pieces and steps are shown. Texts and "
+            f"Only the first {MAX_SHOWN} pieces and steps are shown. Texts and "
             "scores are whole."
         )
     translation = explained["Translation"]
@@ -179,7 +186,7 @@ def best_path(beam: dict) -> list[int]:
 
 def to_cropped_lists(value: np.ndarray, axes: int):
     """Returns an array as lists, cut to the subwords that the page shows."""
-    return to_lists(value[(..., *[slice(SHOWN)] * axes)])
+    return to_lists(value[(..., *[slice(MAX_SHOWN)] * axes)])
 
 
 def to_lists(value: np.ndarray):

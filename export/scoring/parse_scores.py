@@ -24,12 +24,12 @@ def repair_trees(
             (`"malformed"`).
     """
     for sentence, output in zip(sentences, outputs, strict=True):
-        words = [decode(word) for word in sentence.split()]
-        tree = repair_counted(decode(output), words, faults)
+        words = [decode_utf8(word) for word in sentence.split()]
+        tree = repair_counted(decode_utf8(output), words, faults)
         yield str(tree).encode() if words else b""
 
 
-def decode(text: bytes) -> str:
+def decode_utf8(text: bytes) -> str:
     return text.decode("utf-8", errors="replace")
 
 

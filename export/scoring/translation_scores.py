@@ -8,8 +8,8 @@ from collections.abc import Callable
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
-from command_line.bleu import DEFAULT
-from command_line.bleu import make_bleu
+from command_line.bleu_tokenizer import DEFAULT
+from command_line.bleu_tokenizer import make_bleu
 from command_line.errors import UserError
 
 RESAMPLES = 1_000
@@ -36,7 +36,7 @@ def score(
         translations: Sentences to score.
         references: As many reference translations.
         paper_language: Language of both, such as `"de"`, to add `"bleu_paper"`:
-            see `split_as_the_paper`.
+            see `load_splitter`.
         confidence: Bool, whether to add `"confidence"` to each score: its 95 %
             interval over bootstrap samples of the sentences.
         baseline: As many translations of another system, to add `"baseline"`

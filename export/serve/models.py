@@ -15,12 +15,12 @@ from export.bundle.versions import find_version
 from export.client import ClientOptions
 from export.client import connect
 from export.ctranslate2 import model_directory
-from export.loading import DOCUMENT
 from export.markup.sentence_translator import make_translator
 from export.markup.translate_markup import translate_markup
 from export.report.explanation_page import describe_translation
 from export.report.explanation_page import render
 from export.serve.word_confidence import group_words
+from export.translator_loading import DOCUMENT
 
 # Optional features, and the signatures that each needs.
 MARKUP = "markup"

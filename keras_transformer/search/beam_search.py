@@ -279,7 +279,7 @@ def rank_candidates(beams, values, last_ids, wants_end, at_limit, options):
     totals = beams.log_probabilities[:, :, None] + values
     totals = ops.reshape(totals, [-1, options.beam_size * offered])
     last_ids = ops.reshape(last_ids, [-1, options.beam_size * offered])
-    best = find_best(totals, options.num_candidates)
+    best = top_k_indices(totals, options.num_candidates)
     parents = ops.floor_divide(best, offered)
     last_ids = gather_beams(last_ids, best)
     is_new = ops.equal(ops.arange(ops.shape(beams.ids)[2]), beams.index)
@@ -311,7 +311,7 @@ def add_finished(beams, candidates, alpha, options):
         ops.concatenate(pair, axis=1)
         for pair in zip(beams.finished, new, strict=True)
     ]
-    best = find_best(both[1], options.num_returned)
+    best = top_k_indices(both[1], options.num_returned)
     return Hypotheses(*[gather_beams(x, best) for x in both])
 
 
@@ -319,7 +319,7 @@ def keep_active(beams, candidates, model_state, options):
     """Returns the next `BeamState`: the best candidates that stay active."""
     ended = ops.equal(candidates.last_ids, options.eos_id)
     alive = ops.where(ended, IMPOSSIBLE, candidates.log_probabilities)
-    best = find_best(alive, options.beam_size)
+    best = top_k_indices(alive, options.beam_size)
     parents = gather_beams(candidates.parents, best)
 
     def reorder(x):
@@ -339,7 +339,7 @@ def keep_active(beams, candidates, model_state, options):
     )
 
 
-def find_best(scores, count):
+def top_k_indices(scores, count):
     """Returns the indices of the highest, `(B, count)`; of ties, the first.
 
     With torch, `ops.top_k` breaks ties arbitrarily.

@@ -18,8 +18,8 @@ from keras import ops
 from keras_transformer.search.beam_search import search
 from keras_transformer.search.options import IMPOSSIBLE
 
-BLOCK = 256  # Tokens of a block; a block is sampled first.
-FEW = 128  # Tokens that are ranked first, which usually suffices.
+SAMPLING_BLOCK_SIZE = 256  # Tokens of a block; a block is sampled first.
+NUM_RANKED_FIRST = 128  # Tokens that are ranked first, which usually suffices.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,13 +169,16 @@ def sample_tokens(logits, index, draws):
         scaled = scaled / draws["temperature"][:, None]
     masses = ops.exp(mask_unlikely(scaled, draws))
     # First the block, then the token: a single sum would lose rare tokens.
-    missing = -logits.shape[1] % BLOCK
+    missing = -logits.shape[1] % SAMPLING_BLOCK_SIZE
     masses = ops.pad(masses, [[0, 0], [0, missing]])
-    blocks = ops.reshape(masses, [-1, masses.shape[1] // BLOCK, BLOCK])
+    blocks = ops.reshape(
+        masses,
+        [-1, masses.shape[1] // SAMPLING_BLOCK_SIZE, SAMPLING_BLOCK_SIZE],
+    )
     first, second = uniform_numbers(draws["seeds"], index)
     block = sample_index(ops.sum(blocks, axis=2), first)
     block_masses = ops.take_along_axis(blocks, block[:, :, None], axis=1)
-    ids = block * BLOCK + sample_index(block_masses[:, 0], second)
+    ids = block * SAMPLING_BLOCK_SIZE + sample_index(block_masses[:, 0], second)
     return ops.take_along_axis(logits, ids, axis=1), ids
 
 
@@ -192,8 +195,10 @@ def mask_unlikely(logits, draws):
     def find():
         # Sorting all tokens is slow and rarely needed. Without top-k and top-p
         # no ranking is needed.
-        least, is_enough = find_threshold(logits, count, part, min(FEW, size))
-        if size <= FEW:
+        least, is_enough = find_threshold(
+            logits, count, part, min(NUM_RANKED_FIRST, size)
+        )
+        if size <= NUM_RANKED_FIRST:
             return least
         is_enough = ops.all(ops.logical_or(is_enough, is_free))
         return ops.cond(

@@ -139,7 +139,7 @@ def make_command(
     return [str(text) for text in (*cache, *once, *rest, *given)]
 
 
-def check_rest(run_dir: pathlib.Path, rest: list[str]) -> None:
+def refuse_fixed_options(run_dir: pathlib.Path, rest: list[str]) -> None:
     """Refuses options of `python -m train` that the rows set themselves."""
     where = ["--run-dir", str(run_dir)]
     given, default = (
@@ -275,7 +275,7 @@ def run(options: TableOptions, rest: list[str]) -> None:
 def main(argv: list[str] | None = None) -> None:
     options, rest = parse_options(argv)
     with exit_on_user_error():
-        check_rest(options.run_dir, rest)
+        refuse_fixed_options(options.run_dir, rest)
         run(options, rest)
 
 

@@ -29,13 +29,13 @@ class Finding:
 
     Attributes:
         text: The sentence.
-        pairs: Pairs of rows, the worse one first.
+        worse_better_pairs: Pairs of rows, the worse one first.
         perplexity_pairs: The same of perplexity, where it is another.
         equal: Bool, whether the sentence says that they do not differ.
     """
 
     text: str
-    pairs: tuple[tuple[str, str], ...]
+    worse_better_pairs: tuple[tuple[str, str], ...]
     perplexity_pairs: tuple[tuple[str, str], ...] | None = None
     equal: bool = False
 

@@ -126,7 +126,7 @@ def judge_finding(
         samples: The BLEU of each row in bootstrap samples.
         margins: How far chance drives a run, by measure.
     """
-    pairs = finding.pairs
+    pairs = finding.worse_better_pairs
     if measure == "log_perplexity" and finding.perplexity_pairs:
         pairs = finding.perplexity_pairs
     names = [name for pair in pairs for name in pair]

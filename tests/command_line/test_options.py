@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from command_line.options import add_options
-from command_line.options import one_of
+from command_line.options import mutually_exclusive
 from command_line.options import option
 from command_line.options import part
 from command_line.options import positive
@@ -34,7 +34,7 @@ class Options:
     text: str = option(help="what to read", properties=("place",))
     quiet: bool = option(False, "say nothing")
     size: Size = part("size", "how large")
-    which: Which = one_of()
+    which: Which = mutually_exclusive()
 
 
 def parse(*argv):

@@ -119,7 +119,7 @@ def test_an_array_that_claims_more_than_the_file_takes_no_memory(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_tensor_is_read_in_parts_as_it_stands(dtype, monkeypatch, tmp_path):
-    monkeypatch.setattr(tensor_files, "PART", 15)
+    monkeypatch.setattr(tensor_files, "CHUNK_ELEMENTS", 15)
     whole = np.random.default_rng(3).normal(size=(17, 4)).astype(dtype)
     arrays = {"rows": whole, "row": whole[:1], "vector": whole.ravel()}
     path = tmp_path / "model.safetensors"

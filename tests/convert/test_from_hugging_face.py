@@ -11,7 +11,9 @@ from convert.hugging_face_config import read_configuration
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.tensorflow.graph_transformer import (
+    search_in_graph,
+)
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.marian_models import MAX_LENGTH
 from tests.helpers.marian_models import write_folder
@@ -108,7 +110,7 @@ class Both:
 
     def search(self, source_ids, beam_size):
         """Returns translations as this package finds them."""
-        forbidden = (0, *np.flatnonzero(~self.targets.said), 3)
+        forbidden = (0, *np.flatnonzero(~self.targets.can_be_generated), 3)
         options = SearchOptions(
             beam_size, 1.0, 1, tuple(map(int, forbidden)), penalty_offset=0
         )
@@ -186,7 +188,7 @@ def random_ids(count, vocabulary, longest, seed):
     """Returns padded ids of words, each row ended by 1."""
     random = np.random.default_rng(seed)
     lengths = random.integers(1, longest, count)
-    words = np.flatnonzero(vocabulary.said)
+    words = np.flatnonzero(vocabulary.can_be_generated)
     words = words[words > 3]
     ids = random.choice(words, (count, longest))
     ids[np.arange(longest) > lengths[:, None]] = 0
@@ -207,14 +209,14 @@ def test_logits_are_theirs(both):
     found = np.array(both.ours(inputs))
 
     expected = both.their_logits(**inputs)
-    said = both.targets.said
+    generated = both.targets.can_be_generated
     real = inputs["target_ids"] != 0
     np.testing.assert_allclose(
-        found[real][:, said],
-        expected[real][:, both.targets.rows[said]],
+        found[real][:, generated],
+        expected[real][:, both.targets.rows[generated]],
         atol=1e-4,
     )
-    assert found[real][:, ~said].max() < -50
+    assert found[real][:, ~generated].max() < -50
 
 
 def test_greedy_translations_are_theirs(both):

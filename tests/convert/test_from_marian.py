@@ -14,7 +14,9 @@ from convert.vocabularies import read_proto
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.tensorflow.graph_transformer import (
+    search_in_graph,
+)
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.marian_files import forward
 from tests.helpers.marian_files import make_tensors
@@ -114,10 +116,10 @@ def test_logits_are_those_of_the_formulas(
         for path in (paths[0], paths[-1])
     )
     random = np.random.default_rng(5)
-    said = np.flatnonzero(targets.said & (targets.rows >= 0))
+    generated = np.flatnonzero(targets.can_be_generated & (targets.rows >= 0))
     for length in (1, 7):
         source_ids = random.choice(np.arange(4, len(sources)), length)
-        target_ids = random.choice(said[said > 3], 2 * length)
+        target_ids = random.choice(generated[generated > 3], 2 * length)
         found = np.array(
             ours(
                 {
@@ -133,7 +135,7 @@ def test_logits_are_those_of_the_formulas(
             activation,
         )
         np.testing.assert_allclose(
-            found[:, said], expected[:, targets.rows[said]], atol=1e-4
+            found[:, generated], expected[:, targets.rows[generated]], atol=1e-4
         )
 
 

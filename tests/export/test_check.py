@@ -213,7 +213,7 @@ def test_what_cannot_be_loaded_ends_the_checks(
 
     assert f"{'WRONG':6}{name:13}{problem}" in lines
     assert f"{'-':6}session      left out: a version that has changed" in lines
-    assert left_out(check.Check(**c) for c in checks) == [*check.RUN]
+    assert left_out(check.Check(**c) for c in checks) == [*check.RUNTIME_CHECKS]
 
 
 def is_run(_):
@@ -265,7 +265,7 @@ def test_nothing_is_run_that_is_not_as_it_was_written(
     found = list(check.check_version(version))
 
     assert [c.name for c in found if c.problems] == [name]
-    assert left_out(found) == [*check.RUN]
+    assert left_out(found) == [*check.RUNTIME_CHECKS]
     asked = list(check.check_version(version, is_run))
     assert left_out(asked) == ["samples"]
 

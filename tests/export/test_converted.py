@@ -13,13 +13,13 @@ import tensorflow as tf
 import export.__main__ as export_command
 from export import check
 from export.bundle.file_layout import BUNDLE
-from export.report.explanation_page import RECURRENT
+from export.report.explanation_page import RECURRENT_DECODER_NOTE
 from export.report.explanation_page import describe_translation
 from export.report.explanation_page import render
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
-from keras_transformer.search.translation import search_by_layers
+from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers import chromium
 from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
@@ -240,7 +240,7 @@ def test_explains_a_recurrence_with_zeros(served, model):
 
 
 def test_the_page_says_that_there_is_no_attention(data):
-    assert RECURRENT in data["notes"]
+    assert RECURRENT_DECODER_NOTE in data["notes"]
     assert "decoder_attention" not in data["targets"][0]
 
 

@@ -86,7 +86,7 @@ def test_notes_say_what_is_not_as_it_seems(ask):
 
 
 def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
-    monkeypatch.setattr("export.report.explanation_page.SHOWN", 3)
+    monkeypatch.setattr("export.report.explanation_page.MAX_SHOWN", 3)
 
     found = describe_translation(
         ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode()

@@ -299,7 +299,7 @@ def test_without_a_causal_mask_all_that_a_cache_holds_is_attended_to():
     outputs, scores, _ = layer(
         new,
         new,
-        cache=FixedCache(*layer.project(old), np.int32(1)),
+        cache=FixedCache(*layer.project_keys_values(old), np.int32(1)),
         return_attention_scores=True,
     )
 
@@ -313,7 +313,7 @@ def test_a_cache_is_not_masked_by_the_mask_of_the_new_keys(kind):
     ids = np.array([[3, 0], [0, 5]])
     masked = keras.layers.Embedding(9, D, mask_zero=True)(ids)
     layer = make_layer(masked.shape, masked.shape)
-    held = layer.project(random_array(B, 5, D))
+    held = layer.project_keys_values(random_array(B, 5, D))
     cache = kind(*held, *[np.int32(2)][: kind is FixedCache])
 
     outputs, _ = layer(masked, masked, cache=cache)
@@ -350,7 +350,7 @@ def test_refuses_more_positions_than_a_cache_has_room_for(length):
     x = random_array(B, length, D)
     layer = MultiHeadAttention(H, KEY_DIM)
     layer.build(x.shape, x.shape)
-    held = layer.project(np.zeros((B, 5, D), "float32"))
+    held = layer.project_keys_values(np.zeros((B, 5, D), "float32"))
     for index in (6 - length, 5):
         with pytest.raises(
             ValueError,

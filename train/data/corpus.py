@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from command_line.bleu import language_of
+from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
 from command_line.text_files import read_lines
-from command_line.text_files import read_text
+from command_line.text_files import read_normalized_chunks
 from demo_corpus.generator import demo_corpus
 
 NEWLINE = 10
@@ -155,7 +155,7 @@ class FilePairs(Corpus):
         counts = []
         for path in (self.source, self.target):
             count = 1
-            for text in read_text(path):
+            for text in read_normalized_chunks(path):
                 digest.update(text)
                 bytes_ = np.frombuffer(text, np.uint8)
                 count += int(np.count_nonzero(bytes_ == NEWLINE))

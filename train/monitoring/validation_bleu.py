@@ -8,13 +8,15 @@ import sacrebleu
 import sentencepiece
 import tensorflow as tf
 
-from command_line.bleu import DEFAULT
-from command_line.bleu import make_bleu
+from command_line.bleu_tokenizer import DEFAULT
+from command_line.bleu_tokenizer import make_bleu
 from keras_transformer import SubwordTokenizer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.tensorflow.graph_transformer import (
+    search_in_graph,
+)
 from train.data.corpus import Pairs
 from train.data.vocabulary import Ids
 from train.run.best_checkpoints import BEAM_SIZE

@@ -9,7 +9,7 @@ import shutil
 import keras
 import tensorflow as tf
 
-from command_line import bleu
+from command_line import bleu_tokenizer
 from command_line.options import natural
 from command_line.options import option
 from command_line.options import positive
@@ -44,7 +44,9 @@ class ValidationOptions:
         metavar="K",
         **FREE,
     )
-    bleu_tokenize: str | None = option(None, bleu.HELP, metavar="NAME", **FREE)
+    bleu_tokenize: str | None = option(
+        None, bleu_tokenizer.HELP, metavar="NAME", **FREE
+    )
     keep_best: int | None = option(
         None,
         "best checkpoints to keep in RUN_DIR/best, beside the last ones",

@@ -6,10 +6,10 @@ import pathlib
 
 import keras
 
-from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from command_line.options import flag
+from command_line.recorded_search_options import check_decoding
 from keras_transformer import Architecture
 from keras_transformer import Preset
 from keras_transformer import Transformer

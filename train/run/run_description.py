@@ -6,7 +6,7 @@ import json
 import pathlib
 from collections.abc import Collection
 
-from command_line.bleu import DEFAULT
+from command_line.bleu_tokenizer import DEFAULT
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from keras_transformer import Preset

@@ -12,8 +12,10 @@ from keras_transformer.search.constraints import apply_constraints
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.sampling import sample_tokens
 
-BLOCK = 32  # Logits of a block; blocks are ranked by their maxima.
-FEW = 8  # Forbidden ids that are ranked and skipped; more are masked.
+TOP_K_BLOCK_SIZE = 32  # Logits of a block; blocks are ranked by their maxima.
+MAX_SKIPPED_IDS = (
+    8  # Forbidden ids that are ranked and skipped; more are masked.
+)
 
 
 class Candidates(NamedTuple):
@@ -39,7 +41,9 @@ def rank_candidates(logits, active, index, schedule, options, count):
     if schedule.draws:
         values, ids = sample_tokens(allowed, index, schedule.draws)
     else:
-        values, ids = find_best(allowed, count + num_forbidden)  # (B * K, M)
+        values, ids = blockwise_top_k(
+            allowed, count + num_forbidden
+        )  # (B * K, M)
     # The normalizer includes forbidden tokens.
     top = values if allowed is logits else logits
     best = tf.reduce_max(top, axis=1, keepdims=True)
@@ -88,7 +92,11 @@ def mask_forbidden(logits, active, index, schedule, options):
         not masked, as they are few; the caller must skip them.
     """
     num_forbidden = len(options.never_chosen)
-    if num_forbidden <= FEW and not schedule.rules and not schedule.draws:
+    if (
+        num_forbidden <= MAX_SKIPPED_IDS
+        and not schedule.rules
+        and not schedule.draws
+    ):
         return logits, num_forbidden
     allowed = logits + forbidden_bias(logits, options)
     if schedule.rules:
@@ -106,7 +114,7 @@ def forbidden_bias(logits, options):
     return tf.scatter_nd(ids, infinite, tf.shape(logits)[1:])
 
 
-def find_best(logits, count):
+def blockwise_top_k(logits, count):
     """Finds the `count` largest of each row, or all; of equal ones, the first.
 
     They lie in the blocks with the largest maxima, and there are fewer blocks
@@ -116,19 +124,25 @@ def find_best(logits, count):
         Their values and their indices, both `(rows, count)`.
     """
     width = logits.shape[1] or tf.shape(logits)[1]
-    missing = -width % BLOCK
+    missing = -width % TOP_K_BLOCK_SIZE
     if not isinstance(missing, int) or missing:
         ends = [[0, 0], [0, missing]]
         logits = tf.pad(logits, ends, constant_values=IMPOSSIBLE)
-    num_blocks = (width + missing) // BLOCK
-    blocks = tf.reshape(logits, [-1, num_blocks, BLOCK])
+    num_blocks = (width + missing) // TOP_K_BLOCK_SIZE
+    blocks = tf.reshape(logits, [-1, num_blocks, TOP_K_BLOCK_SIZE])
     few = tf.minimum(count, num_blocks)
     _, places = tf.math.top_k(tf.reduce_max(blocks, axis=2), few)
     # Sort the blocks, so that ties keep their order.
     places = -tf.math.top_k(-places, few)[0]
     logits = tf.gather(blocks, places, batch_dims=1)
-    logits = tf.reshape(logits, [-1, few * BLOCK])
-    values, best = tf.math.top_k(logits, tf.minimum(count, few * BLOCK))
-    ids = tf.gather(places, best // BLOCK, batch_dims=1) * BLOCK + best % BLOCK
+    logits = tf.reshape(logits, [-1, few * TOP_K_BLOCK_SIZE])
+    values, best = tf.math.top_k(
+        logits, tf.minimum(count, few * TOP_K_BLOCK_SIZE)
+    )
+    ids = (
+        tf.gather(places, best // TOP_K_BLOCK_SIZE, batch_dims=1)
+        * TOP_K_BLOCK_SIZE
+        + best % TOP_K_BLOCK_SIZE
+    )
     # Added ids are impossible, but no model has an embedding for them.
     return values, tf.minimum(ids, width - 1)

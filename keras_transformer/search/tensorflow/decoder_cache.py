@@ -17,7 +17,7 @@ from keras_transformer.search.tensorflow.layers import FORBIDDEN
 from keras_transformer.search.tensorflow.layers import additive_mask
 from keras_transformer.search.tensorflow.layers import apply_linear
 from keras_transformer.search.tensorflow.layers import attend
-from keras_transformer.search.tensorflow.layers import project
+from keras_transformer.search.tensorflow.layers import project_keys_values
 
 
 def make_cache(layers, num_beams):
@@ -46,10 +46,10 @@ class StepBuffers(NamedTuple):
 class BufferIndices(NamedTuple):
     """Indices that do not change between steps."""
 
-    batch: tf.Tensor  # () int32, B
+    batch_size: tf.Tensor  # () int32, B
     visible: tf.Tensor  # (B * K,) int32, where position 0 is written
     keys: tf.Tensor  # (N, B * H) int32, the same
-    itself: tf.Tensor  # (B * K, K), 0 where a beam is itself
+    self_mask: tf.Tensor  # (B * K, K), 0 where a beam is itself
 
 
 class GraphAttentionCache:
@@ -119,19 +119,21 @@ class GraphAttentionCache:
     def reorder_beams(self, buffers, parents, indices):
         """Gives each hypothesis the mask of its parent, `(B, K)`."""
         beams = self.num_beams
-        visible = tf.reshape(buffers.visible, [indices.batch, beams, -1])
+        visible = tf.reshape(buffers.visible, [indices.batch_size, beams, -1])
         visible = tf.gather(visible, parents, batch_dims=1)
         return buffers._replace(visible=tf.reshape(visible, [-1, beams]))
 
     def store_sentences(self, buffers, indices):
         """Returns the `AttentionState` that `gather_sentences` takes."""
         beams, heads = self.num_beams, self.layers[0].self_attention.num_heads
-        shape = [len(self.layers), indices.batch, heads, -1, beams]
+        shape = [len(self.layers), indices.batch_size, heads, -1, beams]
         keys, values = (
             tf.reshape(cache, [*shape, cache.shape[-1]])
             for cache in (buffers.keys, buffers.values)
         )
-        visible = tf.reshape(buffers.visible, [indices.batch, beams, -1, beams])
+        visible = tf.reshape(
+            buffers.visible, [indices.batch_size, beams, -1, beams]
+        )
         return AttentionState(visible, keys, values)
 
 
@@ -144,12 +146,12 @@ class AttentionStep:
 
     def __init__(self, cache, index, buffers, indices):
         self._cache = cache
-        self._batch = indices.batch
+        self._batch = indices.batch_size
         visible = write(
-            buffers.visible, indices.visible + index, indices.itself
+            buffers.visible, indices.visible + index, indices.self_mask
         )
         self._mask = tf.reshape(
-            visible, [indices.batch, cache.num_beams, 1, 1, -1]
+            visible, [indices.batch_size, cache.num_beams, 1, 1, -1]
         )
         self._rows = tf.unstack(indices.keys + index, len(cache.layers))
         self.buffers = buffers._replace(visible=visible)
@@ -163,7 +165,9 @@ class AttentionStep:
         keys, values = (
             write(cache, self._rows[i], tf.reshape(z, [-1, beams, z.shape[-1]]))
             for cache, z in zip(
-                self.buffers[1:], project(layer, x, beams), strict=True
+                self.buffers[1:],
+                project_keys_values(layer, x, beams),
+                strict=True,
             )
         )
         self.buffers = self.buffers._replace(keys=keys, values=values)

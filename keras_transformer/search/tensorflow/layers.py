@@ -21,7 +21,7 @@ def additive_mask(mask):
     return tf.where(mask, 0.0, FORBIDDEN)
 
 
-def project(layer, x, length):
+def project_keys_values(layer, x, length):
     """Returns the keys, over `sqrt(d_k)`, and values: both `(B, H, T, d)`.
 
     Args:

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from export import loading
 from export import translate
+from export import translator_loading
 from export.bulk import __main__ as bulk
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import make_outputs
@@ -207,7 +207,7 @@ def test_refuses_another_model_in_the_same_folder(
 @pytest.mark.usefixtures("text")
 def test_a_worker_without_the_export_is_told_of(command, capsys, monkeypatch):
     def load(export_dir, version):
-        return loading.load_export(export_dir / "nowhere", version)
+        return translator_loading.load_export(export_dir / "nowhere", version)
 
     monkeypatch.setattr("export.bulk.pipeline.load_export", load)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export.bulk.invalid_lines import CUT
 from export.bulk.invalid_lines import PROBE
+from export.bulk.invalid_lines import TRUNCATED
 from export.bulk.invalid_lines import translate_shard
 from tests.helpers.fake_models import make_outputs
 
@@ -33,7 +33,7 @@ def test_a_line_fares_as_it_would_alone(lines, batch_tokens):
     def expected(line):
         if POISON in line:
             return b"", "ValueError: no questions"
-        return line.upper()[:LIMIT], CUT if len(line) > LIMIT else None
+        return line.upper()[:LIMIT], TRUNCATED if len(line) > LIMIT else None
 
     results = translate_shard(Model(), lines, batch_tokens)
 

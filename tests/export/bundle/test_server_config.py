@@ -13,7 +13,7 @@ from export.bundle.server_config import choose_name
 from export.bundle.server_config import server_release
 from export.bundle.server_config import write_server_files
 from export.bundle.warmup_requests import BATCH_SIZES
-from export.model.translator import SERVING
+from export.model.translator import DEFAULT_SIGNATURES
 
 # Contents of the text files of protos, by name: numbers are wrapped in a
 # message.
@@ -96,7 +96,7 @@ def test_what_someone_changed_stays(folder):
     (folder / "models.config").write_text("changed")
     (folder / "README.md").unlink()
 
-    write_server_files(folder, "other", SERVING)
+    write_server_files(folder, "other", DEFAULT_SIGNATURES)
 
     assert (folder / "models.config").read_text() == "changed"
     text = (folder / "README.md").read_text()

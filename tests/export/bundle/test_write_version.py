@@ -18,10 +18,10 @@ import keras_transformer
 from command_line.errors import UserError
 from export.bundle import file_layout
 from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.model_metadata import choose_samples
-from export.bundle.model_metadata import describe_scores
-from export.bundle.model_metadata import read_notes
 from export.bundle.sample_requests import write_samples
+from export.bundle.training_metadata import choose_samples
+from export.bundle.training_metadata import format_scores
+from export.bundle.training_metadata import read_notes
 from export.bundle.versions import find_versions
 from export.bundle.versions import new_version
 from export.bundle.write_version import describe_bundle
@@ -118,7 +118,7 @@ def test_samples_are_those_of_the_run(noted_run):
 
     assert choose_samples(notes, None) == SAMPLES[:5]
     assert choose_samples({}, None) == []
-    assert describe_scores(notes["validation"]) == (
+    assert format_scores(notes["validation"]) == (
         "on the validation set: loss 1.25, bleu 27.3, signature tok:13a"
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from command_line.errors import NotTextError
+from command_line.errors import InvalidDocumentError
 from export import translate
 from export.bundle.file_layout import BUNDLE
 from export.bundle.write_version import has_placeholders
@@ -27,7 +27,7 @@ from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 from tests.helpers.marked_documents import split_sentences
-from text_processing.placeholders import find_placeholders
+from text_processing.placeholders import find_untranslatable_spans
 from train.data.corpus import Pairs
 from train.data.placeholder_pairs import with_placeholders
 from train.data.vocabulary import learn_vocabulary
@@ -86,7 +86,7 @@ def test_weights_of_words_come_of_their_pieces():
     ],
 )
 def test_finds_what_is_the_same_in_every_language(text, expected):
-    spans = find_placeholders(text)
+    spans = find_untranslatable_spans(text)
 
     assert [text[start:end] for start, end in spans] == expected
 
@@ -174,7 +174,9 @@ def test_refuses_formats_and_documents_that_are_none():
         translate_markup("a", "rtf", permuted(reverse))
     with pytest.raises(ValueError, match="well-formed XML.*line 1, column 8"):
         translate_markup("<a><b></a>", "xml", permuted(reverse))
-    with pytest.raises(NotTextError, match="the document must be well-formed"):
+    with pytest.raises(
+        InvalidDocumentError, match="the document must be well-formed"
+    ):
         translate_document(permuted(reverse), b"<a>", "xml")
 
 

@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 
 from export.model.beam_trace import trace_beam_search
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.decoder import GraphTransformer
-from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.tensorflow.graph_transformer import (
+    GraphTransformer,
+)
+from keras_transformer.search.tensorflow.graph_transformer import (
+    search_in_graph,
+)
 from tests.helpers.graph_search_adapter import StepModel
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step

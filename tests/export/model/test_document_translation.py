@@ -155,7 +155,7 @@ def test_what_is_beyond_the_limit_is_cut_and_said(monkeypatch):
 
 
 def test_few_sentences_are_translated_at_a_time(monkeypatch):
-    monkeypatch.setattr(document_translation, "MAX_SENTENCES", 4)
+    monkeypatch.setattr(document_translation, "SENTENCES_PER_BATCH", 4)
     sizes = []
 
     def count(sentences):

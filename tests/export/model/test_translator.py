@@ -19,8 +19,8 @@ from export.bundle.model_loading import load_run
 from export.bundle.model_loading import read_run
 from export.explain import load_ask
 from export.model.search import SearchSettings
+from export.model.translator import DEFAULT_SIGNATURES
 from export.model.translator import INPUTS
-from export.model.translator import SERVING
 from export.model.translator import Translator
 from keras_transformer import Architecture
 from keras_transformer import SubwordTokenizer
@@ -181,7 +181,7 @@ def test_refuses_weights_that_are_not_finite(run_dir, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (None, SERVING),
+        (None, DEFAULT_SIGNATURES),
         (["all"], tuple(INPUTS)),
         (["score"], ("serving_default", "score")),
     ],

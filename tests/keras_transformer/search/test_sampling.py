@@ -21,7 +21,9 @@ from keras_transformer.search.sampling import sample_tokens
 from keras_transformer.search.sampling import sampling_tensors
 from keras_transformer.search.sampling import uniform_numbers
 from keras_transformer.search.sampling import with_one_beam
-from keras_transformer.search.tensorflow.decoder import sample_in_graph
+from keras_transformer.search.tensorflow.graph_transformer import (
+    sample_in_graph,
+)
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
 from tests.helpers.graph_search_adapter import StepModel
 from tests.helpers.graph_searches import table_step

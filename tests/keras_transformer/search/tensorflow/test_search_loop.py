@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.candidates import find_best
+from keras_transformer.search.tensorflow.candidates import blockwise_top_k
 from tests.helpers.graph_search_adapter import graph_beam_search
 from tests.helpers.graph_searches import run_search
 from tests.helpers.graph_searches import table_step
@@ -303,10 +303,10 @@ def rows_with_ties(width):
     autograph=False,
 )
 def find_best_of_any_width(rows, count):
-    return find_best(rows, count)
+    return blockwise_top_k(rows, count)
 
 
-@pytest.mark.parametrize("find", [find_best, find_best_of_any_width])
+@pytest.mark.parametrize("find", [blockwise_top_k, find_best_of_any_width])
 def test_the_best_are_those_of_a_stable_sort(find):
     for width in range(1, 201):
         rows = rows_with_ties(width)

@@ -1,4 +1,4 @@
-"""Tests of `export.text_documents` and of `export.translate --documents`."""
+"""Tests of `plain_text_translation` and of `export.translate --documents`."""
 
 import codecs
 import gzip
@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from export import text_documents
+from export import plain_text_translation
 from export import translate
-from export.text_documents import split_at_line_ends
+from export.plain_text_translation import split_at_line_ends
 from tests.helpers.fake_models import make_outputs
 
 TEXT = b"One. Two.\r\n\n- Three\n\n  four"
@@ -83,7 +83,7 @@ def test_what_was_cut_is_said(spy, tmp_path, capsys):
 
 
 def test_pieces_are_whole_lines_and_whole_fences(monkeypatch):
-    monkeypatch.setattr(text_documents, "PIECE", 6)
+    monkeypatch.setattr(plain_text_translation, "PART_BYTES", 6)
     lines = [b"one\n", b"two\n", b" ```x\n", b"a\n", b"b\n", b"```\n", b"end"]
 
     pieces = list(split_at_line_ends(lines))

@@ -1,4 +1,4 @@
-"""Tests of `command_line.bleu`."""
+"""Tests of `command_line.bleu_tokenizer`."""
 
 import pathlib
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 import sacrebleu
 
-from command_line import bleu
+from command_line import bleu_tokenizer
 from command_line.errors import UserError
 
 
@@ -25,11 +25,11 @@ from command_line.errors import UserError
     ],
 )
 def test_the_suffix_of_a_file_names_the_language(name, tokenizer):
-    language = bleu.language_of(pathlib.Path("folder.ja") / name)
+    language = bleu_tokenizer.language_of(pathlib.Path("folder.ja") / name)
 
-    assert bleu.choose_tokenizer(language) == tokenizer
+    assert bleu_tokenizer.choose_tokenizer(language) == tokenizer
     # The first that has one of its own.
-    assert bleu.choose_tokenizer("", "en", language, "zh") == (
+    assert bleu_tokenizer.choose_tokenizer("", "en", language, "zh") == (
         "zh" if tokenizer == "13a" else tokenizer
     )
 
@@ -53,7 +53,7 @@ def test_a_tokenizer_that_is_not_there_is_refused(
     monkeypatch.setattr(sacrebleu, "BLEU", Lacking)
 
     with pytest.raises(UserError) as refusal:
-        bleu.make_bleu(tokenize)
+        bleu_tokenizer.make_bleu(tokenize)
 
     assert re.search(message, str(refusal.value))
     assert "\n" not in str(refusal.value)

@@ -52,10 +52,10 @@ def search_translations(
         tensors["prefix_ids"] = prefix_ids
     search = search_by_layers
     if keras.backend.backend() == "tensorflow":
-        from keras_transformer.search.tensorflow import decoder
+        from keras_transformer.search.tensorflow import graph_transformer
 
-        if decoder.is_supported(transformer):
-            search = decoder.search_in_graph
+        if graph_transformer.is_supported(transformer):
+            search = graph_transformer.search_in_graph
     return check_found(
         compiled_call(transformer, search, options, tensors, max_length)
     )

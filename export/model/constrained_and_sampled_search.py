@@ -6,17 +6,17 @@ from export.model.outputs import clear_empty
 from export.model.outputs import describe_best
 from export.model.outputs import is_suspicious
 from export.model.outputs import suspicious_output
-from export.model.request_validation import with_invalid_replaced
+from export.model.request_validation import with_invalid_rows_blanked
 from export.model.search import Search
 from export.model.search import SearchSettings
-from export.model.text_model import TextModel
+from export.model.tokenized_model import TextModel
 
-RULES = (
+CONSTRAINT_INPUTS = (
     tf.TensorSpec([None], tf.int32, name="no_repeat_ngram"),
     tf.TensorSpec([None], tf.int32, name="min_length"),
     tf.TensorSpec([None], tf.float32, name="max_length_ratio"),
 )
-DRAWS = (
+SAMPLING_INPUTS = (
     tf.TensorSpec([None], tf.float32, name="temperature"),
     tf.TensorSpec([None], tf.int32, name="top_k"),
     tf.TensorSpec([None], tf.float32, name="top_p"),
@@ -57,7 +57,7 @@ class AlternativeSearch:
         Returns:
             The dict of `translate_options`, and `"suspicious"`, bool `(B,)`.
         """
-        inputs, error = with_invalid_replaced(
+        inputs, error = with_invalid_rows_blanked(
             text,
             no_repeat_ngram=no_repeat_ngram,
             min_length=min_length,
@@ -96,7 +96,7 @@ class AlternativeSearch:
         Returns:
             The dict of `translate_options`.
         """
-        inputs, error = with_invalid_replaced(
+        inputs, error = with_invalid_rows_blanked(
             text, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
         )
         text, temperature, top_k, top_p, seed = inputs

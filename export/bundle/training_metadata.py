@@ -64,7 +64,7 @@ def choose_samples(notes: dict, path: pathlib.Path | None) -> list[dict]:
     return samples
 
 
-def describe_scores(validation: dict) -> str:
+def format_scores(validation: dict) -> str:
     """Returns the validation scores of a model in one line."""
     scores = ", ".join(
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"

@@ -36,7 +36,7 @@ from keras_transformer.search.tensorflow.layers import embed
 from keras_transformer.search.tensorflow.layers import feed_forward
 from keras_transformer.search.tensorflow.layers import finish_stack
 from keras_transformer.search.tensorflow.layers import normalize_input
-from keras_transformer.search.tensorflow.layers import project
+from keras_transformer.search.tensorflow.layers import project_keys_values
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
 
 
@@ -180,7 +180,7 @@ class GraphTransformer:
         ]
         memory = self._encode(mask)  # (B * S, D)
         pairs = [
-            project(layer.memory_attention, memory, length)
+            project_keys_values(layer.memory_attention, memory, length)
             for layer in self._layers
         ]
         keys, values = (
@@ -197,7 +197,10 @@ class GraphTransformer:
         x = tf.reshape(x, [-1, x.shape[-1]])
         for layer in encoder.layers:
             y = normalize_input(layer.attention_residual, x)
-            pair = [z[:, None] for z in project(layer.attention, y, length)]
+            pair = [
+                z[:, None]
+                for z in project_keys_values(layer.attention, y, length)
+            ]
             y = attend(layer.attention, y, length, *pair, mask)
             x = add_and_norm(layer.attention_residual, x, y)
             y = normalize_input(layer.feed_forward_residual, x)

@@ -1,4 +1,4 @@
-"""Tests of `export.model.text_model`: where texts are cut."""
+"""Tests of `export.model.tokenized_model`: where texts are cut."""
 
 import hypothesis
 import numpy as np
@@ -9,8 +9,8 @@ from hypothesis import strategies
 from export.bundle.model_loading import read_run
 from export.bundle.warmup_requests import choose_words
 from export.bundle.warmup_requests import make_sentences
-from export.model.text_model import TextModel
-from export.model.text_model import cut_bytes
+from export.model.tokenized_model import TextModel
+from export.model.tokenized_model import cut_bytes
 from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
 
@@ -92,7 +92,7 @@ def test_few_bytes_become_tokens_at_a_time(text_model, monkeypatch):
         return tokenize(strings)
 
     monkeypatch.setattr(text_model.tokenizer, "tokenize", noted)
-    monkeypatch.setattr("export.model.text_model.MAX_BYTES", 150)
+    monkeypatch.setattr("export.model.tokenized_model.MAX_BYTES", 150)
     parts = text_model.tokenize(tf.constant(texts))
 
     assert sum(map(len, read)) == len(texts)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-from command_line.errors import NotTextError
+from command_line.errors import InvalidDocumentError
 from command_line.errors import UserError
 
-PIECE = 2**14  # Bytes of a text that are translated at once.
+PART_BYTES = 2**14  # Bytes of a text that are translated at once.
 FENCES = (b"```", b"~~~")
 
 
@@ -43,7 +43,7 @@ def pair_files(
 
 
 def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Splits a text at line ends into parts of about `PIECE` bytes.
+    """Splits a text at line ends into parts of about `PART_BYTES` bytes.
 
     Each part can be translated alone: no sentence spans two lines, and fenced
     code is never split.
@@ -54,7 +54,7 @@ def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[bytes]:
         size += len(line)
         if line.lstrip(b" \t").startswith(FENCES):
             in_fence = not in_fence
-        if size >= PIECE and not in_fence:
+        if size >= PART_BYTES and not in_fence:
             yield b"".join(held)
             held, size = [], 0
     if held:
@@ -73,13 +73,13 @@ def translate_text(
         counts: Counter, as in `translate_lines`.
 
     Raises:
-        NotTextError: If the text is not UTF-8.
+        InvalidDocumentError: If the text is not UTF-8.
     """
     for piece in split_at_line_ends(lines):
         try:
             piece.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise NotTextError(
+            raise InvalidDocumentError(
                 f"text must be UTF-8. Received: byte 0x{piece[error.start]:02x}"
             ) from None
         outputs = translate([piece])

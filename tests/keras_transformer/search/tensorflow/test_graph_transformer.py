@@ -1,4 +1,4 @@
-"""Tests of `keras_transformer.search.tensorflow.decoder`.
+"""Tests of `keras_transformer.search.tensorflow.graph_transformer`.
 
 The layers are its specification: `search_translations` calls them.
 """
@@ -16,7 +16,9 @@ from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.decoder import search_in_graph
+from keras_transformer.search.tensorflow.graph_transformer import (
+    search_in_graph,
+)
 from tests.helpers.executed_nodes import NodeCounter
 from tests.helpers.graph_vs_portable_search import FIRST_WORD
 from tests.helpers.graph_vs_portable_search import INPUT_SPECS

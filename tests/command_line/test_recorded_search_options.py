@@ -1,12 +1,12 @@
-"""Tests of `command_line.decoding_defaults`."""
+"""Tests of `command_line.recorded_search_options`."""
 
 import json
 import pathlib
 
 import pytest
 
-from command_line.decoding_defaults import check_decoding
 from command_line.errors import UserError
+from command_line.recorded_search_options import check_decoding
 
 PATH = pathlib.Path("run/arguments.json")
 

@@ -13,7 +13,7 @@ from demo_corpus.inflection import ME
 from demo_corpus.inflection import THEY
 from demo_corpus.inflection import WE
 from demo_corpus.inflection import YOU
-from demo_corpus.inflection import Forms
+from demo_corpus.inflection import Conjugation
 from demo_corpus.inflection import agreeing_forms
 
 
@@ -84,7 +84,7 @@ class Phrase:
         return self._write_spanish(form)
 
     def _write_english(self, form: str) -> str:
-        human = self.noun is None or self.noun.kind in word_tables.PEOPLE
+        human = self.noun is None or self.noun.kind in word_tables.PERSON_KINDS
         third = ("he", "she")[self.feminine] if human else "it"
         pronoun = ("I", "you", third, "we", "they")[self.person]
         if form in ("lo", "le"):
@@ -126,7 +126,7 @@ class Adjective:
         english: The positive.
         comparative: The comparative, "more ..." or one word.
         spanish: Masculine, feminine and the plurals of both.
-        before: The same before a noun, or none if it follows the noun.
+        forms_before_noun: The same before a noun; none if it follows it.
         kinds: Kinds of noun that it suits.
         traits: Its copula and other traits in `word_tables.ADJECTIVES`.
     """
@@ -134,7 +134,7 @@ class Adjective:
     english: str
     comparative: str
     spanish: tuple[str, ...]
-    before: tuple[str, ...] = ()
+    forms_before_noun: tuple[str, ...] = ()
     kinds: frozenset[str] = frozenset()
     traits: frozenset[str] = frozenset()
 
@@ -177,7 +177,7 @@ class Verb:
     english: str
     roles: str
     kinds: frozenset[str]
-    forms: dict[str, Forms]
+    forms: dict[str, Conjugation]
 
     def write(self, language: str, form: str, target: Phrase) -> str:
         """Write in a form (`present` by default) for the person `target`."""
@@ -193,10 +193,10 @@ PRONOUNS = (
     Phrase("we", "", WE, is_pronoun=True),
     Phrase("they", "ellos", THEY, is_pronoun=True),
 )
-THIRD_PERSON = Phrase("it", "", HE)
+IT = Phrase("it", "", HE)
 # Stands for the noun that pronouns and names do not have.
-SOMEONE = Noun("", "", "", "", False, "person")
-RELATIVES = frozenset(word_tables.PEOPLE) - {"person", "job"}
+UNNAMED_PERSON = Noun("", "", "", "", False, "person")
+FAMILY_KINDS = frozenset(word_tables.PERSON_KINDS) - {"person", "job"}
 OBJECT_PRONOUNS = {
     "I": "me",
     "you": "you",
@@ -238,8 +238,8 @@ def noun_phrase(
     if adjective:
         english = f"{adjective.english} {english}"
         form = 2 * plural + noun.feminine
-        if adjective.before:
-            spanish = f"{adjective.before[form]} {spanish}"
+        if adjective.forms_before_noun:
+            spanish = f"{adjective.forms_before_noun[form]} {spanish}"
         else:
             spanish = f"{spanish} {adjective.spanish[form]}"
     if determiner[0] == "a":

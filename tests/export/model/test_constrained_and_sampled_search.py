@@ -1,4 +1,4 @@
-"""Tests of `export.model.alternative_search`, run as the server runs them."""
+"""Tests of `constrained_and_sampled_search`, run as the server runs them."""
 
 import functools
 
@@ -12,7 +12,7 @@ from export.model.outputs import is_suspicious
 from export.model.search import SearchSettings
 from keras_transformer import SearchOptions
 from keras_transformer.search.hypotheses import Hypotheses
-from keras_transformer.search.translation import search_by_layers
+from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_sampling import draw
 from tests.helpers.numpy_scores import encode

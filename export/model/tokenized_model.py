@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from export.model.request_splitting import MAX_BYTES
+from export.model.request_splitting import MAX_CHUNK_BYTES
 from export.model.request_splitting import in_chunks
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
@@ -86,7 +86,7 @@ class TextModel(tf.Module):
         count = tf.shape(text)[0]
         ids, lengths, was_cut = in_chunks(
             tf.minimum(tf.strings.length(text), max_bytes) + 1,
-            MAX_BYTES,
+            MAX_CHUNK_BYTES,
             answer,
             blank=(
                 tf.fill([count, limit + 1], PADDING_ID),

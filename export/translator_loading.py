@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from command_line.options import one_of
+from command_line.options import mutually_exclusive
 from command_line.options import option
 from command_line.options import part
 from export.bundle import model_loading
@@ -37,7 +37,7 @@ class ModelOptions:
 class TranslatorOptions(BatchOptions):
     """The model, its client and the batch size."""
 
-    model: ModelOptions = one_of()
+    model: ModelOptions = mutually_exclusive()
     client: ClientOptions = part("with --server")
 
 
