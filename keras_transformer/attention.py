@@ -207,7 +207,6 @@ class MultiHeadAttention(CompositeLayer):
         self.value_dim = value_dim
         self.dropout = dropout
         self.use_bias = use_bias
-        self.supports_masking = True
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = value_shape if key_shape is None else key_shape
@@ -358,9 +357,6 @@ class MultiHeadAttention(CompositeLayer):
             return ops.reshape(x, (-1, 1, width))
         x = ops.transpose(x, (0, 2, 1, 3))
         return ops.reshape(x, (*batch_and_length(x), width))
-
-    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
-        return query_shape
 
     def get_config(self):
         return {

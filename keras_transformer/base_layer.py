@@ -55,7 +55,6 @@ class BaseLayer(CompositeLayer):
         self.use_bias = use_bias
         self.activation = keras.activations.get(activation)
         self.norm_epsilon = norm_epsilon
-        self.supports_masking = True
 
     def hyperparameters(self):
         """Returns the arguments that a stack passes to its layers."""

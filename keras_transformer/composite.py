@@ -50,7 +50,12 @@ class CompositeMixin:
 
 
 class CompositeLayer(CompositeMixin, keras.layers.Layer):
-    """A layer that consists of other layers; see `CompositeMixin`."""
+    """A layer that consists of other layers; see `CompositeMixin`.
+
+    Its output has the shape and the mask of its first input.
+    """
+
+    supports_masking = True
 
     def make_linear(self, name, units, input_shape, **kwargs):
         """Creates and builds a linear map."""
@@ -61,6 +66,9 @@ class CompositeLayer(CompositeMixin, keras.layers.Layer):
     def compute_output_spec(self, *args, **kwargs):
         # Traces `call`, as its outputs depend on its arguments.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_output_shape(self, input_shape, *other_shapes):
+        return input_shape
 
 
 def quantization_of(layer, prefix=""):

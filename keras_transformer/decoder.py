@@ -196,9 +196,6 @@ class DecoderLayer(BaseLayer):
         )
         return ops.reshape(y, ops.shape(x)), scores
 
-    def compute_output_shape(self, target_shape, memory_shape=None):
-        return target_shape
-
     def get_config(self):
         return {**super().get_config(), "mixer": self.mixer}
 
@@ -339,9 +336,6 @@ class Decoder(BaseLayer):
             for layer in self.layers
         )
         return DecoderCache(self_caches, memory_caches)
-
-    def compute_output_shape(self, target_shape, memory_shape=None):
-        return target_shape
 
     def get_config(self):
         return {

@@ -88,9 +88,6 @@ class EncoderLayer(BaseLayer):
         x = self.feed_forward_residual(x, y, training=training)
         return (x, *scores) if return_attention_scores else x
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Encoder(BaseLayer):
@@ -165,9 +162,6 @@ class Encoder(BaseLayer):
         if self.norm == "pre":
             x = self.normalization(x)
         return (x, tuple(scores)) if return_attention_scores else x
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
 
     def get_config(self):
         return {**super().get_config(), "num_layers": self.num_layers}

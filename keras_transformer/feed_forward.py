@@ -48,7 +48,6 @@ class FeedForward(CompositeLayer):
             "intermediate_dim", intermediate_dim
         )
         self.activation = keras.activations.get(activation)
-        self.supports_masking = True
 
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
@@ -66,9 +65,6 @@ class FeedForward(CompositeLayer):
 
     def call(self, inputs):
         return self.contract(self.expand(inputs))
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
 
     def get_config(self):
         return {

@@ -61,7 +61,6 @@ class Residual(CompositeLayer):
         self.dropout = dropout
         self.norm = norm
         self.norm_epsilon = norm_epsilon
-        self.supports_masking = True
 
     def build(self, inputs_shape, outputs_shape=None):
         self.normalization = make_normalization(self, inputs_shape)
@@ -76,9 +75,6 @@ class Residual(CompositeLayer):
     def call(self, inputs, outputs, training=None):
         outputs = inputs + self.output_dropout(outputs, training=training)
         return self.normalization(outputs) if self.norm == "post" else outputs
-
-    def compute_output_shape(self, inputs_shape, outputs_shape=None):
-        return inputs_shape
 
     def get_config(self):
         return {

@@ -60,19 +60,8 @@ class RestrictedSelfAttention(MultiHeadAttention):
         (2, 1000, 512)
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        radius,
-        value_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads, key_dim, value_dim, dropout, use_bias, **kwargs
-        )
+    def __init__(self, num_heads, key_dim, radius, **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
         self.radius = check_positive_int("radius", radius)
 
     def build(self, inputs_shape):
@@ -138,9 +127,6 @@ class RestrictedSelfAttention(MultiHeadAttention):
         distance = keys - queries
         last = self.radius if after else 0
         return (distance >= -self.radius) & (distance <= last)
-
-    def compute_output_shape(self, inputs_shape):
-        return inputs_shape
 
     def get_config(self):
         return {**super().get_config(), "radius": self.radius}

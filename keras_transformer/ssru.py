@@ -51,10 +51,6 @@ class SSRU(CompositeLayer):
         (2, 7, 512)
     """
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
         width = input_shape[-1]
@@ -91,9 +87,6 @@ class SSRU(CompositeLayer):
         """
         state = ops.zeros((rows, self.forget.units), "float32")
         return RecurrentCache(state, ops.zeros((), "int32"))
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
 
 
 def run_recurrence(kept, new):

@@ -80,16 +80,7 @@ class GraphAttentionCache:
         )
 
     def gather_sentences(self, state, rows, capacity):
-        """Selects sentences, and enlarges the caches for further steps.
-
-        Args:
-            state: `AttentionState`.
-            rows: Int32 tensor `(B,)`, indices of sentences in it.
-            capacity: Int32 scalar tensor, `R`, at least that of `kept`.
-
-        Returns:
-            `StepBuffers` and `BufferIndices`.
-        """
+        """Returns `StepBuffers` and `BufferIndices` of some sentences."""
         more = capacity - tf.shape(state.visible)[2]
 
         def resize(x, axis, fill=0.0):
