@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from command_line.errors import UserError
 from export.serve.api_keys import read_keys
 from export.serve.batching import BusyError
+from export.serve.documentation import add_documentation
 from export.serve.languages import name_language
 from export.serve.metrics import Metrics
 from export.serve.middleware import RequestLimits
@@ -81,6 +82,7 @@ def make_app(
     add_files(app, service, keys)
     add_analysis_routes(app, service, keys)
     add_page(app)
+    add_documentation(app)
     paths = {route.path for route in app.routes}
     return RequestLimits(app, limits.byte_limit, metrics.observe_request(paths))
 

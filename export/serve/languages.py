@@ -20,6 +20,16 @@ PAIR = re.compile(
     rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<place>.+)", re.ASCII
 )
 SERVER = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
+# LibreTranslate's short codes, and old ones that its clients still send.
+ALIASES = {
+    "pb": "pt-br",
+    "zh": "zh-hans",
+    "zh-cn": "zh-hans",
+    "zt": "zh-hant",
+    "zh-tw": "zh-hant",
+    "iw": "he",
+    "nb": "no",
+}
 
 
 class Pair(NamedTuple):
@@ -93,6 +103,30 @@ def load_location(place: str, options: ClientOptions) -> Model:
     if name:
         options = dataclasses.replace(options, model_name=name)
     return connect_model(server, options)
+
+
+def match_code(code: str, served: list[str]) -> str | None:
+    """Returns the code of the service that a client's code means.
+
+    Example:
+        >>> match_code("ZH", ["en", "zh-Hans"])
+        'zh-Hans'
+    """
+    if code in served:
+        return code
+    wanted = normalize_code(code)
+    return next((c for c in served if normalize_code(c) == wanted), None)
+
+
+def normalize_code(code: str) -> str:
+    """Returns one spelling for all codes of a language.
+
+    Example:
+        >>> normalize_code("zh"), normalize_code("PT_br")
+        ('zh-hans', 'pt-br')
+    """
+    code = code.lower().replace("_", "-")
+    return ALIASES.get(code, code)
 
 
 def name_language(code: str) -> str:

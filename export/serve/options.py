@@ -48,7 +48,7 @@ class LimitOptions:
     """Limits on the size of requests and of the queue."""
 
     char_limit: int = option(
-        20_000, "characters of a request, of all its texts", positive(int)
+        20_000, "characters of each text of a request", positive(int)
     )
     batch_limit: int = option(100, "texts of a request", positive(int))
     byte_limit: int = option(

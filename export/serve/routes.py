@@ -18,14 +18,16 @@ from fastapi.responses import StreamingResponse
 from export.serve import schemas
 from export.serve.api_keys import is_known
 from export.serve.file_store import FileStore
+from export.serve.language_detection import Detection
 from export.serve.models import REPORT
 from export.serve.models import WORDS
 from export.serve.schemas import refuse
-from export.serve.translation_service import AUTO
 from export.serve.translation_service import Route
 from export.serve.translation_service import Translated
 from export.serve.translation_service import TranslationService
 
+AUTO = "auto"
+TAG = re.compile("<[^>]*>")
 SUFFIX = ".txt"
 REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; "
@@ -58,40 +60,61 @@ def add_translation(
         openapi_extra=schemas.describe_body(schemas.TranslateFields),
     )
     async def translate(asked: require_api_key(schemas.TranslateFields, keys)):
-        route = service.find(asked.source, asked.target)
         is_list = isinstance(asked.q, list)
         texts = asked.q if is_list else [asked.q]
-        if asked.format == "html":
+        is_html = asked.format == "html"
+        sample = "\n".join(texts)
+        route, detected = find_route(
+            service, asked, TAG.sub(" ", sample) if is_html else sample
+        )
+        if is_html:
             translated = await service.translate_html(route, texts)
         else:
             translated = await service.translate(
                 route, texts, asked.alternatives
             )
-        return describe(route, asked, translated, is_list)
+        return describe(asked, translated, detected, is_list)
 
     @app.post(
         "/detect", openapi_extra=schemas.describe_body(schemas.DetectFields)
     )
     async def detect(asked: require_api_key(schemas.DetectFields, keys)):
-        return [as_confidence(service.detect())]
+        return [each._asdict() for each in service.detector.detect(asked.q)]
+
+    @app.post("/suggest")
+    async def suggest():
+        raise refuse("Suggestions are disabled on this server.", 403)
 
 
-def as_confidence(language: str) -> dict:
-    return {"confidence": 100.0, "language": language}
+def find_route(
+    service: TranslationService, asked: schemas.LanguageFields, text: str
+) -> tuple[Route, Detection | None]:
+    """Returns the route of a request, and its language if that is detected.
+
+    Args:
+        service: The service.
+        asked: The fields of the request.
+        text: Sample for language detection.
+
+    Raises:
+        HTTPException: If the pair is not served.
+    """
+    if asked.source.lower() != AUTO:
+        return service.find(asked.source, asked.target), None
+    detected = service.detector.find_source(text)
+    return service.find(detected.language, asked.target), detected
 
 
 def describe(
-    route: Route,
     asked: schemas.TranslateFields,
     translated: list[Translated],
+    detected: Detection | None,
     is_list: bool,
 ) -> dict:
     """Returns the response of `/translate`."""
     columns = {"translatedText": [each.text for each in translated]}
-    if asked.source == AUTO:
-        columns["detectedLanguage"] = [
-            as_confidence(route.source) for _ in translated
-        ]
+    if detected:
+        columns["detectedLanguage"] = [detected._asdict() for _ in translated]
     if asked.alternatives:
         columns["alternatives"] = [each.alternatives for each in translated]
     if any(each.truncated for each in translated):
@@ -117,17 +140,14 @@ def add_files(
         request: fastapi.Request,
         asked: require_api_key(schemas.FileFields, keys),
     ):
-        route = service.find(asked.source, asked.target)
         name = pathlib.PurePath(asked.file.name)
-        if name.suffix != SUFFIX:
-            raise refuse(
-                f"Invalid request: a file must end in {SUFFIX}. "
-                f"Received: {name.suffix[:20]!a}"
-            )
+        if name.suffix.lower() != SUFFIX:
+            raise refuse("Invalid request: file format not supported")
         try:
             text = asked.file.content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise refuse("Invalid request: a file must be UTF-8") from None
+        route, _ = find_route(service, asked, text)
         (translated,) = await service.translate(route, [text])
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
         key = files.add(
@@ -161,7 +181,7 @@ def add_analysis_routes(
         "/sentences", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
     async def sentences(asked: require_api_key(schemas.TextFields, keys)):
-        route = service.find(asked.source, asked.target)
+        route, _ = find_route(service, asked, asked.q)
         (document,) = await service.cut(route, [asked.q])
         stack = contextlib.ExitStack()
         # Before the response starts, so that an error status is still possible.
@@ -175,7 +195,7 @@ def add_analysis_routes(
         "/words", openapi_extra=schemas.describe_body(schemas.WordsFields)
     )
     async def words(asked: require_api_key(schemas.WordsFields, keys)):
-        route = service.find(asked.source, asked.target)
+        route, _ = find_route(service, asked, "\n".join(asked.q))
         check_feature(route, WORDS)
         if len(asked.q) != len(asked.translations):
             raise refuse(
@@ -191,7 +211,7 @@ def add_analysis_routes(
         "/report", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
     async def report(asked: require_api_key(schemas.TextFields, keys)):
-        route = service.find(asked.source, asked.target)
+        route, _ = find_route(service, asked, asked.q)
         check_feature(route, REPORT)
         (document,) = await service.cut(route, [asked.q])
         if not document.places:

@@ -1,9 +1,9 @@
 """Pydantic schemas of requests, and readers for JSON and form bodies."""
 
+import codecs
 import textwrap
 from collections.abc import Callable
 from typing import Any
-from typing import Literal
 from typing import NamedTuple
 
 import fastapi
@@ -11,7 +11,15 @@ import pydantic
 import pydantic_core
 
 MAX_ALTERNATIVES = 10
+FORMATS = ("text", "html")
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+OWN_FAULT = "own_fault"  # Its message is complete.
+
+
+def fault(message: str, value: Any) -> pydantic_core.PydanticCustomError:
+    """Returns a validation error with the message of LibreTranslate."""
+    context = {"value": str(value)[:20]}
+    return pydantic_core.PydanticCustomError(OWN_FAULT, message, context)
 
 
 class RequestFields(pydantic.BaseModel):
@@ -27,8 +35,25 @@ class LanguageFields(RequestFields):
 
 class TranslateFields(LanguageFields):
     q: str | list[str]
-    format: Literal["text", "html"] = "text"
-    alternatives: int = pydantic.Field(0, ge=0, le=MAX_ALTERNATIVES)
+    format: str = pydantic.Field("text", json_schema_extra={"enum": FORMATS})
+    alternatives: int = 0
+
+    @pydantic.field_validator("format")
+    @classmethod
+    def check_format(cls, value: str) -> str:
+        if value not in FORMATS:
+            raise fault("{value} format is not supported", value)
+        return value
+
+    @pydantic.field_validator("alternatives", mode="before")
+    @classmethod
+    def clamp_alternatives(cls, value: Any) -> int:
+        try:
+            return min(max(int(value), 0), MAX_ALTERNATIVES)
+        except (TypeError, ValueError, OverflowError):
+            raise fault(
+                "Invalid request: alternatives parameter is not a number", value
+            ) from None
 
 
 class TextFields(LanguageFields):
@@ -71,26 +96,42 @@ def request_reader(cls: type[RequestFields]) -> Callable:
 async def read_fields(request: fastapi.Request) -> dict[str, Any]:
     """Returns the fields of a request that are not empty.
 
+    They are those of a body of JSON, or those of a form and of the query.
+
     Raises:
         HTTPException: If the body does not match its content type.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    kind = kind.lower()
     if kind in FORMS:
         async with request.form() as form:
             fields = {name: await read_field(form[name]) for name in form}
+        fields |= request.query_params
+    elif not kind and not await request.body():
+        fields = dict(request.query_params)
     else:
-        try:
-            # Unlike Python's parser, it refuses lone surrogates.
-            fields = pydantic_core.from_json(await request.body())
-        except ValueError:
-            fields = None
-        if not isinstance(fields, dict):
-            raise refuse("Invalid JSON format")
+        fields = parse_json(await request.body())
     return {
         name: value
         for name, value in fields.items()
         if value is not None and value != "" and value != []
     }
+
+
+def parse_json(body: bytes) -> dict[str, Any]:
+    """Returns the object that a body holds.
+
+    Raises:
+        HTTPException: If it holds something else.
+    """
+    try:
+        # Unlike Python's parser, it refuses lone surrogates.
+        fields = pydantic_core.from_json(body.removeprefix(codecs.BOM_UTF8))
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise refuse("Invalid JSON format")
+    return fields
 
 
 async def read_field(value: str | fastapi.UploadFile) -> str | UploadedFile:
@@ -102,12 +143,14 @@ async def read_field(value: str | fastapi.UploadFile) -> str | UploadedFile:
 
 def describe_error(error: pydantic.ValidationError) -> str:
     """Returns the first validation error in one line."""
-    fault = error.errors()[0]
-    name = fault["loc"][0]
-    if fault["type"] == "missing":
+    first = error.errors()[0]
+    name = first["loc"][0]
+    if first["type"] == "missing":
         return f"Invalid request: missing {name} parameter"
-    received = textwrap.shorten(ascii(fault["input"]), 80)
-    return f"Invalid request: {name}: {fault['msg']}. Received: {received}"
+    if first["type"] == OWN_FAULT:
+        return first["msg"]
+    received = textwrap.shorten(ascii(first["input"]), 80)
+    return f"Invalid request: {name}: {first['msg']}. Received: {received}"
 
 
 def refuse(message: str, status: int = 400) -> fastapi.HTTPException:

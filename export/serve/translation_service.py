@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from export.serve.batching import Batcher
+from export.serve.language_detection import LanguageDetector
+from export.serve.languages import match_code
 from export.serve.languages import name_language
 from export.serve.metrics import Metrics
 from export.serve.models import ALTERNATIVES
@@ -16,8 +18,6 @@ from export.serve.options import LimitOptions
 from export.serve.schemas import refuse
 from export.serve.segmentation import Document
 from export.serve.segmentation import split_texts
-
-AUTO = "auto"
 
 
 class Translated(NamedTuple):
@@ -60,7 +60,8 @@ class TranslationService:
     ):
         self._limits, self._metrics = limits, metrics
         self.pairs = list(models)
-        self.sources = sorted({source for source, _ in models})
+        self._codes = sorted({code for pair in models for code in pair})
+        self.detector = LanguageDetector(sorted({s for s, _ in models}))
         self._batchers = {}
         for pair, model in models.items():
             if model not in self._batchers:
@@ -90,14 +91,13 @@ class TranslationService:
 
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
-        codes = sorted({code for pair in self.pairs for code in pair})
         return [
             {
                 "code": code,
                 "name": name_language(code),
                 "targets": sorted(t for s, t in self.pairs if s == code),
             }
-            for code in codes
+            for code in self._codes
         ]
 
     def shows(self) -> list[dict]:
@@ -107,37 +107,28 @@ class TranslationService:
             for (source, target), route in self._counters.items()
         ]
 
-    def detect(self) -> str:
-        """Returns the source language, if the service has only one.
-
-        Raises:
-            HTTPException: If there are several.
-        """
-        if len(self.sources) > 1:
-            raise refuse(
-                "Invalid request: languages are not detected here, name one of "
-                f"{', '.join(self.sources)}. Received: {AUTO}"
-            )
-        return self.sources[0]
-
     def find(self, source: str, target: str) -> Route:
         """Returns the route of a language pair.
+
+        Args:
+            source, target: Codes, in any case, or aliases of them.
 
         Raises:
             HTTPException: If the pair is not served.
         """
-        if source == AUTO:
-            source = self.detect()
-        route = self._counters.get((source, target))
+        codes = [
+            match_code(code, self._codes) or refuse_code(code)
+            for code in (source, target)
+        ]
+        route = self._counters.get(tuple(codes))
         if route:
             return route
-        known = {code for pair in self.pairs for code in pair}
-        for code in (source, target):
-            if code not in known:
-                raise refuse(f"{code[:20]} is not supported")
+        (source, source_name), (target, target_name) = (
+            (code, name_language(code)) for code in codes
+        )
         raise refuse(
-            f"{name_language(target)} ({target}) is not available as a target "
-            f"language from {name_language(source)} ({source})"
+            f"{target_name} ({target}) is not available as a target "
+            f"language from {source_name} ({source})"
         )
 
     def check(self, texts: list[str]) -> None:
@@ -146,9 +137,10 @@ class TranslationService:
         Raises:
             HTTPException: If it exceeds a limit.
         """
+        longest = max(map(len, texts), default=0)
         for size, limit, unit in (
             (len(texts), self._limits.batch_limit, "texts"),
-            (sum(map(len, texts)), self._limits.char_limit, "characters"),
+            (longest, self._limits.char_limit, "characters"),
         ):
             if size > limit:
                 raise refuse(
@@ -233,6 +225,10 @@ class TranslationService:
             (self._metrics.truncated, sum(t.truncated for t in translations)),
         ):
             measure.labels(route.name).inc(amount)
+
+
+def refuse_code(code: str) -> None:
+    raise refuse(f"{code[:20]} is not supported")
 
 
 def join(

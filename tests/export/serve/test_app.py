@@ -120,15 +120,6 @@ def test_it_says_what_it_has(service):
     assert {"q", "source", "target", "alternatives"} < {*schema["properties"]}
 
 
-def test_the_only_source_language_is_detected(service):
-    detected = {"confidence": 100.0, "language": "en"}
-
-    answer = service.post("/translate", q="12", source="auto", target="es")
-
-    assert service.post_form("/detect", q="A cat.").json() == [detected]
-    assert answer.json()["detectedLanguage"] == detected
-
-
 def test_tags_of_html_stay(service):
     text = '<p class="a">Two <b>cats</b> sleep.</p><!-- one -->'
 
@@ -167,11 +158,10 @@ def test_a_file_is_translated_and_fetched(service):
         ("/translate", {"q": {"a": 1}}, "string. Received: {'a': 1}"),
         (
             "/translate",
-            {"alternatives": 11},
-            "alternatives: Input should be less than or equal to 10. "
-            "Received: 11",
+            {"alternatives": "two"},
+            "Invalid request: alternatives parameter is not a number",
         ),
-        ("/translate", {"format": "pdf"}, "Received: 'pdf'"),
+        ("/translate", {"format": "pdf"}, "pdf format is not supported"),
         ("/translate", {"format": "html"}, "html format is not supported: "),
         ("/translate", {"source": "xx"}, "xx is not supp"),
         (
@@ -220,7 +210,7 @@ def test_what_is_no_json_is_refused(reversing, body):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"a", "a file must end in .txt. Received: '.pdf'"),
+        ("a.pdf", b"a", "Invalid request: file format not supported"),
         ("a.txt", b"\xff", "a file must be UTF-8"),
     ],
 )
@@ -236,8 +226,6 @@ def test_other_paths_are_not_there(reversing):
 
     assert answer.status == 404
     assert answer.json() == {"error": "Not Found"}
-    # FastAPI's page would load scripts from another server.
-    assert reversing.get("/docs").status == 404
 
 
 def test_sentences_come_one_by_one():
@@ -422,14 +410,10 @@ def test_several_pairs_have_their_own_models():
             service.post("/translate", q="ab", source=code, target="es").json()
             for code in ("en", "pt-BR")
         )
-        auto = service.post("/translate", q="ab", source="auto", target="es")
         names = [each["name"] for each in service.get("/languages").json()]
 
     assert first == {"translatedText": "ba"}
     assert second == {"translatedText": "ab"}
-    assert auto.json()["error"].endswith(
-        "name one of en, pt-BR. Received: auto"
-    )
     assert names == ["English", "Spanish", "Portuguese (Brazil)"]
 
 
@@ -441,16 +425,3 @@ def test_the_page_gets_nothing_from_elsewhere(reversing):
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert b"//" not in answer.body.replace(b"// ", b"")
-
-
-@pytest.mark.peers("libretranslatepy")
-def test_a_client_that_others_wrote_is_content(service, said):
-    from libretranslatepy import LibreTranslateAPI
-
-    client = LibreTranslateAPI(service.url)
-
-    assert client.translate(TEXT.replace("\r", ""), "en", "es").startswith(
-        said(SENTENCES[:1])[0]
-    )
-    assert client.detect("A cat.") == [{"confidence": 100.0, "language": "en"}]
-    assert client.languages()[0]["code"] == "en"

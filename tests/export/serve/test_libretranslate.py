@@ -1,0 +1,170 @@
+"""Tests with the requests that clients of LibreTranslate send.
+
+libretranslatepy sends its own. The others have the form that Mastodon's
+`TranslationService::LibreTranslate` and discourse-translator's
+`Provider::LibreTranslate` give them.
+"""
+
+import json
+import urllib.parse
+
+import pytest
+from libretranslatepy import LibreTranslateAPI
+
+from export.serve.models import Model
+from tests.helpers import service_client
+from tests.helpers.service_client import ReversingModel
+
+ENGLISH = "The two black cats are sleeping in the garden of my house."
+SPANISH = "Los dos gatos negros duermen en el patio de mi casa."
+FORM = "application/x-www-form-urlencoded"
+
+
+class MarkupModel(Model):
+    """A model that reverses texts, and the paragraphs of HTML."""
+
+    def __init__(self):
+        super().__init__(ReversingModel(), shows=("markup",))
+
+    def translate_html(self, texts, language):
+        found = self.translate([text[3:-4] for text in texts])
+        return [each._replace(text=f"<p>{each.text}</p>") for each in found]
+
+
+@pytest.fixture(scope="module")
+def service():
+    models = {
+        pair: MarkupModel()
+        for pair in [
+            *(("en", "es"), ("es", "en"), ("zh-Hans", "en"), ("en", "pt-BR"))
+        ]
+    }
+    with service_client.serve(models, char_limit=100) as service:
+        yield service
+
+
+def translated(answer):
+    assert answer.status == 200, answer.body
+    return answer.json()["translatedText"]
+
+
+def test_libretranslatepy(service):
+    client = LibreTranslateAPI(service.url, api_key="none")
+
+    assert client.translate("ab\ncd", "en", "es") == "ba\ndc"
+    assert client.detect(ENGLISH)[0]["language"] == "en"
+    assert [each["code"] for each in client.languages()] == [
+        *("en", "es", "pt-BR", "zh-Hans")
+    ]
+
+
+@pytest.mark.parametrize("source", ["en", "auto"])
+def test_mastodon(service, source):
+    body = json.dumps(
+        {
+            "q": [f"<p>{ENGLISH}</p>", "<p>ok</p>"],
+            "source": source,
+            "target": "es",
+            "format": "html",
+            "api_key": None,
+        }
+    )
+    answer = service.post_body("/translate", body, "application/json")
+    languages = service._ask(
+        "GET", "/languages", None, {"Content-Type": "application/json"}
+    )
+
+    assert translated(answer) == [f"<p>{ENGLISH[::-1]}</p>", "<p>ko</p>"]
+    if source == "auto":
+        languages_found = [
+            each["language"] for each in answer.json()["detectedLanguage"]
+        ]
+        assert languages_found == ["en", "en"]
+    targets = {each["code"]: each["targets"] for each in languages.json()}
+    assert targets == {
+        **{"en": ["es", "pt-BR"], "es": ["en"], "pt-BR": []},
+        "zh-Hans": ["en"],
+    }
+
+
+def test_discourse(service):
+    """It detects, looks whether both codes are served, then translates."""
+    detected = service.post_form("/detect", q=SPANISH, api_key="")
+    codes = [each["code"] for each in service.get("/languages").json()]
+    language = detected.json()[0]["language"]
+    answer = service.post_form(
+        "/translate",
+        **{"q": f"<p>{SPANISH}</p>", "source": language, "target": "en"},
+        **{"format": "html", "api_key": ""},
+    )
+
+    assert language == "es"
+    assert {"es", "en"} <= {*codes}
+    assert translated(answer) == f"<p>{SPANISH[::-1]}</p>"
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        *(("EN", "ES"), ("En", "pt-br"), ("en", "pb"), ("en", "pt_BR")),
+        *(("zh", "en"), ("zh-hans", "EN"), ("zh-CN", "en")),
+    ],
+)
+def test_codes_have_any_case_and_aliases(service, source, target):
+    answer = service.post("/translate", q="ab", source=source, target=target)
+
+    assert translated(answer) == "ba"
+
+
+@pytest.mark.parametrize("kind", [FORM, None])
+def test_fields_come_in_the_query_too(service, kind):
+    fields = {"q": "ab + c&d", "source": "en", "target": "es"}
+    path = f"/translate?{urllib.parse.urlencode(fields)}"
+    headers = {"Content-Type": kind} if kind else {}
+
+    assert translated(service._ask("POST", path, b"", headers)) == "d&c + ba"
+    half = f"/translate?{urllib.parse.urlencode({'source': 'en', 'q': 'ab'})}"
+    assert translated(service.post_form(half, target="es", q="no")) == "ba"
+
+
+def test_the_limit_of_characters_is_that_of_each_text(service):
+    pair = {"source": "en", "target": "es"}
+    each = service.post("/translate", q=["a" * 100] * 3, **pair)
+    over = service.post("/translate", q=["a", "a" * 101], **pair)
+
+    assert translated(each) == ["a" * 100] * 3
+    assert over.status == 400
+    assert over.json()["error"].startswith(
+        "Invalid request: request (101) exceeds text limit (100)"
+    )
+
+
+@pytest.mark.parametrize("count", [-3, 0, "2", 99, 1e9, "-1"])
+def test_alternatives_are_clamped(service, count):
+    answer = service.post(
+        "/translate", q="ab", source="en", target="es", alternatives=count
+    )
+
+    assert translated(answer) == "ba"
+    assert ("alternatives" in answer.json()) == (float(count) > 0)
+
+
+def test_suggestions_are_refused(service):
+    answer = service.post("/suggest", q="a", s="b", source="en", target="es")
+
+    assert answer.status == 403
+    assert answer.json() == {
+        "error": "Suggestions are disabled on this server."
+    }
+
+
+def test_the_routes_are_documented_without_other_hosts(service):
+    spec = service.get("/spec").json()
+    page = service.get("/docs")
+
+    assert spec == service.get("/openapi.json").json()
+    text = page.body.decode()
+    for path in spec["paths"]:
+        assert f"<td>{path}</td>" in text
+    assert "//" not in text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
