@@ -4,6 +4,7 @@ An error response is `{"error": "one line"}`, as in LibreTranslate.
 """
 
 import contextlib
+import hmac
 import pathlib
 import sys
 
@@ -15,7 +16,8 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
-from export.serve.api_keys import read_keys
+from export.serve.access_control import AccessControl
+from export.serve.api_keys import ApiKeys
 from export.serve.batching import BusyError
 from export.serve.documentation import add_documentation
 from export.serve.languages import name_language
@@ -54,7 +56,7 @@ def make_app(
     Raises:
         UserError: If the file of keys holds no key.
     """
-    keys = read_keys(http.api_keys) if http.api_keys else ()
+    access = AccessControl(ApiKeys(http.api_keys), list(limits.rate_limit))
     metrics = Metrics()
     service = TranslationService(models, limits, metrics)
 
@@ -78,9 +80,9 @@ def make_app(
         )
     add_errors(app)
     add_public_routes(app, service, metrics, http, limits)
-    add_translation(app, service, keys)
-    add_files(app, service, keys)
-    add_analysis_routes(app, service, keys)
+    add_translation(app, service, access)
+    add_files(app, service, access)
+    add_analysis_routes(app, service, access)
     add_page(app)
     add_documentation(app)
     paths = {route.path for route in app.routes}
@@ -133,8 +135,14 @@ def add_public_routes(
     async def health():
         return {"status": "ok"}
 
+    token = read_token(http.metrics_token)
+
     @app.get("/metrics")
-    async def render_metrics():
+    async def render_metrics(request: fastapi.Request):
+        given = request.headers.get("authorization", "")
+        if token and not hmac.compare_digest(given.encode(), token):
+            challenge = {"WWW-Authenticate": "Bearer"}
+            raise HTTPException(401, "Unauthorized", challenge)
         return Response(
             metrics.render(), media_type=prometheus_client.CONTENT_TYPE_LATEST
         )
@@ -157,6 +165,11 @@ def add_public_routes(
             "language": {"source": source, "target": target},
             "pairs": service.shows(),
         }
+
+
+def read_token(path: pathlib.Path | None) -> bytes | None:
+    """Returns the header that a file's token is sent in, or `None`."""
+    return path and b"Bearer " + path.read_bytes().strip()
 
 
 def add_page(app: fastapi.FastAPI) -> None:

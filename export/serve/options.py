@@ -1,7 +1,10 @@
 """Options of `python -m export.serve`."""
 
+import argparse
 import dataclasses
 import pathlib
+
+import limits
 
 from command_line.errors import UserError
 from command_line.options import option
@@ -11,6 +14,16 @@ from export.client import ClientOptions
 from export.serve.api_keys import read_keys
 from export.serve.languages import Pair
 from export.serve.languages import read_pair
+
+
+def read_rates(text: str) -> tuple[limits.RateLimitItem, ...]:
+    """Parses rates, for argparse."""
+    try:
+        return tuple(limits.parse_many(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be such as 60/minute or 60/minute;2000/day. Received: {text}"
+        ) from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,7 +36,15 @@ class HttpOptions:
     port: int = option(5000, "port to listen at, 0 for any that is free", int)
     api_keys: pathlib.Path | None = option(
         None,
-        "file of API keys, one a line (default: no key is needed)",
+        "file of API keys, `name: key` or `key` a line (default: no key is "
+        "needed)",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
+    metrics_token: pathlib.Path | None = option(
+        None,
+        "file with the token that /metrics needs as `Authorization: Bearer …` "
+        "(default: none)",
         kind=pathlib.Path,
         metavar="FILE",
     )
@@ -41,6 +62,12 @@ class HttpOptions:
             )
         if self.api_keys:
             read_keys(self.api_keys)  # Check before models load.
+        token = self.metrics_token
+        if token and not (token.is_file() and token.read_bytes().strip()):
+            raise UserError(
+                "--metrics-token must be a file with a token. "
+                f"Received: {token}"
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,6 +76,14 @@ class LimitOptions:
 
     char_limit: int = option(
         20_000, "characters of each text of a request", positive(int)
+    )
+    rate_limit: tuple[limits.RateLimitItem, ...] = option(
+        (),
+        "requests of an API key, or of an address without one, such as "
+        "60/minute or 60/minute;2000/day; further ones get status 429; a list "
+        "of texts counts as many (default: no limit)",
+        kind=read_rates,
+        metavar="RATE",
     )
     batch_limit: int = option(100, "texts of a request", positive(int))
     byte_limit: int = option(

@@ -16,7 +16,7 @@ from fastapi.responses import Response
 from fastapi.responses import StreamingResponse
 
 from export.serve import schemas
-from export.serve.api_keys import is_known
+from export.serve.access_control import AccessControl
 from export.serve.file_store import FileStore
 from export.serve.language_detection import Detection
 from export.serve.models import REPORT
@@ -35,23 +35,20 @@ REPORT_POLICY = (
 )
 
 
-def require_api_key(cls: type[schemas.RequestFields], keys: tuple[bytes, ...]):
-    """Returns a FastAPI dependency: the fields, if the API key is valid."""
+def admitted(cls: type[schemas.RequestFields], access: AccessControl):
+    """Returns a FastAPI dependency: the fields of an admitted request."""
     read = schemas.request_reader(cls)
 
     async def admit(request: fastapi.Request):
         asked = await read(request)
-        if keys and not asked.api_key:
-            raise refuse("Please contact the server operator to get an API key")
-        if keys and not is_known(asked.api_key, keys):
-            raise refuse("Invalid API key", 403)
+        access.admit(request, asked.api_key, asked.cost)
         return asked
 
     return Annotated[cls, fastapi.Depends(admit)]
 
 
 def add_translation(
-    app: fastapi.FastAPI, service: TranslationService, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
 ) -> None:
     """Adds the routes that translate texts."""
 
@@ -59,7 +56,7 @@ def add_translation(
         "/translate",
         openapi_extra=schemas.describe_body(schemas.TranslateFields),
     )
-    async def translate(asked: require_api_key(schemas.TranslateFields, keys)):
+    async def translate(asked: admitted(schemas.TranslateFields, access)):
         is_list = isinstance(asked.q, list)
         texts = asked.q if is_list else [asked.q]
         is_html = asked.format == "html"
@@ -78,7 +75,7 @@ def add_translation(
     @app.post(
         "/detect", openapi_extra=schemas.describe_body(schemas.DetectFields)
     )
-    async def detect(asked: require_api_key(schemas.DetectFields, keys)):
+    async def detect(asked: admitted(schemas.DetectFields, access)):
         return [each._asdict() for each in service.detector.detect(asked.q)]
 
     @app.post("/suggest")
@@ -125,7 +122,7 @@ def describe(
 
 
 def add_files(
-    app: fastapi.FastAPI, service: TranslationService, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
 ) -> None:
     """Adds the routes that translate files."""
     files = FileStore()
@@ -138,7 +135,7 @@ def add_files(
     )
     async def translate_file(
         request: fastapi.Request,
-        asked: require_api_key(schemas.FileFields, keys),
+        asked: admitted(schemas.FileFields, access),
     ):
         name = pathlib.PurePath(asked.file.name)
         if name.suffix.lower() != SUFFIX:
@@ -173,14 +170,14 @@ def add_files(
 
 
 def add_analysis_routes(
-    app: fastapi.FastAPI, service: TranslationService, keys: tuple[bytes, ...]
+    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
 ) -> None:
     """Adds the routes of the web page that LibreTranslate's API lacks."""
 
     @app.post(
         "/sentences", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
-    async def sentences(asked: require_api_key(schemas.TextFields, keys)):
+    async def sentences(asked: admitted(schemas.TextFields, access)):
         route, _ = find_route(service, asked, asked.q)
         (document,) = await service.cut(route, [asked.q])
         stack = contextlib.ExitStack()
@@ -194,7 +191,7 @@ def add_analysis_routes(
     @app.post(
         "/words", openapi_extra=schemas.describe_body(schemas.WordsFields)
     )
-    async def words(asked: require_api_key(schemas.WordsFields, keys)):
+    async def words(asked: admitted(schemas.WordsFields, access)):
         route, _ = find_route(service, asked, "\n".join(asked.q))
         check_feature(route, WORDS)
         if len(asked.q) != len(asked.translations):
@@ -210,7 +207,7 @@ def add_analysis_routes(
     @app.post(
         "/report", openapi_extra=schemas.describe_body(schemas.TextFields)
     )
-    async def report(asked: require_api_key(schemas.TextFields, keys)):
+    async def report(asked: admitted(schemas.TextFields, access)):
         route, _ = find_route(service, asked, asked.q)
         check_feature(route, REPORT)
         (document,) = await service.cut(route, [asked.q])

@@ -11,6 +11,7 @@ import pydantic
 import pydantic_core
 
 MAX_ALTERNATIVES = 10
+FILE_BYTES = 20_000  # A file counts as one request for each.
 FORMATS = ("text", "html")
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 OWN_FAULT = "own_fault"  # Its message is complete.
@@ -27,6 +28,11 @@ class RequestFields(pydantic.BaseModel):
 
     api_key: str = ""
 
+    @property
+    def cost(self) -> int:
+        """How many requests this one counts as."""
+        return 1
+
 
 class LanguageFields(RequestFields):
     source: str
@@ -37,6 +43,10 @@ class TranslateFields(LanguageFields):
     q: str | list[str]
     format: str = pydantic.Field("text", json_schema_extra={"enum": FORMATS})
     alternatives: int = 0
+
+    @property
+    def cost(self) -> int:
+        return len(self.q) if isinstance(self.q, list) else 1
 
     @pydantic.field_validator("format")
     @classmethod
@@ -78,6 +88,10 @@ class UploadedFile(NamedTuple):
 
 class FileFields(LanguageFields):
     file: UploadedFile
+
+    @property
+    def cost(self) -> int:
+        return 1 + len(self.file.content) // FILE_BYTES
 
 
 def request_reader(cls: type[RequestFields]) -> Callable:
