@@ -391,4 +391,4 @@ walk($("tree"), (element, key) => {
 drawSummary();
 drawTree();
 drawSteps();
-choose({ target: 0, layer: Math.max(0, layersOf(state.kind) - 2) });
+choose({ target: 0, layer: data.align_layer });

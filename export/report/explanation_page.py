@@ -13,7 +13,7 @@ import numpy as np
 from command_line.errors import UserError
 from export.bundle.model_loading import SIGNATURE
 
-SIGNATURES = (SIGNATURE, "explain", "explain_beam")
+SIGNATURES = (SIGNATURE, "align", "explain", "explain_beam")
 PAGE = pathlib.Path(__file__).with_name("explain.html")
 DIGITS = 4
 # Larger heat maps are unreadable, and slow in a browser.
@@ -65,11 +65,15 @@ def describe_translation(
             f"--reference must hold some text. Received: {decode(reference)!r}"
         )
     translation = explained["Translation"]
+    aligned = ask("align", source=text, target=best["translation"])
     path = best_path(beam)
     return {
         "source": tokens_of_text(text, translation["source_tokens"]),
         "encoder_attention": to_cropped_lists(
             translation["encoder_attention"], 2
+        ),
+        "align_layer": find_layer(
+            translation["encoder_decoder_attention"], aligned["attention"]
         ),
         "targets": [
             describe_target(name, targets[name], outputs)
@@ -114,6 +118,17 @@ def describe_target(name: str, text: bytes, outputs: dict) -> dict:
             if key != "decoder_attention" or has_self_attention(outputs)
         },
     }
+
+
+def find_layer(attention: np.ndarray, aligned: np.ndarray) -> int:
+    """Returns the index of the decoder layer that `align` uses.
+
+    Args:
+        attention: Float array `(N, H, T, S)`, of the layers and heads.
+        aligned: Float array `(T, S)`, the mean over the heads of a layer.
+    """
+    differences = np.abs(attention.mean(axis=1) - aligned)
+    return int(differences.max(axis=(1, 2)).argmin())
 
 
 def has_self_attention(outputs: dict) -> bool:

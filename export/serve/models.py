@@ -29,7 +29,7 @@ NEEDED = {
     MARKUP: ("align",),
     ALTERNATIVES: ("translate_nbest",),
     WORDS: ("align", "score"),
-    REPORT: ("explain", "explain_beam"),
+    REPORT: ("align", "explain", "explain_beam"),
 }
 PROBE = ["a"]
 

@@ -12,6 +12,7 @@ from export.report.explanation_page import OF_TARGETS
 from export.report.explanation_page import SIGNATURES
 from export.report.explanation_page import best_path
 from export.report.explanation_page import describe_translation
+from export.report.explanation_page import find_layer
 from export.report.explanation_page import make_notes
 from tests.helpers.example_sentences import REFERENCE
 from tests.helpers.example_sentences import SENTENCES
@@ -134,7 +135,7 @@ def test_refuses_what_is_no_export_that_explains(tmp_path, refused):
         input_signature=[tf.TensorSpec([None], tf.string, name="text")],
     )
     for version, names, message in (
-        (1, ["serving_default"], "without explain, explain_beam"),
+        (1, ["serving_default"], "without align, explain, explain_beam"),
         # As of before `truncated` was one of its outputs.
         (2, SIGNATURES, "whose signatures have the names of today"),
     ):
@@ -149,3 +150,21 @@ def test_bytes_that_are_no_text_are_drawn(ask):
 
     json.loads(json.dumps(data)).pop("source")
     assert "\ufffd" in data["source"]["text"]
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_the_page_opens_on_the_layer_that_align_uses(layer):
+    random = np.random.default_rng(3)
+    attention = random.dirichlet(np.ones(6), size=(3, 4, 5))
+
+    assert find_layer(attention, attention[layer].mean(axis=0)) == layer
+
+
+def test_the_layer_of_an_export_is_found(ask, data):
+    own = data["targets"][0]
+    aligned = ask("align", source=TEXT, target=own["text"])["attention"]
+
+    found = np.mean(
+        own["encoder_decoder_attention"][data["align_layer"]], axis=0
+    )
+    np.testing.assert_allclose(found, aligned, atol=6e-5)

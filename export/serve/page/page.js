@@ -109,11 +109,34 @@ async function start() {
     fillTargets($("to").value);
     restart();
   });
+  $("swap").addEventListener("click", swap);
+  $("copy").addEventListener("click", copy);
   $("to").addEventListener("change", restart);
   $("key").addEventListener("change", restart);
   $("languages").addEventListener("submit", (event) => event.preventDefault());
   $("text").addEventListener("input", changed);
   changed();
+}
+
+// The translation becomes the text.
+function swap() {
+  const [source, target] = [$("to").value, $("from").value];
+  const text = $("output").textContent;
+  $("from").value = source;
+  fillTargets(target);
+  if (state.sentences.length) $("text").value = text;
+  restart();
+}
+
+async function copy() {
+  const text = $("output").textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // A page without TLS has no clipboard.
+    getSelection().selectAllChildren($("output"));
+    document.execCommand("copy");
+  }
+  announce("The translation is copied.");
 }
 
 // Another pair: nothing of before holds.
@@ -129,6 +152,8 @@ function changed() {
   const most = state.limit.toLocaleString("en");
   $("count").textContent =
     `${length.toLocaleString("en")} of ${most} characters`;
+  $("swap").disabled = !state.pairs.some((each) =>
+    each.source === $("to").value && each.target === $("from").value);
   state.sending?.abort();
   clearTimeout(state.timer);
   state.timer = setTimeout(translate, state.wait);
@@ -168,10 +193,11 @@ function show({ parts, places }) {
       element: make("span", { class: "sentence", role: "button",
         tabindex: -1, "aria-pressed": "false", "aria-controls": "sentence" }) };
     nodes[place] = sentence.element;
-    draw(sentence);
+    drawWords(sentence);
     return sentence;
   });
   $("output").replaceChildren(...nodes);
+  drawSummary();
   if (state.sentences.length) state.sentences[0].element.tabIndex = 0;
   const chosen = state.sentences.find(({ source }) =>
     source === state.chosen?.source);
@@ -209,10 +235,35 @@ async function askWords(sending) {
   }
 }
 
+// Words of the source that no word of the translation attends to.
+function uncoveredIn(words) {
+  const sources = words?.source ?? [];
+  return sources.filter(({ text }, s) => /\p{L}/u.test(text) &&
+    words.target.every(({ weights }) => weights[s] < SHARE));
+}
+
+function drawSummary() {
+  const text = $("output").textContent;
+  const missing = state.sentences.flatMap(({ words }) => uncoveredIn(words))
+    .map((word) => word.text);
+  $("copy").disabled = !text ||
+    state.sentences.some((sentence) => sentence.text === null);
+  $("output-count").textContent =
+    `${[...text].length.toLocaleString("en")} characters`;
+  $("uncovered").hidden = !missing.length;
+  $("uncovered").textContent = "Parts of the text may be missing in the " +
+    `translation. No word of it is aligned with: ${missing.join(", ")}`;
+}
+
 const withSpace = ({ space, text }) => (space ? " " : "") + text;
 
 // Words are drawn apart where their pieces are the text.
 function draw(sentence) {
+  drawWords(sentence);
+  drawSummary();
+}
+
+function drawWords(sentence) {
   const { element, text, words, source } = sentence;
   element.classList.toggle("pending", text === null);
   const target = words?.target ?? [];
@@ -267,9 +318,11 @@ function drawAlignment(words) {
   const [above, below] = $("alignment").querySelectorAll("ol");
   above.lang = $("from").value;
   below.lang = $("to").value;
+  const missing = uncoveredIn(words);
   const buttons = {
-    source: words.source.map(({ text }) =>
-      make("button", { type: "button", tabindex: -1 }, text)),
+    source: words.source.map((word) => make("button", { type: "button",
+      tabindex: -1, class: missing.includes(word) && "uncovered" },
+    word.text)),
     target: words.target.map((word) => {
       const button = make("button",
         { type: "button", tabindex: -1, class: "word" }, word.text,

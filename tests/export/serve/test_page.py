@@ -46,6 +46,7 @@ def describe(source, target):
     count = len(sources)
     weights = np.full([len(targets), count], (1 - WEIGHT) / max(count - 1, 1))
     np.fill_diagonal(weights[:, ::-1], WEIGHT)
+    weights[:, [word == "dropped" for word in sources]] = 0
     return {
         "source": [{"text": w, "space": n > 0} for n, w in enumerate(sources)],
         "target": [
@@ -68,7 +69,11 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def service():
-    models = {("en", "es"): Loud(), ("pt", "fr"): Loud(shows=())}
+    models = {
+        ("en", "es"): Loud(),
+        ("es", "en"): Loud(),
+        ("pt", "fr"): Loud(shows=()),
+    }
     with service_client.serve(models, char_limit=1000) as service:
         yield service
 
@@ -177,6 +182,42 @@ def test_an_alternative_takes_the_place_of_a_sentence(page):
     assert text_of(page, ".sentence:last-child").startswith("MORE. AND")
 
 
+def test_words_without_a_share_in_the_translation_are_named(page):
+    assert page.evaluate("document.getElementById('uncovered').hidden")
+
+    write(page, " Two dropped 12 dropped.")
+    wait(page, "!document.getElementById('uncovered').hidden")
+    page.click(".sentence:last-child")
+
+    assert text_of(page, "#uncovered").endswith("aligned with: dropped")
+    assert texts_in(page, "#alignment .uncovered") == ["dropped"]
+
+
+def test_languages_are_swapped_with_the_texts(page):
+    page.click("#swap")
+    wait(page, "document.getElementById('from').value === 'es'")
+
+    assert page.evaluate("document.getElementById('text').value").startswith(
+        "SLEEP. CATS TWO\n"
+    )
+    wait(
+        page, "document.getElementById('output').innerText.includes('TWO CATS')"
+    )
+    assert texts_in(page, "#to option") == ["English"]
+    page.choose("#from", "pt")
+    wait(page, "document.getElementById('swap').disabled")
+    page.choose("#from", "en")
+
+
+def test_a_translation_is_copied(page):
+    page.click("#copy")
+    wait(page, "!!document.getElementById('status').textContent")
+
+    assert text_of(page, "#status") == "The translation is copied."
+    length = len(text_of(page, "#output"))
+    assert text_of(page, "#output-count") == f"{length} characters"
+
+
 def test_the_report_opens_beside(page, service):
     choose_first(page)
     form = page.evaluate(
@@ -201,11 +242,11 @@ def test_the_keyboard_reaches_all(page):
         loud(TEXT_WITH_MARKUP)
     ]
     seen = []
-    for _ in range(4):
+    for _ in range(5):
         page.press("Tab")
         seen.append(page.evaluate("document.activeElement.textContent"))
-    assert seen[:2] == ["Two", "</SCRIPT><B>SLEEP</B>.100 %"]
-    assert seen[2:] == [loud(TEXT_WITH_MARKUP), loud(TEXT_WITH_MARKUP) + "!"]
+    assert seen[:3] == ["Copy", "Two", "</SCRIPT><B>SLEEP</B>.100 %"]
+    assert seen[3:] == [loud(TEXT_WITH_MARKUP), loud(TEXT_WITH_MARKUP) + "!"]
     page.evaluate(
         "document.querySelector('#alignment ol:last-child button').focus()"
     )
