@@ -20,13 +20,13 @@ from export.serve.access_control import AccessControl
 from export.serve.api_keys import ApiKeys
 from export.serve.batching import BusyError
 from export.serve.documentation import add_documentation
+from export.serve.file_formats import SUFFIXES
 from export.serve.languages import name_language
 from export.serve.metrics import Metrics
 from export.serve.middleware import RequestLimits
 from export.serve.models import Model
 from export.serve.options import HttpOptions
 from export.serve.options import LimitOptions
-from export.serve.routes import SUFFIX
 from export.serve.routes import add_analysis_routes
 from export.serve.routes import add_files
 from export.serve.routes import add_translation
@@ -161,7 +161,7 @@ def add_public_routes(
             "keyRequired": bool(http.api_keys),
             "suggestions": False,
             "filesTranslation": True,
-            "supportedFilesFormat": [SUFFIX],
+            "supportedFilesFormat": list(SUFFIXES),
             "language": {"source": source, "target": target},
             "pairs": service.shows(),
         }

@@ -76,13 +76,14 @@ class Model:
         ]
 
     def translate_html(
-        self, texts: list[str], language: str
+        self, texts: list[str], language: str, format: str = "html"
     ) -> list[Translation]:
-        """Translates HTML documents and keeps their tags: `translate_markup`.
+        """Translates documents and keeps their tags: `translate_markup`.
 
         Args:
             texts: The documents.
             language: Code of the sources.
+            format: Their format.
         """
 
         def align(source, target):
@@ -90,7 +91,7 @@ class Model:
             return {name: tf.constant(value) for name, value in found.items()}
 
         translator = make_translator(self._translate, align, language)
-        found = [translate_markup(t, "html", translator) for t in texts]
+        found = [translate_markup(t, format, translator) for t in texts]
         return [
             Translation(each.text, each.counts["truncated"] > 0)
             for each in found

@@ -15,8 +15,10 @@ import fastapi
 from fastapi.responses import Response
 from fastapi.responses import StreamingResponse
 
+from export.serve import file_formats
 from export.serve import schemas
 from export.serve.access_control import AccessControl
+from export.serve.file_formats import SUFFIXES
 from export.serve.file_store import FileStore
 from export.serve.language_detection import Detection
 from export.serve.models import REPORT
@@ -28,7 +30,6 @@ from export.serve.translation_service import TranslationService
 
 AUTO = "auto"
 TAG = re.compile("<[^>]*>")
-SUFFIX = ".txt"
 REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
@@ -138,18 +139,20 @@ def add_files(
         asked: admitted(schemas.FileFields, access),
     ):
         name = pathlib.PurePath(asked.file.name)
-        if name.suffix.lower() != SUFFIX:
+        suffix = name.suffix.lower()
+        if suffix not in SUFFIXES:
             raise refuse("Invalid request: file format not supported")
-        try:
-            text = asked.file.content.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise refuse("Invalid request: a file must be UTF-8") from None
-        route, _ = find_route(service, asked, text)
-        (translated,) = await service.translate(route, [text])
-        stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
-        key = files.add(
-            f"{stem}_{asked.target}{SUFFIX}", translated.text.encode()
+        text = file_formats.decode(asked.file.content)
+        is_html = suffix == ".html"
+        route, _ = find_route(
+            service, asked, TAG.sub(" ", text) if is_html else text
         )
+        translated = await file_formats.translate_file(
+            service, route, text, suffix
+        )
+        stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
+        target = route.name.rpartition(":")[2]
+        key = files.add(f"{stem}_{target}{suffix}", translated.encode())
         url = request.url_for("download_file", key=key)
         return {"translatedFileUrl": str(url)}
 

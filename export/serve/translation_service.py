@@ -181,9 +181,14 @@ class TranslationService:
         return translated
 
     async def translate_html(
-        self, route: Route, texts: list[str]
+        self, route: Route, texts: list[str], format: str = "html"
     ) -> list[Translated]:
-        """Translates HTML documents, each as one item.
+        """Translates documents with tags, each as one item.
+
+        Args:
+            route: Result of `find`.
+            texts: The documents.
+            format: One of those of `translate_markup`.
 
         Raises:
             BusyError: If the queue is full.
@@ -191,10 +196,13 @@ class TranslationService:
         self.check(texts)
         if MARKUP not in route.model.shows:
             raise refuse(
-                "html format is not supported: the model has no alignments"
+                f"{format} format is not supported: the model has no alignments"
             )
         found = await route.batcher.ask(
-            route.model.translate_html, texts, route.source.split("-")[0]
+            route.model.translate_html,
+            texts,
+            route.source.split("-")[0],
+            format,
         )
         self.record_metrics(route, texts, found)
         return [Translated(each.text, [], each.truncated) for each in found]

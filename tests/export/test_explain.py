@@ -162,7 +162,9 @@ def test_the_page_opens_on_the_layer_that_align_uses(layer):
 
 def test_the_layer_of_an_export_is_found(ask, data):
     own = data["targets"][0]
-    aligned = ask("align", source=TEXT, target=own["text"])["attention"]
+    aligned = ask("align", source=TEXT_WITH_MARKUP, target=own["text"])[
+        "attention"
+    ]
 
     found = np.mean(
         own["encoder_decoder_attention"][data["align_layer"]], axis=0

@@ -110,7 +110,8 @@ def test_it_says_what_it_has(service):
     assert settings["language"]["target"] == {"code": "es", "name": "Spanish"}
     assert settings["charLimit"] == 20_000
     assert settings["keyRequired"] is False
-    assert settings["supportedFilesFormat"] == [".txt"]
+    formats = [".txt", ".html", ".md", ".srt"]
+    assert settings["supportedFilesFormat"] == formats
     shows = ["markup", "alternatives", "words", "report"]
     assert settings["pairs"] == [{**PAIR, "shows": shows}]
     assert service.get("/health").json() == {"status": "ok"}

@@ -26,7 +26,9 @@ class MarkupModel(Model):
     def __init__(self):
         super().__init__(ReversingModel(), shows=("markup",))
 
-    def translate_html(self, texts, language):
+    def translate_html(self, texts, language, format="html"):
+        if format == "markdown":
+            return self.translate(texts)
         found = self.translate([text[3:-4] for text in texts])
         return [each._replace(text=f"<p>{each.text}</p>") for each in found]
 
@@ -168,3 +170,51 @@ def test_the_routes_are_documented_without_other_hosts(service):
         assert f"<td>{path}</td>" in text
     assert "//" not in text
     assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+SUBTITLES = """\
+1
+00:00:01,000 --> 00:00:02,500
+Two cats
+are sleeping.
+
+2
+00:00:03,000 --> 00:00:04,000 X1:40
+<i>- Yes.</i>
+
+3
+00:00:05,000 --> 00:00:06,000
+12
+"""
+REVERSED = SUBTITLES.replace(
+    "Two cats\nare sleeping.", ".gnipeels era stac owT"
+).replace("Yes.", ".seY")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.TXT", ENGLISH, ENGLISH[::-1]),
+        ("a.html", f"<p>{ENGLISH}</p>", f"<p>{ENGLISH[::-1]}</p>"),
+        ("a.md", "Two cats", "stac owT"),
+        ("a.srt", SUBTITLES, REVERSED),
+        (
+            "a.Srt",
+            SUBTITLES.replace("\n", "\r\n"),
+            REVERSED.replace("\n", "\r\n"),
+        ),
+        ("a.srt", "no subtitles", "no subtitles"),
+    ],
+)
+def test_files_keep_their_structure(name, content, expected):
+    models = {("en", "es"): MarkupModel()}
+    with service_client.serve(models) as service:
+        answer = service.post_file(
+            "/translate_file", name, content.encode(), source="EN", target="ES"
+        )
+        url = answer.json()["translatedFileUrl"].removeprefix(service.url)
+        file = service.get(url)
+
+    assert file.body.decode() == expected
+    suffix = name.lower().removeprefix("a")
+    assert f'"a_es{suffix}"' in file.headers["content-disposition"]
