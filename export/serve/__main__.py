@@ -1,11 +1,13 @@
 """Serves translations over HTTP: LibreTranslate's API and a web page.
 
 Needs `pip install '.[web]'`. By default it listens on this machine only. After
-SIGTERM it answers the pending requests and exits.
+SIGTERM it answers the pending requests and exits. On SIGHUP it reads the models
+and the file of keys anew.
 """
 
 import argparse
 import contextlib
+import functools
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
@@ -59,8 +61,9 @@ def run(options: ServeOptions) -> None:
     http = options.http
     # Bind before the models are loaded, which is slow.
     with contextlib.closing(listen(http.host, http.port)) as listener:
-        models = load_pairs(options.pair, options.client)
-        server = make_server(make_app(models, http, options.limits))
+        load = functools.partial(load_pairs, options.pair, options.client)
+        models = load()
+        server = make_server(make_app(models, http, options.limits, load))
         for source, target in models:
             print(f"{source} to {target}")
         host, port = listener.getsockname()[:2]

@@ -7,6 +7,7 @@ import contextlib
 import hmac
 import pathlib
 import sys
+from collections.abc import Callable
 
 import fastapi
 import prometheus_client
@@ -27,6 +28,7 @@ from export.serve.middleware import RequestLimits
 from export.serve.models import Model
 from export.serve.options import HttpOptions
 from export.serve.options import LimitOptions
+from export.serve.reloading import Reloader
 from export.serve.routes import add_analysis_routes
 from export.serve.routes import add_files
 from export.serve.routes import add_translation
@@ -45,6 +47,7 @@ def make_app(
     models: dict[tuple[str, str], Model],
     http: HttpOptions,
     limits: LimitOptions,
+    load_models: Callable | None = None,
 ) -> RequestLimits:
     """Returns the service as an ASGI application.
 
@@ -52,17 +55,21 @@ def make_app(
         models: Dict from pairs of codes to models.
         http: Address, API keys and CORS.
         limits: Limits on the size of requests.
+        load_models: Function that returns the models anew, for SIGHUP.
 
     Raises:
         UserError: If the file of keys holds no key.
     """
-    access = AccessControl(ApiKeys(http.api_keys), list(limits.rate_limit))
+    keys = ApiKeys(http.api_keys)
+    access = AccessControl(keys, list(limits.rate_limit))
     metrics = Metrics()
     service = TranslationService(models, limits, metrics)
 
+    reloader = Reloader(keys, service, load_models)
+
     @contextlib.asynccontextmanager
     async def lifespan(_):
-        async with service.open():
+        async with service.open(), reloader.on_hangup():
             yield
 
     app = fastapi.FastAPI(

@@ -89,6 +89,16 @@ class TranslationService:
                 await stack.enter_async_context(batcher.running())
             yield
 
+    def replace_models(self, models: dict[tuple[str, str], Model]) -> None:
+        """Replaces the model of each pair; the queues stay.
+
+        Requests that have begun keep their model, which is freed after them.
+        """
+        self._counters = {
+            pair: route._replace(model=models[pair])
+            for pair, route in self._counters.items()
+        }
+
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
         return [
