@@ -33,7 +33,7 @@ class Reloader:
         self._lock = asyncio.Lock()
 
     async def reload(self) -> None:
-        """Reloads. What cannot be read stays as it is, and is logged."""
+        """Reloads; logs an error, and then keeps what could not be read."""
         async with self._lock:
             try:
                 self._keys.reload()
