@@ -28,6 +28,7 @@ from train.loop.training_model import give_replicas_own_seeds
 from train.loop.update_options import PRECISIONS
 from train.loop.update_options import UpdateOptions
 from train.monitoring.attention_pictures import AttentionPictures
+from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
 from train.run.best_checkpoints import BestCheckpoints
@@ -187,7 +188,11 @@ def fit(
                 steps=validation.steps_per_epoch,
             )
         if start < options.steps:
-            check_memory(task, plan, strategy, start, limit)
+            largest = find_largest_batch(
+                *(task.transformer, plan, start),
+                *(strategy.num_replicas_in_sync, limit, update.precision),
+            )
+            check_memory(task, plan, strategy, largest, limit)
         for first, epoch, epochs, updates in plan_fit_calls(
             start, options.steps, length
         ):

@@ -227,6 +227,8 @@ def for_each_micro_batch(batch, step, state):
         lambda k, _: k < count,
         lambda k, state: (k + 1, step(k, state)),
         (0, state),
+        # The activations of several micro-batches at once need more memory.
+        parallel_iterations=1,
     )[1]
 
 
