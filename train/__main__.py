@@ -38,6 +38,7 @@ from train.monitoring.final_scores import score_model
 from train.monitoring.final_scores import score_translations
 from train.monitoring.final_scores import write_scores
 from train.monitoring.training_report import describe_training
+from train.monitoring.training_report import warn_of_dropped_pairs
 from train.monitoring.training_report import warn_of_idle_gpus
 from train.monitoring.training_report import warn_of_unknown_text
 from train.monitoring.training_report import write_report
@@ -292,6 +293,7 @@ def report_training(
         task.transformer.source_vocabulary_size,
     )
     write_report(report, options.run.run_dir)
+    warn_of_dropped_pairs(report)
     warn_of_idle_gpus(report, strategy)
 
 
