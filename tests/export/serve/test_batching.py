@@ -72,6 +72,23 @@ def test_each_request_gets_its_answers_in_order(requests, in_flight):
         assert len(batch) <= MAX_ROWS
 
 
+def test_sentences_of_unlike_lengths_are_in_batches_of_their_own():
+    shout = Shout()
+    shout.gate.set()
+    short, long = ["word"] * 3, ["word " * 40] * 2
+    request = [short[0], long[0], short[1], long[1], short[2]]
+    ratio = count_tokens(long[0]) / count_tokens(short[0])
+    assert ratio > 2
+
+    async def ask(batcher, _):
+        return await batcher.ask(shout, request)
+
+    assert run(ask) == [text.upper() for text in request]
+    for batch in shout.batches:
+        assert len({count_tokens(text) for text in batch}) == 1
+    assert max(map(len, shout.batches)) == len(short)
+
+
 def test_requests_share_a_batch_across_time(monkeypatch):
     monkeypatch.setattr(batching, "WAIT", 0.5)
     shout = Shout()
