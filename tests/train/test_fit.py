@@ -22,6 +22,7 @@ from train.fit import FitOptions
 from train.fit import fit
 from train.fit import make_strategy
 from train.loop.training_model import TrainingModel
+from train.loop.training_model import exported_weights
 from train.monitoring.attention_pictures import AttentionPictures
 from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.final_scores import make_scored_model
@@ -178,7 +179,7 @@ def test_moving_averages_take_the_weights_place_on_each_device():
         variable.assign(random.normal(size=variable.shape))
     before = read_devices(strategy, [*weights, *averages])
 
-    with task.exported_weights():
+    with exported_weights(task):
         judged = read_devices(strategy, weights)
     after = read_devices(strategy, [*weights, *averages])
 

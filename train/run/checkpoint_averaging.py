@@ -130,7 +130,7 @@ def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
 
 @dataclasses.dataclass(frozen=True)
 class FinalWeights:
-    """What the final model is made of.
+    """Checkpoints of the final model, and its scores.
 
     Attributes:
         paths: Prefixes of the checkpoints whose mean it is.
