@@ -33,15 +33,15 @@ from train.loop import signal_handling
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import UpdateOptions
 from train.monitoring.attention_pictures import picture_first_pair
+from train.monitoring.corpus_and_cost_report import describe_training
+from train.monitoring.corpus_and_cost_report import warn_of_dropped_pairs
+from train.monitoring.corpus_and_cost_report import warn_of_idle_gpus
+from train.monitoring.corpus_and_cost_report import warn_of_unknown_text
+from train.monitoring.corpus_and_cost_report import write_report
 from train.monitoring.final_scores import make_scored_model
 from train.monitoring.final_scores import score_model
 from train.monitoring.final_scores import score_translations
 from train.monitoring.final_scores import write_scores
-from train.monitoring.training_report import describe_training
-from train.monitoring.training_report import warn_of_dropped_pairs
-from train.monitoring.training_report import warn_of_idle_gpus
-from train.monitoring.training_report import warn_of_unknown_text
-from train.monitoring.training_report import write_report
 from train.monitoring.validation_bleu import ValidationBleu
 from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import DIGESTED
@@ -344,5 +344,5 @@ def main(argv: list[str] | None = None) -> None:
 if __name__ == "__main__":
     # Log files get each line at once.
     sys.stdout.reconfigure(line_buffering=True)
-    with signal_handling.exit_at_once():
+    with signal_handling.skip_thread_shutdown():
         main()

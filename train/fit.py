@@ -349,7 +349,7 @@ def end_epoch(
     **validation,
 ) -> None:
     """Runs the end of an epoch that was interrupted after its last update."""
-    state.restore_means()
+    state.restore_metrics()
     logs = dict(task.get_metrics_result())
     results = task.evaluate(
         **validation, verbose=0, return_dict=True, callbacks=[state]

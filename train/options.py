@@ -34,12 +34,12 @@ PRESET = "base"
 PARSING_PRESET = "parsing"
 
 PATH = {"kind": pathlib.Path, "metavar": "FILE"}
-TEXT = {
+TEXT_FILE = {
     **PATH,
     "help": "UTF-8, one sentence a line, may be gzip",
     "properties": ("text file", "digested"),
 }
-TREE = {
+TREE_FILE = {
     **PATH,
     "help": f"with --task {PARSING}: bracketed trees, UTF-8, may be gzip",
     "properties": ("tree file", "digested"),
@@ -56,18 +56,18 @@ class CorpusOptions:
         f"{TRANSLATION})",
         choices=[TRANSLATION, PARSING],
     )
-    train_trees: pathlib.Path | None = option(None, **TREE)
-    validation_trees: pathlib.Path | None = option(None, **TREE)
+    train_trees: pathlib.Path | None = option(None, **TREE_FILE)
+    validation_trees: pathlib.Path | None = option(None, **TREE_FILE)
     dataset: str | None = option(
         None,
         "demo, the embedded English-Spanish one, or a translation set of "
         "TensorFlow Datasets: tfds:wmt14_translate/de-en",
         metavar="NAME",
     )
-    train_source: pathlib.Path | None = option(None, **TEXT)
-    train_target: pathlib.Path | None = option(None, **TEXT)
-    validation_source: pathlib.Path | None = option(None, **TEXT)
-    validation_target: pathlib.Path | None = option(None, **TEXT)
+    train_source: pathlib.Path | None = option(None, **TEXT_FILE)
+    train_target: pathlib.Path | None = option(None, **TEXT_FILE)
+    validation_source: pathlib.Path | None = option(None, **TEXT_FILE)
+    validation_target: pathlib.Path | None = option(None, **TEXT_FILE)
     mixture: pathlib.Path | None = option(
         None,
         "JSON list of training sources and their weights; the validation set "
@@ -230,18 +230,18 @@ class Options:
         return {
             name: str(value) if isinstance(value, pathlib.Path) else value
             for name, value in values_of(self).items()
-            if name not in PLACES
+            if name not in UNRECORDED
         }
 
 
-PLACES = option_names_tagged(Options, "place")
+UNRECORDED = option_names_tagged(Options, "place")
 DIGESTED = option_names_tagged(Options, "digested")
 NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "free"))
 FILES = option_names_tagged(Options, "text file")
 TREES = option_names_tagged(Options, "tree file")
 OF_SETS = option_names_tagged(Options, "of a set")
 # If the command line has an option, these options of the file are ignored.
-OVERRIDES = {
+SUPERSEDED_OPTIONS = {
     "dataset": (*FILES, "bleu_tokenize"),
     "mixture": FILES[:2],
     **dict.fromkeys(FILES[:2], ("dataset", "mixture")),
@@ -294,7 +294,7 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
             "--from-arguments must name options of this command. Received: "
             f"{path} with {', '.join(sorted(unknown))}"
         )
-    for name, others in OVERRIDES.items():
+    for name, others in SUPERSEDED_OPTIONS.items():
         if given[name]:
             for other in others:
                 defaults.pop(other, None)

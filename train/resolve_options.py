@@ -16,13 +16,13 @@ from text_processing.placeholders import PLACEHOLDERS
 from train import options
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
-from train.data.datasets import open_dataset
-from train.data.datasets import read_mixture
-from train.data.encoded_corpus import CachedCorpus
+from train.data.corpus_loading import open_corpus
+from train.data.corpus_loading import read_mixture
+from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.encoding import SIDES
 from train.data.placeholder_pairs import with_placeholders
 from train.data.tree_pairs import TreePairs
-from train.loop.update_options import EPOCHS
+from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import CorpusOptions
 from train.options import Options
 from train.run import run_description
@@ -279,7 +279,7 @@ def choose_steps_per_epoch(
         preset: The preset, with the numbers that were replaced.
         earlier: The description of the run that is resumed.
     """
-    default = max(100, preset.recipe.steps // EPOCHS)
+    default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
     chosen = asked or (earlier.steps_per_epoch if earlier else default)
     if earlier and not asked and chosen != default:
         print(
@@ -298,7 +298,7 @@ def load_corpus(
     if corpus.task == options.PARSING:
         paths = [getattr(corpus, name) for name in options.TREES]
         return tuple(
-            CachedCorpus(TreePairs(path), [path], cache) for path in paths
+            DigestCachedCorpus(TreePairs(path), [path], cache) for path in paths
         )
     training = (
         read_mixture(
@@ -323,8 +323,8 @@ def open_split(
     if corpus.dataset is None:
         files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
         pairs = FilePairs(*files, corpus.drop_invalid)
-        return CachedCorpus(pairs, files, cache)
-    return open_dataset(
+        return DigestCachedCorpus(pairs, files, cache)
+    return open_corpus(
         corpus.dataset,
         getattr(corpus, f"{split}_split") or split,
         cache,

@@ -22,7 +22,7 @@ from benchmarks.shared.interleaved_runs import ROOT
 from benchmarks.shared.worker_reporting import peak_memory
 from train.data.batches import BatchPlan
 from train.data.corpus import FilePairs
-from train.data.encoded_corpus import CachedCorpus
+from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
 
@@ -120,7 +120,7 @@ def measure(
 
     files = [folder / "source", folder / "target"]
     cache = folder / "cache"
-    corpus = CachedCorpus(FilePairs(*files), files, cache)
+    corpus = DigestCachedCorpus(FilePairs(*files), files, cache)
     proto = cached_vocabulary(corpus, vocabulary_size, cache)
     stop()
     encoded = encode_corpus(corpus, proto, 256, cache)

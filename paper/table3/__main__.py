@@ -281,5 +281,5 @@ def main(argv: list[str] | None = None) -> None:
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)  # Someone follows a log.
-    with signal_handling.exit_at_once():
+    with signal_handling.skip_thread_shutdown():
         main()

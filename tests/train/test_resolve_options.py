@@ -7,7 +7,7 @@ import tensorflow_datasets as tfds
 
 from command_line.errors import UserError
 from command_line.options import flag
-from train.data.encoded_corpus import CachedCorpus
+from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.tree_pairs import TreePairs
 from train.options import FILES
 from train.options import parse_options
@@ -110,7 +110,7 @@ def test_parsing_has_the_papers_model_and_reads_trees(tmp_path):
     assert resolved.corpus.vocabulary_size == 16_000
     assert resolved.corpus.max_length == 512
     assert list(training) == list(validation) == list(TreePairs(path))
-    assert isinstance(training, CachedCorpus)
+    assert isinstance(training, DigestCachedCorpus)
     assert training.symbols() == TreePairs(path).symbols()
 
 

@@ -57,7 +57,7 @@ class Encoded:
     figures: dict
 
 
-class CachedCorpus(Corpus):
+class DigestCachedCorpus(Corpus):
     """A corpus whose length and digest are kept in a cache.
 
     The corpus is read again if the name, the size or the modification time of

@@ -23,7 +23,7 @@ import tensorflow as tf
 from command_line.errors import UserError
 from command_line.errors import first_line
 
-LOST = (
+LOST_WORKER_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -212,7 +212,7 @@ def exit_on_worker_error() -> Iterator[None]:
     """Exits with one line if another worker is lost."""
     try:
         yield
-    except (*LOST, tf.errors.InternalError) as error:
+    except (*LOST_WORKER_ERRORS, tf.errors.InternalError) as error:
         internal = isinstance(error, tf.errors.InternalError)
         if not is_multi_worker() or (
             internal and not OF_ANOTHER.search(str(error))

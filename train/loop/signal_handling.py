@@ -29,7 +29,7 @@ def exit_now(number: int, frame) -> None:
 
 
 @contextlib.contextmanager
-def exit_at_once() -> Iterator[None]:
+def skip_thread_shutdown() -> Iterator[None]:
     """Ends the process immediately when the program exits or fails.
 
     Python would wait for TensorFlow's threads, some of which wait for Python

@@ -8,7 +8,7 @@ from command_line.options import option
 from command_line.options import positive
 from train.data.vocabulary import EncodedPairs
 
-EPOCHS = 40
+DEFAULT_NUM_EPOCHS = 40
 PRECISIONS = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
@@ -27,8 +27,8 @@ class UpdateOptions:
     )
     steps_per_epoch: int | None = option(
         None,
-        f"updates between validations and checkpoints (default: a {EPOCHS}th "
-        "of all, 100 at least)",
+        "updates between validations and checkpoints (default: a "
+        f"{DEFAULT_NUM_EPOCHS}th of all, 100 at least)",
         kind=positive(int),
         properties=("free",),
     )

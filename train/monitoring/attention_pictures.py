@@ -176,8 +176,10 @@ def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
     plot.imshow(image, blues, vmin=0, vmax=1, interpolation="nearest")
     # A subword may be a dollar sign.
     text = {"fontsize": 7, "parse_math": False}
-    plot.set_yticks(places(layers, height), rows * layers, **text)
-    plot.set_xticks(places(heads, width), columns * heads, rotation=90, **text)
+    plot.set_yticks(tick_positions(layers, height), rows * layers, **text)
+    plot.set_xticks(
+        tick_positions(heads, width), columns * heads, rotation=90, **text
+    )
     for layer in range(layers):
         middle = (layer + 0.5) * height - 1
         plot.text(
@@ -198,6 +200,6 @@ def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
     return np.array(canvas.buffer_rgba())[None]
 
 
-def places(count: int, period: int) -> list[int]:
+def tick_positions(count: int, period: int) -> list[int]:
     """Returns the positions of the subwords of each map, without the gap."""
     return [i for i in range(count * period) if (i + 1) % period]

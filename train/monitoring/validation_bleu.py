@@ -27,7 +27,10 @@ from train.run.best_checkpoints import ValidationOptions
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
 NUM_SAMPLES = 5
-PENALTY = ("length_penalty", "penalty_offset")  # Options of the length penalty.
+PENALTY_OPTIONS = (
+    "length_penalty",
+    "penalty_offset",
+)  # Options of the length penalty.
 
 
 class ValidationBleu(keras.callbacks.Callback):
@@ -182,7 +185,7 @@ def make_validation_bleu(
         options.validation_beam_size or BEAM_SIZE,
         options.bleu_tokenize,
         target,
-        {name: decoding[name] for name in PENALTY if name in decoding},
+        {name: decoding[name] for name in PENALTY_OPTIONS if name in decoding},
     )
 
 

@@ -23,7 +23,7 @@ BEAM_SIZE = 4
 # The column of `history.csv` to compare, and its sign: +1 if more is better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1), "chrf": ("chrf", 1)}
 # None of these options affects the weights.
-FREE = {"properties": ("free",)}
+UNCOMPARED = {"properties": ("free",)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,24 +36,24 @@ class ValidationOptions:
         " 0 for never (default: once, with the final model)",
         kind=natural,
         metavar="N",
-        **FREE,
+        **UNCOMPARED,
     )
     validation_beam_size: int | None = option(
         None,
         f"beam size of that; 1 is greedy search (default: {BEAM_SIZE})",
         kind=positive(int),
         metavar="K",
-        **FREE,
+        **UNCOMPARED,
     )
     bleu_tokenize: str | None = option(
-        None, bleu_tokenizer.HELP, metavar="NAME", **FREE
+        None, bleu_tokenizer.HELP, metavar="NAME", **UNCOMPARED
     )
     keep_best: int | None = option(
         None,
         "best checkpoints to keep in RUN_DIR/best, beside the last ones",
         kind=positive(int),
         metavar="N",
-        **FREE,
+        **UNCOMPARED,
     )
     patience: int | None = option(
         None,
@@ -61,13 +61,13 @@ class ValidationOptions:
         "the mean around the best",
         kind=positive(int),
         metavar="N",
-        **FREE,
+        **UNCOMPARED,
     )
     best_by: str | None = option(
         None,
         "score of the validation set that decides (default: loss)",
         choices=list(COLUMNS),
-        **FREE,
+        **UNCOMPARED,
     )
 
 

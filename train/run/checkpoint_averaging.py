@@ -17,7 +17,7 @@ from train.run.run_description import RunDescription
 from train.run.run_folder import step_of
 
 # Errors of TensorFlow for checkpoints that are damaged or of other shapes.
-UNREADABLE = (tf.errors.OpError, AssertionError, IndexError, ValueError)
+READ_ERRORS = (tf.errors.OpError, AssertionError, IndexError, ValueError)
 
 
 def average_checkpoints(
@@ -70,7 +70,7 @@ def load_mean(
             status = checkpoint.read(str(path))
             # The moments of the optimizer are not needed.
             status.assert_existing_objects_matched().expect_partial()
-        except UNREADABLE as error:
+        except READ_ERRORS as error:
             reason = str(error).strip().splitlines()[0]
             raise UserError(
                 f"{path} holds no weights of this run's model: {reason}"

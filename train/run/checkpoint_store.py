@@ -10,10 +10,10 @@ from train.loop.training_model import transformer_of
 from train.run.run_folder import saved_steps
 
 # Number of the latest checkpoints that keep their state.
-WHOLE = 2
+NUM_STATES_KEPT = 2
 # Errors of TensorFlow for files that are changed, truncated or missing. Its
 # other errors concern the disk or the memory, not the file.
-DAMAGED = (
+DAMAGE_ERRORS = (
     tf.errors.DataLossError,
     tf.errors.OutOfRangeError,
     tf.errors.NotFoundError,
@@ -92,7 +92,7 @@ class CheckpointStore:
         for step, prefix in reversed(saved.items()):
             try:
                 found = self.read(prefix)
-            except DAMAGED as error:
+            except DAMAGE_ERRORS as error:
                 print(
                     f"{prefix} is damaged and left out: {first_line_of(error)}"
                 )
@@ -117,7 +117,7 @@ class CheckpointStore:
             self._rest.read(str(rest)).assert_consumed()
             self._weights.read(str(prefix)).assert_consumed()
             return rest
-        except (*DAMAGED, tf.errors.ResourceExhaustedError):
+        except (*DAMAGE_ERRORS, tf.errors.ResourceExhaustedError):
             raise
         except tf.errors.OpError as error:
             raise UserError(
@@ -134,7 +134,7 @@ class CheckpointStore:
         for path in saved_steps(self._folder).values():
             if str(path) not in kept:
                 delete_checkpoint(path)
-        latest = list(saved_steps(self._folder).values())[-WHOLE:]
+        latest = list(saved_steps(self._folder).values())[-NUM_STATES_KEPT:]
         names = {state_prefix_of(path).name for path in latest}
         for path in sorted(self._folder.glob("state-*"), reverse=True):
             # The index first, as `delete_checkpoint` does.
@@ -152,7 +152,7 @@ class CheckpointStore:
             try:
                 check_index(prefix)
                 self._weights.read(str(prefix)).expect_partial()
-            except DAMAGED:
+            except DAMAGE_ERRORS:
                 continue
             return (
                 f"no checkpoint in {self._folder} has a whole state. The "
@@ -184,7 +184,7 @@ def check_index(prefix: pathlib.Path) -> None:
     )
 
 
-def read_means(prefix: pathlib.Path, count: int) -> list:
+def read_metrics(prefix: pathlib.Path, count: int) -> list:
     """Returns the first metrics of a file; empty if it has only weights."""
     reader = tf.train.load_checkpoint(str(prefix))
     names = [f"means/{i}{VALUE}" for i in range(count)]

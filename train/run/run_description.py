@@ -19,7 +19,7 @@ from train.run.run_folder import saved_steps
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 # Parts of two descriptions that must be equal for the same weights.
 COMPARED = ("arguments", "preset", "corpus", "init")
-PARTS = ("preset", "corpus", "init", "packages", "origin")
+DICT_SECTIONS = ("preset", "corpus", "init", "packages", "origin")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -42,7 +42,7 @@ class RunDescription:
     @classmethod
     def from_json(cls, content: dict) -> "RunDescription":
         """Makes a description; entries that are missing have defaults."""
-        parts = {name: {**content.get(name, {})} for name in PARTS}
+        parts = {name: {**content.get(name, {})} for name in DICT_SECTIONS}
         numbers = parts.pop("preset")
         preset = Preset(numbers.pop("description", "")).replace(**numbers)
         arguments = {**content["arguments"]}

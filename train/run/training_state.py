@@ -15,7 +15,7 @@ from train.data.atomic_files import write_atomically
 from train.loop import multi_worker
 from train.loop.training_model import transformer_of
 from train.run.checkpoint_store import CheckpointStore
-from train.run.checkpoint_store import read_means
+from train.run.checkpoint_store import read_metrics
 from train.run.run_folder import read_history
 from train.run.run_folder import saved_steps
 
@@ -110,7 +110,7 @@ class TrainingState(keras.callbacks.Callback):
         ended = self._rows and int(self._rows[-1]["step"]) == self.updates
         if not ended:  # `fit` resets the metrics when it begins the epoch.
             count = len(self._task.metrics_variables)
-            self._means = read_means(prefix, count)
+            self._means = read_metrics(prefix, count)
 
     def share(self, strategy: tf.distribute.Strategy) -> int:
         """Sends the chief's state to all workers; returns its updates."""
@@ -133,7 +133,7 @@ class TrainingState(keras.callbacks.Callback):
             self._means = list(inside[1:].astype(np.float32))
         return self.updates
 
-    def restore_means(self) -> None:
+    def restore_metrics(self) -> None:
         """Restores the metrics of an interrupted epoch."""
         if self._means is not None:
             for variable, value in zip(
@@ -143,7 +143,7 @@ class TrainingState(keras.callbacks.Callback):
             self._means = None
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.restore_means()
+        self.restore_metrics()
 
     def on_train_batch_end(self, batch, logs=None):
         reads = getattr(self._task, "reads_figures", True)

@@ -54,13 +54,17 @@ def check_pieces(pieces: list[str], path: pathlib.Path) -> None:
     seen = set()
     for number, piece in enumerate(pieces, 1):
         if not piece or piece.split() != [piece]:
-            raise refuse(path, number, "a piece; ▁ stands for a blank", piece)
+            raise invalid_line_error(
+                path, number, "a piece; ▁ stands for a blank", piece
+            )
         if piece in seen:
-            raise refuse(path, number, "another piece than those before", piece)
+            raise invalid_line_error(
+                path, number, "another piece than those before", piece
+            )
         seen.add(piece)
 
 
-def refuse(
+def invalid_line_error(
     path: pathlib.Path, number: int, wanted: str, piece: str
 ) -> UserError:
     return UserError(
@@ -75,7 +79,9 @@ def with_pieces(proto: bytes, pieces: list[str], path: pathlib.Path) -> bytes:
     known = {piece.piece for piece in model.pieces}
     for number, piece in enumerate(pieces, 1):
         if piece in known:
-            raise refuse(path, number, "no piece that is there", piece)
+            raise invalid_line_error(
+                path, number, "no piece that is there", piece
+            )
         model.pieces.add(piece=piece, score=0.0, type=USER_DEFINED)
     model.trainer_spec.vocab_size = len(model.pieces)
     return model.SerializeToString(deterministic=True)

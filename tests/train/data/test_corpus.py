@@ -17,7 +17,7 @@ from train.data import corpus
 from train.data import encoded_corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Pairs
-from train.data.encoded_corpus import CachedCorpus
+from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.tree_pairs import TreePairs
 
 
@@ -112,7 +112,7 @@ def test_refuses_a_pipe_as_a_corpus(tmp_path):
     os.mkfifo(path)
 
     with pytest.raises(UserError, match="read several times. .*pipe, a pipe"):
-        len(CachedCorpus(FilePairs(path, path), [path], tmp_path))
+        len(DigestCachedCorpus(FilePairs(path, path), [path], tmp_path))
     with pytest.raises(UserError, match="read several times. .*pipe, a pipe"):
         len(TreePairs(path))
 
@@ -165,7 +165,9 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
     )
 
     def scan():
-        pairs = CachedCorpus(FilePairs(*paths), list(paths), tmp_path / "cache")
+        pairs = DigestCachedCorpus(
+            FilePairs(*paths), list(paths), tmp_path / "cache"
+        )
         return len(pairs), pairs.digest(), len(reads)
 
     first = scan()

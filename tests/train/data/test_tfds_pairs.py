@@ -9,7 +9,7 @@ import pytest
 import tensorflow_datasets as tfds
 
 from command_line.errors import UserError
-from train.data.datasets import open_dataset
+from train.data.corpus_loading import open_corpus
 from train.data.tfds_pairs import TfdsPairs
 
 TEXT = {
@@ -57,7 +57,7 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(
     monkeypatch.setattr(builder, "_split_generators", lambda _: generate)
     builder.download_and_prepare()
 
-    pairs = open_dataset(
+    pairs = open_corpus(
         "tfds:ted_hrlr_translate/pt_to_en",
         "train[:60%]",
         tmp_path,
@@ -77,7 +77,7 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(
 
 def test_without_data_one_line_says_how_to_get_it(tmp_path):
     with pytest.raises(UserError) as error:
-        open_dataset(
+        open_corpus(
             "tfds:wmt14_translate/de-en", "train", tmp_path, None, tmp_path
         )
 
@@ -109,7 +109,7 @@ def test_refuses_splits_and_languages_that_are_not_there(tmp_path):
 )
 def test_refuses_what_is_no_translation_set(name, message, tmp_path):
     with pytest.raises(UserError, match=message) as error:
-        open_dataset(name, "train", tmp_path, None, tmp_path)
+        open_corpus(name, "train", tmp_path, None, tmp_path)
 
     assert "\n" not in str(error.value)
 

@@ -9,7 +9,7 @@ from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Mixture
 from train.data.corpus import demo_pairs
-from train.data.encoded_corpus import CachedCorpus
+from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.encoding import SIDES
 from train.data.tfds_pairs import TfdsPairs
 from train.data.tfds_pairs import find_builder
@@ -19,7 +19,7 @@ DEMO_SPLITS = ("train", "validation", "test", "unseen")
 DATASET_KEYS = {"dataset", "split", "source_language"}
 
 
-def open_dataset(
+def open_corpus(
     name: str,
     split: str,
     cache: pathlib.Path,
@@ -52,7 +52,7 @@ def open_dataset(
         )
     builder = find_builder(name.removeprefix("tfds:"), data_dir)
     pairs = TfdsPairs(builder, split, source_language)
-    return CachedCorpus(pairs, pairs.files(), cache)
+    return DigestCachedCorpus(pairs, pairs.files(), cache)
 
 
 def read_mixture(
@@ -95,7 +95,7 @@ def read_mixture(
         check_entry(entry, where)
         weight = fractions.Fraction(str(entry.get("weight", 1)))
         if "dataset" in entry:
-            part = open_dataset(
+            part = open_corpus(
                 entry["dataset"],
                 entry.get("split", "train"),
                 cache,
@@ -104,7 +104,9 @@ def read_mixture(
             )
         else:
             files = [path.parent / entry[side] for side in SIDES]
-            part = CachedCorpus(FilePairs(*files, drop_invalid), files, cache)
+            part = DigestCachedCorpus(
+                FilePairs(*files, drop_invalid), files, cache
+            )
         parts.append((part, weight))
     return Mixture(parts)
 

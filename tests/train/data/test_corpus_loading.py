@@ -1,4 +1,4 @@
-"""Tests of `train.data.datasets`."""
+"""Tests of `train.data.corpus_loading`."""
 
 import json
 from fractions import Fraction
@@ -10,7 +10,7 @@ from command_line.errors import UserError
 from train.data import encoded_corpus
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs
-from train.data.datasets import read_mixture
+from train.data.corpus_loading import read_mixture
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
 

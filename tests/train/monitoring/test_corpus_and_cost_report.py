@@ -1,4 +1,4 @@
-"""Tests of `train.monitoring.training_report`."""
+"""Tests of `train.monitoring.corpus_and_cost_report`."""
 
 import functools
 import json
@@ -11,11 +11,11 @@ from train.data.corpus import Pairs
 from train.data.encoded_corpus import encode_corpus
 from train.data.vocabulary import learn_vocabulary
 from train.loop.update_options import UpdateOptions
-from train.monitoring.training_report import describe_training
-from train.monitoring.training_report import format_report
-from train.monitoring.training_report import warn_of_dropped_pairs
-from train.monitoring.training_report import warn_of_idle_gpus
-from train.monitoring.training_report import write_report
+from train.monitoring.corpus_and_cost_report import describe_training
+from train.monitoring.corpus_and_cost_report import format_report
+from train.monitoring.corpus_and_cost_report import warn_of_dropped_pairs
+from train.monitoring.corpus_and_cost_report import warn_of_idle_gpus
+from train.monitoring.corpus_and_cost_report import write_report
 
 TRAINING = Pairs(
     ["A red house.", "Two cats.", "Two cats.", "", "Ex."] * 4,

@@ -103,7 +103,7 @@ def write_report(report: dict, run_dir: pathlib.Path) -> None:
     print(format_report(report))
     text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     write_atomically(run_dir / "report.json", text.encode())
-    write_atomically(run_dir / "report.png", draw_lengths(report["training"]))
+    write_atomically(run_dir / "report.png", plot_lengths(report["training"]))
 
 
 def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
@@ -176,7 +176,7 @@ def format_report(report: dict) -> str:
             *describe_text("validation", report["validation"]),
             f"  in training too: {overlap['sources']:,} sources, "
             f"{overlap['pairs']:,} pairs",
-            *draw_bars(report["training"]),
+            *format_histogram(report["training"]),
             f"an epoch: {batches['steps_per_epoch']:,} updates, "
             f"{batches['tokens_per_epoch']:,} tokens of both sides, "
             f"{batches['fill']:.1%} of all positions",
@@ -225,7 +225,7 @@ def as_share(part: int, whole: int) -> str:
     return f"{part / whole:.3%}"
 
 
-def draw_bars(figures: dict) -> list[str]:
+def format_histogram(figures: dict) -> list[str]:
     """Returns the histogram of lengths of both sides, one line for each bin."""
     counts = [np.array(figures[f"{side}_lengths"]) for side in SIDES]
     longest = max(int(np.flatnonzero(side).max()) for side in counts)
@@ -245,7 +245,7 @@ def draw_bars(figures: dict) -> list[str]:
     return lines
 
 
-def draw_lengths(figures: dict) -> bytes:
+def plot_lengths(figures: dict) -> bytes:
     """Returns a PNG of the histogram of lengths."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
