@@ -1,5 +1,6 @@
 """Pydantic schemas of requests, and readers for JSON and form bodies."""
 
+import codecs
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -81,7 +82,8 @@ async def read_fields(request: fastapi.Request) -> dict[str, Any]:
     else:
         try:
             # Unlike Python's parser, it refuses lone surrogates.
-            fields = pydantic_core.from_json(await request.body())
+            body = (await request.body()).removeprefix(codecs.BOM_UTF8)
+            fields = pydantic_core.from_json(body)
         except ValueError:
             fields = None
         if not isinstance(fields, dict):

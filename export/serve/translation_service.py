@@ -2,19 +2,23 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from export.serve.batching import Batcher
 from export.serve.languages import name_language
+from export.serve.markup_documents import translate_documents
 from export.serve.metrics import Metrics
 from export.serve.models import ALTERNATIVES
 from export.serve.models import MARKUP
+from export.serve.models import PROBE
 from export.serve.models import Model
 from export.serve.models import Translation
 from export.serve.options import LimitOptions
 from export.serve.schemas import refuse
 from export.serve.segmentation import Document
+from export.serve.segmentation import find_sentences
 from export.serve.segmentation import split_texts
 
 AUTO = "auto"
@@ -61,21 +65,17 @@ class TranslationService:
         self._limits, self._metrics = limits, metrics
         self.pairs = list(models)
         self.sources = sorted({source for source, _ in models})
-        self._batchers = {}
+        self._batchers, self._names = {}, {}
         for pair, model in models.items():
             if model not in self._batchers:
-                name = ":".join(pair)
-                batcher = Batcher(
+                self._names[model] = name = ":".join(pair)
+                self._batchers[model] = Batcher(
                     model.in_flight,
                     limits.batch_tokens,
                     limits.queue_limit,
-                    metrics.rows.labels(name).observe,
+                    metrics.of_model(name),
                 )
-                self._batchers[model] = batcher
-                metrics.queue_length.labels(name).set_function(
-                    lambda batcher=batcher: batcher.queue_length
-                )
-        self._counters = {
+        self._routes = {
             pair: Route(":".join(pair), pair[0], model, self._batchers[model])
             for pair, model in models.items()
         }
@@ -87,6 +87,24 @@ class TranslationService:
             for batcher in self._batchers.values():
                 await stack.enter_async_context(batcher.running())
             yield
+
+    def is_alive(self) -> bool:
+        """Whether the workers of all models run."""
+        return all(batcher.is_alive for batcher in self._batchers.values())
+
+    async def find_silent(self) -> list[str]:
+        """Returns the first pair of each model that does not answer."""
+        answers = await asyncio.gather(
+            *(
+                batcher.answers(model.translate, PROBE[0])
+                for model, batcher in self._batchers.items()
+            )
+        )
+        return [
+            self._names[model]
+            for model, answered in zip(self._batchers, answers, strict=True)
+            if not answered
+        ]
 
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
@@ -104,7 +122,7 @@ class TranslationService:
         """Returns the optional features of each pair, for the web page."""
         return [
             {"source": source, "target": target, "shows": route.model.shows}
-            for (source, target), route in self._counters.items()
+            for (source, target), route in self._routes.items()
         ]
 
     def detect(self) -> str:
@@ -128,7 +146,7 @@ class TranslationService:
         """
         if source == AUTO:
             source = self.detect()
-        route = self._counters.get((source, target))
+        route = self._routes.get((source, target))
         if route:
             return route
         known = {code for pair in self.pairs for code in pair}
@@ -176,7 +194,10 @@ class TranslationService:
         others = [[]] * len(sentences)
         if alternatives and ALTERNATIVES in route.model.shows:
             others = await ask(
-                route.model.find_alternatives, sentences, alternatives + 1
+                route.model.find_alternatives,
+                sentences,
+                alternatives + 1,
+                is_admitted=True,
             )
         self.record_metrics(route, sentences, best)
         translated = []
@@ -191,7 +212,7 @@ class TranslationService:
     async def translate_html(
         self, route: Route, texts: list[str]
     ) -> list[Translated]:
-        """Translates HTML documents, each as one item.
+        """Translates HTML documents.
 
         Raises:
             BusyError: If the queue is full.
@@ -201,16 +222,41 @@ class TranslationService:
             raise refuse(
                 "html format is not supported: the model has no alignments"
             )
-        found = await route.batcher.ask(
-            route.model.translate_html, texts, route.source.split("-")[0]
+        model, ask, is_admitted = route.model, route.batcher.ask, False
+
+        async def translate(sentences):
+            nonlocal is_admitted
+            found = await ask(
+                model.translate, sentences, is_admitted=is_admitted
+            )
+            is_admitted = True
+            self.record_metrics(route, sentences, found)
+            return found
+
+        split = functools.partial(
+            find_sentences,
+            language=route.source,
+            max_bytes=route.batcher.max_bytes,
         )
-        self.record_metrics(route, texts, found)
-        return [Translated(each.text, [], each.truncated) for each in found]
+        found = await translate_documents(
+            texts,
+            "html",
+            split,
+            model.knows_placeholders,
+            translate,
+            functools.partial(ask, model.align, is_admitted=True),
+        )
+        return [
+            Translated(each.text, [], each.counts["truncated"] > 0)
+            for each in found
+        ]
 
     async def cut(self, route: Route, texts: list[str]) -> list[Document]:
         """Splits texts into sentences."""
         self.check(texts)
-        return await asyncio.to_thread(split_texts, texts, route.source)
+        return await asyncio.to_thread(
+            split_texts, texts, route.source, route.batcher.max_bytes
+        )
 
     @contextlib.contextmanager
     def submit_sentences(
