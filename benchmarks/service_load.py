@@ -6,6 +6,10 @@
 Each client sends one to four lines of the file, and the next when it has the
 answer, which must be that of the plain loop: the same requests, one after the
 other, in one process without HTTP.
+
+With `--latency SECONDS` it measures instead, for so long each, requests of one
+sentence: of one client, of two, and of one while another client sends an HTML
+document of 20,000 characters again and again.
 """
 
 import argparse
@@ -29,6 +33,8 @@ from export.serve.segmentation import split_texts
 
 REQUESTS = 200
 MOST_LINES = 4
+MAX_BYTES = 4000
+DOCUMENT_CHARACTERS = 20_000
 
 
 @dataclasses.dataclass
@@ -71,6 +77,7 @@ def parse_arguments(argv=None):
     parser.add_argument("--input", required=True, type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--latency", type=float, metavar="SECONDS")
     return parser.parse_args(argv)
 
 
@@ -97,7 +104,7 @@ def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
         began = time.monotonic()
         if began > started + seconds and count >= len(texts):
             break
-        (document,) = split_texts([text], "en")
+        (document,) = split_texts([text], "en", MAX_BYTES)
         found = model.translate(document.sentences)
         answer = document.filled([each.text for each in found])
         answers[text] = (answer, len(found))
@@ -170,6 +177,80 @@ def service(export_dir):
             process.terminate()
 
 
+def send_repeatedly(port, until, load, texts, **fields):
+    """Sends texts, one a request, until an event."""
+    fields = {"source": "en", "target": "xx", **fields}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    with contextlib.closing(connection):
+        for text in itertools.cycle(texts):
+            began = time.monotonic()
+            if until.is_set():
+                return
+            body = json.dumps({"q": text, **fields})
+            connection.request("POST", "/translate", body)
+            response = connection.getresponse()
+            response.read()
+            load.seconds.append(time.monotonic() - began)
+            load.sentences += 1
+            if response.status != 200:
+                load.problems[response.status] += 1
+
+
+def measure_latency(port, sentences, seconds, clients=1, document=None) -> dict:
+    """Returns the `Load` of requests of one sentence, and of a document."""
+    load, documents, done = Load(), Load(), threading.Event()
+    threads = [
+        threading.Thread(
+            target=send_repeatedly,
+            args=(port, done, load, sentences[client::clients]),
+        )
+        for client in range(clients)
+    ]
+    if document:
+        threads.append(
+            threading.Thread(
+                target=send_repeatedly,
+                args=(port, done, documents, [document]),
+                kwargs={"format": "html"},
+            )
+        )
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds)
+    done.set()
+    for thread in threads:
+        thread.join()
+    load.elapsed_seconds = documents.elapsed_seconds = seconds
+    found = {"sentences": load.summarize()}
+    if document:
+        found["documents"] = documents.summarize()
+    return found
+
+
+def make_document(sentences: list[str]) -> str:
+    """Returns an HTML document of 20,000 characters."""
+    document, number = "", itertools.count()
+    while len(document) < DOCUMENT_CHARACTERS - 200:
+        words = sentences[next(number) % len(sentences)].split()
+        document += f"<p><b>{words[0]}</b> {' '.join(words[1:])}</p>"
+    return document
+
+
+def compare_latencies(args) -> dict:
+    """Returns the latencies that `--latency` asks for."""
+    sentences = args.input.read_text("utf-8").splitlines()
+    document = make_document(sentences)
+    with service(args.export_dir) as (port, _):
+        measure_latency(port, sentences, 2, 2, document)  # Warm up.
+        return {
+            "one_client": measure_latency(port, sentences, args.latency),
+            "two_clients": measure_latency(port, sentences, args.latency, 2),
+            "beside_html": measure_latency(
+                port, sentences, args.latency, document=document
+            ),
+        }
+
+
 def resident_mib(pid) -> int:
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) >> 10
@@ -177,6 +258,9 @@ def resident_mib(pid) -> int:
 
 def main(argv=None):
     args = parse_arguments(argv)
+    if args.latency:
+        print(json.dumps(compare_latencies(args), indent=2))
+        return
     texts = make_requests(args.input)
     seconds = 60 * args.minutes
     plain, answers = run_plain_loop(args.export_dir, texts, min(seconds, 30))

@@ -7,7 +7,6 @@ and the file of keys anew.
 
 import argparse
 import contextlib
-import functools
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
@@ -15,22 +14,16 @@ from command_line.options import add_options
 from command_line.options import read_options
 
 try:
-    import uvicorn
-
-    from export.serve.app import make_app
-    from export.serve.languages import load_pairs
-    from export.serve.middleware import TimeoutProtocol
-    from export.serve.middleware import listen
+    from export.serve.middleware import bind
     from export.serve.options import ServeOptions
+    from export.serve.processes import run_process
+    from export.serve.processes import run_processes
 except ImportError as error:
     with exit_on_user_error():
         raise UserError(
             f"python -m export.serve needs `pip install '.[web]'`. "
             f"Received: {error}"
         ) from None
-
-CONNECTIONS = 500  # Further connections get status 503.
-DRAIN_SECONDS = 25  # Kubernetes kills after 30.
 
 
 def parse_options(argv: list[str] | None = None) -> ServeOptions:
@@ -41,35 +34,13 @@ def parse_options(argv: list[str] | None = None) -> ServeOptions:
     return read_options(parser.parse_args(argv), ServeOptions)
 
 
-def make_server(app) -> uvicorn.Server:
-    """Returns a Uvicorn server that shuts down gracefully."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            http=TimeoutProtocol,
-            ws="none",
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            limit_concurrency=CONNECTIONS,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
-        )
-    )
-
-
 def run(options: ServeOptions) -> None:
     http = options.http
-    # Bind before the models are loaded, which is slow.
-    with contextlib.closing(listen(http.host, http.port)) as listener:
-        load = functools.partial(load_pairs, options.pair, options.client)
-        models = load()
-        server = make_server(make_app(models, http, options.limits, load))
-        for source, target in models:
-            print(f"{source} to {target}")
-        host, port = listener.getsockname()[:2]
-        host = f"[{host}]" if ":" in host else host
-        print(f"on http://{host}:{port}/", flush=True)
-        server.run(sockets=[listener])
+    # The socket is bound before the models are loaded, since the port may be
+    # taken; until it listens, it refuses connections.
+    with contextlib.closing(bind(http.host, http.port)) as listener:
+        serve = run_process if http.workers == 1 else run_processes
+        serve(options, listener)
 
 
 def main(argv: list[str] | None = None) -> None:

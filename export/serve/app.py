@@ -18,8 +18,10 @@ from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
 from export.serve.access_control import AccessControl
+from export.serve.access_log import AccessLog
 from export.serve.api_keys import ApiKeys
 from export.serve.batching import BusyError
+from export.serve.batching import TooLongError
 from export.serve.documentation import add_documentation
 from export.serve.file_formats import SUFFIXES
 from export.serve.languages import name_language
@@ -28,12 +30,14 @@ from export.serve.middleware import RequestLimits
 from export.serve.models import Model
 from export.serve.options import HttpOptions
 from export.serve.options import LimitOptions
+from export.serve.public_address import PublicAddress
 from export.serve.reloading import Reloader
 from export.serve.routes import add_analysis_routes
 from export.serve.routes import add_files
 from export.serve.routes import add_translation
 from export.serve.translation_service import TranslationService
 
+HEALTH_PATHS = ("/health", "/livez", "/readyz")
 PAGE = pathlib.Path(__file__).with_name("page")
 # The page loads nothing from other hosts and runs no inline script.
 PAGE_POLICY = (
@@ -48,7 +52,7 @@ def make_app(
     http: HttpOptions,
     limits: LimitOptions,
     load_models: Callable | None = None,
-) -> RequestLimits:
+) -> Callable:
     """Returns the service as an ASGI application.
 
     Args:
@@ -92,8 +96,16 @@ def make_app(
     add_analysis_routes(app, service, access)
     add_page(app)
     add_documentation(app)
-    paths = {route.path for route in app.routes}
-    return RequestLimits(app, limits.byte_limit, metrics.observe_request(paths))
+    unlimited = (
+        prefix + path
+        for prefix in ("", http.url_prefix)
+        for path in HEALTH_PATHS
+    )
+    limited = RequestLimits(app, limits.byte_limit, frozenset(unlimited))
+    logged = AccessLog(limited, metrics.observe_request, http.access_log)
+    return PublicAddress(
+        logged, http.url_prefix, http.public_url, list(http.trusted_proxies)
+    )
 
 
 def add_errors(app: fastapi.FastAPI) -> None:
@@ -114,6 +126,10 @@ def add_errors(app: fastapi.FastAPI) -> None:
             {"Retry-After": "1"},
         )
 
+    @app.exception_handler(TooLongError)
+    def too_long(_, error):
+        return respond(400, str(error))
+
     @app.exception_handler(UserError)
     def unavailable(_, error):
         # The address and the message of a server go to the log only.
@@ -121,8 +137,28 @@ def add_errors(app: fastapi.FastAPI) -> None:
         return respond(502, "the model's server does not answer as it should")
 
     @app.exception_handler(Exception)
-    def failed(*_):
+    def failed(request, _):
+        # Uvicorn logs the traceback.
+        print(f"request {request.state.request_id} failed", file=sys.stderr)
         return respond(500, "Cannot translate text: an error of the service")
+
+
+def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
+    """Adds the routes of a load balancer: is the process ready, and alive?"""
+
+    @app.get("/health")
+    @app.get("/readyz")
+    async def health():
+        if silent := await service.find_silent():
+            names = ", ".join(silent)
+            raise HTTPException(503, f"the model of {names} does not answer")
+        return {"status": "ok"}
+
+    @app.get("/livez")
+    async def livez():
+        if not service.is_alive():
+            raise HTTPException(503, "a worker has ended")
+        return {"status": "ok"}
 
 
 def add_public_routes(
@@ -133,14 +169,11 @@ def add_public_routes(
     limits: LimitOptions,
 ) -> None:
     """Adds the routes that need no API key."""
+    add_health(app, service)
 
     @app.get("/languages")
     async def languages():
         return service.languages()
-
-    @app.get("/health")
-    async def health():
-        return {"status": "ok"}
 
     token = read_token(http.metrics_token)
 

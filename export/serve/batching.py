@@ -4,6 +4,9 @@ When the queue was empty, a batch waits a few milliseconds for more sentences;
 otherwise it starts at once. The requests alternate: the first sentence of the
 next request leads a batch, and queued sentences of similar length fill it. So a
 short text does not wait for all of a long one, and there is little padding.
+
+A long request does not slow down short ones: of several workers one is left to
+short requests, whose batches hold no sentences of long ones.
 """
 
 import asyncio
@@ -11,6 +14,7 @@ import collections
 import concurrent.futures
 import contextlib
 import dataclasses
+import logging
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -19,13 +23,27 @@ from command_line.errors import UserError
 from export.line_batching import BYTES_A_TOKEN
 from export.line_batching import MAX_ROWS
 from export.line_batching import MIN_TOKENS
+from export.serve.metrics import ModelMetrics
 
 WAIT = 0.005  # Seconds to wait for more sentences.
 LIKE = 2  # Maximum difference of lengths in a batch, in tokens.
 
 
+SHORT = 0.25  # Maximum size of a short request, in batches.
+LEAST_LIMIT = 16  # Tokens up to which no sentence is too long.
+# A model that has translated something in these seconds is not asked again.
+FRESH_SECONDS = 10
+PROBE_SECONDS = 5  # Timeout of a translation that checks a model.
+
+logger = logging.getLogger(__name__)
+
+
 class BusyError(Exception):
     """The queue is full; the client should retry later."""
+
+
+class TooLongError(ValueError):
+    """A sentence is longer than a batch."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -38,12 +56,14 @@ class QueuedItem:
         thing: A text, or a pair of texts.
         tokens: Int, estimated length.
         future: Future of the result. A client that is gone cancels it.
+        is_short: Bool, whether its request is short.
     """
 
     question: tuple
     thing: Any
     tokens: int
     future: asyncio.Future
+    is_short: bool
 
 
 class Batcher:
@@ -54,7 +74,7 @@ class Batcher:
         batch_tokens: Int, maximum tokens of a batch, padding included.
         max_waiting: Int, maximum length of the queue. A request that finds an
             empty queue may exceed it.
-        observe: Function that receives the size of each batch.
+        metrics: `ModelMetrics` to update.
     """
 
     def __init__(
@@ -62,27 +82,33 @@ class Batcher:
         in_flight: int,
         batch_tokens: int,
         max_waiting: int,
-        observe: Callable[[int], None],
+        metrics: ModelMetrics,
     ):
         self._pool = concurrent.futures.ThreadPoolExecutor(in_flight)
+        # Batches of long requests that may start.
+        self._long_slots = max(1, in_flight - 1)
         self._in_flight = in_flight
         self._batch_tokens, self._max_waiting = batch_tokens, max_waiting
-        self._observe = observe
+        self._max_tokens = max(batch_tokens, LEAST_LIMIT)
+        self._metrics = metrics
         self._requests = collections.deque()  # Lists of `QueuedItem`.
-        self._filled = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._workers = []
+        self._answered = -FRESH_SECONDS  # Time of the last result.
+        self._probe = None
 
     @contextlib.asynccontextmanager
     async def running(self):
         """Runs batches while the context is open."""
-        workers = [
+        self._workers = [
             asyncio.create_task(self._work()) for _ in range(self._in_flight)
         ]
         try:
             yield self
         finally:
-            for worker in workers:
+            for worker in self._workers:
                 worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            await asyncio.gather(*self._workers, return_exceptions=True)
             self._pool.shutdown(wait=False)
 
     @property
@@ -94,77 +120,170 @@ class Batcher:
             for each in request
         )
 
-    async def ask(self, question: Callable, things: list, *args) -> list:
+    @property
+    def max_bytes(self) -> int:
+        """Maximum size of a sentence."""
+        return BYTES_A_TOKEN * self._max_tokens - 1
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether all workers run."""
+        return not any(worker.done() for worker in self._workers)
+
+    async def answers(self, question: Callable, thing: Any) -> bool:
+        """Returns whether the workers live, and answer in good time.
+
+        If there was no result for `FRESH_SECONDS`, it puts `thing` at the head
+        of the queue and waits for its result for `PROBE_SECONDS`.
+        """
+        now = asyncio.get_running_loop().time
+        if not self.is_alive:
+            return False
+        if now() < self._answered + FRESH_SECONDS:
+            return True
+        if self._probe is None or self._probe.done():
+            item = self._make_item((question,), thing, is_short=True)
+            self._requests.appendleft([item])
+            self._changed.set()
+            self._probe = item.future
+        await asyncio.wait([self._probe], timeout=PROBE_SECONDS)
+        return self._probe.done() and not self._probe.exception()
+
+    async def ask(
+        self,
+        question: Callable,
+        things: list,
+        *args,
+        is_admitted: bool = False,
+    ) -> list:
         """Returns the results for things, in their order.
 
         Args:
             question: Method of a model.
             things: Texts or pairs of texts.
             *args: Further arguments of the method.
+            is_admitted: Whether the things belong to a request of which other
+                things have been queued before; then no limit applies.
 
         Raises:
             BusyError: If the queue is full.
+            TooLongError: If a thing is longer than a batch.
         """
-        with self.submit(question, things, *args) as futures:
+        with self.submit(
+            question, things, *args, is_admitted=is_admitted
+        ) as futures:
             return await asyncio.gather(*futures)
 
     @contextlib.contextmanager
     def submit(
-        self, question: Callable, things: list, *args
+        self,
+        question: Callable,
+        things: list,
+        *args,
+        is_admitted: bool = False,
     ) -> Iterator[list[asyncio.Future]]:
         """Yields futures of the results; cancels the pending ones at exit.
 
-        Raises:
-            BusyError: If the queue is full.
+        The arguments and errors are those of `ask`.
         """
-        waiting = self.queue_length
-        if waiting and waiting + len(things) > self._max_waiting:
-            raise BusyError
-        loop = asyncio.get_running_loop()
+        sizes = [count_tokens(thing) for thing in things]
+        if not is_admitted:
+            self._check(sizes)
+        is_short = sum(sizes) <= SHORT * self._batch_tokens
         request = [
-            QueuedItem(
-                (question, *args),
-                thing,
-                count_tokens(thing),
-                loop.create_future(),
-            )
+            self._make_item((question, *args), thing, is_short)
             for thing in things
         ]
         self._requests.append(request)
-        self._filled.set()
+        self._changed.set()
+        self._note_length()
         futures = [each.future for each in request]
         try:
             yield futures
         finally:
             for future in futures:
                 future.cancel()
+            self._note_length()
+
+    def _check(self, sizes: list[int]) -> None:
+        """Checks that there is room for items of these sizes in tokens."""
+        if max(sizes, default=0) > self._max_tokens:
+            raise TooLongError(
+                "Invalid request: a sentence must have at most "
+                f"{self.max_bytes} bytes"
+            )
+        waiting = self.queue_length
+        if waiting and waiting + len(sizes) > self._max_waiting:
+            raise BusyError
+
+    def _make_item(
+        self, question: tuple, thing: Any, is_short: bool
+    ) -> QueuedItem:
+        future = asyncio.get_running_loop().create_future()
+        return QueuedItem(
+            question, thing, count_tokens(thing), future, is_short
+        )
+
+    def _note_length(self) -> None:
+        self._metrics.queue_length.set(self.queue_length)
 
     async def _work(self) -> None:
         while True:
-            if not self._requests:
-                self._filled.clear()
-                await self._filled.wait()
+            try:
+                await self._work_once()
+            except Exception:
+                # A bug. The other requests must not wait for ever.
+                self._metrics.errors.inc()
+                logger.exception("a worker failed; it continues")
+
+    async def _work_once(self) -> None:
+        """Runs the next batch, or waits until there may be one."""
+        was_empty = not self._requests
+        batch = self._take()
+        if not batch:
+            self._changed.clear()
+            await self._changed.wait()
+            if was_empty:
                 await asyncio.sleep(WAIT)
-            if batch := self._take():
-                self._observe(len(batch))
-                await self._answer(batch)
+            return
+        is_long = not batch[0].is_short
+        self._long_slots -= is_long
+        try:
+            self._metrics.batch_sizes.observe(len(batch))
+            await self._answer(batch)
+        finally:
+            self._long_slots += is_long
+            self._changed.set()
+            for each in batch:
+                if not each.future.done():
+                    each.future.set_exception(RuntimeError("no result"))
 
     def _take(self) -> list[QueuedItem]:
-        """Takes a batch from the queue; drops cancelled items."""
+        """Takes a batch from the queue; drops cancelled items.
+
+        Returns:
+            The items; none if the queue is empty, or if it has only long
+            requests and as many batches of these run as may.
+        """
         left = [
             [each for each in request if not each.future.done()]
             for request in self._requests
         ]
         left = [request for request in left if request]
-        self._requests.clear()
-        if not left:
+        self._requests = collections.deque(left)
+        ready = [r for r in left if r[0].is_short or self._long_slots]
+        if not ready:
             return []
-        batch = choose_batch(left, self._batch_tokens)
+        batch = choose_batch(ready, self._batch_tokens)
         taken = set(batch)
-        first, *others = (
-            [each for each in request if each not in taken] for request in left
+        self._requests.remove(ready[0])
+        self._requests.append(ready[0])
+        self._requests = collections.deque(
+            rest
+            for request in self._requests
+            if (rest := [each for each in request if each not in taken])
         )
-        self._requests.extend(filter(None, (*others, first)))
+        self._note_length()
         return batch
 
     async def _answer(self, batch: list[QueuedItem]) -> None:
@@ -181,7 +300,12 @@ class Batcher:
                 for each in batch:
                     await self._answer([each])
                 return
+            self._metrics.errors.inc()
+            if not isinstance(error, UserError):
+                logger.error("a model failed", exc_info=error)
             answers = [error] * len(batch)
+        else:
+            self._answered = loop.time()
         for each, answer in zip(batch, answers, strict=True):
             if each.future.done():
                 continue
@@ -194,7 +318,10 @@ class Batcher:
 def choose_batch(
     requests: list[list[QueuedItem]], batch_tokens: int
 ) -> list[QueuedItem]:
-    """Returns the batch that the first item of the first request leads."""
+    """Returns the batch that the first item of the first request leads.
+
+    Items of long requests do not join one of a short request, nor the reverse.
+    """
     lead = requests[0][0]
     like = [
         each
@@ -202,6 +329,7 @@ def choose_batch(
         for each in request
         if each is not lead
         and each.question == lead.question
+        and each.is_short == lead.is_short
         and max(each.tokens, lead.tokens)
         <= LIKE * min(each.tokens, lead.tokens)
     ]

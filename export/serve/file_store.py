@@ -1,12 +1,20 @@
-"""Keeps translated files in memory until they are downloaded or expire."""
+"""Keeps translated files until they are downloaded or expire."""
 
-import collections
+import os
+import pathlib
+import re
 import secrets
+import shutil
+import tempfile
 import time
+import weakref
 from typing import NamedTuple
 
 MAX_BYTES = 2**26
 SECONDS = 1200
+# The folder that several processes share; without it each has its own.
+FOLDER_VARIABLE = "TRANSLATED_FILES_DIR"
+KEY = re.compile(r"[\w-]{22}", re.ASCII)
 
 
 class File(NamedTuple):
@@ -14,11 +22,10 @@ class File(NamedTuple):
 
     name: str
     content: bytes
-    until: float
 
 
 class FileStore:
-    """Files in memory, which expire; the oldest are removed first.
+    """Files in a temporary folder, which expire; the oldest are removed first.
 
     Args:
         max_bytes: Int, maximum total size.
@@ -27,24 +34,47 @@ class FileStore:
 
     def __init__(self, max_bytes: int = MAX_BYTES, seconds: float = SECONDS):
         self._max_bytes, self._seconds = max_bytes, seconds
-        self._files = collections.OrderedDict()
+        folder = os.environ.get(FOLDER_VARIABLE)
+        if folder is None:
+            folder = tempfile.mkdtemp()
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._folder = pathlib.Path(folder)
 
     def add(self, name: str, content: bytes) -> str:
         """Stores a file; returns an unguessable key."""
         key = secrets.token_urlsafe(16)
-        self._files[key] = File(name, content, time.monotonic() + self._seconds)
+        # One file of both, and a new name at the end, so that no other process
+        # finds half of it.
+        path = self._folder / f"{key}.part"
+        path.write_bytes(name.encode() + b"\n" + content)
+        path.rename(self._folder / key)
         self._drop_old()
         return key
 
     def find(self, key: str) -> File | None:
         """Returns the file of a key, or `None` if it has expired."""
         self._drop_old()
-        return self._files.get(key)
+        if not KEY.fullmatch(key):
+            return None
+        try:
+            stored = (self._folder / key).read_bytes()
+        except FileNotFoundError:
+            return None
+        name, _, content = stored.partition(b"\n")
+        return File(name.decode(), content)
 
     def _drop_old(self) -> None:
-        kept = sum(len(file.content) for file in self._files.values())
-        for key, file in list(self._files.items()):
-            if kept <= self._max_bytes and time.monotonic() < file.until:
+        stored = []
+        for path in self._folder.iterdir():
+            try:
+                status = path.stat()
+            except FileNotFoundError:  # Another process was faster.
+                continue
+            stored.append((status.st_mtime_ns, status.st_size, path))
+        kept = sum(size for _, size, _ in stored)
+        oldest = time.time_ns() - self._seconds * 1e9
+        for time_ns, size, path in sorted(stored):
+            if kept <= self._max_bytes and time_ns > oldest:
                 break
-            kept -= len(file.content)
-            del self._files[key]
+            kept -= size
+            path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from export.client import ClientOptions
 from export.serve.models import Model
 from export.serve.models import connect_model
 from export.serve.models import load_model
-from export.serve.segmentation import split_texts
+from export.serve.segmentation import make_sentence_splitter
 
 CODE = r"[a-z]{2,3}(?:-\w+)*"
 PAIR = re.compile(
@@ -89,7 +89,7 @@ def load_pairs(
             raise UserError(f"--pair …={place}: {error}") from None
     for source, _ in named:
         # Trace the graph here, not in several concurrent first requests.
-        split_texts([], source)
+        make_sentence_splitter(source.split("-")[0]).get_concrete_function()
     return dict(
         zip(named, (by_place[pair.place] for pair in pairs), strict=True)
     )

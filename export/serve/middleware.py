@@ -1,4 +1,4 @@
-"""ASGI middleware: body-size limit, timeouts and client-disconnect handling.
+"""ASGI middleware: limits of requests and connections, disconnected clients.
 
 A slow, silent or disconnected client occupies only a socket, for seconds.
 """
@@ -14,7 +14,8 @@ HEAD_SECONDS = 10  # Timeout for the head of a request; at most twice that.
 BODY_SECONDS = 20
 # Timeout for a client to read the response.
 READ_SECONDS = 20
-GONE = 499  # nginx's status for a client that disconnected.
+MAX_REQUESTS = 500  # Further requests get status 503.
+MAX_CONNECTIONS = 2000  # Beyond these the one that is idle longest is closed.
 
 
 class RequestError(Exception):
@@ -31,43 +32,46 @@ class RequestError(Exception):
 
 
 class RequestLimits:
-    """ASGI middleware that limits the size and the time of requests.
+    """ASGI middleware that limits the size, the time and number of requests.
 
     It reads the complete body before it calls the application, and cancels the
-    application if the client disconnects.
+    application if the client disconnects. `HEAD` is answered as `GET`, whose
+    body the server omits.
 
     Args:
         app: The ASGI application.
         byte_limit: Int, maximum size of a body.
-        observe: Function that receives path, status and seconds of each
-            request; the status is `GONE` if the client has disconnected.
+        unlimited: Set of paths that do not count as requests, and are never
+            refused.
     """
 
-    def __init__(self, app: Callable, byte_limit: int, observe: Callable):
+    def __init__(
+        self, app: Callable, byte_limit: int, unlimited: frozenset[str]
+    ):
         self._app, self._byte_limit = app, byte_limit
-        self._observe = observe
+        self._unlimited = unlimited
+        self._active = 0
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        clock = asyncio.get_running_loop().time
-        started, status = clock(), GONE
-
-        async def noting_send(message):
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
+        if scope["method"] == "HEAD":
+            scope["method"] = "GET"
+        is_limited = scope["path"] not in self._unlimited
         try:
-            body = await self._read_body(scope, receive)
-            if body is not None:
-                answer = self._app(scope, replay_body(body), noting_send)
-                await answer_unless_gone(answer, receive)
+            if is_limited and self._active >= MAX_REQUESTS:
+                raise RequestError(503, "too many requests at a time")
+            self._active += is_limited
+            try:
+                body = await self._read_body(scope, receive)
+                if body is not None:
+                    answer = self._app(scope, replay_body(body), send)
+                    await answer_unless_gone(answer, receive)
+            finally:
+                self._active -= is_limited
         except RequestError as refusal:
-            await send_error(noting_send, refusal)
-        finally:
-            self._observe(scope["path"], status, clock() - started)
+            await send_error(send, refusal)
 
     async def _read_body(self, scope, receive) -> bytes | None:
         """Returns the body, or `None` if the client has disconnected.
@@ -149,26 +153,47 @@ async def send_error(send: Callable, refusal: RequestError) -> None:
 
 
 class TimeoutProtocol(H11Protocol):
-    """Uvicorn's HTTP protocol, with a timeout for the head of a request."""
+    """Uvicorn's HTTP protocol, with a timeout for the head of a request.
+
+    Idle connections give way to new ones.
+    """
 
     def connection_made(self, transport):
         super().connection_made(transport)
+        self._idle_since = self.loop.time()
         self._look(object())
+        if len(self.connections) > MAX_CONNECTIONS:
+            idle = [c for c in self.connections if c.is_idle]
+            min(idle, key=lambda c: c._idle_since).transport.abort()
+
+    @property
+    def is_busy(self):
+        """Whether a request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def is_idle(self):
+        return not (self.is_busy or self.transport.is_closing())
+
+    def on_response_complete(self):
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
 
     def _look(self, before):
         """Closes a connection that still has not sent a request."""
         if self.transport.is_closing():
             return
-        is_busy = self.cycle is not None and not self.cycle.response_complete
-        now = object() if is_busy else self.cycle
+        now = object() if self.is_busy else self.cycle
         if now is before:
             self.transport.abort()
         else:
             self.loop.call_later(HEAD_SECONDS, self._look, now)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Returns a listening socket; a client that stops reading is cut off.
+def bind(host: str, port: int) -> socket.socket:
+    """Returns a bound socket, which refuses connections until it listens.
+
+    A client that stops reading is cut off.
 
     Raises:
         OSError: If the address is not available.
@@ -185,7 +210,6 @@ def listen(host: str, port: int) -> socket.socket:
                 socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * READ_SECONDS
             )
         listener.bind(address)
-        listener.listen(1024)
     except BaseException:
         listener.close()
         raise

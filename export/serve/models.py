@@ -15,8 +15,10 @@ from export.bundle.versions import find_version
 from export.client import ClientOptions
 from export.client import connect
 from export.ctranslate2 import model_directory
-from export.markup.sentence_translator import make_translator
-from export.markup.translate_markup import translate_markup
+from export.ctranslate2.cpu_count import count_processors
+from export.markup.sentence_translator import align_in_batches
+from export.markup.sentence_translator import knows_placeholders
+from export.markup.word_alignment import word_attention
 from export.report.explanation_page import describe_translation
 from export.report.explanation_page import render
 from export.serve.word_confidence import group_words
@@ -51,6 +53,10 @@ class Model:
             dict of its outputs, as arrays.
         shows: Names of `NEEDED` that the model supports.
         in_flight: Int, number of concurrent batches.
+
+    Attributes:
+        knows_placeholders: Bool, whether the model was trained with
+            `PLACEHOLDERS`; known after `probe`.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class Model:
     ):
         self._translate, self._ask = translate, ask
         self.shows, self.in_flight = shows, in_flight
+        self.knows_placeholders = False
 
     def translate(self, texts: list[str]) -> list[Translation]:
         """Translates sentences."""
@@ -75,27 +82,23 @@ class Model:
             )
         ]
 
-    def translate_html(
-        self, texts: list[str], language: str, format: str = "html"
-    ) -> list[Translation]:
-        """Translates documents and keeps their tags: `translate_markup`.
+    def align(self, pairs: list[tuple[str, str]]) -> list[np.ndarray]:
+        """Returns the word alignments of sentences and their translations.
 
-        Args:
-            texts: The documents.
-            language: Code of the sources.
-            format: Their format.
+        See `word_attention`.
         """
-
-        def align(source, target):
-            found = self._ask("align", {"source": source, "target": target})
-            return {name: tf.constant(value) for name, value in found.items()}
-
-        translator = make_translator(self._translate, align, language)
-        found = [translate_markup(t, format, translator) for t in texts]
+        sources, targets = map(list, zip(*pairs, strict=True))
+        found = align_in_batches(self._align, sources, targets)
         return [
-            Translation(each.text, each.counts["truncated"] > 0)
-            for each in found
+            word_attention(attention, source, source_pieces, target, pieces)
+            for (source, target), (attention, source_pieces, pieces) in zip(
+                pairs, found, strict=True
+            )
         ]
+
+    def _align(self, source, target):
+        found = self._ask("align", {"source": source, "target": target})
+        return {name: tf.constant(value) for name, value in found.items()}
 
     def find_alternatives(
         self, texts: list[str], beam_size: int
@@ -153,7 +156,8 @@ class Model:
         """Calls each method once, since the first call is slow."""
         self.translate(PROBE)
         if MARKUP in self.shows:
-            self.translate_html(PROBE, "")
+            self.align([(PROBE[0], PROBE[0])])
+            self.knows_placeholders = knows_placeholders(self._align)
         if ALTERNATIVES in self.shows:
             self.find_alternatives(PROBE, 2)
         if WORDS in self.shows:
@@ -170,7 +174,10 @@ def load_model(export_dir: pathlib.Path) -> Model:
     """
     folder = find_version(export_dir, SAVED_MODEL, model_directory.MODEL_FILE)
     if (folder / model_directory.MODEL_FILE).exists():
-        return Model(model_directory.load_translate(export_dir))
+        translate = model_directory.load_translate(export_dir)
+        model = Model(translate, in_flight=count_batches())
+        model.probe()
+        return model
     loaded = model_loading.load_version(folder)
     told = read_meta_graph(folder).signature_def
     defaults = {
@@ -199,9 +206,19 @@ def load_model(export_dir: pathlib.Path) -> Model:
         for name, needed in NEEDED.items()
         if all(signature in loaded.signatures for signature in needed)
     )
-    model = Model(translate, ask, shows)
+    model = Model(translate, ask, shows, count_batches())
     model.probe()
     return model
+
+
+def count_batches() -> int:
+    """Returns how many batches a model in this process translates at a time.
+
+    One for each thread of TensorFlow, and at least two: one is for short
+    requests.
+    """
+    threads = tf.config.threading.get_inter_op_parallelism_threads()
+    return max(2, threads or count_processors())
 
 
 def connect_model(server: str, options: ClientOptions) -> Model:

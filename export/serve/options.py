@@ -2,7 +2,10 @@
 
 import argparse
 import dataclasses
+import ipaddress
 import pathlib
+import re
+import urllib.parse
 
 import limits
 
@@ -54,8 +57,32 @@ class HttpOptions:
         nargs="+",
         metavar="URL",
     )
+    url_prefix: str = option(
+        "", "path under which the service is reached, such as /translate"
+    )
+    public_url: str | None = option(
+        None,
+        "scheme and host of links to files, such as https://example.org "
+        "(default): what a trusted proxy names, else the address at which a "
+        "request arrives",
+        metavar="URL",
+    )
+    trusted_proxies: tuple[str, ...] = option(
+        (),
+        "addresses or networks whose X-Forwarded-For, -Proto and -Host are "
+        "believed, such as 10.0.0.0/8 (default: none)",
+        nargs="+",
+        metavar="ADDRESS",
+    )
+    access_log: bool = option(
+        False, "write a line of JSON to standard output for each request"
+    )
+    workers: int = option(
+        1, "processes, each with its own models", positive(int)
+    )
 
     def __post_init__(self):
+        check_addresses(self)
         if not 0 <= self.port < 2**16:
             raise UserError(
                 f"--port must be between 0 and 65535. Received: {self.port}"
@@ -68,6 +95,34 @@ class HttpOptions:
                 "--metrics-token must be a file with a token. "
                 f"Received: {token}"
             )
+
+
+def check_addresses(http: HttpOptions) -> None:
+    """Checks the prefix, the public URL and the proxies.
+
+    Raises:
+        UserError: If one of them is malformed.
+    """
+    if not re.fullmatch(r"(/[\w.~-]+)*", http.url_prefix, re.ASCII):
+        raise UserError(
+            "--url-prefix must be a path without a slash at its end, such as "
+            f"/translate. Received: {http.url_prefix}"
+        )
+    url = urllib.parse.urlsplit(http.public_url or "http://a")
+    is_plain = url.scheme in ("http", "https") and url.netloc
+    if not is_plain or any(url[2:]):
+        raise UserError(
+            "--public-url must be a scheme and a host, such as "
+            f"https://example.org. Received: {http.public_url}"
+        )
+    for proxy in http.trusted_proxies:
+        try:
+            ipaddress.ip_network(proxy, strict=False)
+        except ValueError:
+            raise UserError(
+                "--trusted-proxies must be addresses or networks, such as "
+                f"10.0.0.0/8. Received: {proxy}"
+            ) from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

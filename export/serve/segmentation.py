@@ -1,11 +1,14 @@
 """Splits texts into sentences, and joins their translations again."""
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from export.model.sentence_splitting import MOST_REPEATED
+from export.model.sentence_splitting import split_long
 from export.model.sentence_splitting import split_text
 
 
@@ -32,14 +35,19 @@ class Document(NamedTuple):
         return "".join(parts)
 
 
-def split_texts(texts: list[str], language: str) -> list[Document]:
+def split_texts(
+    texts: list[str], language: str, max_bytes: int
+) -> list[Document]:
     """Splits texts into sentences and the text between; see `split_text`.
 
     Args:
         texts: Texts to split.
         language: Code, such as `"en"` or `"pt-BR"`.
+        max_bytes: Int, maximum size of a sentence, at least 50. Longer ones
+            are split; see `split_long`.
     """
-    parts, is_sentence = make_sentence_splitter(language.split("-")[0])(texts)
+    split = make_sentence_splitter(language.split("-")[0])
+    parts, is_sentence = split(texts, max_bytes)
     return [
         Document(
             [part.decode() for part in parts[row].numpy()],
@@ -49,11 +57,40 @@ def split_texts(texts: list[str], language: str) -> list[Document]:
     ]
 
 
+def find_sentences(
+    texts: list[str], language: str, max_bytes: int
+) -> list[list[tuple[int, int]]]:
+    """Returns the spans of the sentences of each text; see `split_texts`."""
+    if not texts:
+        return []
+    spans = []
+    for document in split_texts(texts, language, max_bytes):
+        ends = list(itertools.accumulate(map(len, document.parts)))
+        spans.append(
+            [
+                (ends[place] - len(document.parts[place]), ends[place])
+                for place in document.places
+            ]
+        )
+    return spans
+
+
 @functools.cache
 def make_sentence_splitter(language: str) -> Callable:
     """Returns `split_text` of a language as a graph, which is faster."""
+
+    def split(text, max_bytes):
+        return split_long(
+            *split_text(text, language),
+            MOST_REPEATED,
+            lambda sentences: tf.strings.length(sentences) > max_bytes,
+        )
+
     return tf.function(
-        lambda text: split_text(text, language),
-        input_signature=[tf.TensorSpec([None], tf.string)],
+        split,
+        input_signature=[
+            tf.TensorSpec([None], tf.string),
+            tf.TensorSpec([], tf.int32),
+        ],
         autograph=False,
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -9,14 +10,17 @@ from export.serve.batching import Batcher
 from export.serve.language_detection import LanguageDetector
 from export.serve.languages import match_code
 from export.serve.languages import name_language
+from export.serve.markup_documents import translate_documents
 from export.serve.metrics import Metrics
 from export.serve.models import ALTERNATIVES
 from export.serve.models import MARKUP
+from export.serve.models import PROBE
 from export.serve.models import Model
 from export.serve.models import Translation
 from export.serve.options import LimitOptions
 from export.serve.schemas import refuse
 from export.serve.segmentation import Document
+from export.serve.segmentation import find_sentences
 from export.serve.segmentation import split_texts
 
 
@@ -62,22 +66,18 @@ class TranslationService:
         self.pairs = list(models)
         self._codes = sorted({code for pair in models for code in pair})
         self.detector = LanguageDetector(sorted({s for s, _ in models}))
-        self._batchers = {}
+        batchers = {}
         for pair, model in models.items():
-            if model not in self._batchers:
-                name = ":".join(pair)
-                batcher = Batcher(
+            if model not in batchers:
+                batchers[model] = Batcher(
                     model.in_flight,
                     limits.batch_tokens,
                     limits.queue_limit,
-                    metrics.rows.labels(name).observe,
+                    metrics.of_model(":".join(pair)),
                 )
-                self._batchers[model] = batcher
-                metrics.queue_length.labels(name).set_function(
-                    lambda batcher=batcher: batcher.queue_length
-                )
-        self._counters = {
-            pair: Route(":".join(pair), pair[0], model, self._batchers[model])
+        self._batchers = list(batchers.values())
+        self._routes = {
+            pair: Route(":".join(pair), pair[0], model, batchers[model])
             for pair, model in models.items()
         }
 
@@ -85,7 +85,7 @@ class TranslationService:
     async def open(self):
         """Runs the queues while the context is open."""
         async with contextlib.AsyncExitStack() as stack:
-            for batcher in self._batchers.values():
+            for batcher in self._batchers:
                 await stack.enter_async_context(batcher.running())
             yield
 
@@ -94,10 +94,29 @@ class TranslationService:
 
         Requests that have begun keep their model, which is freed after them.
         """
-        self._counters = {
+        self._routes = {
             pair: route._replace(model=models[pair])
-            for pair, route in self._counters.items()
+            for pair, route in self._routes.items()
         }
+
+    def is_alive(self) -> bool:
+        """Whether the workers of all models run."""
+        return all(batcher.is_alive for batcher in self._batchers)
+
+    async def find_silent(self) -> list[str]:
+        """Returns a pair of each model that does not answer."""
+        routes = {route.batcher: route for route in self._routes.values()}
+        answers = await asyncio.gather(
+            *(
+                batcher.answers(route.model.translate, PROBE[0])
+                for batcher, route in routes.items()
+            )
+        )
+        return [
+            route.name
+            for route, answered in zip(routes.values(), answers, strict=True)
+            if not answered
+        ]
 
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
@@ -114,7 +133,7 @@ class TranslationService:
         """Returns the optional features of each pair, for the web page."""
         return [
             {"source": source, "target": target, "shows": route.model.shows}
-            for (source, target), route in self._counters.items()
+            for (source, target), route in self._routes.items()
         ]
 
     def find(self, source: str, target: str) -> Route:
@@ -130,7 +149,7 @@ class TranslationService:
             match_code(code, self._codes) or refuse_code(code)
             for code in (source, target)
         ]
-        route = self._counters.get(tuple(codes))
+        route = self._routes.get(tuple(codes))
         if route:
             return route
         (source, source_name), (target, target_name) = (
@@ -178,7 +197,10 @@ class TranslationService:
         others = [[]] * len(sentences)
         if alternatives and ALTERNATIVES in route.model.shows:
             others = await ask(
-                route.model.find_alternatives, sentences, alternatives + 1
+                route.model.find_alternatives,
+                sentences,
+                alternatives + 1,
+                is_admitted=True,
             )
         self.record_metrics(route, sentences, best)
         translated = []
@@ -193,7 +215,7 @@ class TranslationService:
     async def translate_html(
         self, route: Route, texts: list[str], format: str = "html"
     ) -> list[Translated]:
-        """Translates documents with tags, each as one item.
+        """Translates documents with tags.
 
         Args:
             route: Result of `find`.
@@ -208,19 +230,41 @@ class TranslationService:
             raise refuse(
                 f"{format} format is not supported: the model has no alignments"
             )
-        found = await route.batcher.ask(
-            route.model.translate_html,
-            texts,
-            route.source.split("-")[0],
-            format,
+        model, ask, is_admitted = route.model, route.batcher.ask, False
+
+        async def translate(sentences):
+            nonlocal is_admitted
+            found = await ask(
+                model.translate, sentences, is_admitted=is_admitted
+            )
+            is_admitted = True
+            self.record_metrics(route, sentences, found)
+            return found
+
+        split = functools.partial(
+            find_sentences,
+            language=route.source,
+            max_bytes=route.batcher.max_bytes,
         )
-        self.record_metrics(route, texts, found)
-        return [Translated(each.text, [], each.truncated) for each in found]
+        found = await translate_documents(
+            texts,
+            format,
+            split,
+            model.knows_placeholders,
+            translate,
+            functools.partial(ask, model.align, is_admitted=True),
+        )
+        return [
+            Translated(each.text, [], each.counts["truncated"] > 0)
+            for each in found
+        ]
 
     async def cut(self, route: Route, texts: list[str]) -> list[Document]:
         """Splits texts into sentences."""
         self.check(texts)
-        return await asyncio.to_thread(split_texts, texts, route.source)
+        return await asyncio.to_thread(
+            split_texts, texts, route.source, route.batcher.max_bytes
+        )
 
     @contextlib.contextmanager
     def submit_sentences(

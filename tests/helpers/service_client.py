@@ -10,13 +10,14 @@ import time
 import urllib.parse
 
 import urllib3
+import uvicorn
 
-from export.serve.__main__ import make_server
 from export.serve.app import make_app
-from export.serve.middleware import listen
+from export.serve.middleware import bind
 from export.serve.models import Model
 from export.serve.options import HttpOptions
 from export.serve.options import LimitOptions
+from export.serve.processes import make_config
 from tests.helpers.fake_models import make_outputs
 
 
@@ -105,8 +106,8 @@ def serve(models, http=None, **limits):
     """Serves on a free port; yields a `ServiceClient`."""
     http = http or HttpOptions(port=0)
     app = make_app(models, http, LimitOptions(**limits))
-    listener = listen("127.0.0.1", 0)
-    server = make_server(app)
+    listener = bind("127.0.0.1", 0)
+    server = uvicorn.Server(make_config(app))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

@@ -5,6 +5,17 @@ import pytest
 from tests.helpers import service_client
 
 
+@pytest.fixture(scope="session", autouse=True)
+def configured_logging():
+    """Uvicorn's logging, before a test captures standard error.
+
+    It closes absl's handler, which closes any standard error but the present.
+    """
+    from export.serve.processes import make_config
+
+    make_config(None)
+
+
 @pytest.fixture(scope="session")
 def model(export_dir):
     """The export with all signatures, as a service holds it."""

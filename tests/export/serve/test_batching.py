@@ -2,7 +2,10 @@
 
 import asyncio
 import threading
+import types
+from unittest import mock
 
+import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -10,17 +13,24 @@ from hypothesis import strategies as st
 from export.line_batching import MAX_ROWS
 from export.serve import batching
 from export.serve.batching import Batcher
+from export.serve.batching import BusyError
+from export.serve.batching import TooLongError
 from export.serve.batching import count_tokens
+from export.serve.metrics import ModelMetrics
 
 BUDGET = 64
 
 
-def run(coroutine, in_flight=1):
+def run(coroutine, in_flight=1, errors=None):
     """Runs a function of a `Batcher` and a list of the sizes of batches."""
+    errors = errors or mock.Mock()
 
     async def main():
         sizes = []
-        batcher = Batcher(in_flight, BUDGET, 1000, sizes.append)
+        metrics = ModelMetrics(
+            types.SimpleNamespace(observe=sizes.append), mock.Mock(), errors
+        )
+        batcher = Batcher(in_flight, BUDGET, 1000, metrics)
         async with batcher.running():
             return await asyncio.wait_for(coroutine(batcher, sizes), 60)
 
@@ -174,3 +184,140 @@ def test_one_that_fails_is_alone_with_it():
 
     assert good == ["good"]
     assert isinstance(bad, MemoryError)
+
+
+def test_a_short_request_does_not_wait_for_any_batch_of_a_long_one():
+    started, gate = [], threading.Event()
+
+    def answer(texts):
+        started.append(texts)
+        if "short" not in texts:
+            assert gate.wait(30)
+        return texts
+
+    async def ask_both(batcher, _):
+        long = asyncio.create_task(
+            batcher.ask(answer, [f"long {n}" for n in range(40)])
+        )
+        await until(lambda: started)
+        short = await asyncio.wait_for(batcher.ask(answer, ["short"]), 10)
+        gate.set()
+        return short, len(await long)
+
+    assert run(ask_both, in_flight=2) == (["short"], 40)
+    # No sentence of the long one is in its batch.
+    assert started[1] == ["short"]
+
+
+def test_a_worker_survives_what_it_does_not_expect(caplog):
+    errors = mock.Mock()
+
+    async def ask_twice(batcher, _):
+        # Fewer results than texts are a bug of the model.
+        failed = await asyncio.gather(
+            batcher.ask(lambda texts: [], ["a"]), return_exceptions=True
+        )
+        works = await batcher.ask(lambda texts: texts, ["b"])
+        return failed, works, batcher.is_alive
+
+    (failed,), works, is_alive = run(ask_twice, errors=errors)
+
+    assert isinstance(failed, RuntimeError)
+    assert works == ["b"]
+    assert is_alive
+    errors.inc.assert_called_once_with()
+    assert "a worker failed; it continues" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+def test_an_error_of_a_model_is_counted_and_logged(caplog):
+    errors = mock.Mock()
+
+    def fail(texts):
+        raise MemoryError("of details")
+
+    async def ask(batcher, _):
+        with pytest.raises(MemoryError):
+            await batcher.ask(fail, ["a"])
+
+    run(ask, errors=errors)
+
+    errors.inc.assert_called_once_with()
+    assert "of details" in caplog.text
+
+
+def test_a_model_that_does_not_answer_is_found(monkeypatch):
+    monkeypatch.setattr(batching, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(batching, "FRESH_SECONDS", 0)
+    shout = Shout()
+
+    async def check(batcher, _):
+        silent = [await batcher.answers(shout, "a") for _ in range(2)]
+        shout.gate.set()
+        await until(lambda: batcher.queue_length == 0)
+        return silent, await batcher.answers(shout, "a")
+
+    assert run(check) == ([False, False], True)
+    # A check that still waits is not repeated.
+    assert shout.batches[0] == ["a"]
+    assert len(shout.batches) <= 2
+
+
+def test_a_model_that_fails_is_found(monkeypatch):
+    def fail(texts):
+        raise MemoryError
+
+    async def check(batcher, _):
+        return await batcher.answers(fail, "a")
+
+    assert run(check) is False
+
+
+def test_a_model_that_has_just_answered_is_not_asked_again():
+    shout = Shout()
+    shout.gate.set()
+
+    async def check(batcher, _):
+        await batcher.ask(shout, ["a"])
+        return await batcher.answers(shout, "b")
+
+    assert run(check) is True
+    assert shout.batches == [["a"]]
+
+
+def test_a_worker_that_has_ended_is_found():
+    async def check(batcher, _):
+        batcher._workers[0].cancel()
+        await until(lambda: not batcher.is_alive)
+        return await batcher.answers(lambda texts: texts, "a")
+
+    assert run(check, in_flight=2) is False
+
+
+def test_what_is_longer_than_a_batch_is_refused():
+    async def ask(batcher, _):
+        fits = await batcher.ask(lambda t: t, ["a" * batcher.max_bytes])
+        with pytest.raises(TooLongError, match="must have at most 255 bytes"):
+            await batcher.ask(lambda t: t, ["a" * (batcher.max_bytes + 1)])
+        return len(fits)
+
+    assert run(ask) == 1
+
+
+def test_a_request_that_was_admitted_is_not_refused_later():
+    shout = Shout()
+
+    async def ask(batcher, _):
+        batcher._max_waiting = 1
+        works = asyncio.create_task(batcher.ask(shout, ["a"]))
+        await until(lambda: shout.batches)
+        waits = asyncio.create_task(batcher.ask(shout, ["b"]))
+        await until(lambda: batcher.queue_length)
+        with pytest.raises(BusyError):
+            await batcher.ask(shout, ["c"])
+        more = asyncio.create_task(batcher.ask(shout, ["d"], is_admitted=True))
+        await until(lambda: batcher.queue_length == 2)
+        shout.gate.set()
+        return await asyncio.gather(works, waits, more)
+
+    assert run(ask) == [["A"], ["B"], ["D"]]

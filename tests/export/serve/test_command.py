@@ -43,6 +43,7 @@ def test_a_model_server_serves_too(servable, model):
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "export.serve.processes")
 
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(serve.__file__, run_name="__main__")

@@ -20,23 +20,15 @@ SPANISH = "Los dos gatos negros duermen en el patio de mi casa."
 FORM = "application/x-www-form-urlencoded"
 
 
-class MarkupModel(Model):
-    """A model that reverses texts, and the paragraphs of HTML."""
-
-    def __init__(self):
-        super().__init__(ReversingModel(), shows=("markup",))
-
-    def translate_html(self, texts, language, format="html"):
-        if format == "markdown":
-            return self.translate(texts)
-        found = self.translate([text[3:-4] for text in texts])
-        return [each._replace(text=f"<p>{each.text}</p>") for each in found]
+def make_model():
+    """Returns a model that reverses sentences, also those of documents."""
+    return Model(ReversingModel(), shows=("markup",))
 
 
 @pytest.fixture(scope="module")
 def service():
     models = {
-        pair: MarkupModel()
+        pair: make_model()
         for pair in [
             *(("en", "es"), ("es", "en"), ("zh-Hans", "en"), ("en", "pt-BR"))
         ]
@@ -207,7 +199,7 @@ REVERSED = SUBTITLES.replace(
     ],
 )
 def test_files_keep_their_structure(name, content, expected):
-    models = {("en", "es"): MarkupModel()}
+    models = {("en", "es"): make_model()}
     with service_client.serve(models) as service:
         answer = service.post_file(
             "/translate_file", name, content.encode(), source="EN", target="ES"

@@ -146,3 +146,57 @@ def test_who_does_not_read_is_hung_up_on(monkeypatch):
     )
     with many as service, connected(service, request(FIELDS)):
         assert lost.wait(60)
+
+
+def test_idle_connections_do_not_shut_others_out(reversing, monkeypatch):
+    monkeypatch.setattr(middleware, "MAX_CONNECTIONS", 20)
+    with (
+        service_client.serve_function(reversing) as service,
+        contextlib.ExitStack() as stack,
+    ):
+        for _ in range(30):
+            idle = stack.enter_context(connected(service, request(FIELDS)))
+            assert idle.recv(65536).startswith(b"HTTP/1.1 200")
+        assert service.get("/health").status == 200
+
+
+def test_health_is_not_refused_where_requests_are(reversing, monkeypatch):
+    monkeypatch.setattr(middleware, "MAX_REQUESTS", 1)
+    reversing.gate.clear()
+    with service_client.serve_function(reversing) as service:
+        thread, answers = service_client.in_thread(
+            service.post, "/translate", q="ab", **PAIR
+        )
+        service_client.wait_until(lambda: reversing.batches)
+        refused = service.get("/languages")
+        alive = service.get("/livez")
+        reversing.gate.set()
+        thread.join()
+        admitted = service.get("/languages")
+
+    assert refused.status == 503
+    assert refused.json() == {"error": "too many requests at a time"}
+    assert alive.json() == {"status": "ok"}
+    assert answers[0].status == admitted.status == 200
+
+
+def test_health_names_the_model_that_does_not_answer(monkeypatch):
+    def fail(texts):
+        raise MemoryError
+
+    with service_client.serve_function(fail) as service:
+        for path in ("/health", "/readyz"):
+            answer = service.get(path)
+            assert answer.status == 503
+            assert answer.json() == {
+                "error": "the model of en:es does not answer"
+            }
+        assert service.get("/livez").status == 200
+
+
+def test_a_port_refuses_connections_before_it_listens():
+    with contextlib.closing(middleware.bind("127.0.0.1", 0)) as listener:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(listener.getsockname())
+        listener.listen()
+        socket.create_connection(listener.getsockname()).close()

@@ -5,14 +5,15 @@ import os
 import signal
 
 import pytest
+import uvicorn
 
 from export.serve import app
 from export.serve import reloading
-from export.serve.__main__ import make_server
-from export.serve.middleware import listen
+from export.serve.middleware import bind
 from export.serve.models import Model
 from export.serve.options import HttpOptions
 from export.serve.options import LimitOptions
+from export.serve.processes import make_config
 from tests.helpers import service_client
 from tests.helpers.fake_models import make_outputs
 from tests.helpers.service_client import ReversingModel
@@ -81,7 +82,8 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
     made = app.make_app(
         {("en", "es"): Model(first)}, http, LimitOptions(), load_models
     )
-    asyncio.run(run(make_server(made), listen("127.0.0.1", 0)))
+    server = uvicorn.Server(make_config(made))
+    asyncio.run(run(server, bind("127.0.0.1", 0)))
 
     # A request that had begun is answered by the model that it began with.
     assert answers == [(200, "ba"), (200, "ab"), (200, "ab")] + [
