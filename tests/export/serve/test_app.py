@@ -426,3 +426,18 @@ def test_the_page_gets_nothing_from_elsewhere(reversing):
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert b"//" not in answer.body.replace(b"// ", b"")
+
+
+def test_html_is_counted_in_sentences(service):
+    name = 'translate_sentences_total{pair="en:es"}'
+    before = service.measured(name)
+
+    service.post(
+        "/translate",
+        q=["<p>Cats sleep. <b>Dogs</b> run.</p>", "<i>Two</i> cats."],
+        format="html",
+        **PAIR,
+    )
+
+    # Those that the model cut are translated again in halves.
+    assert service.measured(name) >= before + 3
