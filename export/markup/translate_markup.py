@@ -8,6 +8,7 @@ Everything outside sentences stays unchanged.
 import collections
 import functools
 from collections.abc import Callable
+from collections.abc import Generator
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -62,10 +63,34 @@ class Translated(NamedTuple):
     counts: collections.Counter
 
 
+class Translate(NamedTuple):
+    """Requests the translations of sentences.
+
+    The result is a list of pairs: the translation, and whether the sentence or
+    its translation was cut at the model's limit.
+    """
+
+    texts: list[str]
+
+
+class Align(NamedTuple):
+    """Requests the word alignments of sentences and their translations.
+
+    The result is a list of what `word_attention` returns: arrays
+    `(target words, source words)`.
+    """
+
+    sources: list[str]
+    targets: list[str]
+
+
+Steps = Generator[Translate | Align, list, Translated]
+
+
 def translate_markup(
     text: str, format: str, translator: Translator
 ) -> Translated:
-    """Translates a document.
+    """Translates a document: runs `markup_steps` with a translator.
 
     Args:
         text: The document.
@@ -76,8 +101,62 @@ def translate_markup(
         The document, with each of its tags once.
 
     Raises:
+        ValueError: As in `markup_steps`.
+    """
+    steps = markup_steps(
+        text, format, translator.split, translator.knows_placeholders
+    )
+    result = None
+    while True:
+        try:
+            request = steps.send(result)
+        except StopIteration as stop:
+            return stop.value
+        if isinstance(request, Translate):
+            found = translator.translate(request.texts)
+            result = list(zip(*found, strict=True))
+        else:
+            result = translator.align(*request)
+
+
+def markup_steps(
+    text: str,
+    format: str,
+    split: Callable[[list[str]], list[list[tuple[int, int]]]],
+    knows_placeholders: bool = False,
+) -> Steps:
+    """Translates a document, and leaves the model's work to its caller.
+
+    It parses the document and then yields requests, each a `Translate` or an
+    `Align` of at least one sentence, whose results it receives by `send`. There
+    are a few requests for any number of sentences. It does no I/O. A document
+    without letters makes no request.
+
+    Args:
+        text: The document.
+        format: `"html"`, `"xml"` or `"markdown"`.
+        split: Function from texts to the spans of the sentences of each, such
+            as `split_sentences` of `sentence_translator`.
+        knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
+
+    Returns:
+        The document (the `value` of `StopIteration`), with each of its tags
+        once.
+
+    Raises:
         ValueError: If the format is unknown, if XML is not well-formed, or if
-            tags nest deeper than two hundred in a sentence.
+            tags nest deeper than two hundred in a sentence. All before the
+            first request.
+
+    Example:
+        >>> steps = markup_steps("<p>a <b>cat</b></p>", "html", split)
+        >>> next(steps)
+        Translate(texts=['a cat'])
+        >>> steps.send([("un gato", False)])
+        Align(sources=['a cat'], targets=['un gato'])
+        >>> steps.send([np.eye(2)])
+        Traceback (most recent call last):
+        StopIteration: Translated(text='<p>un <b>gato</b></p>', ...)
     """
     if format not in FORMATS:
         raise ValueError(
@@ -88,18 +167,19 @@ def translate_markup(
     counts = collections.Counter()
     segments = list(split_into_segments(written_as.read(text), text))
     make = functools.partial(
-        make_sentences, source=text, with_pieces=translator.knows_placeholders
+        make_sentences, source=text, with_pieces=knows_placeholders
     )
-    spans = translator.split([segment.hidden for segment in segments])
+    spans = split([segment.hidden for segment in segments])
     sentences = [
         sentence
         for segment, some in zip(segments, spans, strict=True)
         for sentence in make(segment, some)
     ]
-    pairs = translate_all(sentences, make, translator, counts)
+    pairs = yield from translate_all(sentences, make, counts)
+    aligned = yield from align_all(pairs, knows_placeholders, counts)
     written = [
         (sentence, write_sentence(sentence, *found, written_as.escape))
-        for sentence, *found in align_all(pairs, translator, counts)
+        for sentence, *found in aligned
     ]
     result = insert_translations(written, text)
     if not written_as.is_strict:
@@ -165,9 +245,8 @@ def describe_counts(
 def translate_all(
     sentences: list[Sentence],
     make: Callable,
-    translator: Translator,
     counts: collections.Counter,
-) -> list[tuple[Sentence, str]]:
+) -> Generator[Translate, list, list[tuple[Sentence, str]]]:
     """Translates the sentences, in the document's order.
 
     A sentence that the model cut is split in two.
@@ -175,7 +254,7 @@ def translate_all(
     done = []
     for halvings in range(MOST_HALVINGS + 1):
         texts = list(dict.fromkeys(sentence.text for sentence in sentences))
-        found = zip(*translator.translate(texts), strict=True) if texts else ()
+        found = (yield Translate(texts)) if texts else ()
         known = dict(zip(texts, found, strict=True))
         longer = []
         for sentence in sentences:
@@ -193,15 +272,15 @@ def translate_all(
 
 def align_all(
     pairs: list[tuple[Sentence, str]],
-    translator: Translator,
+    knows_placeholders: bool,
     counts: collections.Counter,
-) -> list[tuple[Sentence, str, np.ndarray | None]]:
+) -> Generator[Align, list, list[tuple[Sentence, str, np.ndarray | None]]]:
     """Repairs the leaves of sentences, and aligns those that have tags."""
     placed = []
     for sentence, translation in pairs:
         counts["placeholders"] += len(sentence.leaves)
         translation, repaired = repair_placeholders(
-            sentence, translation, translator.knows_placeholders
+            sentence, translation, knows_placeholders
         )
         counts["repaired"] += repaired
         placed.append((sentence, translation))
@@ -214,6 +293,6 @@ def align_all(
     )
     weights = {}
     if asked:
-        found = translator.align(*map(list, zip(*asked, strict=True)))
+        found = yield Align(*map(list, zip(*asked, strict=True)))
         weights = dict(zip(asked, found, strict=True))
     return [(s, t, weights.get((s.text, t))) for s, t in placed]

@@ -18,7 +18,10 @@ from export.markup.character_encoding import encode
 from export.markup.document_files import translate_document
 from export.markup.sentence_translator import Translator
 from export.markup.sentence_translator import make_translator
+from export.markup.translate_markup import Align
+from export.markup.translate_markup import Translate
 from export.markup.translate_markup import describe_counts
+from export.markup.translate_markup import markup_steps
 from export.markup.translate_markup import translate_markup
 from export.markup.word_alignment import find_words
 from export.markup.word_alignment import word_attention
@@ -269,3 +272,19 @@ def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
     line = refused(translate, f"--export-dir={export_dir}", "--format=html")
 
     assert "--format needs an export with the signature align" in line
+
+
+def test_the_caller_answers_the_requests_of_a_document():
+    steps = markup_steps(
+        "<p>a <b>cat</b></p><p>a</p><hr><p>a</p>", "html", split_sentences
+    )
+
+    assert next(steps) == Translate(["a cat", "a"])
+    asked = steps.send([("un gato", False), ("un", True)])
+    assert asked == Align(["a cat"], ["un gato"])
+    with pytest.raises(StopIteration) as stopped:
+        steps.send([np.eye(2)])
+    assert stopped.value.value.text == (
+        "<p>un <b>gato</b></p><p>un</p><hr><p>un</p>"
+    )
+    assert stopped.value.value.counts["truncated"] == 2
