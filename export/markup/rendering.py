@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from export.markup.markup_tokens import Kind
 from export.markup.segments import BLANKS
 from export.markup.tag_alignment import Alignment
 from export.markup.tag_alignment import align_words
@@ -70,7 +71,8 @@ class Item:
         end: Int, where it ends.
         source: Index of its word in the sentence, or -1.
         plain: Its text.
-        written: The same in the document.
+        written: The same in the document, if it is among the same words.
+        escaped: The same in the document among any words.
         is_copy: Whether it is a word of the source.
     """
 
@@ -79,6 +81,7 @@ class Item:
     source: int
     plain: str
     written: str
+    escaped: str
     is_copy: bool
 
 
@@ -121,26 +124,40 @@ class Writer:
         """Returns the translation with and without the tags."""
         self._place(self._sentence.root)
         items, gaps = self._make_items()
-        source_gaps = self._sentence.gaps
         parts = []
         for number, gap in enumerate(gaps):
             left = items[number - 1] if number else None
             right = items[number] if number < len(items) else None
-            before = left.source if left else -1
-            after = right.source if right else len(source_gaps) - 1
-            if (
-                after == before + 1
-                and (left is None or left.source >= 0)
-                and gap == source_gaps[after]
-                and not any(mark in self._written for mark in gap)
-                and self._has_same_blank(left, right)
-            ):
-                parts.append(self._copy(*self._gap_span(before, after)))
+            span = self._copied_gap(gap, left, right)
+            if left:
+                # What is no markup in the source may be markup here.
+                is_same = span and (right is None or right.is_copy)
+                parts.append(left.written if is_same else left.escaped)
+            if span:
+                parts.append(self._copy(*span))
             else:
                 parts.append(self._write_gap(gap, left, right))
-            if right:
-                parts.append(right.written)
         return "".join(parts), " ".join(item.plain for item in items)
+
+    def _copied_gap(
+        self, gap: list[int], left: Item | None, right: Item | None
+    ) -> tuple[int, int] | None:
+        """Returns the span of the source that is between two words.
+
+        `None` if something else is between them in the source.
+        """
+        source_gaps = self._sentence.gaps
+        before = left.source if left else -1
+        after = right.source if right else len(source_gaps) - 1
+        if (
+            after == before + 1
+            and (left is None or before >= 0)
+            and gap == source_gaps[after]
+            and not any(mark in self._written for mark in gap)
+            and self._has_same_blank(left, right)
+        ):
+            return self._gap_span(before, after)
+        return None
 
     def _place(self, node: Node) -> None:
         """Puts the tags in a node where they belong."""
@@ -194,12 +211,14 @@ class Writer:
 
     def _make_leaf(self, leaf: Node) -> Item:
         words = self._alignment.words[slice(*leaf.run)]
+        written = self._write_mark(leaf.opening)
         return Item(
             words[0].start,
             words[-1].end,
             leaf.first,
             self._sentence.marks[leaf.opening].text,
-            self._write_mark(leaf.opening),
+            written,
+            written,
             True,
         )
 
@@ -207,13 +226,17 @@ class Writer:
         sentence, escape = self._sentence, self._escaping.escape
         text = self._translation[word.start : word.end]
         plain = text.upper() if sentence.is_uppercase else text
-        written = escape(plain, is_first)
+        written = escaped = escape(plain, is_first)
         is_copy = source >= 0 and sentence.is_copy(text, source)
         if is_copy:
             raw = self._copy(*sentence.span_of(source))
-            if self._escaping.copies_plain or len(raw) > len(text):
+            if len(raw) > len(text):
+                written = escaped = raw
+            elif self._escaping.copies_plain:
                 written = raw
-        return Item(word.start, word.end, source, plain, written, is_copy)
+        return Item(
+            word.start, word.end, source, plain, written, escaped, is_copy
+        )
 
     def _write_mark(self, mark: int) -> str:
         token = self._sentence.marks[mark]
@@ -256,7 +279,8 @@ class Writer:
         blank, parts = self._blank(left, right), []
         has_both = bool(blank) or left is None
         is_written = not blank
-        for mark in gap:
+        closed = self._count_closed(gap)
+        for number, mark in enumerate(gap):
             node = self._nodes.get(mark)
             text = self._write_mark(mark)
             if node and node.stands_alone:
@@ -264,11 +288,27 @@ class Writer:
                     parts.append(blank or " ")
                 blank = blank or " "
                 is_written = not has_both or right is None
-            elif node and not is_written and not node.follows:
+            elif (
+                number >= closed
+                and not is_written
+                and not (node and node.follows)
+            ):
                 parts.append(blank)
                 is_written = True
             parts.append(text)
         return "".join(parts if is_written else [*parts, blank])
+
+
+    def _count_closed(self, gap: list[int]) -> int:
+        """Returns the number of tags up to the last end tag at the left."""
+        closed = 0
+        for number, mark in enumerate(gap):
+            kind = self._sentence.marks[mark].kind
+            if kind is Kind.OPEN:
+                break
+            if kind is Kind.CLOSE:
+                closed = number + 1
+        return closed
 
 
 def write_sentence(

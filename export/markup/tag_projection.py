@@ -202,10 +202,14 @@ class Projection:
         if node.opening is None:
             sums = np.cumsum(gain[: taken[0] if len(taken) else size])
             end = count_best(sums)
+            while end and not self._is_word[lo + end - 1]:
+                end -= 1
             return self._include_punctuation(node, free, 0, end, lo)
         begin = taken[-1] + 1 if len(taken) else 0
         sums = np.cumsum(gain[begin:][::-1])
         first = size - count_best(sums)
+        while first < size and not self._is_word[lo + first]:
+            first += 1
         return self._include_punctuation(node, free, first, size, lo)
 
     def _include_punctuation(
@@ -237,7 +241,9 @@ class Projection:
             column = self._weights[lo:hi, node.first - follows]
             if column.any():
                 return lo + int(column.argmax()) + follows
-        return hi
+        # Nothing is known: at the same share of the words.
+        share = node.first / len(self._is_source_word)
+        return min(max(lo, round(share * len(self._is_word))), hi)
 
 
 def never(gains: np.ndarray) -> float:
@@ -266,8 +272,8 @@ def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def count_best(sums: np.ndarray) -> int:
-    """Returns the number of elements with the largest sum, or 0."""
-    return int(np.concatenate([[0.0], sums]).argmax())
+    """Returns the index of the largest sum, the last of equal ones."""
+    return len(sums) - int(np.append(sums[::-1], 0.0).argmax())
 
 
 def move_outside(
