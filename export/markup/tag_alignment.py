@@ -101,7 +101,15 @@ def locate_leaves(
             continue
         if len(free) > 1:
             shares = weights[:, words_in(sources, leaf)].sum(axis=1)
-            best = max(free, key=lambda s: mean_share(shares, targets, s))
+            # Of equal ones, the one at the same share of the sentence.
+            place = leaf.start * len(translation) / len(sentence.text)
+            best = max(
+                free,
+                key=lambda span: (
+                    mean_share(shares, targets, span),
+                    -abs(span[0] - place),
+                ),
+            )
         else:
             best = free[0]
         taken[slice(*best)] = True
@@ -141,7 +149,7 @@ def split_pairs(
         unless it is the same in both.
     """
     pairs = []
-    if len(sentence.words) == len(sources) or not targets:
+    if sentence.words == sources or not targets:
         return pairs
     leaves = [leaf.start for leaf in sentence.leaves]
     begins = [word.start for word in sentence.words]

@@ -10,7 +10,10 @@ from export.markup.sentence_translator import split_sentences
 from export.markup.word_alignment import find_words
 
 
-def identity(language: str = "en") -> Translator:
+SPLIT = functools.partial(split_sentences, language="en")
+
+
+def identity(knows_placeholders: bool = False) -> Translator:
     """Returns a translator whose translations are the sentences."""
 
     def translate(texts):
@@ -20,10 +23,10 @@ def identity(language: str = "en") -> Translator:
         assert sources == targets
         return [np.eye(len(find_words(text))) for text in sources]
 
-    return Translator(split(language), translate, align)
+    return Translator(SPLIT, translate, align, knows_placeholders)
 
 
-def word_swap(language: str = "en") -> Translator:
+def word_swap() -> Translator:
     """Returns a translator that swaps each two neighbouring words."""
 
     def translate(texts):
@@ -34,11 +37,7 @@ def word_swap(language: str = "en") -> Translator:
             np.eye(len(find_words(text)))[swap(text)[1]] for text in sources
         ]
 
-    return Translator(split(language), translate, align)
-
-
-def split(language: str):
-    return functools.partial(split_sentences, language=language)
+    return Translator(SPLIT, translate, align, knows_placeholders=True)
 
 
 def swap(text: str) -> tuple[str, list[int]]:
