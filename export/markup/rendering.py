@@ -298,7 +298,6 @@ class Writer:
             parts.append(text)
         return "".join(parts if is_written else [*parts, blank])
 
-
     def _count_closed(self, gap: list[int]) -> int:
         """Returns the number of tags up to the last end tag at the left."""
         closed = 0

@@ -217,6 +217,8 @@ class Projection:
     ) -> tuple[int, int]:
         """Adds punctuation to a run, as much as the node has at its ends."""
         held = self._is_source_word[node.first : node.last]
+        if not any(held):
+            return first, end
         for is_word in held:
             if is_word or not first or not free[first - 1]:
                 break

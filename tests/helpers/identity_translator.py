@@ -1,16 +1,12 @@
 """Translators that know the alignment of their words exactly."""
 
-import functools
 import re
 
 import numpy as np
 
 from export.markup.sentence_translator import Translator
-from export.markup.sentence_translator import split_sentences
 from export.markup.word_alignment import find_words
-
-
-SPLIT = functools.partial(split_sentences, language="en")
+from tests.helpers.marked_documents import split_sentences
 
 
 def identity(knows_placeholders: bool = False) -> Translator:
@@ -23,7 +19,7 @@ def identity(knows_placeholders: bool = False) -> Translator:
         assert sources == targets
         return [np.eye(len(find_words(text))) for text in sources]
 
-    return Translator(SPLIT, translate, align, knows_placeholders)
+    return Translator(split_sentences, translate, align, knows_placeholders)
 
 
 def word_swap() -> Translator:
@@ -37,7 +33,9 @@ def word_swap() -> Translator:
             np.eye(len(find_words(text)))[swap(text)[1]] for text in sources
         ]
 
-    return Translator(SPLIT, translate, align, knows_placeholders=True)
+    return Translator(
+        split_sentences, translate, align, knows_placeholders=True
+    )
 
 
 def swap(text: str) -> tuple[str, list[int]]:

@@ -130,7 +130,7 @@ def check_identity(source, format):
         assert translate_markup(source, format, translator).text == source
 
 
-SETTINGS = hypothesis.settings(max_examples=100, deadline=None)
+SETTINGS = hypothesis.settings(max_examples=60, deadline=None)
 
 
 @SETTINGS
