@@ -94,7 +94,8 @@ def locate_leaves(
         pattern = leaf_pattern(sentence.text, leaf.start, leaf.end)
         if pattern not in left:
             left[pattern] = [
-                match.span() for match in re.finditer(pattern, translation)
+                match.span(1)
+                for match in re.finditer(rf"(?=({pattern}))", translation)
             ]
         free = [s for s in left[pattern] if not taken[slice(*s)].any()]
         if not free:
