@@ -121,9 +121,9 @@ def locate_leaves(
 def leaf_pattern(text: str, start: int, end: int) -> str:
     """Returns the pattern of a leaf, which has letters beside it if it had."""
     pattern = re.escape(text[start:end])
-    if not text[start - 1 : start].isalnum():
+    if text[start].isalnum() and not text[start - 1 : start].isalnum():
         pattern = rf"(?<!\w){pattern}"
-    if not text[end : end + 1].isalnum():
+    if text[end - 1].isalnum() and not text[end : end + 1].isalnum():
         pattern = rf"{pattern}(?!\w)"
     return pattern
 
