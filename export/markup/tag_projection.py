@@ -158,8 +158,7 @@ class Projection:
         lasts = [node.last for node in nodes]
         shares = (self._sums[lasts] - self._sums[firsts])[:, lo:hi]
         has_word = [
-            any(self._is_source_word[node.first : node.last]) or node.is_open
-            for node in nodes
+            self._has_word(node) or node.first == node.last for node in nodes
         ]
         counts = self._is_word[lo:hi] == np.array(has_word)[:, None]
         gains = np.where(counts, shares - 0.5, 0.0)
@@ -167,6 +166,9 @@ class Projection:
         is_leaf = np.array([node.is_leaf for node in nodes])[:, None]
         gains[is_leaf & (gains < 0)] = never(gains)
         return gains
+
+    def _has_word(self, node: Node) -> bool:
+        return any(self._is_source_word[node.first : node.last])
 
     def _find_run(
         self,
@@ -199,16 +201,17 @@ class Projection:
     ) -> tuple[int, int]:
         """Returns the run of a node that continues in another sentence."""
         size, taken = len(free), np.flatnonzero(~free)
+        has_word = self._has_word(node)
         if node.opening is None:
             sums = np.cumsum(gain[: taken[0] if len(taken) else size])
             end = count_best(sums)
-            while end and not self._is_word[lo + end - 1]:
+            while has_word and end and not self._is_word[lo + end - 1]:
                 end -= 1
             return self._include_punctuation(node, free, 0, end, lo)
         begin = taken[-1] + 1 if len(taken) else 0
         sums = np.cumsum(gain[begin:][::-1])
         first = size - count_best(sums)
-        while first < size and not self._is_word[lo + first]:
+        while has_word and first < size and not self._is_word[lo + first]:
             first += 1
         return self._include_punctuation(node, free, first, size, lo)
 
