@@ -6,7 +6,7 @@ translated is copied from the source, so that it never changes.
 
 import dataclasses
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -21,6 +21,14 @@ class Kind(enum.Enum):
     BREAK = "break"  # Ends a sentence: a paragraph's tag, a script.
 
 
+class Value(NamedTuple):
+    """The value of an attribute that is translated, and its span."""
+
+    start: int
+    end: int
+    is_quoted: bool
+
+
 class Token(NamedTuple):
     """A part of a document.
 
@@ -31,6 +39,10 @@ class Token(NamedTuple):
         text: The text of a text, or of a token that replaces words. Of a tag,
             its source in a translation, if that differs from the original.
         name: The tag's name.
+        is_block: Whether a tag ends a sentence.
+        keeps: Whether the content of a tag is not translated; `None` if the tag
+            does not decide.
+        values: The values of its attributes that are translated.
     """
 
     kind: Kind
@@ -38,106 +50,172 @@ class Token(NamedTuple):
     end: int
     text: str = ""
     name: str = ""
-
-
-@dataclasses.dataclass
-class Event:
-    """An event of a tag parser; it ends where the next one begins.
-
-    Attributes:
-        kind: Its kind, without regard to `is_block`.
-        start: Int, where it begins in the source.
-        text: As in `Token`.
-        name: A tag's name.
-        is_block: Whether a tag ends a sentence.
-        keeps: Whether the content of the tag is not translated; `None` if the
-            tag does not decide.
-    """
-
-    kind: Kind
-    start: int
-    text: str = ""
-    name: str = ""
     is_block: bool = False
     keeps: bool | None = None
+    values: tuple[Value, ...] = ()
 
 
 # Inline elements whose text is not natural language.
 CODE = frozenset(["code", "kbd", "samp", "tt", "var", "math", "svg", "object"])
 # The same for elements that end a sentence.
 CODE_BLOCKS = frozenset(["pre", "script", "style", "textarea", "template"])
+HTML = "html"  # The name of texts of HTML in Markdown.
+MOST_NESTED = 200  # Maximum depth of nested tags in a sentence.
+CHANGES = {Kind.OPEN: 1, Kind.CLOSE: -1}
+# Punctuation that a model translates. Any other sign, such as ¶, is a symbol.
+PUNCTUATION = frozenset(
+    ".,;:!?…'\"()[]«»‹›“”‘’„‚¿¡-‐‑–—/&%、。，；：！？（）「」『』"
+)
 
 
-def is_untranslated(name: str, attributes: dict) -> bool | None:
+def is_untranslated(
+    name: str,
+    attributes: dict,
+    code: frozenset[str] = CODE | CODE_BLOCKS,
+) -> bool | None:
     """Returns whether an element is not translated; `None` if undecided.
 
     Args:
         name: The element's name.
         attributes: Dict from name to value.
+        code: Names of elements whose text is not natural language.
     """
     wish = (attributes.get("translate") or "").lower()
     if wish in ("yes", "no"):
         return wish == "no"
     if "notranslate" in (attributes.get("class") or "").split():
         return True
-    return True if name in CODE | CODE_BLOCKS else None
+    return True if name in code else None
 
 
-def to_tokens(
-    events: list[Event], end: int, keeps: bool = False
-) -> Iterator[Token]:
-    """Yields the tokens of events; an untranslated element is one token.
+@dataclasses.dataclass
+class Scope:
+    """An open element that begins or ends an untranslated part.
 
-    Args:
-        events: The events in order.
-        end: Int, where the last one ends.
-        keeps: Whether they are in an element that is not translated.
+    Attributes:
+        name: Its name.
+        keeps: Whether its content is not translated.
+        place: Index of its first token in the result.
+        text_place: Index of its first text.
+        has_block: Whether it is a block or contains one.
+        depth: Number of open elements of its name.
     """
-    place = 0
-    while place < len(events):
-        event, after = events[place], place + 1
-        if event.kind is Kind.OPEN and event.keeps is not None:
-            after = end_of_element(events, place)
-        inner = events[place:after]
-        ends = events[after].start if after < len(events) else end
-        if event.kind is Kind.OPEN and event.keeps is keeps:
-            # It repeats the current setting.
-            events[place] = dataclasses.replace(event, keeps=None)
-            continue
-        if event.kind is Kind.OPEN and event.keeps is False:
-            inner[0] = dataclasses.replace(event, keeps=None)
-            yield from to_tokens(inner, ends)
-        elif event.kind is Kind.OPEN and event.keeps:
-            yield from untranslated_tokens(inner, ends)
-        elif keeps or event.is_block:
-            yield Token(Kind.BREAK, event.start, ends)
-        elif event.start < ends:
-            yield Token(event.kind, event.start, ends, event.text, event.name)
-        place = after
+
+    name: str
+    keeps: bool
+    place: int
+    text_place: int
+    has_block: bool = False
+    depth: int = 0
 
 
-def untranslated_tokens(events: list[Event], end: int) -> Iterator[Token]:
-    """Yields the tokens of an element that is not translated."""
-    first, *rest = events
-    text = "".join(e.text for e in events if e.kind is Kind.TEXT)
-    if not first.is_block and not any(e.is_block for e in rest):
+def resolve(tokens: Iterable[Token]) -> list[Token]:
+    """Applies `is_block` and `keeps` of the tokens of a document.
+
+    An inline element that is not translated becomes one token. In any other,
+    all tokens become sentence breaks. An element that is never closed ends with
+    its parent.
+
+    Raises:
+        ValueError: If elements with different `keeps` nest too deep.
+    """
+    found, texts, scopes = [], [], []
+    for token in tokens:
+        if token.kind is Kind.TEXT:
+            texts.append(token.text)
+        keeps = bool(scopes) and scopes[-1].keeps
+        turns = token.kind is Kind.OPEN and token.keeps not in (None, keeps)
+        if turns:
+            if len(scopes) == MOST_NESTED:
+                raise ValueError(
+                    f"`text` must nest at most {MOST_NESTED} elements with and "
+                    "without translation. Received: another one at "
+                    f"{token.start}"
+                )
+            where = len(found), len(texts)
+            scopes.append(Scope(token.name, token.keeps, *where))
+        if scopes and token.is_block:
+            scopes[-1].has_block = True
+        change = CHANGES.get(token.kind, 0) if scopes else 0
+        if token.is_block or keeps != turns:
+            values = () if keeps and not turns else token.values
+            token = token._replace(kind=Kind.BREAK, values=values)
+        found.append(token)
+        if change:
+            end = count_tag(scopes, token.name, change)
+            while len(scopes) > end:
+                leave_scope(scopes, found, texts)
+    while scopes:
+        leave_scope(scopes, found, texts)
+    return merge_symbols(found)
+
+
+def count_tag(scopes: list[Scope], name: str, change: int) -> int:
+    """Counts a tag in the innermost scope of its name.
+
+    Returns:
+        The number of scopes that stay open.
+    """
+    for place in reversed(range(len(scopes))):
+        if scopes[place].name == name:
+            scopes[place].depth += change
+            return len(scopes) if scopes[place].depth else place
+    return len(scopes)
+
+
+def leave_scope(
+    scopes: list[Scope], found: list[Token], texts: list[str]
+) -> None:
+    """Removes the innermost scope, and merges its tokens if it is inline."""
+    scope = scopes.pop()
+    if scope.has_block and scopes:
+        scopes[-1].has_block = True
+    if scope.keeps and not scope.has_block:
+        text = "".join(texts[scope.text_place :])
+        first, last = found[scope.place], found[-1]
         kind = Kind.VERBATIM if text.strip() else Kind.VOID
-        yield Token(kind, first.start, end, text, first.name)
-        return
-    yield Token(Kind.BREAK, first.start, rest[0].start if rest else end)
-    yield from to_tokens(rest, end, keeps=True)
+        found[scope.place :] = [
+            first._replace(kind=kind, end=last.end, text=text)
+        ]
 
 
-def end_of_element(events: list[Event], place: int) -> int:
-    """Returns the index after the element that begins at an index.
+def merge_symbols(tokens: list[Token]) -> list[Token]:
+    """Merges each inline element without words into one token.
 
-    An element that is never closed ends with the events.
+    A model would lose or change symbols such as those of `<a href="#">¶</a>`.
+    An element is not merged if it has punctuation, or blanks at its ends.
     """
-    name, depth = events[place].name, 0
-    for after in range(place, len(events)):
-        if events[after].name == name:
-            depth += events[after].kind is Kind.OPEN
-            depth -= events[after].kind is Kind.CLOSE
-            if not depth:
-                return after + 1
-    return len(events)
+    found = []
+    opened = []  # Indices in `found` of elements that may be merged.
+    for token in tokens:
+        kind = token.kind
+        if kind is Kind.OPEN:
+            opened.append(len(found))
+        elif kind is Kind.TEXT:
+            if any(c.isalnum() or c in PUNCTUATION for c in token.text):
+                opened.clear()
+        elif kind is not Kind.VOID and kind is not Kind.CLOSE:
+            opened.clear()
+        elif kind is Kind.CLOSE and opened:
+            first = opened.pop()
+            inner = found[first + 1 :]
+            if found[first].name != token.name:
+                opened.clear()
+            elif not has_outer_blanks(inner):
+                values = tuple(v for t in found[first:] for v in t.values)
+                found[first:] = [
+                    found[first]._replace(
+                        kind=Kind.VOID, end=token.end, values=values
+                    )
+                ]
+                continue
+        found.append(token)
+    return found
+
+
+def has_outer_blanks(tokens: list[Token]) -> bool:
+    """Returns whether the text of tokens begins or ends with a blank."""
+    return any(
+        token.kind is Kind.TEXT and token.text != token.text.strip()
+        for token in (tokens[:1] + tokens[-1:])
+    )

@@ -1,15 +1,23 @@
 """Splits a document into runs of text with their inline tags."""
 
-import collections
+import array
+import bisect
 import dataclasses
+import re
 from collections.abc import Iterator
 
+from export.markup.html_scanner import read_text
+from export.markup.markup_tokens import HTML
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
+from export.markup.markup_tokens import Value
 from text_processing.placeholders import find_untranslatable_spans
 
 PLACEHOLDER = "placeholder"  # The name of a part without a tag.
-BLANKS = " \t\n\r\f"
+# Blanks that become one blank, unlike no-break spaces.
+BLANKS = re.compile(r"[ \t\n\r\f]+")
+# Those that are not one blank already.
+OTHER_BLANKS = re.compile(r"[ \t\n\r\f]{2,}|[\t\n\r\f]")
 
 
 @dataclasses.dataclass(eq=False)
@@ -20,84 +28,136 @@ class Segment:
         text: The text, with one blank for any number.
         hidden: The same text with letters instead of untranslated parts, so
             that no sentence ends in them.
-        places: For each character, its span in the document.
+        starts: Ints, where each character begins in the document.
+        ends: Ints, where each character ends.
         marks: For each token that is not text, its span in the text and the
             token; sorted.
+        is_html: Whether it is HTML in Markdown.
+        value: The value of an attribute that it is, if any.
     """
 
-    text: str = ""
-    hidden: str = ""
-    places: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    marks: list[tuple[int, int, Token]] = dataclasses.field(
-        default_factory=list
-    )
+    text: str
+    hidden: str
+    starts: array.array
+    ends: array.array
+    marks: list[tuple[int, int, Token]]
+    is_html: bool = False
+    value: Value | None = None
 
-    def add(self, token: Token, source: str) -> None:
+
+class SegmentWriter:
+    """Builds a segment of tokens."""
+
+    def __init__(self):
+        self._parts, self._last, self._length = [], "", 0
+        self._starts, self._ends = array.array("q"), array.array("q")
+        self._marks, self._is_html = [], False
+
+    def add(self, token: Token) -> None:
         """Adds a token of the document."""
-        start = len(self.text)
+        start = self._length
         if token.kind is Kind.TEXT:
-            self._write(token, token.text, source)
+            self._is_html |= token.name == HTML
+            self._write(token, token.text)
             return
         if token.kind is Kind.VERBATIM:
-            self._write(token, token.text.strip(), source)
-            self.hide(start, len(self.text))
-        self.marks.append((start, len(self.text), token))
+            self._write(token, token.text.strip())
+        self._marks.append((start, self._length, token))
 
-    def _write(self, token: Token, text: str, source: str) -> None:
-        is_plain = source.startswith(text, token.start)
-        for number, character in enumerate(text):
-            at = token.start + number
-            place = (at, at + 1) if is_plain else (token.start, token.end)
-            if character not in BLANKS:
-                self._put(character, place)
-            elif self.text[-1:] != " ":
-                self._put(" ", place)
-            elif number:
-                self.places[-1] = (self.places[-1][0], place[1])
+    def _write(self, token: Token, text: str) -> None:
+        done = 0
+        for found in OTHER_BLANKS.finditer(text):
+            first, last = found.span()
+            self._put(text[done:first], done, token)
+            self._put(" ", first, token, last - first)
+            done = last
+        self._put(text[done:], done, token)
 
-    def _put(self, character: str, place: tuple[int, int]) -> None:
-        self.text += character
-        self.hidden += character
-        self.places.append(place)
+    def _put(self, text: str, place: int, token: Token, size: int = 1) -> None:
+        if self._last == " " and text[:1] == " ":
+            text, place = text[1:], place + 1
+        if not text:
+            return
+        self._parts.append(text)
+        self._last = text[-1]
+        self._length += len(text)
+        if token.end - token.start == len(token.text):
+            first = token.start + place
+            last = first + len(text)
+            self._starts.extend(range(first, last))
+            self._ends.extend(range(first + 1, last + 1))
+            self._ends[-1] += size - 1
+        else:
+            self._starts.extend([token.start] * len(text))
+            self._ends.extend([token.end] * len(text))
 
-    def hide(self, start: int, end: int) -> None:
-        """Replaces an untranslated part by letters."""
-        letters = ("X" + "x" * (end - start - 1))[: end - start]
-        self.hidden = self.hidden[:start] + letters + self.hidden[end:]
-
-    def hide_placeholders(self) -> None:
-        """Hides URLs and similar text, except those with a tag inside."""
-        tags = [start for start, _, _ in self.marks]
-        for start, end in find_untranslatable_spans(self.hidden):
-            if not any(start < place < end for place in tags):
-                part = Token(
-                    Kind.VERBATIM,
-                    self.places[start][0],
-                    self.places[end - 1][1],
-                    self.text[start:end],
-                    PLACEHOLDER,
-                )
-                self.marks.append((start, end, part))
-                self.hide(start, end)
-        self.marks.sort(key=lambda mark: mark[2].start)
-
-    def count_tags(self) -> collections.Counter:
-        """Counts the tokens that are not text, by kind and name."""
-        return collections.Counter(
-            (token.kind, token.name)
-            for _, _, token in self.marks
-            if token.name != PLACEHOLDER
+    def finish(self, value: Value | None = None) -> Segment | None:
+        """Returns the segment, or `None` if it has no letters."""
+        text = "".join(self._parts)
+        if not any(map(str.isalpha, text)):
+            return None
+        spans = [mark[:2] for mark in self._marks if mark[0] < mark[1]]
+        hidden = hide(text, spans)
+        tags = [mark[0] for mark in self._marks]
+        found = [
+            (start, end)
+            for start, end in find_untranslatable_spans(hidden)
+            # There is no tag in it.
+            if bisect.bisect_right(tags, start) == bisect.bisect_left(tags, end)
+        ]
+        for start, end in found:
+            where = self._starts[start], self._ends[end - 1]
+            part = Token(Kind.VERBATIM, *where, text[start:end], PLACEHOLDER)
+            self._marks.append((start, end, part))
+        # Python keeps the order of tags at the same place.
+        self._marks.sort(key=lambda mark: mark[2].start)
+        return Segment(
+            text,
+            hide(hidden, found),
+            self._starts,
+            self._ends,
+            self._marks,
+            self._is_html,
+            value,
         )
 
 
-def split_into_segments(tokens: list[Token], source: str) -> Iterator[Segment]:
-    """Yields the segments of a document that have letters."""
-    segment = Segment()
+def hide(text: str, spans: list[tuple[int, int]]) -> str:
+    """Replaces untranslated parts of a text by letters."""
+    parts, done = [], 0
+    for start, end in spans:
+        parts += [text[done:start], "X", "x" * (end - start - 1)]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def split_into_segments(
+    tokens: list[Token], source: str, with_attributes: bool
+) -> Iterator[Segment]:
+    """Yields the segments of a document that have letters.
+
+    Args:
+        tokens: The tokens of the document.
+        source: The document.
+        with_attributes: Whether to yield those of attributes, too, before the
+            one that they are in.
+    """
+    writer, values = SegmentWriter(), []
     for token in [*tokens, Token(Kind.BREAK, len(source), len(source))]:
+        values += token.values if with_attributes else ()
         if token.kind is not Kind.BREAK:
-            segment.add(token, source)
+            writer.add(token)
             continue
-        if any(map(str.isalpha, segment.text)):
-            segment.hide_placeholders()
+        yield from filter(None, (read_value(v, source) for v in values))
+        segment = writer.finish()
+        if segment:
             yield segment
-        segment = Segment()
+        writer, values = SegmentWriter(), []
+
+
+def read_value(value: Value, source: str) -> Segment | None:
+    """Returns the segment of an attribute's value, if it has letters."""
+    writer = SegmentWriter()
+    for token in read_text(source, value.start, value.end):
+        writer.add(token)
+    return writer.finish(value)

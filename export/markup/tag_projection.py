@@ -2,14 +2,13 @@
 
 A tag's words are the run of target words with the most attention to its source
 words. Each word counts its share of attention minus a half. Runs of nested tags
-are nested, and runs of adjacent tags are disjoint.
+are nested, and runs of adjacent tags are disjoint. A word here may be a part of
+one, see `tag_alignment`.
 """
 
 import dataclasses
 
 import numpy as np
-
-from export.markup.word_alignment import Word
 
 # The share of attention with which a single word may be a tag's run.
 LEAST_SHARE = 0.1
@@ -22,205 +21,279 @@ class Node:
     Attributes:
         start: Int, where it begins in the sentence, in characters.
         end: Int, where it ends; a node without text ends where it begins.
-        before: String that opens it; `None` if an earlier sentence opens it.
-        after: String that closes it; `None` if a later sentence closes it.
-        verbatim: String that replaces the translation of its content.
+        opening: Index of the tag that opens it, or of the leaf; `None` if an
+            earlier sentence opens it.
+        closing: Index of the tag that closes it, if any.
+        continues: Whether a later sentence closes it.
+        is_leaf: Whether it replaces the translation of its content.
         children: The nodes in it.
         touches: Whether text, and no blank, precedes and follows it.
+        first: Index of its first source word.
+        last: Index of the first source word after it.
         fixed: Indices of its words in the translation, if they are known.
         run: Index of the first target word, and of the first one after it.
     """
 
     start: int
     end: int
-    before: str | None = ""
-    after: str | None = ""
-    verbatim: str | None = None
+    opening: int | None = None
+    closing: int | None = None
+    continues: bool = False
+    is_leaf: bool = False
     children: list["Node"] = dataclasses.field(default_factory=list)
     touches: tuple[bool, bool] = (False, False)
+    first: int = 0
+    last: int = 0
     fixed: tuple[int, int] | None = None
     run: tuple[int, int] = (0, 0)
 
+    @property
+    def follows(self) -> bool:
+        """Whether it belongs to the word before it."""
+        return self.touches[0] and not self.touches[1]
 
-@dataclasses.dataclass(frozen=True)
-class Pair:
-    """A sentence and its translation.
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it has no words, and blanks around it."""
+        is_void = self.closing is None and not self.continues
+        is_empty = self.run[0] == self.run[1]
+        return is_void and is_empty and (self.is_leaf or not any(self.touches))
 
-    Attributes:
-        sources: Words of the sentence.
-        targets: Words of the translation.
-        weights: Float array `(targets, sources)`.
+    @property
+    def is_open(self) -> bool:
+        """Whether it is also in another sentence."""
+        return self.opening is None or self.continues
+
+
+class Projection:
+    """Finds the runs of the nodes of a sentence.
+
+    Args:
+        weights: Float array `(target words, source words)`.
+        is_source_word: For each source word, whether it is one; else it is
+            punctuation.
+        is_target_word: The same for each target word.
     """
 
-    sources: list[Word]
-    targets: list[Word]
-    weights: np.ndarray
+    def __init__(
+        self,
+        weights: np.ndarray,
+        is_source_word: list[bool],
+        is_target_word: list[bool],
+    ):
+        self._weights = weights
+        sums = np.cumsum(weights, axis=1)
+        self._sums = np.pad(sums, ((0, 0), (1, 0))).T  # (S + 1, T)
+        self._is_word = np.array(is_target_word, bool)
+        self._is_source_word = is_source_word
 
-    def shares(self, node: Node) -> np.ndarray:
-        """Returns the attention of each target word to the words of a node."""
-        return self.weights @ np.array(
-            [
-                max(0, min(w.end, node.end) - max(w.start, node.start))
-                / (w.end - w.start)
-                for w in self.sources
-            ]
-        )
+    def project(self, root: Node) -> None:
+        """Finds the run of every node in `root`, whose run is known."""
+        nodes = [root]
+        while nodes:
+            node = nodes.pop()
+            if node.run[0] < node.run[1]:
+                self._project_children(node)
+            else:
+                for child in node.children:
+                    child.run = node.run
+            nodes += [child for child in node.children if child.children]
 
-    def covered(self, start: int, end: int) -> list[Word]:
-        """Returns the words that overlap a range of the sentence."""
-        return [w for w in self.sources if w.start < end and start < w.end]
+    def _project_children(self, root: Node) -> None:
+        spans, anchors = [], []
+        for node in root.children:
+            has_run = node.first < node.last or node.is_open or node.fixed
+            (spans if has_run else anchors).append(node)
+        if spans:
+            self._find_runs(spans, root)
+        known = {}
+        for node in anchors:
+            key = node.first, node.follows
+            if key not in known:
+                place = self._find_place(node, root.run)
+                known[key] = move_outside(place, node, spans, root.run)
+            node.run = (known[key],) * 2
+        for node in spans:
+            if node.run[0] == node.run[1]:
+                place = move_outside(node.run[0], node, spans, root.run)
+                node.run = (place, place)
+        root.children.sort(key=lambda node: node.run)
+
+    def _find_runs(self, spans: list[Node], root: Node) -> None:
+        """Finds the runs of the children of a node: the most certain first."""
+        lo, hi = root.run
+        gains = self._gains(spans, lo, hi)
+        free = np.ones(hi - lo, bool)
+        best, starts, ends = best_runs(gains)
+        order = np.argsort(-best, kind="stable").tolist()
+        fixed = [n for n in order if spans[n].fixed]
+        is_open = [n for n in order if spans[n].is_open]
+        placed = set(fixed + is_open)
+        rest = [n for n in order if n not in placed]
+        for number in fixed + is_open + rest:
+            node, gain = spans[number], gains[number]
+            found = best[number], starts[number], ends[number]
+            run = None
+            if node.fixed:
+                run = node.fixed[0] - lo, node.fixed[1] - lo
+                if run[0] < 0 or run[1] > hi - lo or not all(free[slice(*run)]):
+                    run = None
+            if run is None and node.is_open:
+                run = self._find_open_run(node, gain, free, lo)
+            if run is None:
+                run = self._find_run(node, root, gain, free, found)
+            free[run[0] : run[1]] = False
+            if node.opening is None:
+                free[: run[1]] = False
+            if node.continues:
+                free[run[0] :] = False
+            node.run = lo + int(run[0]), lo + int(run[1])
+
+    def _gains(self, nodes: list[Node], lo: int, hi: int) -> np.ndarray:
+        """Returns the gain of each target word for each node.
+
+        Punctuation has none, except for a node without words.
+        """
+        firsts = [node.first for node in nodes]
+        lasts = [node.last for node in nodes]
+        shares = (self._sums[lasts] - self._sums[firsts])[:, lo:hi]
+        has_word = [
+            self._has_word(node) or node.first == node.last for node in nodes
+        ]
+        counts = self._is_word[lo:hi] == np.array(has_word)[:, None]
+        gains = np.where(counts, shares - 0.5, 0.0)
+        # A leaf replaces its run, and may not replace words of another node.
+        is_leaf = np.array([node.is_leaf for node in nodes])[:, None]
+        gains[is_leaf & (gains < 0)] = never(gains)
+        return gains
+
+    def _has_word(self, node: Node) -> bool:
+        return any(self._is_source_word[node.first : node.last])
+
+    def _find_run(
+        self,
+        node: Node,
+        root: Node,
+        gain: np.ndarray,
+        free: np.ndarray,
+        found: tuple,
+    ) -> tuple[int, int]:
+        """Returns the run of a node among the free words."""
+        lo, hi = root.run
+        same = node.first == root.first and node.last == root.last
+        if same and not node.is_leaf and free.all():
+            return 0, hi - lo
+        best, first, end = found
+        if best > 0 and not free[first:end].all():
+            masked = np.where(free, gain, never(gain))
+            best, first, end = (one[0] for one in best_runs(masked[None]))
+        if best <= 0:
+            shares = np.where(free & (gain != 0), gain + 0.5, 0)
+            first = int(shares.argmax())
+            if node.is_leaf or shares[first] < LEAST_SHARE:
+                place = self._find_place(node, root.run) - lo
+                return place, place
+            end = first + 1
+        return self._include_punctuation(node, free, first, end, lo)
+
+    def _find_open_run(
+        self, node: Node, gain: np.ndarray, free: np.ndarray, lo: int
+    ) -> tuple[int, int]:
+        """Returns the run of a node that continues in another sentence."""
+        size, taken = len(free), np.flatnonzero(~free)
+        has_word = self._has_word(node)
+        if not has_word and node.first < node.last:
+            # Its run ends before the next word.
+            gain = np.where(gain == 0, -1.0, gain)
+        if node.opening is None:
+            sums = np.cumsum(gain[: taken[0] if len(taken) else size])
+            end = count_best(sums)
+            while has_word and end and not self._is_word[lo + end - 1]:
+                end -= 1
+            return self._include_punctuation(node, free, 0, end, lo)
+        begin = taken[-1] + 1 if len(taken) else 0
+        sums = np.cumsum(gain[begin:][::-1])
+        first = size - count_best(sums)
+        while has_word and first < size and not self._is_word[lo + first]:
+            first += 1
+        return self._include_punctuation(node, free, first, size, lo)
+
+    def _include_punctuation(
+        self, node: Node, free: np.ndarray, first: int, end: int, lo: int
+    ) -> tuple[int, int]:
+        """Adds punctuation to a run, as much as the node has at its ends."""
+        held = self._is_source_word[node.first : node.last]
+        if not any(held):
+            return first, end
+        for is_word in held:
+            if is_word or not first or not free[first - 1]:
+                break
+            first -= not self._is_word[lo + first - 1]
+        for is_word in reversed(held):
+            if is_word or end == len(free) or not free[end]:
+                break
+            end += not self._is_word[lo + end]
+        return first, end
+
+    def _find_place(self, node: Node, run: tuple[int, int]) -> int:
+        """Returns the target word before which a node without words belongs.
+
+        It stays beside the word that it follows or, if it does not, precedes.
+        """
+        lo, hi = run
+        if not node.first:
+            return lo
+        if node.first == len(self._is_source_word):
+            return hi
+        for follows in (node.follows, not node.follows):
+            column = self._weights[lo:hi, node.first - follows]
+            if column.any():
+                return lo + int(column.argmax()) + follows
+        # Nothing is known: at the same share of the words.
+        share = node.first / len(self._is_source_word)
+        return min(max(lo, round(share * len(self._is_word))), hi)
 
 
-def project_nodes(root: Node, pair: Pair) -> None:
-    """Finds the run of every node in `root`; the root has all words."""
-    lo, hi = root.run
-    free = np.zeros(len(pair.targets), bool)
-    free[lo:hi] = True
-    spans = [n for n in root.children if n.fixed or has_words(n, pair)]
-    anchors = [n for n in root.children if n not in spans]
-    for node in sorted(spans, key=lambda n: placement_priority(n, pair, free)):
-        node.run = find_run(node, root, pair, free)
-        free[node.run[0] : node.run[1]] = False
-        if node.before is None:
-            free[: node.run[1]] = False
-        if node.after is None:
-            free[node.run[0] :] = False
-    for node in anchors:
-        place = find_place(node, root.run, pair)
-        node.run = (place, place)
-    for node in root.children:
-        if node.run[0] == node.run[1]:
-            move_outside(node, spans, root)
-        project_nodes(node, pair)
-    root.children.sort(key=lambda n: n.run)
+def never(gains: np.ndarray) -> float:
+    """Returns a gain that no run makes up for."""
+    return -1.0 - gains.shape[-1]
 
 
-def has_words(node: Node, pair: Pair) -> bool:
-    """Returns whether a node has text, or continues in another sentence."""
-    return bool(
-        node.before is None
-        or node.after is None
-        or pair.covered(node.start, node.end)
-    )
+def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the largest sum of a run in each row, and its shortest run.
 
+    Args:
+        gains: Float array `(rows, words)`.
 
-def placement_priority(node: Node, pair: Pair, free: np.ndarray) -> tuple:
-    """Sort key of the nodes of a tag: the most certain ones first."""
-    if node.fixed:
-        return (0, 0)
-    if node.before is None or node.after is None:
-        return (1, 0)
-    return (2, -best_run(word_gains(node, pair), free)[0])
-
-
-def word_gains(node: Node, pair: Pair) -> np.ndarray:
-    """Returns the gain of each target word for a node; 0 for punctuation."""
-    is_word = np.array([word.is_word for word in pair.targets], bool)
-    found = np.where(is_word, pair.shares(node) - 0.5, 0.0)
-    if node.verbatim is not None:
-        # It replaces its run, and may not replace words of another node.
-        found[found < 0] = -np.inf
-    return found
-
-
-def find_run(
-    node: Node, root: Node, pair: Pair, free: np.ndarray
-) -> tuple[int, int]:
-    """Returns the run of a node among the free words."""
-    if node.fixed and free[slice(*node.fixed)].all():
-        return node.fixed
-    gain = word_gains(node, pair)
-    if node.before is None or node.after is None:
-        return find_open_run(node, root, gain, free)
-    held = pair.covered(node.start, node.end)
-    if node.verbatim is None and held == pair.covered(root.start, root.end):
-        return root.run
-    best, first, end = best_run(gain, free)
-    if best <= 0 and node.verbatim is not None:
-        place = find_place(node, root.run, pair)
-        return place, place
-    if best <= 0:
-        shares = np.where(free & (gain != 0), gain + 0.5, 0)
-        first = int(shares.argmax()) if len(shares) else 0
-        if not len(shares) or shares[first] < LEAST_SHARE:
-            place = find_place(node, root.run, pair)
-            return place, place
-        end = first + 1
-    return include_punctuation(node, pair, free, first, end)
-
-
-def find_open_run(
-    node: Node, root: Node, gain: np.ndarray, free: np.ndarray
-) -> tuple[int, int]:
-    """Returns the run of a node that continues in another sentence."""
-    lo, hi = root.run
-    taken = [place for place in range(lo, hi) if not free[place]]
-    if node.before is None:
-        sums = np.cumsum(gain[lo : min(taken, default=hi)])
-        return lo, lo + count_best(sums)
-    sums = np.cumsum(gain[max(taken, default=lo - 1) + 1 : hi][::-1])
-    return hi - count_best(sums), hi
+    Returns:
+        Arrays `(rows,)`: the sums, where the runs begin and where they end.
+    """
+    rows, size = gains.shape
+    sums = np.pad(np.cumsum(gains, axis=1), ((0, 0), (1, 0)))
+    lowest = np.minimum.accumulate(sums[:, :-1], axis=1)
+    begins = np.where(sums[:, :-1] <= lowest, np.arange(size), 0)
+    begins = np.maximum.accumulate(begins, axis=1)
+    totals = sums[:, 1:] - lowest
+    last = totals.argmax(axis=1)
+    row = np.arange(rows)
+    return totals[row, last], begins[row, last], last + 1
 
 
 def count_best(sums: np.ndarray) -> int:
     """Returns the index of the largest sum, the last of equal ones."""
-    sums = np.concatenate([[0.0], sums])
-    return len(sums) - 1 - int(sums[::-1].argmax())
+    return len(sums) - int(np.append(sums[::-1], 0.0).argmax())
 
 
-def best_run(gain: np.ndarray, free: np.ndarray) -> tuple[float, int, int]:
-    """Returns the largest sum of a run, and its shortest run."""
-    best, total, first = (0.0, 0, 0), 0.0, 0
-    for place, one in enumerate(gain):
-        if not free[place] or total + one <= 0:
-            total, first = 0.0, place + 1
-            continue
-        if total <= 0:
-            first = place
-        total += one
-        if total > best[0]:
-            best = (total, first, place + 1)
-    return best
-
-
-def include_punctuation(
-    node: Node, pair: Pair, free: np.ndarray, first: int, end: int
-) -> tuple[int, int]:
-    """Adds punctuation to a run, as much as the node has at its ends."""
-    held = pair.covered(node.start, node.end)
-    for word in held:
-        if word.is_word or not first or not free[first - 1]:
-            break
-        first -= not pair.targets[first - 1].is_word
-    for word in reversed(held):
-        if word.is_word or end == len(free) or not free[end]:
-            break
-        end += not pair.targets[end].is_word
-    return first, end
-
-
-def find_place(node: Node, run: tuple[int, int], pair: Pair) -> int:
-    """Returns the target word before which a node without words belongs."""
-    lo, hi = run
-    before = [w for w in pair.sources if w.end <= node.start]
-    if not before:
-        return lo
-    if len(before) == len(pair.sources):
-        return hi
-    follows = node.touches[0] and not node.touches[1]
-    column = pair.weights[lo:hi, len(before) - follows]
-    place = lo + int(column.argmax()) + follows if len(column) else lo
-    return place
-
-
-def move_outside(node: Node, spans: list[Node], root: Node) -> None:
-    """Moves a node without words out of the run of another node."""
-    place = min(max(node.run[0], root.run[0]), root.run[1])
+def move_outside(
+    place: int, node: Node, spans: list[Node], run: tuple[int, int]
+) -> int:
+    """Returns where a node without words is in no run of another node."""
+    place = min(max(place, run[0]), run[1])
     for span in spans:
         if span.run[0] < place < span.run[1]:
             place = span.run[1]
-        if span.before is None and span is not node:
+        if span.opening is None and span is not node:
             place = max(place, span.run[1])
-        if span.after is None and span is not node:
+        if span.continues and span is not node:
             place = min(place, span.run[0])
-    node.run = (place, place)
+    return place

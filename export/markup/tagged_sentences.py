@@ -1,15 +1,23 @@
 """A sentence of a document: the model's input and the tree of its tags."""
 
+import bisect
+import collections
 import dataclasses
+import re
 
+from export.markup.markup_tokens import MOST_NESTED
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
 from export.markup.segments import Segment
 from export.markup.tag_projection import Node
+from export.markup.word_alignment import Word
+from export.markup.word_alignment import find_words
+from export.markup.word_alignment import split_words
 from text_processing.placeholders import PLACEHOLDERS
 
-MOST_NESTED = 200  # Maximum depth of nested tags.
 STOPS = ",;:—…)"
+# Characters of the longest sentence, which bounds the alignment's size.
+MOST_CHARACTERS = 1000
 
 
 @dataclasses.dataclass
@@ -21,18 +29,44 @@ class Sentence:
         span: Its span in the text of the segment.
         place: Its span in the document, with its tags.
         text: The input of the model.
+        starts: Ints, where each character of `text` begins in the document.
+        ends: Ints, where each character ends.
+        marks: Its tokens that are not text.
         root: The tree of its tags, with positions in that text.
         leaves: The nodes that are put back unchanged, in order.
         is_uppercase: Whether it is in capitals, which the model's input is not.
+        words: The words of the text, which are split at tags.
+        gaps: For each word and for the end, the indices of the tags before it.
     """
 
     segment: Segment
     span: tuple[int, int]
     place: tuple[int, int]
     text: str
+    starts: list[int]
+    ends: list[int]
+    marks: list[Token]
     root: Node
     leaves: list[Node]
     is_uppercase: bool
+    words: list[Word] = dataclasses.field(default_factory=list)
+    gaps: list[list[int]] = dataclasses.field(default_factory=list)
+
+    def span_of(self, number: int) -> tuple[int, int]:
+        """Returns the span of a word in the document."""
+        word = self.words[number]
+        return self.starts[word.start], self.ends[word.end - 1]
+
+    def is_copy(self, text: str, number: int) -> bool:
+        """Returns whether a text is a word that can be copied."""
+        start, end, _ = self.words[number]
+        if text != self.text[start:end]:
+            return False
+        # It must not share an entity with the words beside it.
+        starts, ends = self.starts, self.ends
+        return (not start or ends[start - 1] <= starts[start]) and (
+            end == len(ends) or ends[end - 1] <= starts[end]
+        )
 
 
 def make_sentences(
@@ -48,42 +82,101 @@ def make_sentences(
         spans: The spans of the sentences in its text.
         source: The document.
         with_pieces: Whether the model knows placeholders.
+
+    Raises:
+        ValueError: If tags nest too deep in a sentence.
     """
     sentences, done = [], 0
-    for start, end in spans:
-        marks, done = take_markup(segment.marks, start, end, done)
-        if not any(map(str.isalpha, visible(segment, start, end))):
-            continue
-        first, last = segment.places[start][0], segment.places[end - 1][1]
-        if marks:
-            first = min(first, marks[0][2].start)
-            last = max(last, marks[-1][2].end)
-        text, moved = write_text(segment, (start, end), marks, with_pieces)
-        root, leaves = build_tree(
-            [(moved[m[0] - start], moved[m[1] - start], m[2]) for m in marks],
-            len(text),
-            source,
-        )
-        quiet = text[:1] + text[1:].lower()
-        is_uppercase = is_in_capitals(segment.hidden[start:end], text, quiet)
-        sentences.append(
-            Sentence(
-                segment,
-                (start, end),
-                (first, last),
-                quiet if is_uppercase else text,
-                root,
-                leaves,
-                is_uppercase,
-            )
-        )
+    for span in spans:
+        for start, end in split_long(segment.hidden, *span):
+            marks, done = take_markup(segment.marks, start, end, done)
+            if any(map(str.isalpha, visible(segment, start, end, marks))):
+                part = start, end
+                sentences.append(
+                    make_sentence(segment, part, source, marks, with_pieces)
+                )
     return sentences
 
 
-def visible(segment: Segment, start: int, end: int) -> str:
+def make_sentence(
+    segment: Segment,
+    span: tuple[int, int],
+    source: str,
+    marks: list,
+    with_pieces: bool,
+) -> Sentence:
+    """Returns the sentence of a span, see `make_sentences`."""
+    start, end = span
+    first, last = segment.starts[start], segment.ends[end - 1]
+    if marks:
+        first = min(first, marks[0][2].start)
+        last = max(last, marks[-1][2].end)
+    text, starts, ends, spans = write_text(segment, span, marks, with_pieces)
+    tokens = [token for _, _, token in marks]
+    root, leaves = build_tree(tokens, spans, len(text), source)
+    quiet = text[:1] + text[1:].lower()
+    is_uppercase = is_in_capitals(segment.hidden[start:end], text, quiet)
+    if is_uppercase:
+        text = quiet
+    sentence = Sentence(
+        segment,
+        span,
+        (first, last),
+        text,
+        starts,
+        ends,
+        tokens,
+        root,
+        leaves,
+        is_uppercase,
+    )
+    add_words(sentence, spans)
+    return sentence
+
+
+def add_words(sentence: Sentence, spans: list[tuple[int, int]]) -> None:
+    """Finds the words of a sentence, and those of each node."""
+    cuts = sorted({place for span in spans for place in span})
+    leaves = [(leaf.start, leaf.end) for leaf in sentence.leaves]
+    words = split_words(sentence.text, find_words(sentence.text), cuts, leaves)
+    begins = [word.start for word in words]
+    sentence.words = words
+    sentence.gaps = [[] for _ in range(len(words) + 1)]
+    for number, (start, end) in enumerate(spans):
+        if start == end:
+            gap = bisect.bisect_left(begins, start)
+            sentence.gaps[gap].append(number)
+    nodes = [sentence.root]
+    while nodes:
+        node = nodes.pop()
+        node.first = bisect.bisect_left(begins, node.start)
+        node.last = bisect.bisect_left(begins, node.end)
+        nodes += node.children
+
+
+def split_long(hidden: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Splits a span of a text so that each part has `MOST_CHARACTERS` or less.
+
+    It is split at a blank, after punctuation if possible, or else anywhere.
+    """
+    spans = []
+    while end - start > MOST_CHARACTERS:
+        last = start + MOST_CHARACTERS
+        blank = hidden.rfind(" ", start + 1, last + 1)
+        stop = max(
+            hidden.rfind(f"{stop} ", start + MOST_CHARACTERS // 2, last)
+            for stop in STOPS
+        )
+        blank = stop + 1 if stop >= 0 else blank
+        spans.append((start, blank if blank > 0 else last))
+        start = blank + 1 if blank > 0 else last
+    return [*spans, (start, end)]
+
+
+def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     """Returns the text of a range without untranslated parts."""
     parts, done = [], start
-    for first, last, _ in segment.marks:
+    for first, last, _ in marks:
         if start <= first < last <= end:
             parts.append(segment.text[done:first])
             done = last
@@ -92,12 +185,10 @@ def visible(segment: Segment, start: int, end: int) -> str:
 
 def is_in_capitals(hidden: str, text: str, quiet: str) -> bool:
     """Returns whether a text has two words or more, all in capitals."""
+    if not hidden.isupper() or len(text) != len(quiet):
+        return False
     words = [word for word in hidden.split() if word.isupper()]
-    return (
-        hidden.isupper()
-        and len([word for word in words if len(word) > 1]) > 1
-        and len(text) == len(quiet)
-    )
+    return len([word for word in words if len(word) > 1]) > 1
 
 
 def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
@@ -129,77 +220,78 @@ def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
 
 def write_text(
     segment: Segment, span: tuple[int, int], marks: list, with_pieces: bool
-) -> tuple[str, list[int]]:
-    """Returns the model's input, and the position of each character in it."""
-    start, end = span
+) -> tuple[str, list[int], list[int], list[tuple[int, int]]]:
+    """Returns the model's input, and where its parts are.
+
+    Returns:
+        The text; where each of its characters begins and ends in the document;
+        and the spans of the markup in the text.
+    """
+    done, end = span
     names = iter(PLACEHOLDERS if with_pieces else ())
-    written, moved, done = "", [], start
+    parts, length, starts, ends, spans = [], 0, [], [], []
     for first, last, token in [*marks, (end, end, None)]:
-        while done < first:
-            moved.append(len(written))
-            written += segment.text[done]
-            done += 1
+        parts.append(segment.text[done:first])
+        starts += segment.starts[done:first]
+        ends += segment.ends[done:first]
+        begin = length = length + first - done
         if last > first:
-            moved += [len(written)] * (last - first)
-            written += next(names, token.text.strip())
-            done = last
-    return written, [*moved, len(written)]
+            parts.append(next(names, segment.text[first:last]))
+            length += len(parts[-1])
+            starts += [token.start] * len(parts[-1])
+            ends += [token.end] * len(parts[-1])
+        spans.append((begin, length))
+        done = last
+    return "".join(parts), starts, ends, spans[:-1]
 
 
 def build_tree(
-    marks: list[tuple[int, int, Token]], end: int, source: str
+    tokens: list[Token], spans: list[tuple[int, int]], length: int, source: str
 ) -> tuple[Node, list[Node]]:
     """Returns the tree of a sentence's tags, and its leaves with text.
 
     A tag without its other half continues in the sentence before or after. A
     wrongly nested tag is treated like an image.
+
+    Args:
+        tokens: The tags.
+        spans: The span of each in the text.
+        length: Int, the length of the text.
+        source: The document.
+
+    Raises:
+        ValueError: If they nest too deep.
     """
-    root, leaves = Node(0, end), []
-    stack = [(root, "")]
-    for first, last, token in marks:
-        node = Node(first, last, touches=touches(token, source))
-        written = source[token.start : token.end]
-        top = stack[-1][0]
-        names = [name for _, name in stack]
-        if token.kind is Kind.OPEN:
-            node.before, node.after = token.text or written, None
-            top.children.append(node)
-            stack.append((node, token.name))
-            if len(stack) > MOST_NESTED:
-                raise ValueError(
-                    f"`text` must nest fewer than {MOST_NESTED} tags in a "
-                    f"sentence. Received: {written} at {token.start}"
-                )
+    root = Node(0, length)
+    leaves, stack, depth = [], [root], 0
+    names = collections.Counter()  # Of the tags in `stack`.
+    for number, (token, (start, end)) in enumerate(
+        zip(tokens, spans, strict=True)
+    ):
+        node = Node(start, end, number, touches=touches(token, source))
+        if token.kind is Kind.CLOSE and names[token.name]:
+            close_tag(stack, tokens, names, number, start)
             continue
-        if token.kind is Kind.VERBATIM and last > first:
-            node.verbatim = written
-            leaves.append(node)
-        elif token.kind is not Kind.CLOSE:
-            node.before = written
-        elif token.name in names:
-            close_tag(stack, token, token.text or written, first)
-            continue
-        elif len(stack) == 1:
-            node.start, node.before = 0, None
-            node.after = token.text or written
+        if token.kind is Kind.CLOSE and len(stack) == 1:
+            node.start, node.opening, node.closing = 0, None, number
             node.children, root.children = root.children, []
-        else:
-            node.before = written
-        top.children.append(node)
-    for node, _ in stack[1:]:
-        node.end = end
+            depth += 1
+        stack[-1].children.append(node)
+        if token.kind is Kind.OPEN:
+            node.continues = True
+            stack.append(node)
+            names[token.name] += 1
+        elif start < end:
+            node.is_leaf = True
+            leaves.append(node)
+        if depth + len(stack) > MOST_NESTED:
+            raise ValueError(
+                f"`text` must nest fewer than {MOST_NESTED} tags in a "
+                f"sentence. Received: another one at {token.start}"
+            )
+    for node in stack[1:]:
+        node.end = length
     return root, leaves
-
-
-def close_tag(stack: list, token: Token, written: str, end: int) -> None:
-    """Closes the innermost tag of a name; tags inside become empty."""
-    while stack[-1][1] != token.name:
-        node, _ = stack.pop()
-        node.end, node.after = node.start, ""
-        stack[-1][0].children += node.children
-        node.children = []
-    node, _ = stack.pop()
-    node.end, node.after = end, written
 
 
 def touches(token: Token, source: str) -> tuple[bool, bool]:
@@ -209,19 +301,42 @@ def touches(token: Token, source: str) -> tuple[bool, bool]:
     return bool(before.strip()), bool(after.strip())
 
 
+def close_tag(
+    stack: list[Node],
+    tokens: list[Token],
+    names: collections.Counter,
+    number: int,
+    end: int,
+) -> None:
+    """Closes the innermost tag of a name; tags inside become empty."""
+    name = tokens[number].name
+    place = len(stack) - 1
+    while tokens[stack[place].opening].name != name:
+        place -= 1
+    closed = stack[place]
+    for node in stack[place:]:
+        names[tokens[node.opening].name] -= 1
+    for node in stack[place + 1 :]:
+        node.end, node.continues = node.start, False
+        closed.children += node.children
+        node.children = []
+    del stack[place:]
+    closed.end, closed.closing, closed.continues = end, number, False
+
+
 def split_in_half(sentence: Sentence) -> list[tuple[int, int]]:
     """Returns the spans of a sentence's halves, or none without a blank."""
     start, end = sentence.span
     hidden = sentence.segment.hidden
-    blanks = [i for i in range(start + 1, end - 1) if hidden[i] == " "]
+    blanks = [found.start() for found in re.finditer(" ", hidden[start:end])]
     if not blanks:
         return []
-    middle, quarter = (start + end) / 2, (end - start) / 4
+    middle, quarter = (end - start) / 2, (end - start) / 4
 
     def cost(blank):
-        stops = hidden[blank - 1] in STOPS
+        stops = hidden[start + blank - 1] in STOPS
         distance = abs(blank - middle)
         return (not (stops and distance < quarter), distance)
 
-    blank = min(blanks, key=cost)
+    blank = start + min(blanks, key=cost)
     return [(start, blank), (blank + 1, end)]

@@ -14,38 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from export.markup.html_parser import escape_html
-from export.markup.html_parser import read_html
-from export.markup.markdown_parser import escape_markdown
-from export.markup.markdown_parser import read_markdown
-from export.markup.markup_tokens import Token
+from export.markup.document_writer import FORMATS
+from export.markup.document_writer import DocumentWriter
+from export.markup.markup_tokens import resolve
+from export.markup.rendering import one_line
 from export.markup.rendering import repair_placeholders
-from export.markup.rendering import write_sentence
-from export.markup.segments import Segment
 from export.markup.segments import split_into_segments
 from export.markup.sentence_translator import Translator
 from export.markup.tagged_sentences import Sentence
 from export.markup.tagged_sentences import make_sentences
 from export.markup.tagged_sentences import split_in_half
-from export.markup.xml_parser import read_xml
 
 # Maximum splits of a sentence that is too long for the model.
 MOST_HALVINGS = 4
-
-
-class Format(NamedTuple):
-    """Functions that parse a document format and escape its text."""
-
-    read: Callable[[str], list[Token]]
-    escape: Callable[[str], str]
-    is_strict: bool  # Whether a tag is valid at every position.
-
-
-FORMATS = {
-    "html": Format(read_html, escape_html, True),
-    "xml": Format(read_xml, escape_html, True),
-    "markdown": Format(read_markdown, escape_markdown, False),
-}
 
 
 class Translated(NamedTuple):
@@ -88,7 +69,7 @@ Steps = Generator[Translate | Align, list, Translated]
 
 
 def translate_markup(
-    text: str, format: str, translator: Translator
+    text: str, format: str, translator: Translator, with_attributes: bool = True
 ) -> Translated:
     """Translates a document: runs `markup_steps` with a translator.
 
@@ -96,6 +77,7 @@ def translate_markup(
         text: The document.
         format: `"html"`, `"xml"` or `"markdown"`.
         translator: The `Translator` of its sentences.
+        with_attributes: As in `markup_steps`.
 
     Returns:
         The document, with each of its tags once.
@@ -104,7 +86,11 @@ def translate_markup(
         ValueError: As in `markup_steps`.
     """
     steps = markup_steps(
-        text, format, translator.split, translator.knows_placeholders
+        text,
+        format,
+        translator.split,
+        translator.knows_placeholders,
+        with_attributes,
     )
     result = None
     while True:
@@ -124,6 +110,7 @@ def markup_steps(
     format: str,
     split: Callable[[list[str]], list[list[tuple[int, int]]]],
     knows_placeholders: bool = False,
+    with_attributes: bool = True,
 ) -> Steps:
     """Translates a document, and leaves the model's work to its caller.
 
@@ -138,6 +125,9 @@ def markup_steps(
         split: Function from texts to the spans of the sentences of each, such
             as `split_sentences` of `sentence_translator`.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
+        with_attributes: Whether to translate the attributes of HTML that a
+            reader sees or hears: `alt`, `title`, `placeholder`, `aria-label`
+            and the description in `<meta>`.
 
     Returns:
         The document (the `value` of `StopIteration`), with each of its tags
@@ -145,8 +135,8 @@ def markup_steps(
 
     Raises:
         ValueError: If the format is unknown, if XML is not well-formed, or if
-            tags nest deeper than two hundred in a sentence. All before the
-            first request.
+            elements nest deeper than two hundred in a sentence. All before
+            the first request.
 
     Example:
         >>> steps = markup_steps("<p>a <b>cat</b></p>", "html", split)
@@ -163,9 +153,11 @@ def markup_steps(
             f"`format` must be one of {', '.join(FORMATS)}. "
             f"Received: format={format!r}"
         )
-    written_as = FORMATS[format]
+    read = FORMATS[format].read
     counts = collections.Counter()
-    segments = list(split_into_segments(written_as.read(text), text))
+    segments = list(
+        split_into_segments(resolve(read(text)), text, with_attributes)
+    )
     make = functools.partial(
         make_sentences, source=text, with_pieces=knows_placeholders
     )
@@ -177,41 +169,10 @@ def markup_steps(
     ]
     pairs = yield from translate_all(sentences, make, counts)
     aligned = yield from align_all(pairs, knows_placeholders, counts)
-    written = [
-        (sentence, write_sentence(sentence, *found, written_as.escape))
-        for sentence, *found in aligned
-    ]
-    result = insert_translations(written, text)
-    if not written_as.is_strict:
-        spoilt = find_invalid_segments(segments, result, written_as)
-        good = [pair for pair in written if pair[0].segment not in spoilt]
-        counts["kept"] = len(written) - len(good)
-        result = insert_translations(good, text)
+    writer = DocumentWriter(text, aligned, format)
+    result = writer.write()
+    counts["kept"] = writer.count_kept()
     return Translated(result, counts)
-
-
-def insert_translations(written: list[tuple[Sentence, str]], text: str) -> str:
-    """Replaces the sentences of a document by their translations."""
-    parts, done = [], 0
-    for sentence, translation in written:
-        start, end = sentence.place
-        parts += [text[done:start], translation]
-        done = end
-    return "".join([*parts, text[done:]])
-
-
-def find_invalid_segments(
-    segments: list[Segment], text: str, format: Format
-) -> list[Segment]:
-    """Returns the segments whose tags differ in a translated document."""
-    found = list(split_into_segments(format.read(text), text))
-    if len(found) != len(segments):
-        return [segment for segment in segments if segment.marks]
-    return [
-        old
-        for old, new in zip(segments, found, strict=True)
-        if old.count_tags() != new.count_tags()
-    ]
 
 
 def describe_counts(
@@ -264,7 +225,7 @@ def translate_all(
                 longer += make(sentence.segment, halves)
             else:
                 counts["truncated"] += was_cut
-                done.append((sentence, " ".join(translation.split())))
+                done.append((sentence, one_line(translation)))
         sentences = longer
     counts["sentences"] = len(done)
     return sorted(done, key=lambda pair: pair[0].place)
@@ -288,7 +249,7 @@ def align_all(
         dict.fromkeys(
             (sentence.text, translation)
             for sentence, translation in placed
-            if sentence.root.children
+            if sentence.marks
         )
     )
     weights = {}

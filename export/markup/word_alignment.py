@@ -5,7 +5,9 @@ their marks, or a single other character. In scripts without blanks, each letter
 is a word.
 """
 
+import bisect
 import functools
+import itertools
 import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -86,6 +88,54 @@ def end_of_letters(text: str, place: int) -> int:
             break
         place += 1
     return place
+
+
+def split_words(
+    text: str,
+    words: list[Word],
+    cuts: list[int],
+    wholes: list[tuple[int, int]] = (),
+) -> list[Word]:
+    """Splits words at positions, such as those of tags.
+
+    Args:
+        text: The text of the words.
+        words: The words.
+        cuts: The positions, sorted.
+        wholes: Spans that are one word each, sorted. Their ends are in `cuts`.
+
+    Example:
+        >>> text = "the do-loop"
+        >>> words = split_words(text, find_words(text), [4, 6])
+        >>> [text[word.start : word.end] for word in words]
+        ['the', 'do', '-loop']
+    """
+    if not cuts:
+        return words
+    begins = [start for start, _ in wholes]
+    found = [Word(*span, has_letter(text[slice(*span)])) for span in wholes]
+    for word in words:
+        first = bisect.bisect_right(cuts, word.start)
+        last = bisect.bisect_left(cuts, word.end)
+        edges = [word.start, *cuts[first:last], word.end]
+        for start, end in itertools.pairwise(edges):
+            place = bisect.bisect_right(begins, start) - 1
+            if place >= 0 and start < wholes[place][1]:
+                continue
+            part = text[start:end]
+            start += len(part) - len(part.lstrip())
+            is_word = word.is_word
+            if first < last:
+                is_word = is_word and has_letter(part)
+            if part.strip():
+                end = start + len(part.strip())
+                found.append(Word(start, end, is_word))
+    return sorted(found)
+
+
+def has_letter(text: str) -> bool:
+    """Returns whether a text contains a letter or digit."""
+    return any(map(str.isalnum, text))
 
 
 def word_attention(

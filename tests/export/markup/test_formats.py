@@ -74,7 +74,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
         (
             "html",
             "<b>one <i>two</b> three</i> R&D &no; a < b",
-            "<b><i></b></i>B &lt; A &amp;no; R&amp;D THREE TWO ONE",
+            "<b><i></b></i>B &lt; A &no; R&D THREE TWO ONE",
         ),
         ("html", "one<img> two <img>three", "<img>THREE TWO ONE<img>"),
         (
@@ -88,7 +88,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             "markdown",
             "---\ntitle: kept\n---\n# one **two** #\n\n> three *four\n> five* "
             "`code` \\* &amp; 1.\n\n```\nkept\n```\n\n    kept\n",
-            "---\ntitle: kept\n---\n# **TWO** ONE #\n\n> . 1 & \\* `code` "
+            "---\ntitle: kept\n---\n# **TWO** ONE #\n\n> . 1 &amp; \\* `code` "
             "*FIVE FOUR* THREE\n\n```\nkept\n```\n\n    kept\n",
         ),
         # A link by its text keeps its target.
@@ -102,7 +102,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
         (
             "markdown",
             "- one\r\n  two **three**\r\n- 1. four *five six. seven* eight\r\n",
-            "- **THREE** TWO ONE\r\n- 1. *. SIX FIVE FOUR EIGHT SEVEN*\r\n",
+            "- **THREE** TWO ONE\r\n- 1. . *SIX FIVE FOUR EIGHT SEVEN*\r\n",
         ),
     ],
 )

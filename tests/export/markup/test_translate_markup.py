@@ -116,7 +116,7 @@ def with_pieces(answer):
     [
         ("b ⦅1⦆ a ⦅0⦆", "b <code>x</code> a {0}", 0),
         ("b ⦅1⦆ ⦅1⦆ a ⦅0⦆ ⦅7⦆", "b <code>x</code> a {0}", 2),
-        ("b ⦅1⦆ a", "{0} b <code>x</code> a", 1),
+        ("b ⦅1⦆ a", "b {0} <code>x</code> a", 1),
     ],
 )
 def test_placeholders_come_back_once(written, expected, repaired):
@@ -187,7 +187,7 @@ def test_a_sentence_may_have_many_leaves_but_no_bottomless_tags():
     many = "<p>a " + "{0} " * 200 + "</p>"
     found = translate_markup(many, "html", permuted(reverse))
     assert found.text.count("{0}") == 200
-    with pytest.raises(ValueError, match="fewer than 200 tags.*<b> at 597"):
+    with pytest.raises(ValueError, match="fewer than 200 tags.*at 597"):
         translate_markup("<b>" * 5000 + "a", "html", permuted(reverse))
 
 

@@ -1,0 +1,171 @@
+"""Finds the tags and texts of HTML by the tokenizer of the HTML standard.
+
+It builds no tree, so tags that are missing or wrongly nested stay unchanged.
+Its time is linear in the length of the document, which that of Python's
+`html.parser` is not.
+"""
+
+import functools
+import html
+import re
+from collections.abc import Iterator
+
+from export.markup.markup_tokens import Kind
+from export.markup.markup_tokens import Token
+from export.markup.markup_tokens import Value
+from export.markup.markup_tokens import is_untranslated
+
+# Elements that end a sentence. All other elements are inline.
+NAMES = """
+    address applet area article aside audio base basefont blockquote body br
+    button canvas caption center col colgroup dd details dialog dir div dl dt
+    embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5
+    h6 head header hgroup hr html iframe legend li link main map menu meta nav
+    noembed noframes noscript ol optgroup option p param picture plaintext pre
+    rp rt script search section select slot source style summary table tbody td
+    template textarea tfoot th thead title tr track ul video xmp
+"""
+BLOCKS = frozenset(NAMES.split())
+# Elements without text or end tag.
+NAMES_OF_EMPTY = """
+    area base basefont br col embed frame hr img input link meta param source
+    track wbr
+"""
+EMPTY = frozenset(NAMES_OF_EMPTY.split())
+FOREIGN = frozenset(["math", "svg"])  # May be empty.
+# Elements without tags in them; those of the second set have text.
+RAW = frozenset(["script", "style", "xmp", "iframe", "noembed", "noframes"])
+RAW_TEXT = frozenset(["textarea", "title"])
+TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])
+
+BLANK = r"\t\n\f\r "
+MARKUP = re.compile(r"<(?:(/?[a-zA-Z])|[!?]|/[^a-zA-Z])")
+ATTRIBUTE = rf"""
+    ([^{BLANK}/>][^{BLANK}/>=]*+)
+    (?:[{BLANK}]*+=[{BLANK}]*+
+        (?:"([^"]*+)"|'([^']*+)'|((?!["'])[^{BLANK}>]*+)))?+
+"""
+TAG = re.compile(
+    rf"</?([a-zA-Z][^{BLANK}/>]*+)((?:[{BLANK}/]++|{ATTRIBUTE})*+)>", re.X
+)
+ATTRIBUTE = re.compile(ATTRIBUTE, re.X)
+COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
+ENTITY = re.compile(
+    r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?"
+)
+
+
+def read_html(source: str) -> Iterator[Token]:
+    """Yields the tokens of a document or of a part of one."""
+    place = done = foreign = 0
+    while found := MARKUP.search(source, place):
+        start = found.start()
+        tag = TAG.match(source, start) if found[1] else None
+        if tag:
+            place = tag.end()
+        elif found[1]:
+            place = len(source)  # The tag does not end.
+        else:
+            place = end_of_declaration(source, start, foreign)
+        yield from read_text(source, done, start)
+        done = place
+        if tag is None:
+            is_block = source[start + 2 : start + 3].lower() == "d"
+            is_block = is_block or not source.endswith(">", start, place)
+            yield Token(Kind.VOID, start, place, is_block=is_block)
+            continue
+        token = read_tag(source, tag)
+        yield token
+        if token.name in FOREIGN and token.kind is not Kind.VOID:
+            foreign += 1 if token.kind is Kind.OPEN else -1
+            foreign = max(0, foreign)
+        if token.kind is Kind.OPEN and not foreign:
+            place = end_of_raw(source, place, token.name)
+            if token.name in RAW and done < place:
+                yield Token(Kind.VOID, done, place, is_block=True)
+                done = place
+    yield from read_text(source, done, len(source))
+
+
+def end_of_declaration(source: str, start: int, foreign: int) -> int:
+    """Returns the end of a comment or of another token that is no tag."""
+    if source.startswith("<!--", start):
+        found = COMMENT_END.search(source, start + 4)
+        return found.end() if found else len(source)
+    if foreign and source.startswith("<![CDATA[", start):
+        end = source.find("]]>", start)
+        return end + 3 if end >= 0 else len(source)
+    return source.find(">", start) + 1 or len(source)
+
+
+@functools.cache
+def end_tag(name: str) -> re.Pattern:
+    return re.compile(rf"(?i)</{name}(?=[{BLANK}/>])")
+
+
+def end_of_raw(source: str, place: int, name: str) -> int:
+    """Returns the end of the text of an element in which there are no tags."""
+    if name in RAW or name in RAW_TEXT:
+        found = end_tag(name).search(source, place)
+        return found.start() if found else len(source)
+    return len(source) if name == "plaintext" else place
+
+
+def read_tag(source: str, found: re.Match) -> Token:
+    """Returns the token of a tag.
+
+    Args:
+        source: The document.
+        found: The match of `TAG`.
+    """
+    name, inner = found[1].lower(), found[2]
+    start, end = found.span()
+    is_block = name in BLOCKS
+    if source.startswith("/", start + 1):
+        return Token(Kind.CLOSE, start, end, name=name, is_block=is_block)
+    kind, values, attributes = Kind.OPEN, (), {}
+    # HTML has no other empty elements: `<p/>` is a start tag.
+    is_empty = inner.endswith("/") and (name in FOREIGN or "-" in name)
+    if name in EMPTY or is_empty:
+        kind = Kind.VOID
+    if "=" in inner:
+        attributes, values = read_attributes(source, name, found)
+    keeps = is_untranslated(name, attributes) if kind is Kind.OPEN else None
+    return Token(kind, start, end, "", name, is_block, keeps, tuple(values))
+
+
+def read_attributes(
+    source: str, name: str, tag: re.Match
+) -> tuple[dict[str, str], list[Value]]:
+    """Returns the attributes of a tag, and the values that are translated."""
+    attributes, spans = {}, {}
+    for found in ATTRIBUTE.finditer(source, *tag.span(2)):
+        key = found[1].lower()
+        if found.lastindex > 1 and key not in attributes:
+            span = found.span(found.lastindex)
+            attributes[key] = html.unescape(source[slice(*span)])
+            spans[key] = Value(*span, found.lastindex < 4)
+    names = TRANSLATED
+    if name == "meta":
+        is_description = attributes.get("name", "").lower() == "description"
+        names = {"content"} if is_description else ()
+    values = [spans[key] for key in spans if key in names]
+    return attributes, [] if attributes.get("translate") == "no" else values
+
+
+def read_text(source: str, start: int, end: int) -> Iterator[Token]:
+    """Yields the tokens of a text: parts of the source, and entities."""
+    if start == end:
+        return
+    if source.find("&", start, end) >= 0:
+        for found in ENTITY.finditer(source, start, end):
+            text = html.unescape(found[0])
+            if text == found[0]:
+                continue
+            if start < found.start():
+                plain = source[start : found.start()]
+                yield Token(Kind.TEXT, start, found.start(), plain)
+            yield Token(Kind.TEXT, *found.span(), text)
+            start = found.end()
+    if start < end:
+        yield Token(Kind.TEXT, start, end, source[start:end])

@@ -1,0 +1,65 @@
+"""Translators that know the alignment of their words exactly."""
+
+import re
+
+import numpy as np
+
+from export.markup.sentence_translator import Translator
+from export.markup.word_alignment import find_words
+from tests.helpers.marked_documents import split_sentences
+
+
+def identity(knows_placeholders: bool = False) -> Translator:
+    """Returns a translator whose translations are the sentences."""
+
+    def translate(texts):
+        return list(texts), [False] * len(texts)
+
+    def align(sources, targets):
+        assert sources == targets
+        return [np.eye(len(find_words(text))) for text in sources]
+
+    return Translator(split_sentences, translate, align, knows_placeholders)
+
+
+def word_swap() -> Translator:
+    """Returns a translator that swaps each two neighbouring words."""
+
+    def translate(texts):
+        return [swap(text)[0] for text in texts], [False] * len(texts)
+
+    def align(sources, targets):
+        return [
+            np.eye(len(find_words(text)))[swap(text)[1]] for text in sources
+        ]
+
+    return Translator(
+        split_sentences, translate, align, knows_placeholders=True
+    )
+
+
+def swap(text: str) -> tuple[str, list[int]]:
+    """Swaps words of letters; what stands between them keeps its place.
+
+    Returns:
+        The text, and for each of its words the index of that in the source.
+    """
+    words = find_words(text)
+    order = list(range(len(words)))
+    names = [i for i, word in enumerate(words) if word.is_word]
+    for left, right in zip(names[::2], names[1::2], strict=False):
+        order[left], order[right] = right, left
+    parts, done = [], 0
+    for word, source in zip(words, order, strict=True):
+        other = words[source]
+        parts += [text[done : word.start], text[other.start : other.end]]
+        done = word.end
+    found = "".join([*parts, text[done:]])
+    if len(find_words(found)) != len(words):
+        return text, list(range(len(words)))  # Words have become one.
+    return found, order
+
+
+def letters(text: str) -> list[str]:
+    """Returns the characters of a text but blanks, sorted."""
+    return sorted(re.sub(r"\s", "", text))
