@@ -130,7 +130,7 @@ class Writer:
             right = items[number] if number < len(items) else None
             span = self._copied_gap(gap, left, right)
             if left:
-                # What is no markup in the source may be markup here.
+                # Text of the source may be markup at another position.
                 is_same = span and (right is None or right.is_copy)
                 parts.append(left.written if is_same else left.escaped)
             if span:
