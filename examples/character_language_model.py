@@ -40,7 +40,7 @@ def cut(path, length):
     return data[starts[:, None] + np.arange(length + 1)].astype("int32")
 
 
-def train(model, path, length=128, epochs=5):
+def train(model, path, length, epochs):
     rows = cut(path, length)
     updates = epochs * (len(rows) // 32 + 1)
     warmup = updates // 10
@@ -54,7 +54,7 @@ def train(model, path, length=128, epochs=5):
     model.fit(rows[:, :-1], rows[:, 1:], epochs=epochs, verbose=2)
 
 
-def bits_a_byte(model, path, length=128):
+def bits_a_byte(model, path, length):
     rows = cut(path, length)
     return model.evaluate(rows[:, :-1], rows[:, 1:], verbose=0) / np.log(2)
 
@@ -69,12 +69,14 @@ def complete(model, prompt, limit=80):
     return line.strip(b"\0\n").decode(errors="replace")
 
 
-def main(train_path, test_path, prompt, width=128, num_layers=3, **training):
+def main(
+    train_path, test_path, prompt, width=128, num_layers=3, length=128, epochs=5
+):
     """Trains; returns the bits a byte of the test text, and a line."""
     keras.utils.set_random_seed(0)
     model = make_model(width, num_layers)
-    train(model, train_path, **training)
-    return bits_a_byte(model, test_path), complete(model, prompt)
+    train(model, train_path, length, epochs)
+    return bits_a_byte(model, test_path, length), complete(model, prompt)
 
 
 if __name__ == "__main__":

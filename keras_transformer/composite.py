@@ -67,8 +67,8 @@ class CompositeLayer(CompositeMixin, keras.layers.Layer):
         # Traces `call`, as its outputs depend on its arguments.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
-    def compute_output_shape(self, input_shape, *other_shapes):
-        return input_shape
+    def compute_output_shape(self, *shapes, **shapes_by_name):
+        return (*shapes, *shapes_by_name.values())[0]
 
 
 def quantization_of(layer, prefix=""):

@@ -65,10 +65,10 @@ def test_copy_task_moves_targets_by_one():
 def test_character_language_model_learns(text):
     # A model that knows nothing needs 8 bits a byte.
     bits, line = character_language_model.main(
-        *(text, text, "the "), width=32, num_layers=1, length=16, epochs=12
+        *(text, text, "the "), width=32, num_layers=1, length=16, epochs=24
     )
 
-    assert 0 < bits < 6
+    assert 0 < bits < 5.5, bits
     assert line.startswith("the ")
     assert len(line) <= 84
 

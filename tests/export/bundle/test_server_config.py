@@ -12,7 +12,7 @@ from export.bundle.file_layout import SERVER_FILES
 from export.bundle.server_config import choose_name
 from export.bundle.server_config import server_release
 from export.bundle.server_config import write_server_files
-from export.bundle.warmup_requests import BATCH_SIZES
+from export.bundle.warmup_requests import WARMUP_BATCH_SIZES
 from export.model.translator import DEFAULT_SIGNATURES
 
 # Contents of the text files of protos, by name: numbers are wrapped in a
@@ -43,7 +43,7 @@ def test_batches_are_as_large_as_the_largest_that_was_warmed_up(folder):
     # In the words of session_bundle_config.proto of tensorflow/serving. Nothing
     # is compiled for a shape; to an allowed size batches are filled up.
     assert {name: int(value) for name, value in FIELD.findall(text)} == {
-        "max_batch_size": max(BATCH_SIZES),
+        "max_batch_size": max(WARMUP_BATCH_SIZES),
         "batch_timeout_micros": 2000,
         "max_enqueued_batches": 100,
         "num_batch_threads": 2,

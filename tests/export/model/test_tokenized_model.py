@@ -92,7 +92,7 @@ def test_few_bytes_become_tokens_at_a_time(text_model, monkeypatch):
         return tokenize(strings)
 
     monkeypatch.setattr(text_model.tokenizer, "tokenize", noted)
-    monkeypatch.setattr("export.model.tokenized_model.MAX_BYTES", 150)
+    monkeypatch.setattr("export.model.tokenized_model.MAX_CHUNK_BYTES", 150)
     parts = text_model.tokenize(tf.constant(texts))
 
     assert sum(map(len, read)) == len(texts)
