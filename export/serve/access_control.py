@@ -11,7 +11,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from export.serve.api_keys import ApiKeys
-from export.serve.schemas import refuse
+from export.serve.schemas import http_error
 
 SHOWN = 4  # Characters of an unknown key in the log.
 # Providers give each customer a network of this length at least.
@@ -51,7 +51,9 @@ class AccessControl:
         if not self.keys:
             return
         if not key:
-            raise refuse("Please contact the server operator to get an API key")
+            raise http_error(
+                "Please contact the server operator to get an API key"
+            )
         shown = name or f"unknown: {key[:SHOWN]!a}…"
         if hasattr(request.state, "log"):  # Fields of the access log.
             request.state.log["api_key"] = shown
@@ -61,7 +63,7 @@ class AccessControl:
                 f"{path}: refused API key {shown} from {address}",
                 file=sys.stderr,
             )
-            raise refuse("Invalid API key", 403)
+            raise http_error("Invalid API key", 403)
 
     def _count(self, client: str, cost: int) -> None:
         costs = [(rate, min(cost, rate.amount)) for rate in self._rates]

@@ -26,7 +26,9 @@ from export.line_batching import MIN_TOKENS
 from export.serve.metrics import ModelMetrics
 
 WAIT = 0.005  # Seconds to wait for more sentences.
-LIKE = 2  # Maximum difference of lengths in a batch, in tokens.
+MAX_BATCH_LENGTH_RATIO = (
+    2  # Maximum difference of lengths in a batch, in tokens.
+)
 
 
 SHORT = 0.25  # Maximum size of a short request, in batches.
@@ -331,7 +333,7 @@ def choose_batch(
         and each.question == lead.question
         and each.is_short == lead.is_short
         and max(each.tokens, lead.tokens)
-        <= LIKE * min(each.tokens, lead.tokens)
+        <= MAX_BATCH_LENGTH_RATIO * min(each.tokens, lead.tokens)
     ]
     batch, longest = [lead], lead.tokens
     for each in sorted(like, key=lambda e: abs(e.tokens - lead.tokens)):

@@ -3,7 +3,7 @@
 import re
 import textwrap
 
-from export.serve.schemas import refuse
+from export.serve.schemas import http_error
 from export.serve.translation_service import Route
 from export.serve.translation_service import TranslationService
 
@@ -31,7 +31,7 @@ def decode(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise refuse("Invalid request: a file must be UTF-8") from None
+        raise http_error("Invalid request: a file must be UTF-8") from None
 
 
 async def translate_file(

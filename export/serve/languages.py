@@ -19,7 +19,7 @@ CODE = r"[a-z]{2,3}(?:-\w+)*"
 PAIR = re.compile(
     rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<place>.+)", re.ASCII
 )
-SERVER = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
+LOCATION_PATTERN = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 # LibreTranslate's short codes, and old ones that its clients still send.
 ALIASES = {
     "pb": "pt-br",
@@ -96,7 +96,7 @@ def load_pairs(
 
 
 def load_location(place: str, options: ClientOptions) -> Model:
-    name, server = SERVER.fullmatch(place).groups()
+    name, server = LOCATION_PATTERN.fullmatch(place).groups()
     folder = pathlib.Path(place)
     if folder.is_dir() or not re.search(r"://|:\d+$", server):
         return load_model(folder)

@@ -14,7 +14,7 @@ from export.markup.translate_markup import Steps
 from export.markup.translate_markup import Translate
 from export.markup.translate_markup import Translated
 from export.markup.translate_markup import markup_steps
-from export.serve.schemas import refuse
+from export.serve.schemas import http_error
 
 # One thread: more of them would only take time from the event loop.
 _thread = concurrent.futures.ThreadPoolExecutor(1, "markup")
@@ -51,7 +51,7 @@ async def translate_documents(
         try:
             requests = await run_in_thread(resume, steps, results, done)
         except ValueError as error:
-            raise refuse(f"Invalid request: {error}") from None
+            raise http_error(f"Invalid request: {error}") from None
         results = await answer(requests, Translate, translate)
         results |= await answer(requests, Align, align)
     return done

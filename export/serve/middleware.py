@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEAD_SECONDS = 10  # Timeout for the head of a request; at most twice that.
 BODY_SECONDS = 20
 # Timeout for a client to read the response.
-READ_SECONDS = 20
+RESPONSE_SECONDS = 20
 MAX_REQUESTS = 500  # Further requests get status 503.
 MAX_CONNECTIONS = 2000  # Beyond these the one that is idle longest is closed.
 
@@ -207,7 +207,9 @@ def bind(host: str, port: int) -> socket.socket:
         # Only Linux has the option. Connections inherit it.
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             listener.setsockopt(
-                socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * READ_SECONDS
+                socket.IPPROTO_TCP,
+                socket.TCP_USER_TIMEOUT,
+                1000 * RESPONSE_SECONDS,
             )
         listener.bind(address)
     except BaseException:

@@ -23,7 +23,7 @@ from export.serve.file_store import FileStore
 from export.serve.language_detection import Detection
 from export.serve.models import REPORT
 from export.serve.models import WORDS
-from export.serve.schemas import refuse
+from export.serve.schemas import http_error
 from export.serve.translation_service import Route
 from export.serve.translation_service import Translated
 from export.serve.translation_service import TranslationService
@@ -81,7 +81,7 @@ def add_translation(
 
     @app.post("/suggest")
     async def suggest():
-        raise refuse("Suggestions are disabled on this server.", 403)
+        raise http_error("Suggestions are disabled on this server.", 403)
 
 
 def find_route(
@@ -141,7 +141,7 @@ def add_files(
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
         if suffix not in SUFFIXES:
-            raise refuse("Invalid request: file format not supported")
+            raise http_error("Invalid request: file format not supported")
         text = file_formats.decode(asked.file.content)
         is_html = suffix == ".html"
         route, _ = find_route(
@@ -160,7 +160,7 @@ def add_files(
     async def download_file(key: str):
         file = files.find(key)
         if file is None:
-            raise refuse("there is no such file, or not any more", 404)
+            raise http_error("there is no such file, or not any more", 404)
         disposition = f'attachment; filename="{file.name}"'
         return Response(
             file.content,
@@ -198,7 +198,7 @@ def add_analysis_routes(
         route, _ = find_route(service, asked, "\n".join(asked.q))
         check_feature(route, WORDS)
         if len(asked.q) != len(asked.translations):
-            raise refuse(
+            raise http_error(
                 "Invalid request: q and translations must have as many texts "
                 f"each. Received: {len(asked.q)}, {len(asked.translations)}"
             )
@@ -215,7 +215,7 @@ def add_analysis_routes(
         check_feature(route, REPORT)
         (document,) = await service.cut(route, [asked.q])
         if not document.places:
-            raise refuse("Invalid request: q must hold some text")
+            raise http_error("Invalid request: q must hold some text")
         (page,) = await route.batcher.ask(route.model.write_reports, [asked.q])
         return Response(
             page,
@@ -238,7 +238,7 @@ async def stream_sentences(service, route, document, futures, stack):
 
 def check_feature(route: Route, name: str) -> None:
     if name not in route.model.shows:
-        raise refuse(
+        raise http_error(
             f"the model of {route.name} shows no {name}; export it with "
             "`--signatures all`"
         )

@@ -102,7 +102,7 @@ def request_reader(cls: type[RequestFields]) -> Callable:
         try:
             return cls.model_validate(fields)
         except pydantic.ValidationError as error:
-            raise refuse(describe_error(error)) from None
+            raise http_error(describe_error(error)) from None
 
     return read
 
@@ -144,7 +144,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
-        raise refuse("Invalid JSON format")
+        raise http_error("Invalid JSON format")
     return fields
 
 
@@ -167,7 +167,7 @@ def describe_error(error: pydantic.ValidationError) -> str:
     return f"Invalid request: {name}: {first['msg']}. Received: {received}"
 
 
-def refuse(message: str, status: int = 400) -> fastapi.HTTPException:
+def http_error(message: str, status: int = 400) -> fastapi.HTTPException:
     return fastapi.HTTPException(status, message)
 
 

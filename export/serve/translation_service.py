@@ -18,7 +18,7 @@ from export.serve.models import PROBE
 from export.serve.models import Model
 from export.serve.models import Translation
 from export.serve.options import LimitOptions
-from export.serve.schemas import refuse
+from export.serve.schemas import http_error
 from export.serve.segmentation import Document
 from export.serve.segmentation import find_sentences
 from export.serve.segmentation import split_texts
@@ -155,7 +155,7 @@ class TranslationService:
         (source, source_name), (target, target_name) = (
             (code, name_language(code)) for code in codes
         )
-        raise refuse(
+        raise http_error(
             f"{target_name} ({target}) is not available as a target "
             f"language from {source_name} ({source})"
         )
@@ -172,7 +172,7 @@ class TranslationService:
             (longest, self._limits.char_limit, "characters"),
         ):
             if size > limit:
-                raise refuse(
+                raise http_error(
                     f"Invalid request: request ({size}) exceeds text limit "
                     f"({limit}) of {unit}"
                 )
@@ -227,7 +227,7 @@ class TranslationService:
         """
         self.check(texts)
         if MARKUP not in route.model.shows:
-            raise refuse(
+            raise http_error(
                 f"{format} format is not supported: the model has no alignments"
             )
         model, ask, is_admitted = route.model, route.batcher.ask, False
@@ -290,7 +290,7 @@ class TranslationService:
 
 
 def refuse_code(code: str) -> None:
-    raise refuse(f"{code[:20]} is not supported")
+    raise http_error(f"{code[:20]} is not supported")
 
 
 def join(

@@ -36,7 +36,10 @@ def group_words(
         have `"probability"`, the product over its subwords, and `"weights"`,
         its attention to each word of the source.
     """
-    sources, targets = join_pieces(source_pieces), join_pieces(target_pieces)
+    sources, targets = (
+        pieces_to_words(source_pieces),
+        pieces_to_words(target_pieces),
+    )
     for word in targets:
         places = word["places"]
         looks = attention[places].mean(axis=0)
@@ -51,7 +54,7 @@ def group_words(
     return {"source": sources, "target": targets}
 
 
-def join_pieces(pieces: np.ndarray) -> list[dict]:
+def pieces_to_words(pieces: np.ndarray) -> list[dict]:
     """Returns words: dicts of `text`, `space` and `places`, subword indices."""
     words = []
     for place, piece in enumerate(pieces):

@@ -129,7 +129,7 @@ def test_what_a_client_that_left_asked_is_not_translated(reversing, path):
 )
 def test_who_does_not_read_is_hung_up_on(monkeypatch):
     """The kernel does it, of a connection that takes nothing in."""
-    monkeypatch.setattr(middleware, "READ_SECONDS", 1)
+    monkeypatch.setattr(middleware, "RESPONSE_SECONDS", 1)
     lost = threading.Event()
     lose = middleware.TimeoutProtocol.connection_lost
 

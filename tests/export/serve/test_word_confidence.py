@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from export.serve.word_confidence import group_words
-from export.serve.word_confidence import join_pieces
+from export.serve.word_confidence import pieces_to_words
 
 PIECES = ["▁Two", "▁c", "ats", "▁sle", "ep", ".", "</s>"]
 
@@ -29,7 +29,7 @@ def as_bytes(pieces, length=None):
 def test_words_are_the_text_that_the_library_reads(tokenizer, text):
     pieces = tokenizer.encode(text, out_type=str)
 
-    words = join_pieces(as_bytes([*pieces, "</s>"], len(pieces) + 3))
+    words = pieces_to_words(as_bytes([*pieces, "</s>"], len(pieces) + 3))
 
     found = "".join(" " * word["space"] + word["text"] for word in words)
     known = "<unk>" not in pieces
@@ -74,6 +74,6 @@ def test_a_word_looks_where_its_pieces_look():
     ],
 )
 def test_scripts_without_blanks_have_words_too(pieces, words):
-    found = join_pieces(as_bytes(pieces.split(" ")))
+    found = pieces_to_words(as_bytes(pieces.split(" ")))
 
     assert [word["text"] for word in found] == words
