@@ -16,7 +16,7 @@ from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from demo_corpus import generator
 from demo_corpus.parts_of_speech import Phrase
-from export.markup.document_files import load_translator
+from export.markup.encoded_documents import load_translator
 from export.markup.translate_markup import translate_markup
 from export.translator_loading import load_export
 

@@ -31,8 +31,8 @@ from command_line.text_files import strip_byte_order_mark
 from export.client import connect
 from export.line_batching import print_warnings
 from export.line_batching import translate_lines
-from export.markup.document_files import load_translator
-from export.markup.document_files import translate_document
+from export.markup.encoded_documents import load_translator
+from export.markup.encoded_documents import translate_document
 from export.markup.translate_markup import FORMATS
 from export.plain_text_translation import pair_files
 from export.plain_text_translation import translate_text

@@ -18,7 +18,7 @@ from export.markup.markup_tokens import Value
 from export.markup.markup_tokens import resolve
 from export.markup.rendering import Escaping
 from export.markup.rendering import write_sentence
-from export.markup.segments import PLACEHOLDER
+from export.markup.segments import PLACEHOLDER_NAME
 from export.markup.segments import Segment
 from export.markup.segments import split_into_segments
 from export.markup.tagged_sentences import Sentence
@@ -196,7 +196,7 @@ def count_tags(segment: Segment) -> collections.Counter:
     return collections.Counter(
         (token.kind, token.name)
         for _, _, token in segment.marks
-        if token.name != PLACEHOLDER
+        if token.name != PLACEHOLDER_NAME
     )
 
 

@@ -16,7 +16,7 @@ from export.markup.markup_tokens import Value
 from export.markup.markup_tokens import is_untranslated
 
 # Elements that end a sentence. All other elements are inline.
-NAMES = """
+BLOCK_NAMES = """
     address applet area article aside audio base basefont blockquote body br
     button canvas caption center col colgroup dd details dialog dir div dl dt
     embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5
@@ -25,13 +25,13 @@ NAMES = """
     rp rt script search section select slot source style summary table tbody td
     template textarea tfoot th thead title tr track ul video xmp
 """
-BLOCKS = frozenset(NAMES.split())
+BLOCKS = frozenset(BLOCK_NAMES.split())
 # Elements without text or end tag.
 NAMES_OF_EMPTY = """
     area base basefont br col embed frame hr img input link meta param source
     track wbr
 """
-EMPTY = frozenset(NAMES_OF_EMPTY.split())
+VOID_ELEMENTS = frozenset(NAMES_OF_EMPTY.split())
 FOREIGN = frozenset(["math", "svg"])  # May be empty.
 # Elements without tags in them; those of the second set have text.
 RAW = frozenset(["script", "style", "xmp", "iframe", "noembed", "noframes"])
@@ -126,7 +126,7 @@ def read_tag(source: str, found: re.Match) -> Token:
     kind, values, attributes = Kind.OPEN, (), {}
     # HTML has no other empty elements: `<p/>` is a start tag.
     is_empty = inner.endswith("/") and (name in FOREIGN or "-" in name)
-    if name in EMPTY or is_empty:
+    if name in VOID_ELEMENTS or is_empty:
         kind = Kind.VOID
     if "=" in inner:
         attributes, values = read_attributes(source, name, found)

@@ -13,7 +13,7 @@ from export.markup.markup_tokens import Token
 from export.markup.markup_tokens import Value
 from text_processing.placeholders import find_untranslatable_spans
 
-PLACEHOLDER = "placeholder"  # The name of a part without a tag.
+PLACEHOLDER_NAME = "placeholder"  # The name of a part without a tag.
 # Blanks that become one blank, unlike no-break spaces.
 BLANKS = re.compile(r"[ \t\n\r\f]+")
 # Those that are not one blank already.
@@ -107,7 +107,9 @@ class SegmentWriter:
         ]
         for start, end in found:
             where = self._starts[start], self._ends[end - 1]
-            part = Token(Kind.VERBATIM, *where, text[start:end], PLACEHOLDER)
+            part = Token(
+                Kind.VERBATIM, *where, text[start:end], PLACEHOLDER_NAME
+            )
             self._marks.append((start, end, part))
         # Python keeps the order of tags at the same place.
         self._marks.sort(key=lambda mark: mark[2].start)

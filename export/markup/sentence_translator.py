@@ -15,7 +15,7 @@ from text_processing.placeholders import PLACEHOLDERS
 # longest one, which bounds the attention weights of a head and layer.
 MOST_SQUARES = 2**21
 MOST_ROWS = 64
-OF_ALIGN = ("attention", "source_tokens", "target_tokens")
+ALIGN_OUTPUTS = ("attention", "source_tokens", "target_tokens")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,9 +74,7 @@ def make_translator(
         ]
         for rows in batches(sizes):
             some = [[side[i] for i in rows] for side in (sources, targets)]
-            for i, row in zip(
-                rows, align_in_batches(align, *some), strict=True
-            ):
+            for i, row in zip(rows, align_batch(align, *some), strict=True):
                 attention, *pieces = row
                 found[i] = word_attention(
                     attention, sources[i], pieces[0], targets[i], pieces[1]
@@ -110,21 +108,21 @@ def split_sentences(
     return spans
 
 
-def align_in_batches(
+def align_batch(
     align: Callable, sources: list[str], targets: list[str]
 ) -> Iterator[tuple]:
     """Yields attention `(T, S)`, source and target pieces of each pair."""
     outputs = align(
         *(np.array([t.encode() for t in s], object) for s in (sources, targets))
     )
-    missing = [name for name in OF_ALIGN if name not in outputs]
+    missing = [name for name in ALIGN_OUTPUTS if name not in outputs]
     if missing:
         raise ValueError(
-            f"`align` must return {', '.join(OF_ALIGN)}. "
+            f"`align` must return {', '.join(ALIGN_OUTPUTS)}. "
             f"Received: no {', '.join(missing)}"
         )
     for attention, *pieces in zip(
-        *(outputs[name].numpy() for name in OF_ALIGN), strict=True
+        *(outputs[name].numpy() for name in ALIGN_OUTPUTS), strict=True
     ):
         source, target = ([p for p in side if p] for side in pieces)
         yield attention[: len(target), : len(source)], source, target
@@ -133,7 +131,7 @@ def align_in_batches(
 def knows_placeholders(align: Callable) -> bool:
     """Returns whether placeholders are pieces of a model's vocabularies."""
     name = PLACEHOLDERS[0]
-    ((_, *sides),) = align_in_batches(align, [name], [name])
+    ((_, *sides),) = align_batch(align, [name], [name])
     return all(name.encode() in pieces for pieces in sides)
 
 

@@ -207,13 +207,13 @@ class Projection:
             gain = np.where(gain == 0, -1.0, gain)
         if node.opening is None:
             sums = np.cumsum(gain[: taken[0] if len(taken) else size])
-            end = count_best(sums)
+            end = best_prefix_length(sums)
             while has_word and end and not self._is_word[lo + end - 1]:
                 end -= 1
             return self._include_punctuation(node, free, 0, end, lo)
         begin = taken[-1] + 1 if len(taken) else 0
         sums = np.cumsum(gain[begin:][::-1])
-        first = size - count_best(sums)
+        first = size - best_prefix_length(sums)
         while has_word and first < size and not self._is_word[lo + first]:
             first += 1
         return self._include_punctuation(node, free, first, size, lo)
@@ -279,7 +279,7 @@ def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return totals[row, last], begins[row, last], last + 1
 
 
-def count_best(sums: np.ndarray) -> int:
+def best_prefix_length(sums: np.ndarray) -> int:
     """Returns the index of the largest sum, the last of equal ones."""
     return len(sums) - int(np.append(sums[::-1], 0.0).argmax())
 

@@ -15,7 +15,7 @@ from export.markup.word_alignment import find_words
 from export.markup.word_alignment import split_words
 from text_processing.placeholders import PLACEHOLDERS
 
-STOPS = ",;:—…)"
+CLAUSE_ENDS = ",;:—…)"
 # Characters of the longest sentence, which bounds the alignment's size.
 MOST_CHARACTERS = 1000
 
@@ -165,7 +165,7 @@ def split_long(hidden: str, start: int, end: int) -> list[tuple[int, int]]:
         blank = hidden.rfind(" ", start + 1, last + 1)
         stop = max(
             hidden.rfind(f"{stop} ", start + MOST_CHARACTERS // 2, last)
-            for stop in STOPS
+            for stop in CLAUSE_ENDS
         )
         blank = stop + 1 if stop >= 0 else blank
         spans.append((start, blank if blank > 0 else last))
@@ -334,7 +334,7 @@ def split_in_half(sentence: Sentence) -> list[tuple[int, int]]:
     middle, quarter = (end - start) / 2, (end - start) / 4
 
     def cost(blank):
-        stops = hidden[start + blank - 1] in STOPS
+        stops = hidden[start + blank - 1] in CLAUSE_ENDS
         distance = abs(blank - middle)
         return (not (stops and distance < quarter), distance)
 

@@ -25,7 +25,7 @@ SPACELESS = (
     *((0xF900, 0xFAFF), (0x20000, 0x323AF)),
 )
 # Weight of each further piece of a word, relative to the one before.
-LATER_PIECES = 0.3
+SUBWORD_DECAY = 0.3
 
 
 class Word(NamedTuple):
@@ -165,7 +165,7 @@ def word_attention(
     # The first piece of a word attends to its source; the pieces after it
     # attend to what comes next.
     later = np.cumsum(of_target > 0, axis=0) - 1
-    weights = (of_target * LATER_PIECES**later).T @ normalize(rows)
+    weights = (of_target * SUBWORD_DECAY**later).T @ normalize(rows)
     # A preposition may attend most to the noun after it, like the noun itself.
     # But no other word attends to the preposition's own source.
     return normalize(normalize(normalize(weights), axis=0))

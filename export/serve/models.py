@@ -16,7 +16,7 @@ from export.client import ClientOptions
 from export.client import connect
 from export.ctranslate2 import model_directory
 from export.ctranslate2.cpu_count import count_processors
-from export.markup.sentence_translator import align_in_batches
+from export.markup.sentence_translator import align_batch
 from export.markup.sentence_translator import knows_placeholders
 from export.markup.word_alignment import word_attention
 from export.report.explanation_page import describe_translation
@@ -88,7 +88,7 @@ class Model:
         See `word_attention`.
         """
         sources, targets = map(list, zip(*pairs, strict=True))
-        found = align_in_batches(self._align, sources, targets)
+        found = align_batch(self._align, sources, targets)
         return [
             word_attention(attention, source, source_pieces, target, pieces)
             for (source, target), (attention, source_pieces, pieces) in zip(

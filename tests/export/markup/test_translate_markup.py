@@ -15,7 +15,7 @@ from export.bundle.file_layout import BUNDLE
 from export.bundle.write_version import has_placeholders
 from export.markup.character_encoding import decode
 from export.markup.character_encoding import encode
-from export.markup.document_files import translate_document
+from export.markup.encoded_documents import translate_document
 from export.markup.sentence_translator import Translator
 from export.markup.sentence_translator import make_translator
 from export.markup.translate_markup import Align
