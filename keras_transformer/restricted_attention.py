@@ -28,12 +28,8 @@ class RestrictedSelfAttention(MultiHeadAttention):
         num_heads: Positive int, `h`.
         key_dim: Positive int, features of a head's queries and keys, `d_k`.
         radius: Positive int, how many positions a position sees on each side.
-        value_dim: Positive int, features of a head's values, `d_v`. `None`
-            means `key_dim`.
-        dropout: Float in [0, 1), the share of attention weights dropped in
-            training.
-        use_bias: Bool, whether the four projections add a bias.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
+        **kwargs: The other arguments of `MultiHeadAttention`, such as
+            `value_dim` or `dropout`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
