@@ -79,6 +79,11 @@ class TranslateOptions(TranslatorOptions):
         "but their text stays; needs the signature `align`",
         choices=FORMATS,
     )
+    keep_attributes: bool = option(
+        False,
+        "with --format: leave `alt`, `title`, `placeholder`, `aria-label` and "
+        "the description of HTML untranslated",
+    )
     sampling: SamplingOptions = part(
         "drawing", "an export with the signature `sample` can"
     )
@@ -149,7 +154,12 @@ def run_documents(options: TranslateOptions) -> None:
         translator = load_translator(load(options), options.model.export_dir)
 
         def translate(file):
-            yield translate_document(translator, file.read(), options.format)
+            yield translate_document(
+                translator,
+                file.read(),
+                options.format,
+                with_attributes=not options.keep_attributes,
+            )
     else:
         ask = load_documents(options)
 

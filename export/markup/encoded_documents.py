@@ -63,7 +63,10 @@ def no_alignment(received: str) -> UserError:
 
 
 def translate_document(
-    translator: Translator, data: bytes, format: str
+    translator: Translator,
+    data: bytes,
+    format: str,
+    with_attributes: bool = True,
 ) -> bytes:
     """Translates a document with tags, and prints warnings.
 
@@ -72,7 +75,7 @@ def translate_document(
     """
     try:
         text, encoding = decode(data, format)
-        found = translate_markup(text, format, translator)
+        found = translate_markup(text, format, translator, with_attributes)
         written = encode(found.text, encoding, format)
     except UserError:  # The error of a server.
         raise

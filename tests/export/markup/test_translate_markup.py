@@ -256,6 +256,32 @@ def test_translates_with_an_export_and_with_its_server(
     assert (tmp_path / "served").read_text() == text
 
 
+@pytest.mark.parametrize(
+    ("option", "title"), [([], "A CAT"), (["--keep-attributes"], "a cat")]
+)
+def test_attributes_may_be_kept(option, title, monkeypatch, tmp_path):
+    def to_upper(texts):
+        return [text.upper() for text in texts], [False] * len(texts)
+
+    translator = Translator(split_sentences, to_upper, None)
+    monkeypatch.setattr(translate, "load", lambda options: None)
+    monkeypatch.setattr(translate, "load_translator", lambda *_: translator)
+    source, output = tmp_path / "in.html", tmp_path / "out.html"
+    source.write_text('<p title="a cat">a dog</p>')
+
+    translate.main(
+        [
+            f"--export-dir={tmp_path}",
+            f"--input={source}",
+            f"--output={output}",
+            "--format=html",
+            *option,
+        ]
+    )
+
+    assert output.read_text() == f'<p title="{title}">A DOG</p>'
+
+
 def test_the_bundle_says_whether_a_model_knows_placeholders(export_dir):
     bundle = json.loads((export_dir / "1" / BUNDLE).read_text("utf-8"))
 
