@@ -459,10 +459,10 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     assert description["arguments"]["best_by"] == "loss"
     output = capsys.readouterr().out
     assert "no better val_loss in 1 score\n" in output
-    loss = f"{float(rows[0]['val_loss']):.4f}"
+    value = f"{float(rows[0]['val_perplexity']):.4f}"
     assert (
         "model.keras is the mean of the weights after updates 2, 4 around the "
-        f"best, 2 (validation loss {loss}; the best one alone: {loss})\n"
+        f"best, 2 (validation perplexity {value}; the best one alone: {value})\n"
     ) in output
     model = json.loads((tmp_path / "model.json").read_text())
     content = (tmp_path / "model.keras").read_bytes()

@@ -150,16 +150,18 @@ def choose_weights(
     moving: bool = False,
     best: int | None = None,
 ) -> FinalWeights:
-    """Gives a model the mean of checkpoints, or one if its loss is lower.
+    """Gives a model the mean of checkpoints, or one of a lower perplexity.
 
     In a short run the earlier checkpoints may be so much worse than the last
-    one that their mean is worse, too.
+    one that their mean is worse, too. The loss would not do: with label
+    smoothing a mean, whose probabilities are higher, may lose though it
+    translates better.
 
     Args:
         averaged: The model that gets the weights, in float32.
         paths: Prefixes of checkpoints, oldest first.
         score: Function that returns the scores of the model as it is,
-            `"loss"` among them.
+            `"perplexity"` among them.
         moving: Bool, whether to take the moving averages of the latest one.
         best: Int, step of the best checkpoint, if `paths` are those around it.
     """
@@ -174,17 +176,20 @@ def choose_weights(
     mean = averaged.get_weights()
     load_mean(averaged, [paths[index]])
     alone = score()
-    if not math.isnan(alone["loss"]) and not scores["loss"] <= alone["loss"]:
+    if (
+        not math.isnan(alone["perplexity"])
+        and not scores["perplexity"] <= alone["perplexity"]
+    ):
         description = (
             f"the {name} checkpoint, after update {steps[index]:,} (validation "
-            f"loss {alone['loss']:.4f}; the mean of {len(paths)} checkpoints: "
-            f"{scores['loss']:.4f})"
+            f"perplexity {alone['perplexity']:.4f}; the mean of {len(paths)} "
+            f"checkpoints: {scores['perplexity']:.4f})"
         )
         return FinalWeights([paths[index]], alone, description)
     averaged.set_weights(mean)
     description += (
-        f" (validation loss {scores['loss']:.4f}; the {name} one alone: "
-        f"{alone['loss']:.4f})"
+        f" (validation perplexity {scores['perplexity']:.4f}; the {name} one "
+        f"alone: {alone['perplexity']:.4f})"
     )
     return FinalWeights(paths, scores, description)
 

@@ -257,7 +257,7 @@ def model():
 
 
 @pytest.mark.parametrize(
-    ("mean_loss", "alone_loss", "chosen"),
+    ("mean_perplexity", "alone_perplexity", "chosen"),
     [
         (1.0, 2.0, [9, 12, 15]),
         (2.0, 2.0, [9, 12, 15]),
@@ -268,7 +268,7 @@ def model():
     ],
 )
 def test_the_final_model_is_the_better_of_the_mean_and_the_last(
-    finished, model, mean_loss, alone_loss, chosen
+    finished, model, mean_perplexity, alone_perplexity, chosen
 ):
     prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
     mean, alone = (
@@ -281,7 +281,7 @@ def test_the_final_model_is_the_better_of_the_mean_and_the_last(
     def score():
         is_mean = np.array_equal(model.get_weights()[0], mean)
         assert is_mean or np.array_equal(model.get_weights()[0], alone)
-        return {"loss": mean_loss if is_mean else alone_loss}
+        return {"perplexity": mean_perplexity if is_mean else alone_perplexity}
 
     final = choose_weights(model, prefixes, score)
 
@@ -289,22 +289,26 @@ def test_the_final_model_is_the_better_of_the_mean_and_the_last(
     is_mean = len(chosen) > 1
     expected = mean if is_mean else alone
     np.testing.assert_array_equal(model.get_weights()[0], expected)
-    found = final.scores["loss"]
-    np.testing.assert_equal(found, mean_loss if is_mean else alone_loss)
+    found = final.scores["perplexity"]
+    np.testing.assert_equal(
+        found, mean_perplexity if is_mean else alone_perplexity
+    )
     lines = [
-        f"the last checkpoint, after update 15 (validation loss {found:.4f}; "
-        f"the mean of 3 checkpoints: {mean_loss:.4f})",
-        f"the mean of the weights in 3 checkpoints (validation loss {found:.4f}"
-        f"; the last one alone: {alone_loss:.4f})",
+        "the last checkpoint, after update 15 (validation perplexity "
+        f"{found:.4f}; the mean of 3 checkpoints: {mean_perplexity:.4f})",
+        "the mean of the weights in 3 checkpoints (validation perplexity "
+        f"{found:.4f}; the last one alone: {alone_perplexity:.4f})",
     ]
     assert final.description == lines[is_mean]
 
 
 def test_the_best_is_compared_with_the_mean_around_it(finished, model):
     prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
-    losses = [{"loss": 2.0}, {"loss": 1.0}]
+    perplexities = [{"perplexity": 2.0}, {"perplexity": 1.0}]
 
-    final = choose_weights(model, prefixes, lambda: losses.pop(0), best=12)
+    final = choose_weights(
+        model, prefixes, lambda: perplexities.pop(0), best=12
+    )
 
     assert final.paths == prefixes[1:2]
     assert final.description.startswith("the best checkpoint, after update 12 ")
