@@ -140,14 +140,14 @@ train/data/encoding.py: test_encoding.py
 train/data/vocabulary.py: test_vocabulary.py
 - "byte_fallback": True
 + "byte_fallback": False
-train/loop/optimizer.py: test_optimizer.py
+train/loop/distributed_optimizer.py: test_distributed_optimizer.py
 - tf.minimum(1.0, self._clip_norm / norm)
 + self._clip_norm / norm
 - factor /= self.loss_scale.value
 + pass
 - decay = tf.where(finite, decay, 1.0)
 + pass
-train/loop/optimizer.py: . ../test_fit.py
+train/loop/distributed_optimizer.py: . ../test_fit.py
 - gradients = context.all_reduce("SUM", gradients)
 + gradients = context.all_reduce("MEAN", gradients)
 train/loop/training_model.py: ../test_fit.py

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from examples import attention_over_image_features
+from examples import attention_in_mobilenet
 from examples import backends
 from examples import character_language_model
 from examples import copy_task
@@ -90,7 +90,7 @@ def test_time_series_learns():
 
 @pytest.mark.slow
 def test_application_fits_its_pictures(fitted):
-    attention_over_image_features.main(number=640, epochs=5)
+    attention_in_mobilenet.main(number=640, epochs=5)
 
     # So few pictures are learnt by heart; unseen ones need thousands.
     assert fitted[0].history.history["binary_accuracy"][-1] > 0.85

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from export.markup.alignment_of_split_words import Alignment
+from export.markup.alignment_of_split_words import align_words
 from export.markup.markup_tokens import Kind
 from export.markup.segments import BLANKS
-from export.markup.tag_alignment import Alignment
-from export.markup.tag_alignment import align_words
 from export.markup.tag_projection import Node
 from export.markup.tag_projection import Projection
 from export.markup.tagged_sentences import Sentence

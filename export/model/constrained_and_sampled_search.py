@@ -2,14 +2,14 @@
 
 import tensorflow as tf
 
-from export.model.outputs import clear_empty
-from export.model.outputs import describe_best
-from export.model.outputs import is_suspicious
-from export.model.outputs import suspicious_output
 from export.model.request_validation import with_invalid_rows_blanked
 from export.model.search import Search
 from export.model.search import SearchSettings
 from export.model.tokenized_model import TextModel
+from export.model.translation_outputs import clear_empty
+from export.model.translation_outputs import describe_best
+from export.model.translation_outputs import is_suspicious
+from export.model.translation_outputs import suspicious_output
 
 CONSTRAINT_INPUTS = (
     tf.TensorSpec([None], tf.int32, name="no_repeat_ngram"),

@@ -12,10 +12,10 @@ from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.hypotheses import Hypotheses
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.sampling import with_one_beam
+from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.tensorflow.graph_transformer import (
     GraphTransformer,
 )

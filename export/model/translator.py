@@ -13,9 +13,6 @@ from export.model.explanation_outputs import describe_trace
 from export.model.forced_decoding import ForcedDecoder
 from export.model.memory_estimates import ModelSizes
 from export.model.memory_estimates import memory_bound
-from export.model.outputs import clear_empty
-from export.model.outputs import describe_best
-from export.model.outputs import suspicious_output
 from export.model.request_splitting import MAX_PLACES
 from export.model.request_splitting import count_positions
 from export.model.request_splitting import product_of
@@ -29,6 +26,9 @@ from export.model.search import is_empty_source
 from export.model.search import limits_of
 from export.model.tokenized_model import TextModel
 from export.model.tokenized_model import strings_spec
+from export.model.translation_outputs import clear_empty
+from export.model.translation_outputs import describe_best
+from export.model.translation_outputs import suspicious_output
 from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID

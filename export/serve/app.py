@@ -23,7 +23,7 @@ from export.serve.api_keys import ApiKeys
 from export.serve.batching import BusyError
 from export.serve.batching import TooLongError
 from export.serve.documentation import add_documentation
-from export.serve.file_formats import SUFFIXES
+from export.serve.file_translation import SUFFIXES
 from export.serve.languages import name_language
 from export.serve.metrics import Metrics
 from export.serve.middleware import RequestLimits
@@ -31,10 +31,10 @@ from export.serve.models import Model
 from export.serve.options import HttpOptions
 from export.serve.options import LimitOptions
 from export.serve.public_address import PublicAddress
-from export.serve.reloading import Reloader
 from export.serve.routes import add_analysis_routes
 from export.serve.routes import add_files
 from export.serve.routes import add_translation
+from export.serve.sighup_reload import Reloader
 from export.serve.translation_service import TranslationService
 
 HEALTH_PATHS = ("/health", "/livez", "/readyz")

@@ -15,11 +15,11 @@ import fastapi
 from fastapi.responses import Response
 from fastapi.responses import StreamingResponse
 
-from export.serve import file_formats
+from export.serve import file_translation
 from export.serve import schemas
 from export.serve.access_control import AccessControl
-from export.serve.file_formats import SUFFIXES
 from export.serve.file_store import FileStore
+from export.serve.file_translation import SUFFIXES
 from export.serve.language_detection import Detection
 from export.serve.models import REPORT
 from export.serve.models import WORDS
@@ -142,12 +142,12 @@ def add_files(
         suffix = name.suffix.lower()
         if suffix not in SUFFIXES:
             raise http_error("Invalid request: file format not supported")
-        text = file_formats.decode(asked.file.content)
+        text = file_translation.decode(asked.file.content)
         is_html = suffix == ".html"
         route, _ = find_route(
             service, asked, TAG.sub(" ", text) if is_html else text
         )
-        translated = await file_formats.translate_file(
+        translated = await file_translation.translate_file(
             service, route, text, suffix
         )
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]

@@ -13,9 +13,9 @@ from keras import ops
 
 from keras_transformer.search.constraints import apply_constraints
 from keras_transformer.search.constraints import constraint_tensors
-from keras_transformer.search.hypotheses import Hypotheses
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
+from keras_transformer.search.search_result import Hypotheses
 
 
 class Candidates(NamedTuple):

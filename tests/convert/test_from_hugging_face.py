@@ -15,8 +15,8 @@ from keras_transformer.search.tensorflow.graph_transformer import (
     search_in_graph,
 )
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.marian_models import MAX_LENGTH
-from tests.helpers.marian_models import write_folder
+from tests.helpers.hugging_face_models import MAX_LENGTH
+from tests.helpers.hugging_face_models import write_folder
 
 pytestmark = [pytest.mark.peers("torch", "transformers"), pytest.mark.slow]
 TEXTS = [

@@ -18,10 +18,10 @@ from keras_transformer.search.tensorflow.graph_transformer import (
     search_in_graph,
 )
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.hugging_face_models import train_spm
 from tests.helpers.marian_files import forward
 from tests.helpers.marian_files import make_tensors
 from tests.helpers.marian_files import write_model
-from tests.helpers.marian_models import train_spm
 
 ENGLISH = [
     "The weather is good today.",

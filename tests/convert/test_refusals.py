@@ -10,12 +10,12 @@ from convert.__main__ import main
 from convert.vocabularies import read_proto
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.hugging_face_models import LANGUAGE_TOKEN
+from tests.helpers.hugging_face_models import make_table
+from tests.helpers.hugging_face_models import pieces_of
+from tests.helpers.hugging_face_models import train_spm
 from tests.helpers.marian_files import make_tensors
 from tests.helpers.marian_files import write_model
-from tests.helpers.marian_models import LANGUAGE_TOKEN
-from tests.helpers.marian_models import make_table
-from tests.helpers.marian_models import pieces_of
-from tests.helpers.marian_models import train_spm
 
 PROTO = train_spm(SENTENCES, 90)
 TABLE = make_table(pieces_of(PROTO))

@@ -12,7 +12,7 @@ from convert.vocabularies import replace_ids
 from keras_transformer import Architecture
 from keras_transformer import Transformer
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.marian_models import train_spm
+from tests.helpers.hugging_face_models import train_spm
 
 DECODING = {"beam_size": 3, "length_penalty": 0.9, "penalty_offset": 0}
 # In nothing what the paper says.

@@ -9,7 +9,7 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer.tokenizer import SubwordTokenizer
-from tests.helpers.marian_models import train_spm
+from tests.helpers.hugging_face_models import train_spm
 
 PADDING = 0
 END = 1

@@ -462,7 +462,8 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     value = f"{float(rows[0]['val_perplexity']):.4f}"
     assert (
         "model.keras is the mean of the weights after updates 2, 4 around the "
-        f"best, 2 (validation perplexity {value}; the best one alone: {value})\n"
+        f"best, 2 (validation perplexity {value}; the best one alone: "
+        f"{value})\n"
     ) in output
     model = json.loads((tmp_path / "model.json").read_text())
     content = (tmp_path / "model.keras").read_bytes()

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.search.constraints import constraint_tensors
-from keras_transformer.search.hypotheses import Hypotheses
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.options import length_penalty_of
+from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.tensorflow.candidates import rank_candidates
 
 STEPS_PER_ROUND = 16  # Steps of an inner loop.

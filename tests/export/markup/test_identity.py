@@ -11,9 +11,9 @@ import hypothesis
 import hypothesis.strategies as st
 
 from export.markup.translate_markup import translate_markup
-from tests.helpers.identity_translator import identity
-from tests.helpers.identity_translator import letters
-from tests.helpers.identity_translator import word_swap
+from tests.helpers.known_alignment_translators import identity
+from tests.helpers.known_alignment_translators import letters
+from tests.helpers.known_alignment_translators import word_swap
 
 IDENTITIES = identity(), identity(knows_placeholders=True)
 SWAP = word_swap()

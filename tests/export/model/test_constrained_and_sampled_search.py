@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from export.bundle.model_loading import load_run
-from export.model.outputs import SLACK
-from export.model.outputs import is_suspicious
 from export.model.search import SearchSettings
+from export.model.translation_outputs import SLACK
+from export.model.translation_outputs import is_suspicious
 from keras_transformer import SearchOptions
-from keras_transformer.search.hypotheses import Hypotheses
+from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_sampling import draw

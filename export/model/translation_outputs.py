@@ -6,7 +6,7 @@ from export.model.search import SearchSettings
 from export.model.search import is_empty_source
 from export.model.tokenized_model import TextModel
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.hypotheses import Hypotheses
+from keras_transformer.search.search_result import Hypotheses
 
 SLACK = 5  # In tokens; lengths of short texts differ more.
 

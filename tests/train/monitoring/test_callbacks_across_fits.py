@@ -1,4 +1,4 @@
-"""Tests of `train.monitoring.whole_run`, and of `fit(callbacks=...)`."""
+"""Tests of `callbacks_across_fits`, and of `fit(callbacks=...)`."""
 
 import csv
 import dataclasses

@@ -1,4 +1,4 @@
-"""Tests of `export.serve.reloading`."""
+"""Tests of `export.serve.sighup_reload`."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 
 from export.serve import app
-from export.serve import reloading
+from export.serve import sighup_reload
 from export.serve.middleware import bind
 from export.serve.models import Model
 from export.serve.options import HttpOptions
@@ -34,7 +34,10 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
     first.gate.clear()
     answers, lines = [], []
     monkeypatch.setattr(
-        reloading, "print", lambda line, **_: lines.append(line), raising=False
+        sighup_reload,
+        "print",
+        lambda line, **_: lines.append(line),
+        raising=False,
     )
 
     def load_models():

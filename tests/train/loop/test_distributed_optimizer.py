@@ -1,4 +1,4 @@
-"""Tests of `train.loop.optimizer`."""
+"""Tests of `train.loop.distributed_optimizer`."""
 
 import keras
 import numpy as np
@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 
 from train.fit import make_strategy
-from train.loop.optimizer import STEPS_UNTIL_GROWTH
-from train.loop.optimizer import DistributedAdam
-from train.loop.optimizer import distribute_updates
+from train.loop.distributed_optimizer import STEPS_UNTIL_GROWTH
+from train.loop.distributed_optimizer import DistributedAdam
+from train.loop.distributed_optimizer import distribute_updates
 
 
 def make_variables():

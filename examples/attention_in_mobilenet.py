@@ -4,8 +4,8 @@ A picture shows a small square in each half: are they of one colour? Each place
 of a map in the middle of MobileNetV2 attends to all others by
 `MultiHeadAttention`. Run
 
-    python examples/attention_over_image_features.py
-    python examples/attention_over_image_features.py without
+    python examples/attention_in_mobilenet.py
+    python examples/attention_in_mobilenet.py without
 
 The first told 99.9 % of 1,000 unseen pictures right. The second, which leaves
 the attention out, told 51.8 %; in a run on another processor, 84 %.
