@@ -302,11 +302,7 @@ def load_corpus(
         )
     training = (
         read_mixture(
-            corpus.mixture,
-            cache,
-            corpus.source_language,
-            corpus.data_dir,
-            corpus.drop_invalid,
+            corpus.mixture, cache, corpus.source_language, corpus.data_dir
         )
         if corpus.mixture
         else open_split(corpus, "train", cache)
@@ -322,8 +318,7 @@ def open_split(
 ) -> Corpus:
     if corpus.dataset is None:
         files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
-        pairs = FilePairs(*files, corpus.drop_invalid)
-        return DigestCachedCorpus(pairs, files, cache)
+        return DigestCachedCorpus(FilePairs(*files), files, cache)
     return open_corpus(
         corpus.dataset,
         getattr(corpus, f"{split}_split") or split,

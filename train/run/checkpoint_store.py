@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.errors import first_line
-from train.loop.training_model import transformer_of
 from train.run.run_folder import saved_steps
 
 # Number of the latest checkpoints that keep their state.
@@ -29,21 +28,18 @@ class CheckpointStore:
     random numbers and the metrics of the epoch so far.
 
     Args:
-        task: That of `TrainingState`.
+        task: The compiled `TrainingModel`.
         folder: The folder `checkpoints`.
     """
 
     def __init__(self, task, folder: pathlib.Path):
         self._folder = folder
         optimizer = task.optimizer
-        if not optimizer.built:
-            optimizer.build(task.trainable_variables)
-        averages = getattr(optimizer, "averages", [])
-        are_averages = {id(average) for average in averages}
+        averages = {id(average) for average in optimizer.averages}
         others = {
             "random": [
                 variable.value
-                for variable in transformer_of(task).variables
+                for variable in task.transformer.variables
                 if "seed_generator" in variable.path
             ],
             "means": [variable.value for variable in task.metrics_variables],
@@ -53,12 +49,12 @@ class CheckpointStore:
         weights._trainable_variables = [
             variable.value for variable in task.trainable_variables
         ]
-        weights.averages = [average.value for average in averages]
+        weights.averages = [average.value for average in optimizer.averages]
         self._weights = tf.train.Checkpoint(optimizer=weights)
         rest = [
             variable.value
             for variable in optimizer.variables
-            if id(variable) not in are_averages
+            if id(variable) not in averages
         ]
         self._rest = tf.train.Checkpoint(optimizer=rest, **others)
 

@@ -1,5 +1,6 @@
 """Tests of `train.monitoring.attention_pictures`."""
 
+import contextlib
 import types
 
 import keras
@@ -64,7 +65,11 @@ def test_each_round_is_shown_and_changes_no_variable(model, tmp_path):
     pictures = AttentionPictures(
         SOURCE, TARGET, lambda ids: [str(i) for i in ids], tmp_path
     )
-    pictures.set_model(types.SimpleNamespace(transformer=model))
+    pictures.set_model(
+        types.SimpleNamespace(
+            transformer=model, exported_weights=contextlib.nullcontext
+        )
+    )
     before = [np.array(variable) for variable in model.variables]
 
     pictures.on_train_begin()
