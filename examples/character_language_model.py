@@ -4,8 +4,6 @@ It predicts each byte of a text from those before it: the decoder of the paper
 without a memory. Run, on any two texts,
 
     python examples/character_language_model.py train.txt test.txt "A man"
-
-On the English captions of Multi30k (train, test_2016_flickr): BITS bits a byte.
 """
 
 import pathlib
