@@ -121,9 +121,9 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
 ):
     paths = files(b"a\nb\n", b"c\nd\n")
     reads = []
-    read_text = corpus.read_text
+    read_text = corpus.read_normalized_chunks
     monkeypatch.setattr(
-        corpus, "read_text", lambda path: reads.append(path) or read_text(path)
+        corpus, "read_normalized_chunks", lambda path: reads.append(path) or read_text(path)
     )
 
     def scan():
