@@ -123,7 +123,9 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
     reads = []
     read_text = corpus.read_normalized_chunks
     monkeypatch.setattr(
-        corpus, "read_normalized_chunks", lambda path: reads.append(path) or read_text(path)
+        corpus,
+        "read_normalized_chunks",
+        lambda path: reads.append(path) or read_text(path),
     )
 
     def scan():
