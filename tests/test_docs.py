@@ -57,7 +57,7 @@ def test_a_page_is_filled_in_and_leads_somewhere(page, hooks):
     found = hooks.expand(page.read_text("utf-8"))
 
     assert "{{" not in found
-    pictures = (DOCS / "pictures.py").read_text("utf-8")
+    pictures = (DOCS / "paper_pictures.py").read_text("utf-8")
     prose = re.sub(r"^```.*?^```", "", found, flags=re.M | re.S)
     for link in re.findall(r"\]\(([^)#\s]+)", prose):
         name = re.fullmatch(r"pictures/(\w+)\.svg", link)

@@ -132,9 +132,11 @@ def set_threads(processes: int) -> None:
     """Lets TensorFlow compute several batches at a time, each in one thread.
 
     Threads that share a batch wait for each other. Does nothing if the user
-    has set TensorFlow's threads.
+    has set TensorFlow's threads, or if TensorFlow has started in this process.
     """
-    if not any(name in os.environ for name in THREADS):
+    if any(name in os.environ for name in THREADS):
+        return
+    with contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(
             max(1, count_processors() // processes)
