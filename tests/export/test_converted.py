@@ -274,8 +274,10 @@ def test_a_browser_draws_stacks_of_different_depth(data, tmp_path):
         complaints = page.complaints
 
     assert kinds == ["encoder_decoder_attention", "encoder_attention"]
-    # Enabled layers; their maps, of the mean and two heads; the one chosen.
-    assert seen == [[2, 6, "0"], [3, 9, "0"], [3, 9, "2"], [2, 6, "1"]]
+    # Enabled layers; their maps, of the mean and two heads; the one chosen,
+    # at first that of `align`.
+    first = str(data["align_layer"])
+    assert seen == [[2, 6, first], [3, 9, first], [3, 9, "2"], [2, 6, "1"]]
     assert complaints == []
 
 
