@@ -1,11 +1,13 @@
 """Aligns the words of a sentence and its translation, both split at tags.
 
 A tag may begin or end in a word, as in `H<sub>2</sub>O`. Such words are split
-there before tags are placed. The word of the translation is split, too: at the
-same characters if it is the same word, else at proportional ones.
+there before tags are placed. The word of the translation is split, too, if it
+begins or ends like the other up to the tag. Else it stays whole, and belongs to
+the tag that has most of the other's letters.
 """
 
 import bisect
+import itertools
 import re
 from typing import NamedTuple
 
@@ -55,19 +57,13 @@ def align_words(
     spans = locate_leaves(sentence, translation, targets, sources, weights)
     parts = split_pairs(sentence, translation, targets, sources, weights)
     cuts = {place for span in spans.values() for place in span}
-    cuts.update(place for *_, places in parts for place in places)
+    cuts.update(place for pairs in parts for _, place in pairs)
     words = split_words(
         translation, targets, sorted(cuts), sorted(spans.values())
     )
     found = spread_weights(weights, targets, words, sources, sentence.words)
-    for target, source, _ in parts:
-        rows = words_in(words, targets[target])
-        columns = words_in(sentence.words, sources[source])
-        if len(rows) == len(columns):
-            share = weights[target, source]
-            found[rows.start : rows.stop, columns.start : columns.stop] = (
-                np.eye(len(rows)) * share
-            )
+    for pairs in parts:
+        align_parts(found, sentence.words, words, pairs)
     begins = [word.start for word in words]
     for leaf, (start, _) in spans.items():
         row = bisect.bisect_left(begins, start)
@@ -141,40 +137,94 @@ def split_pairs(
     targets: list[Word],
     sources: list[Word],
     weights: np.ndarray,
-) -> list[tuple[int, int, list[int]]]:
-    """Returns the words that tags split, and where to split their translations.
+) -> list[list[tuple[int, int]]]:
+    """Returns where to split the words whose translations are split, too.
 
     Returns:
-        A list of the indices of the target and the source word, and the
-        positions in the translation. A word that a leaf splits is left out
-        unless it is the same in both.
+        For each pair of such words, positions in the sentence and the same ones
+        in the translation, from the beginnings of the words to their ends. A
+        word that a leaf splits is left out unless it is the same in both.
     """
-    pairs = []
+    found = []
     if sentence.words == sources or not targets:
-        return pairs
+        return found
     leaves = [leaf.start for leaf in sentence.leaves]
     begins = [word.start for word in sentence.words]
     for number, word in enumerate(sources):
         first = bisect.bisect_right(begins, word.start)
         last = bisect.bisect_left(begins, word.end)
         target = int(weights[:, number].argmax())
-        if first == last or int(weights[target].argmax()) != number:
+        is_mutual = int(weights[target].argmax()) == number
+        if first == last or not is_mutual or weights[target, number] <= 0:
             continue
         start, end = targets[target].start, targets[target].end
-        same = translation[start:end] == sentence.text[word.start : word.end]
+        old = sentence.text[word.start : word.end]
+        new = translation[start:end]
         has_leaf = bisect.bisect_left(leaves, word.start) < bisect.bisect_left(
             leaves, word.end
         )
-        if weights[target, number] <= 0 or (has_leaf and not same):
+        if has_leaf and old != new:
             continue
-        ratio = (end - start) / (word.end - word.start)
-        places = [
-            start + round((begins[place] - word.start) * ratio)
-            for place in range(first, last)
-        ]
-        if all(kind_of(translation[p]) != "mark" for p in places if p < end):
-            pairs.append((target, number, places))
-    return pairs
+        pairs = [(word.start, start)]
+        for begin in begins[first:last]:
+            place = find_same_place(old, new, begin - word.start)
+            if place is not None and start + place > pairs[-1][1]:
+                pairs.append((begin, start + place))
+        if len(pairs) > 1:
+            found.append([*pairs, (word.end, end)])
+    return found
+
+
+def find_same_place(old: str, new: str, place: int) -> int | None:
+    """Returns where to split a word that begins or ends like another one.
+
+    Args:
+        old: A word that is split.
+        new: Its translation.
+        place: Int, where `old` is split.
+
+    Example:
+        >>> (
+        ...     find_same_place("CO2-free", "CO2", 2),
+        ...     find_same_place("un", "in", 1),
+        ... )
+        (2, 1)
+        >>> find_same_place("Ana's", "Anna", 3) is None
+        True
+    """
+    if not new.startswith(old[:place]):
+        if not new.endswith(old[place:]):
+            return None
+        place += len(new) - len(old)
+    is_inside = 0 < place < len(new) and kind_of(new[place]) != "mark"
+    return place if is_inside else None
+
+
+def align_parts(
+    weights: np.ndarray,
+    sources: list[Word],
+    targets: list[Word],
+    pairs: list[tuple[int, int]],
+) -> None:
+    """Sets the weights of the parts of a word and its translation.
+
+    Args:
+        weights: Float array `(target parts, source parts)`, changed in place.
+        sources: The parts of the sentence's words.
+        targets: The parts of the translation's words.
+        pairs: Where both words are split, see `split_pairs`.
+    """
+    rows = words_in(targets, Word(pairs[0][1], pairs[-1][1], True))
+    columns = words_in(sources, Word(pairs[0][0], pairs[-1][0], True))
+    shares = weights[rows][:, columns].sum(axis=1)
+    weights[rows.start : rows.stop, columns.start : columns.stop] = 0
+    for (first, start), (last, end) in itertools.pairwise(pairs):
+        same = words_in(sources, Word(first, last, True))
+        for row in words_in(targets, Word(start, end, True)):
+            share = shares[row - rows.start] / (last - first)
+            for column in same:
+                word = sources[column]
+                weights[row, column] = share * (word.end - word.start)
 
 
 def spread_weights(

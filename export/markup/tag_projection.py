@@ -1,15 +1,17 @@
 """Finds the words of a translation that each tag belongs to.
 
 A tag's words are the run of target words with the most attention to its source
-words. Each word counts its share of attention minus a half. Runs of nested tags
-are nested, and runs of adjacent tags are disjoint. A word here may be a part of
-one, see `tag_alignment`.
+words. Each word counts its share of attention minus `NEUTRAL_SHARE`. Runs of
+nested tags are nested, and runs of adjacent tags are disjoint. A word here may
+be a part of one, see `alignment_of_split_words`.
 """
 
 import dataclasses
 
 import numpy as np
 
+# Just below a half, since a gain of 0 is that of punctuation.
+NEUTRAL_SHARE = 0.5 - 1e-6
 # The share of attention with which a single word may be a tag's run.
 LEAST_SHARE = 0.1
 
@@ -161,7 +163,7 @@ class Projection:
             self._has_word(node) or node.first == node.last for node in nodes
         ]
         counts = self._is_word[lo:hi] == np.array(has_word)[:, None]
-        gains = np.where(counts, shares - 0.5, 0.0)
+        gains = np.where(counts, shares - NEUTRAL_SHARE, 0.0)
         # A leaf replaces its run, and may not replace words of another node.
         is_leaf = np.array([node.is_leaf for node in nodes])[:, None]
         gains[is_leaf & (gains < 0)] = never(gains)
@@ -188,7 +190,7 @@ class Projection:
             masked = np.where(free, gain, never(gain))
             best, first, end = (one[0] for one in best_runs(masked[None]))
         if best <= 0:
-            shares = np.where(free & (gain != 0), gain + 0.5, 0)
+            shares = np.where(free & (gain != 0), gain + NEUTRAL_SHARE, 0)
             first = int(shares.argmax())
             if node.is_leaf or shares[first] < LEAST_SHARE:
                 place = self._find_place(node, root.run) - lo

@@ -63,3 +63,20 @@ def swap(text: str) -> tuple[str, list[int]]:
 def letters(text: str) -> list[str]:
     """Returns the characters of a text but blanks, sorted."""
     return sorted(re.sub(r"\s", "", text))
+
+
+def dictionary(words: dict[str, str]) -> Translator:
+    """Returns a translator that replaces each word by another one."""
+
+    def translate(texts):
+        found = []
+        for text in texts:
+            for old, new in words.items():
+                text = text.replace(old, new)
+            found.append(text)
+        return found, [False] * len(texts)
+
+    def align(sources, targets):
+        return [np.eye(len(find_words(text))) for text in sources]
+
+    return Translator(split_sentences, translate, align)

@@ -27,6 +27,7 @@ from export.markup.word_alignment import find_words
 from export.markup.word_alignment import word_attention
 from keras_transformer import SubwordTokenizer
 from tests.helpers.fake_model_server import serve_grpc
+from tests.helpers.known_alignment_translators import dictionary
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 from tests.helpers.marked_documents import split_sentences
@@ -133,6 +134,29 @@ def test_placeholders_come_back_once(written, expected, repaired):
     assert found.text == f"<p>{expected}</p>"
     assert found.counts["placeholders"] == 2
     assert found.counts["repaired"] == repaired
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<b>Ana</b>'s chair", "<b>Anna</b> chair"),
+        ("<b>Ana's</b> chair", "<b>Anna</b> chair"),
+        ("CO<sub>2</sub>-free chairs", "CO<sub>2</sub> chairs"),
+        ("the lower<b>case</b> letter", "the upper<b>case</b> letter"),
+        ("un<b>believ</b>able chairs", "<b>increíbles</b> chairs"),
+    ],
+)
+def test_a_tag_in_a_word_splits_no_other_word(source, expected):
+    translator = dictionary(
+        {
+            "Ana's": "Anna",
+            "CO2-free": "CO2",
+            "lowercase": "uppercase",
+            "unbelievable": "increíbles",
+        }
+    )
+
+    assert translate_markup(source, "html", translator).text == expected
 
 
 def test_a_sentence_that_is_cut_is_halved():
