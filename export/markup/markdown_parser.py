@@ -162,10 +162,11 @@ class Places:
             cuts = [start, *self._starts[first:last], end]
         else:
             cuts = [start, end]
+        spans = [(v.start + offset, v.end + offset, v) for v in token.values]
         values = tuple(
-            Value(self.locate(v.start), self.locate(v.end), v.is_quoted)
-            for v in token.values
-            if self.is_in_one_part(v.start + offset, v.end + offset)
+            Value(*map(self.locate, span), v.is_quoted)
+            for *span, v in spans
+            if self.is_in_one_part(*span)
         )
         for one, two in itertools.pairwise(cuts):
             text = token.text
