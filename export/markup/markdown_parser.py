@@ -158,25 +158,20 @@ class Places:
         start, end = token.start + offset, token.end + offset
         first = bisect.bisect_right(self._starts, start)
         last = bisect.bisect_left(self._starts, end)
+        cuts = [start, end]
         if token.kind is Kind.TEXT and end - start == len(token.text):
-            cuts = [start, *self._starts[first:last], end]
-        else:
-            cuts = [start, end]
+            cuts[1:1] = self._starts[first:last]
         spans = [(v.start + offset, v.end + offset, v) for v in token.values]
         values = tuple(
             Value(*map(self.locate, span), v.is_quoted)
             for *span, v in spans
             if self.is_in_one_part(*span)
         )
+        kind, _, _, text, *rest, _ = token
         for one, two in itertools.pairwise(cuts):
-            text = token.text
-            if token.kind is Kind.TEXT and len(cuts) > 2:
-                text = text[one - start : two - start]
-            yield token._replace(
-                start=self.locate(one),
-                end=self.locate(two),
-                text=text,
-                values=values,
+            part = text[one - start : two - start] if len(cuts) > 2 else text
+            yield Token(
+                kind, self.locate(one), self.locate(two), part, *rest, values
             )
 
     def is_in_one_part(self, start: int, end: int) -> bool:

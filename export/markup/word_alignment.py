@@ -8,6 +8,7 @@ is a word.
 import bisect
 import functools
 import itertools
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,6 +25,7 @@ SPACELESS = (
     *((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
     *((0xF900, 0xFAFF), (0x20000, 0x323AF)),
 )
+ASCII_LETTERS = re.compile("[0-9A-Za-z]*+")
 # Weight of each further piece of a word, relative to the one before.
 SUBWORD_DECAY = 0.3
 
@@ -81,6 +83,9 @@ def find_words(text: str) -> list[Word]:
 def end_of_letters(text: str, place: int) -> int:
     """Returns the end of the word that begins at a position."""
     while place < len(text):
+        place = ASCII_LETTERS.match(text, place).end()
+        if place == len(text):
+            break
         kind = kind_of(text[place])
         following = kind_of(text[place + 1]) if place + 1 < len(text) else ""
         joins = text[place] in JOINERS and following == "letter"
