@@ -82,7 +82,8 @@ class TranslateOptions(TranslatorOptions):
     keep_attributes: bool = option(
         False,
         "with --format: leave `alt`, `title`, `placeholder`, `aria-label` and "
-        "the description of HTML untranslated",
+        "the description of HTML, and the texts of images in Markdown, as "
+        "they are",
     )
     sampling: SamplingOptions = part(
         "drawing", "an export with the signature `sample` can"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from export.markup.html_scanner import read_html
+from export.markup.markdown_parser import IMAGE_SPECIAL
 from export.markup.markdown_parser import escape_markdown
 from export.markup.markdown_parser import read_markdown
 from export.markup.markup_tokens import Token
@@ -35,6 +36,9 @@ class Format(NamedTuple):
 
 HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
 ATTRIBUTE_ESCAPING = Escaping(lambda text, is_first: html.escape(text))
+IMAGE_ESCAPING = Escaping(
+    lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text)
+)
 # Markdown is escaped only where parsing the translation shows the need.
 UNESCAPED = Escaping(lambda text, is_first: text)
 MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
@@ -107,15 +111,17 @@ class DocumentWriter:
     def _write_value(self, value: Value, group: list) -> Edit:
         """Returns the edit of an attribute's value."""
         copy = Copier(self._source, [])
+        in_markdown = value.syntax == "markdown"
+        escaping = IMAGE_ESCAPING if in_markdown else ATTRIBUTE_ESCAPING
         edits = [
             Edit(
                 *sentence.place,
-                write_sentence(sentence, *found, ATTRIBUTE_ESCAPING, copy)[0],
+                write_sentence(sentence, *found, escaping, copy)[0],
             )
             for sentence, *found in group
         ]
         text = Copier(self._source, edits)(value.start, value.end)
-        if not value.is_quoted and re.search(r"[\s\"'=<>`]", text):
+        if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]", text):
             text = '"' + text.replace('"', "&quot;") + '"'
         return Edit(value.start, value.end, text)
 

@@ -144,7 +144,8 @@ def read_attributes(
         if found.lastindex > 1 and key not in attributes:
             span = found.span(found.lastindex)
             attributes[key] = html.unescape(source[slice(*span)])
-            spans[key] = Value(*span, found.lastindex < 4)
+            syntax = "quoted" if found.lastindex < 4 else "unquoted"
+            spans[key] = Value(*span, syntax)
     names = TRANSLATED
     if name == "meta":
         is_description = attributes.get("name", "").lower() == "description"

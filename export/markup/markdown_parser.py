@@ -27,6 +27,10 @@ from export.markup.markup_tokens import Value
 LINE_END = re.compile(r"\r\n?|\n")
 # Characters that may be markup.
 SPECIAL = re.compile(r"[\\`*_\[\]|~<>&$#+=:!^-]")
+# Those in the text of an image.
+IMAGE_SPECIAL = re.compile(r"[\[\]\\`*_<&!$^]")
+# An image whose text has no markup and is not the name of its reference.
+IMAGE = re.compile(r"!\[([^\[\]\\`*_<&!$^]+)\](?:\(|\[[^\]])")
 OPTIONS = {
     "tasklists": True,
     "alerts": True,
@@ -163,7 +167,7 @@ class Places:
             cuts[1:1] = self._starts[first:last]
         spans = [(v.start + offset, v.end + offset, v) for v in token.values]
         values = tuple(
-            Value(*map(self.locate, span), v.is_quoted)
+            Value(*map(self.locate, span), v.syntax)
             for *span, v in spans
             if self.is_in_one_part(*span)
         )
@@ -245,6 +249,9 @@ def read_inline(block, content: str, places: Places) -> Iterator[Token]:
             yield from places.move(found, start)
             continue
         found = make_token(token, start, end)
+        if image := token.type == "image" and IMAGE.match(content, start):
+            value = Value(*image.span(1), "markdown")
+            found = found._replace(values=(value,))
         if found.name == "link" and found.kind is Kind.OPEN:
             links.append(end)
         elif found.name == "link" and found.kind is Kind.CLOSE:

@@ -22,11 +22,17 @@ class Kind(enum.Enum):
 
 
 class Value(NamedTuple):
-    """The value of an attribute that is translated, and its span."""
+    """The value of an attribute that is translated.
+
+    Attributes:
+        start: Int, where it begins.
+        end: Int, where it ends.
+        syntax: `"quoted"`, `"unquoted"` or, for an image, `"markdown"`.
+    """
 
     start: int
     end: int
-    is_quoted: bool
+    syntax: str
 
 
 class Token(NamedTuple):

@@ -77,6 +77,9 @@ def dictionary(words: dict[str, str]) -> Translator:
         return found, [False] * len(texts)
 
     def align(sources, targets):
-        return [np.eye(len(find_words(text))) for text in sources]
+        return [
+            np.eye(*(len(find_words(text)) for text in pair[::-1]))
+            for pair in zip(sources, targets, strict=True)
+        ]
 
     return Translator(split_sentences, translate, align)

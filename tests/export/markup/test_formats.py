@@ -96,7 +96,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             "markdown",
             "| a b | [seven][x] |\n|---|---|\n| [x y][] [x] | ![a](b) ~~c~~ |"
             "\n\n[x]: /x 'kept'\n[x y]: /y",
-            "| B A | [SEVEN][x] |\n|---|---|\n| [X][x] [Y X][x y] | ![a](b) "
+            "| B A | [SEVEN][x] |\n|---|---|\n| [X][x] [Y X][x y] | ![A](b) "
             "~~C~~ |\n\n[x]: /x 'kept'\n[x y]: /y",
         ),
         (

@@ -159,6 +159,27 @@ def test_a_tag_in_a_word_splits_no_other_word(source, expected):
     assert translate_markup(source, "html", translator).text == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("See ![a cat](cat.png).", "See ![a c\\]t](cat.png)."),
+        (
+            "[![a cat][c]](cat)\n\n[c]: cat.png",
+            "[![a c\\]t][c]](cat)\n\n[c]: cat.png",
+        ),
+        # Its text is the name of its reference, or has markup.
+        ("![a cat]\n\n[a cat]: u", "![a cat]\n\n[a cat]: u"),
+        ("![a *cat*](cat.png)", "![a *cat*](cat.png)"),
+    ],
+)
+def test_translates_the_texts_of_images_in_markdown(source, expected):
+    translator = dictionary({"cat": "c]t"})
+
+    assert translate_markup(source, "markdown", translator).text == expected
+    kept = translate_markup(source, "markdown", translator, False).text
+    assert kept == source
+
+
 def test_a_sentence_that_is_cut_is_halved():
     def translate(texts):
         return (
