@@ -8,6 +8,7 @@ import itertools
 import pathlib
 import shutil
 import zlib
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -33,17 +34,31 @@ def read_normalized_chunks(path: pathlib.Path) -> Iterator[bytes]:
         yield text.removesuffix(held)
 
 
-def read_lines(path: pathlib.Path) -> Iterator[str]:
-    """Yields the lines of a plain or gzip text file."""
+def read_lines(
+    path: pathlib.Path, skipped: Container[int] = ()
+) -> Iterator[str]:
+    """Yields the lines of a plain or gzip text file.
+
+    Args:
+        path: Path of the file.
+        skipped: Numbers of the lines to leave out, from 1.
+    """
+    for number, line in read_numbered_lines(path):
+        if number not in skipped:
+            yield decode(line, path, number)
+
+
+def read_numbered_lines(path: pathlib.Path) -> Iterator[tuple[int, bytes]]:
+    """Yields each line with its number, from 1, before it is decoded."""
     rest = b""
     number = 1
     for text in read_normalized_chunks(path):
         # Only a newline ends a line: `splitlines` would also break at U+2028.
         *lines, rest = (rest + text).split(b"\n")
         for line in lines:
-            yield decode(line, path, number)
+            yield number, line
             number += 1
-    yield decode(rest, path, number)
+    yield number, rest
 
 
 def read_decompressed_chunks(path: pathlib.Path) -> Iterator[bytes]:
@@ -130,6 +145,14 @@ def decode(line: bytes, path: pathlib.Path, number: int) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(
-            f"text must be UTF-8. Received: {path}, line {number}, "
-            f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
+            "text must be UTF-8. Received: "
+            f"{path}, {describe_invalid(line, number, error)}"
         ) from None
+
+
+def describe_invalid(
+    line: bytes, number: int, error: UnicodeDecodeError
+) -> str:
+    """Returns where a line is not UTF-8."""
+    byte, column = line[error.start], error.start + 1
+    return f"line {number}, byte 0x{byte:02x} at column {column}"
