@@ -32,8 +32,8 @@ MUTATIONS = r"""
 train/fit.py: test_fit.py
 - make_dataset(plan, strategy, first, None, limit)
 + make_dataset(plan, strategy, first)
-- clip_norm=settings.clip_norm
-+ clip_norm=None
+- "clip_norm": settings.clip_norm
++ "clip_norm": None
 - set_random_seed(settings.seed)
 + set_random_seed(0)
 train/__main__.py: test_command.py

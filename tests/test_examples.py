@@ -1,5 +1,7 @@
 """The examples run, at toy size; what they reach at real size they say."""
 
+import pathlib
+
 import keras
 import numpy as np
 import pytest
@@ -11,9 +13,12 @@ from examples import copy_task
 from examples import fine_tuning
 from examples import text_classification
 from examples import time_series
+from examples import train_translation
 from keras_transformer import SubwordTokenizer
+from keras_transformer import Transformer
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.python_subprocess import run_python
+from tests.helpers.small_models import preset
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +151,32 @@ def test_the_same_file_learns_on_other_backends(backend, constant):
     said = run_python("-c", code, backend=backend)
 
     assert float(said.split()[-1]) > 2 * constant
+
+
+def test_two_files_become_a_model_that_translates_and_resumes(tmp_path):
+    files = tmp_path / "train.en", tmp_path / "train.es"
+    for path, step in zip(files, (1, -1), strict=True):
+        lines = [" ".join(line.split()[::step]) for line in SENTENCES * 4]
+        path.write_text("\n".join(lines), "utf-8")
+    tiny = preset(warmup_steps=5)
+    folder = tmp_path / "run"
+
+    def train(epochs):
+        return train_translation.main(files, folder, tiny, epochs, 330, 256)
+
+    train(1)
+    model, tokenizer, history = train(2)
+
+    # The second call resumes after the first one.
+    assert [row["step"] for row in history] == [
+        str(model.optimizer.iterations.numpy() // 2),
+        model.optimizer.iterations.numpy(),
+    ]
+    assert history[1]["loss"] < float(history[0]["loss"])
+    assert 0 <= history[1]["bleu"] <= 100
+    loaded = Transformer.from_pretrained(folder)
+    ids = tokenizer.tokenize(SENTENCES[:2]).to_tensor()
+    for found in (model, loaded):
+        assert tokenizer.detokenize(found.generate(ids)).shape == (2,)
+    lines = pathlib.Path(train_translation.__file__).read_text("utf-8")
+    assert lines.count("\n") < 60

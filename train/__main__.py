@@ -34,10 +34,13 @@ from train.loop.training_model import TrainingModel
 from train.loop.update_options import UpdateOptions
 from train.monitoring.attention_pictures import picture_first_pair
 from train.monitoring.corpus_and_cost_report import describe_training
+from train.monitoring.corpus_and_cost_report import warn_of_dropped_pairs
 from train.monitoring.corpus_and_cost_report import warn_of_idle_gpus
 from train.monitoring.corpus_and_cost_report import warn_of_unknown_text
 from train.monitoring.corpus_and_cost_report import write_report
+from train.monitoring.final_scores import make_scored_model
 from train.monitoring.final_scores import score_model
+from train.monitoring.final_scores import score_translations
 from train.monitoring.final_scores import write_scores
 from train.monitoring.validation_bleu import ValidationBleu
 from train.monitoring.validation_bleu import make_validation_bleu
@@ -52,7 +55,9 @@ from train.resolve_options import resolve
 from train.resolve_options import resolve_tokenizer
 from train.run import run_folder
 from train.run.best_checkpoints import BestCheckpoints
-from train.run.checkpoint_averaging import write_mean
+from train.run.checkpoint_averaging import choose_weights
+from train.run.checkpoint_averaging import make_float32_copy
+from train.run.checkpoint_averaging import save_model
 from train.run.fine_tuning import FinishedRun
 from train.run.fine_tuning import load_finished
 from train.run.run_description import RunDescription
@@ -208,7 +213,7 @@ def train(
     task: TrainingModel,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Fits the model, and writes the mean of its checkpoints."""
+    """Fits the model, and writes the final one."""
     run_dir, description = options.run.run_dir, prepared.description
     training, validation = prepared.training, prepared.validation
     settings = dataclasses.replace(
@@ -256,7 +261,15 @@ def train(
         )
         if multi_worker.is_chief():
             bleu = make_bleu() if text else None
-            finish(best, task, validation.pairs, settings, run_dir, bleu)
+            finish(
+                best,
+                preset.recipe.warmup_steps,
+                task,
+                validation.pairs,
+                settings,
+                run_dir,
+                bleu,
+            )
 
 
 def report_training(
@@ -280,11 +293,13 @@ def report_training(
         task.transformer.source_vocabulary_size,
     )
     write_report(report, options.run.run_dir)
+    warn_of_dropped_pairs(report)
     warn_of_idle_gpus(report, strategy)
 
 
 def finish(
     best: BestCheckpoints,
+    warmup_steps: int,
     task: TrainingModel,
     validation_pairs: EncodedPairs,
     settings: UpdateOptions,
@@ -293,13 +308,20 @@ def finish(
 ) -> None:
     """Writes the final model and its scores, and prints the next command."""
     moving = settings.average_decay is not None
-    paths, step = best.choose_final()
-    model = write_mean(run_dir, task.transformer, paths, moving, step)
-    scores = score_model(
-        model, validation_pairs, settings, task.label_smoothing, bleu
-    )
+    paths, step = best.choose_final(warmup_steps)
+    model = make_float32_copy(task.transformer)
+    scored = make_scored_model(model, task.label_smoothing)
+    score = functools.partial(score_model, scored, validation_pairs, settings)
+    final = choose_weights(model, paths, score, moving, step)
     path = run_dir / "model.keras"
-    write_scores(path, paths[-1:] if moving else paths, moving, scores)
+    save_model(path, model, final.paths, moving)
+    print(f"{path} is {final.description}")
+    scores = {"validation": final.scores}
+    if bleu:
+        translated = score_translations(scored, bleu)
+        scores["validation"].update(translated.pop("validation"))
+        scores.update(translated)
+    write_scores(path, final.paths, moving, scores)
     print(
         f"Next:\n  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR"
     )

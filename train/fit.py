@@ -5,7 +5,9 @@ import dataclasses
 import functools
 import pathlib
 import sys
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
@@ -22,17 +24,25 @@ from train.data.vocabulary import EncodedPairs
 from train.loop import multi_worker
 from train.loop import signal_handling
 from train.loop.distributed_optimizer import DistributedAdam
+from train.loop.distributed_optimizer import distribute_updates
 from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
 from train.loop.training_model import give_replicas_own_seeds
 from train.loop.update_options import PRECISIONS
 from train.loop.update_options import UpdateOptions
 from train.monitoring.attention_pictures import AttentionPictures
+from train.monitoring.callbacks_across_fits import WholeRun
+from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
 from train.run.best_checkpoints import BestCheckpoints
 from train.run.best_checkpoints import ValidationOptions
 from train.run.training_state import TrainingState
+
+MakeOptimizer = Callable[
+    [keras.optimizers.schedules.LearningRateSchedule],
+    keras.optimizers.Optimizer,
+]
 
 
 def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
@@ -89,8 +99,22 @@ def make_training_model(
     settings: UpdateOptions,
     strategy: tf.distribute.Strategy,
     source_vocabulary_size: int | None = None,
+    make_optimizer: MakeOptimizer | None = None,
 ) -> TrainingModel:
-    """Makes the model and its optimizer, ready for `fit`."""
+    """Makes the model and its optimizer, ready for `fit`.
+
+    Args:
+        preset: Sizes of the model, and its recipe.
+        vocabulary_size: Int, pieces of the tokenizer.
+        max_length: Int, longest side of a pair.
+        settings: Options of training.
+        strategy: The distribution strategy.
+        source_vocabulary_size: Int, subwords of sources if they have their own
+            embedding matrix, or `None`.
+        make_optimizer: Function of a learning rate schedule that makes any
+            Keras optimizer, such as `keras.optimizers.AdamW` (default: the
+            paper's Adam).
+    """
     keras.utils.set_random_seed(settings.seed)
     with strategy.scope():
         transformer = Transformer.from_preset(
@@ -105,16 +129,20 @@ def make_training_model(
     task = TrainingModel(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         task.build()
-        optimizer = DistributedAdam(
-            TransformerSchedule(
-                preset.architecture.hidden_dim,
-                preset.recipe.warmup_steps,
-                settings.learning_rate_scale,
-            ),
-            clip_norm=settings.clip_norm,
-            average_decay=settings.average_decay,
-            scale_loss=settings.precision == "float16",
+        schedule = TransformerSchedule(
+            preset.architecture.hidden_dim,
+            preset.recipe.warmup_steps,
+            settings.learning_rate_scale,
         )
+        of_sum = {
+            "clip_norm": settings.clip_norm,
+            "average_decay": settings.average_decay,
+            "scale_loss": settings.precision == "float16",
+        }
+        if make_optimizer is None:
+            optimizer = DistributedAdam(schedule, **of_sum)
+        else:
+            optimizer = distribute_updates(make_optimizer(schedule), **of_sum)
         task.compile(optimizer, jit_compile=False)
         optimizer.build(task.trainable_variables)
     return task
@@ -152,9 +180,21 @@ class FitContext:
 
 
 def fit(
-    task: TrainingModel, data: FitData, options: FitOptions, context: FitContext
+    task: TrainingModel,
+    data: FitData,
+    options: FitOptions,
+    context: FitContext,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> BestCheckpoints:
     """Trains until update `options.steps`, from the run's last checkpoint.
+
+    Args:
+        task: The compiled model.
+        data: Training and validation pairs.
+        options: Options of the run.
+        context: Folder, devices and monitors.
+        callbacks: Further callbacks of `model.fit`. Values that they add to
+            the logs of an epoch are in `history.csv`, too.
 
     Returns:
         The `BestCheckpoints` of the run; its `state` is the `TrainingState`.
@@ -174,7 +214,10 @@ def fit(
         *(validation, strategy, 0, validation.steps_per_epoch, limit),
     )
     with signal_handling.collected() as signals, strategy.scope():
-        state, best, callbacks = make_callbacks(task, options, context, signals)
+        own = WholeRun(callbacks)
+        state, best, callbacks = make_callbacks(
+            task, options, context, signals, own
+        )
         start = state.updates
         at_end = start % length == 0 or start == options.steps
         if state.within_epoch and at_end:
@@ -187,11 +230,16 @@ def fit(
                 steps=validation.steps_per_epoch,
             )
         if start < options.steps:
-            check_memory(task, plan, strategy, start, limit)
+            largest = find_largest_batch(
+                *(task.transformer, plan, start),
+                *(strategy.num_replicas_in_sync, limit, update.precision),
+            )
+            check_memory(task, plan, strategy, largest, limit)
         for first, epoch, epochs, updates in plan_fit_calls(
             start, options.steps, length
         ):
-            if best.out_of_patience:
+            # A callback of the caller may also end the run.
+            if best.out_of_patience or own.stopped:
                 break
             task.fit(
                 make_dataset(plan, strategy, first, None, limit),
@@ -205,6 +253,8 @@ def fit(
                 verbose="auto" if sys.stdout.isatty() else 2,
                 callbacks=callbacks,
             )
+            own.stopped = task.stop_training
+        own.end()
     return best
 
 
@@ -213,6 +263,7 @@ def make_callbacks(
     options: FitOptions,
     context: FitContext,
     signals: list[int],
+    own: keras.callbacks.Callback,
 ) -> tuple[TrainingState, BestCheckpoints, list[keras.callbacks.Callback]]:
     """Makes the callbacks of `model.fit`, and loads the latest checkpoint.
 
@@ -221,6 +272,7 @@ def make_callbacks(
         options: Options of the run.
         context: Folder, devices and monitors.
         signals: List to which a signal handler adds.
+        own: Callback that calls those of the caller.
 
     Returns:
         The state, the best checkpoints, and the list of all callbacks.
@@ -240,7 +292,7 @@ def make_callbacks(
     monitors = [monitor for monitor in (bleu, context.pictures) if monitor]
     # `state` writes the logs of the callbacks before it to `history.csv`.
     board = keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False)
-    callbacks = [Progress(options.steps), *monitors, board, state, best]
+    callbacks = [Progress(options.steps), *monitors, own, board, state, best]
     return state, best, callbacks
 
 

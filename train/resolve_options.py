@@ -302,7 +302,11 @@ def load_corpus(
         )
     training = (
         read_mixture(
-            corpus.mixture, cache, corpus.source_language, corpus.data_dir
+            corpus.mixture,
+            cache,
+            corpus.source_language,
+            corpus.data_dir,
+            corpus.drop_invalid,
         )
         if corpus.mixture
         else open_split(corpus, "train", cache)
@@ -318,7 +322,8 @@ def open_split(
 ) -> Corpus:
     if corpus.dataset is None:
         files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
-        return DigestCachedCorpus(FilePairs(*files), files, cache)
+        pairs = FilePairs(*files, corpus.drop_invalid)
+        return DigestCachedCorpus(pairs, files, cache)
     return open_corpus(
         corpus.dataset,
         getattr(corpus, f"{split}_split") or split,

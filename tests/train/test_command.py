@@ -96,7 +96,8 @@ def test_a_run_that_goes_on_ends_as_one_that_was_longer(
     assert_same_run(*runs)
     scores = [json.loads((run / "model.json").read_text()) for run in runs]
     assert scores[0]["validation"] == scores[1]["validation"]
-    assert scores[0]["checkpoints"] == ["ckpt-4", "ckpt-5"]
+    # The learning rate still rises: the mean would take the warm-up's.
+    assert scores[0]["checkpoints"] == ["ckpt-5"]
     line = refusal(capsys, [*options, copy, "--steps=4"])
     assert "steps: 5 there, 4 here" in line
 
@@ -437,6 +438,7 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     watch = "--validate-bleu 2 --validation-beam-size 2 --keep-best 1"
     # With a rate of nearly zero no round is better than the first.
     options = "--patience 1 --learning-rate-scale 1e-30 --steps 100"
+    options += " --warmup-steps 1"
     command = [*corpus, *TINY_OPTIONS, *watch.split(), *options.split()]
     command += ["--deterministic", "--run-dir", str(tmp_path)]
 
@@ -457,7 +459,12 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     assert description["arguments"]["best_by"] == "loss"
     output = capsys.readouterr().out
     assert "no better val_loss in 1 score\n" in output
-    assert "weights after updates 2, 4 around the best, 2\n" in output
+    value = f"{float(rows[0]['val_perplexity']):.4f}"
+    assert (
+        "model.keras is the mean of the weights after updates 2, 4 around the "
+        f"best, 2 (validation perplexity {value}; the best one alone: "
+        f"{value})\n"
+    ) in output
     model = json.loads((tmp_path / "model.json").read_text())
     content = (tmp_path / "model.keras").read_bytes()
     assert model["sha256"] == hashlib.sha256(content).hexdigest()

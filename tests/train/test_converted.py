@@ -200,7 +200,7 @@ def test_warns_of_text_that_it_cannot_read(two, tmp_path, capsys, unread):
     fine_tune(tmp_path / "run", two, write_text(tmp_path, lines), "--steps=1")
 
     output = capsys.readouterr().out
-    assert output.count("warning: ") == 1
+    assert output.count("pieces are unknown") == 1
     assert f"% of the {unread}s' pieces are unknown" in output
 
 

@@ -22,7 +22,10 @@ from train.fit import FitOptions
 from train.fit import fit
 from train.fit import make_strategy
 from train.loop.training_model import TrainingModel
+from train.loop.training_model import exported_weights
 from train.monitoring.attention_pictures import AttentionPictures
+from train.monitoring.cost_estimates import find_largest_batch
+from train.monitoring.final_scores import make_scored_model
 from train.monitoring.final_scores import score_model
 from train.monitoring.progress import Progress
 from train.run.checkpoint_averaging import average_checkpoints
@@ -176,7 +179,7 @@ def test_moving_averages_take_the_weights_place_on_each_device():
         variable.assign(random.normal(size=variable.shape))
     before = read_devices(strategy, [*weights, *averages])
 
-    with task.exported_weights():
+    with exported_weights(task):
         judged = read_devices(strategy, weights)
     after = read_devices(strategy, [*weights, *averages])
 
@@ -234,11 +237,12 @@ def test_moving_averages_are_judged_and_leave_no_trace(
     model = average_checkpoints(
         plain.transformer, state.checkpoints[-1:], moving=True
     )
-    scores = score_model(model, pairs, AVERAGING, 0.1)["validation"]
+    scored = make_scored_model(model, 0.1)
+    scores = score_model(scored, pairs, AVERAGING)
     assert scores["loss"] == pytest.approx(other["val_loss"], rel=1e-5)
     assert scores["perplexity"] == pytest.approx(other["val_perplexity"], 1e-5)
     limited = dataclasses.replace(AVERAGING, max_tokens_per_replica=13)
-    again = score_model(model, pairs, limited, 0.1)["validation"]
+    again = score_model(scored, pairs, limited)
     assert again == pytest.approx(scores, rel=1e-5)
 
 
@@ -295,15 +299,28 @@ def made(monkeypatch):
     return found
 
 
+def largest(task, plan, limit=None):
+    return find_largest_batch(
+        task.transformer, plan, 0, 1, limit, SETTINGS.precision
+    )
+
+
 def test_no_device_takes_more_than_its_limit_in_validation_either(
-    pairs, made, tmp_path
+    pairs, made, tmp_path, monkeypatch
 ):
+    checked = []
+    monkeypatch.setattr(
+        "train.fit.check_memory", lambda *args: checked.append(args[3:])
+    )
     settings = dataclasses.replace(SETTINGS, max_tokens_per_replica=24)
     strategy = tf.distribute.get_strategy()
     task = small_task(settings, strategy)
 
     train(task, pairs, 1, settings, FitContext(tmp_path, strategy))
 
+    # And the batch that needs most memory is tried before all.
+    plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
+    assert checked == [(largest(task, plan, 24), 24)]
     training, validation = made
     batches = [*training.take(8), *validation]
     assert len(batches) > 8
@@ -356,7 +373,7 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
             plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
             _, longest, _ = zip(*plan.shapes, strict=True)
             # The next batches are read in advance.
-            assert min(j for j, _ in seen[:4]) == plan.longest(0) == 2
+            assert min(j for j, _ in seen[:4]) == largest(task, plan) == 2
             assert (2, max(longest)) in seen
         variables = [*task.transformer.variables, *task.optimizer.variables]
         ends.append(([np.array(v) for v in variables], best.state.history))

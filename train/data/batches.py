@@ -136,11 +136,12 @@ class BatchPlan:
         )
         return sources, shift_right(labels), labels, np.float32(tokens)
 
-    def longest(self, j: int) -> int:
-        """Returns the number of a batch of the largest shape in `j`'s epoch."""
+    def find_shape(self, j: int, number: int) -> int:
+        """Returns the number of a batch of `shapes[number]` in `j`'s epoch."""
         epoch = j // self.steps_per_epoch
         # Batches are sorted by shape before they are shuffled.
-        place = int(np.argmax(self._order(epoch).places))
+        first = sum(self.num_batches[:number])
+        place = int(np.argmax(self._order(epoch).places == first))
         return epoch * self.steps_per_epoch + place
 
     def _count_batches(self) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ millions of pairs need no memory.
 """
 
 import abc
+import codecs
 import dataclasses
 import fractions
 import functools
@@ -19,11 +20,14 @@ import numpy as np
 
 from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
+from command_line.text_files import describe_invalid
 from command_line.text_files import read_lines
 from command_line.text_files import read_normalized_chunks
+from command_line.text_files import read_numbered_lines
 from demo_corpus.generator import demo_corpus
 
 NEWLINE = 10
+MAX_LISTED = 20  # Invalid lines of a file that a message lists.
 
 
 class Corpus(abc.ABC):
@@ -124,20 +128,24 @@ class FilePairs(Corpus):
     Attributes:
         source: Path of the sentences.
         target: Path of their translations.
+        drop_invalid: Whether pairs with a line that is not UTF-8 are dropped.
 
     Raises:
-        UserError: At the first use, if a file is missing, empty or a damaged
-            gzip file, or if the line counts differ; while iterating, at a line
-            that is not UTF-8.
+        UserError: At the first use, if a file is missing, empty, a pipe or a
+            damaged gzip file, if the line counts differ, or if lines are not
+            UTF-8 and `drop_invalid` is false.
     """
 
     source: pathlib.Path
     target: pathlib.Path
+    drop_invalid: bool = False
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        len(self)  # Refuse files that do not match.
+        _, _, dropped = self._scan  # Refuses files that do not match.
         return zip(
-            read_lines(self.source), read_lines(self.target), strict=True
+            read_lines(self.source, dropped),
+            read_lines(self.target, dropped),
+            strict=True,
         )
 
     def __len__(self) -> int:
@@ -150,15 +158,20 @@ class FilePairs(Corpus):
         return language_of(self.source), language_of(self.target)
 
     @functools.cached_property
-    def _scan(self) -> tuple[int, str]:
+    def _scan(self) -> tuple[int, str, frozenset[int]]:
         digest = hashlib.sha256()
-        counts = []
+        counts, invalid = [], []
         for path in (self.source, self.target):
+            refuse_pipe(path)
             count = 1
+            decoder = codecs.getincrementaldecoder("utf-8")()
             for text in read_normalized_chunks(path):
                 digest.update(text)
+                decoder = decoder and decodes(decoder, text)
                 bytes_ = np.frombuffer(text, np.uint8)
                 count += int(np.count_nonzero(bytes_ == NEWLINE))
+            if not decoder or not decodes(decoder, b"", final=True):
+                invalid.append(path)
             digest.update(b"\x00")
             counts.append(count)
         if counts[0] != counts[1]:
@@ -167,7 +180,80 @@ class FilePairs(Corpus):
                 f"Received: {counts[0]} lines in {self.source}, "
                 f"{counts[1]} lines in {self.target}"
             )
-        return counts[0], digest.hexdigest()
+        if not invalid:
+            return counts[0], digest.hexdigest(), frozenset()
+        dropped = self._find_invalid(invalid)
+        return counts[0] - len(dropped), self._digest_without(dropped), dropped
+
+    def _find_invalid(self, paths: list[pathlib.Path]) -> frozenset[int]:
+        """Returns the numbers of the invalid lines, or refuses them."""
+        found = {path: find_invalid_lines(path) for path in paths}
+        places = "; ".join(
+            f"{path}, {list_some([*lines.values()])}"
+            for path, lines in found.items()
+        )
+        if not self.drop_invalid:
+            raise UserError(
+                "text must be UTF-8, or come with --drop-invalid, which drops "
+                f"such pairs. Received: {places}"
+            )
+        dropped = frozenset().union(*found.values())
+        print(
+            f"note: {len(dropped):,} of the pairs are dropped, since they are "
+            f"not UTF-8: {places}"
+        )
+        return dropped
+
+    def _digest_without(self, dropped: frozenset[int]) -> str:
+        """Returns the digest of the same files without some lines."""
+        digest = hashlib.sha256()
+        for path in (self.source, self.target):
+            for i, line in enumerate(read_lines(path, dropped)):
+                digest.update(b"\n"[:i] + line.encode())
+            digest.update(b"\x00")
+        return digest.hexdigest()
+
+
+def refuse_pipe(path: pathlib.Path) -> None:
+    """Refuses a file that can be read only once.
+
+    Raises:
+        UserError: If the path is a pipe.
+    """
+    if path.is_fifo():
+        raise UserError(
+            "a corpus must be a file, plain or gzip, since it is read several "
+            f"times. Received: {path}, a pipe"
+        )
+
+
+def decodes(
+    decoder: codecs.IncrementalDecoder, text: bytes, final: bool = False
+) -> codecs.IncrementalDecoder | None:
+    """Returns the decoder after `text`, or `None` if that is not UTF-8."""
+    try:
+        decoder.decode(text, final)
+    except UnicodeDecodeError:
+        return None
+    return decoder
+
+
+def find_invalid_lines(path: pathlib.Path) -> dict[int, str]:
+    """Returns the numbers of lines that are not UTF-8, and what is wrong."""
+    found = {}
+    for number, line in read_numbered_lines(path):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            found[number] = describe_invalid(line, number, error)
+    return found
+
+
+def list_some(lines: list[str]) -> str:
+    """Returns the first lines as one, with the number of the rest."""
+    rest = len(lines) - MAX_LISTED
+    more = [f"and {rest:,} more lines"] if rest > 0 else []
+    return "; ".join(lines[:MAX_LISTED] + more)
 
 
 class Mixture(Corpus):

@@ -60,6 +60,7 @@ def read_mixture(
     cache: pathlib.Path,
     source_language: str | None = None,
     data_dir: pathlib.Path | None = None,
+    drop_invalid: bool = False,
 ) -> Mixture:
     """Reads the file of `--mixture`.
 
@@ -73,6 +74,7 @@ def read_mixture(
         cache: Folder for lengths and digests of files.
         source_language: The source language of data sets without one.
         data_dir: Folder of prepared sets.
+        drop_invalid: Whether pairs of files that are not UTF-8 are dropped.
 
     Raises:
         UserError: If the file, or a corpus that it names, is invalid.
@@ -102,7 +104,9 @@ def read_mixture(
             )
         else:
             files = [path.parent / entry[side] for side in SIDES]
-            part = DigestCachedCorpus(FilePairs(*files), files, cache)
+            part = DigestCachedCorpus(
+                FilePairs(*files, drop_invalid), files, cache
+            )
         parts.append((part, weight))
     return Mixture(parts)
 

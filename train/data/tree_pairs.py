@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from text_processing.treebanks import read_trees
 from text_processing.trees import LEAF
 from train.data.corpus import Corpus
+from train.data.corpus import refuse_pipe
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +45,7 @@ class TreePairs(Corpus):
 
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
+        refuse_pipe(self.path)
         digest = hashlib.sha256(b"trees")
         count = 0
         for source, target in self:

@@ -1,4 +1,4 @@
-"""Adam that sums, clips and checks the gradients of replicas (Section 5.3)."""
+"""Optimizers that sum, clip and check gradients of replicas (Section 5.3)."""
 
 import keras
 import tensorflow as tf
@@ -7,38 +7,31 @@ FIRST_LOSS_SCALE = 2.0**15
 STEPS_UNTIL_GROWTH = 2_000
 
 
-class DistributedAdam(keras.optimizers.Adam):
-    """The paper's Adam; clips and checks the sum of the replicas' gradients.
+# Arguments of Keras's optimizers that act on the gradient of one replica, or
+# that `fit` applies to the weights when it ends.
+REFUSED = (
+    "clipnorm",
+    "clipvalue",
+    "global_clipnorm",
+    "use_ema",
+    "gradient_accumulation_steps",
+    "loss_scale_factor",
+)
 
-    Keras's Adam clips the gradient of each replica before it sums them, and
-    its `LossScaleOptimizer` does not count skipped updates, so the position in
-    the corpus would be lost. This optimizer sums first. An update whose
-    gradient is not finite leaves weights and moments as they are, and counts
-    in `skipped`, `skipped_in_a_row` and, like every update, in `iterations`.
 
-    Args:
-        learning_rate: Float or `LearningRateSchedule`.
-        clip_norm: Positive float, maximum norm of the whole gradient, or `None`
-            for no clipping, as in the paper.
-        average_decay: Float in (0, 1), decay of the exponential moving average
-            of the weights, kept in `averages`, or `None` for no average.
-        scale_loss: Bool, whether to use dynamic loss scaling, as float16
-            needs.
+class DistributedUpdates:
+    """Mix-in of a Keras optimizer: sums, clips and checks gradients.
+
+    Keras clips the gradient of each replica before it sums them, and its
+    `LossScaleOptimizer` does not count skipped updates, so the position in the
+    corpus would be lost. This class sums first. An update whose gradient is
+    not finite leaves weights and moments as they are, and counts in `skipped`,
+    `skipped_in_a_row` and, like every update, in `iterations`.
     """
 
-    def __init__(
-        self,
-        learning_rate,
-        clip_norm: float | None = None,
-        average_decay: float | None = None,
-        scale_loss: bool = False,
-    ):
-        super().__init__(
-            learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, name="adam"
-        )
-        self._clip_norm = clip_norm
-        self._average_decay = average_decay
-        self._scales_loss = scale_loss
+    _clip_norm = None
+    _average_decay = None
+    _scales_loss = False
 
     def build(self, variables):
         super().build(variables)
@@ -101,6 +94,102 @@ class DistributedAdam(keras.optimizers.Adam):
         finite = tf.math.is_finite(norm)
         if self._clip_norm is not None:
             factor *= tf.minimum(1.0, self._clip_norm / norm)
+        decay = None
+        if self._average_decay is not None:
+            # The first update replaces the random weights in the average.
+            first = tf.equal(self.iterations.value, self.skipped.value)
+            decay = tf.where(first, 0.0, self._average_decay)
+            decay = tf.where(finite, decay, 1.0)
+        self._update(context, gradients, variables, factor, finite, decay)
+        self._count(finite)
+        return norm
+
+    def _update(self, context, gradients, variables, factor, finite, decay):
+        """Updates with the optimizer's own rule, if all is finite."""
+        update = super().apply
+
+        def update_or_skip(strategy, gradients, finite):
+            # A conditional may not merge replicas: it has to contain them.
+            def call(function, *args):
+                strategy.extended.call_for_each_replica(function, args)
+
+            finite = strategy.experimental_local_results(finite)[0]
+            tf.cond(
+                finite,
+                lambda: call(update, gradients, variables),
+                lambda: call(self._count_iteration),
+            )
+
+        gradients = [gradient * factor for gradient in gradients]
+        context.merge_call(update_or_skip, args=(gradients, finite))
+        if decay is not None:
+            context.merge_call(
+                self._average_all,
+                args=([v.value for v in variables],),
+                kwargs={"decay": decay},
+            )
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        return list(grads_and_vars)  # `apply` has summed them.
+
+    def _count_iteration(self):
+        self.iterations.assign_add(1)
+
+    def _average_all(self, strategy, variables, decay):
+        for i, variable in enumerate(variables):
+            strategy.extended.update(
+                variable, self._average_one, args=(i, decay), group=False
+            )
+
+    def _average_one(self, variable, i, decay):
+        average = self.averages[i].value
+        average.assign(decay * average + (1.0 - decay) * variable)
+
+    def _count(self, finite):
+        good = tf.cast(finite, tf.int64)
+        self.skipped.assign_add(1 - good)
+        self.skipped_in_a_row.assign(
+            (self.skipped_in_a_row.value + 1) * (1 - good)
+        )
+        if not self._scales_loss:
+            return
+        in_a_row = (self._good_in_a_row.value + 1) * good
+        grows = tf.equal(in_a_row, STEPS_UNTIL_GROWTH)
+        change = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
+        self.loss_scale.assign(self.loss_scale.value * change)
+        self._good_in_a_row.assign(
+            tf.where(grows, tf.zeros_like(good), in_a_row)
+        )
+
+
+class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
+    """The paper's Adam, updated by one operation for each variable.
+
+    Args:
+        learning_rate: Float or `LearningRateSchedule`.
+        clip_norm: Positive float, maximum norm of the whole gradient, or `None`
+            for no clipping, as in the paper.
+        average_decay: Float in (0, 1), decay of the exponential moving average
+            of the weights, kept in `averages`, or `None` for no average.
+        scale_loss: Bool, whether to use dynamic loss scaling, as float16
+            needs.
+    """
+
+    def __init__(
+        self,
+        learning_rate,
+        clip_norm: float | None = None,
+        average_decay: float | None = None,
+        scale_loss: bool = False,
+    ):
+        super().__init__(
+            learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, name="adam"
+        )
+        self._clip_norm = clip_norm
+        self._average_decay = average_decay
+        self._scales_loss = scale_loss
+
+    def _update(self, context, gradients, variables, factor, finite, decay):
         step = tf.cast(self.iterations.value + 1, tf.float32)
         numbers = {
             "beta1_power": tf.pow(self.beta_1, step),
@@ -110,20 +199,13 @@ class DistributedAdam(keras.optimizers.Adam):
             "beta1": tf.where(finite, self.beta_1, 1.0),
             "beta2": tf.where(finite, self.beta_2, 1.0),
         }
-        decay = None
-        if self._average_decay is not None:
-            # The first update replaces the random weights in the average.
-            first = tf.equal(self.iterations.value, self.skipped.value)
-            decay = tf.where(first, 0.0, self._average_decay)
-            decay = tf.where(finite, decay, 1.0)
         factor = tf.where(finite, factor, 0.0)
         context.merge_call(
             self._update_all,
             args=(gradients, [v.value for v in variables]),
             kwargs={"factor": factor, "numbers": numbers, "decay": decay},
         )
-        self._count(finite)
-        return norm
+        self._count_iteration()
 
     def _update_all(self, strategy, gradients, variables, **kwargs):
         for i, variable in enumerate(variables):
@@ -146,22 +228,49 @@ class DistributedAdam(keras.optimizers.Adam):
             **numbers,
         )
         if decay is not None:
-            average = self.averages[i].value
-            average.assign(decay * average + (1.0 - decay) * variable)
+            self._average_one(variable, i, decay)
 
-    def _count(self, finite):
-        good = tf.cast(finite, tf.int64)
-        self.iterations.assign_add(1)
-        self.skipped.assign_add(1 - good)
-        self.skipped_in_a_row.assign(
-            (self.skipped_in_a_row.value + 1) * (1 - good)
+
+def distribute_updates(
+    optimizer: keras.optimizers.Optimizer,
+    clip_norm: float | None = None,
+    average_decay: float | None = None,
+    scale_loss: bool = False,
+) -> keras.optimizers.Optimizer:
+    """Makes any Keras optimizer sum over replicas, clip and skip.
+
+    The optimizer's own rule follows, decoupled weight decay included.
+
+    Args:
+        optimizer: An optimizer that is not built, made in the strategy's scope.
+        clip_norm: That of `DistributedAdam`, like the following ones.
+        average_decay: Decay of the moving average, or `None`.
+        scale_loss: Bool, whether to use dynamic loss scaling.
+
+    Returns:
+        The same object.
+
+    Raises:
+        ValueError: If it is built, or clips or averages itself.
+    """
+    if isinstance(optimizer, DistributedUpdates):
+        return optimizer
+    if optimizer.built:
+        raise ValueError(
+            f"`optimizer` must not be built. Received: {optimizer.name}"
         )
-        if not self._scales_loss:
-            return
-        in_a_row = (self._good_in_a_row.value + 1) * good
-        grows = tf.equal(in_a_row, STEPS_UNTIL_GROWTH)
-        change = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
-        self.loss_scale.assign(self.loss_scale.value * change)
-        self._good_in_a_row.assign(
-            tf.where(grows, tf.zeros_like(good), in_a_row)
+    set_there = [n for n in REFUSED if getattr(optimizer, n, None)]
+    if set_there:
+        raise ValueError(
+            f"`optimizer` must have none of {', '.join(REFUSED)}: they act on "
+            "one replica. `clip_norm`, `average_decay` and `scale_loss` act on "
+            f"the sum. Received: {', '.join(set_there)}"
         )
+    kind = type(optimizer)
+    optimizer.__class__ = type(
+        f"Distributed{kind.__name__}", (DistributedUpdates, kind), {}
+    )
+    optimizer._clip_norm = clip_norm
+    optimizer._average_decay = average_decay
+    optimizer._scales_loss = scale_loss
+    return optimizer

@@ -1,4 +1,4 @@
-"""Runs the largest batch once before training, to reveal a lack of memory."""
+"""Runs a batch once before training, to reveal a lack of memory."""
 
 import numpy as np
 import tensorflow as tf
@@ -33,10 +33,10 @@ def check_memory(
     task: TrainingModel,
     plan: BatchPlan,
     strategy: tf.distribute.Strategy,
-    start: int,
+    j: int,
     limit: int | None = None,
 ) -> None:
-    """Runs an update on a batch of the largest shape, without any effect.
+    """Runs an update on the shape of batch `j`, without any effect.
 
     So a lack of memory shows before the first update. The loss is NaN, hence
     weights, moments and averages stay as they are; counters are restored.
@@ -45,9 +45,7 @@ def check_memory(
     counts = [v for v in optimizer.variables if v.shape == ()]
     counts += [v for v in transformer.variables if "seed_generator" in v.path]
     values = [np.array(count) for count in counts]
-    data = make_dataset(
-        FilledBatches(plan), strategy, plan.longest(start), None, limit
-    )
+    data = make_dataset(FilledBatches(plan), strategy, j, None, limit)
     if isinstance(data, tf.data.Dataset):  # As `fit` does.
         data = strategy.experimental_distribute_dataset(data)
     task.make_train_function()

@@ -107,24 +107,10 @@ class TrainingModel(keras.Model):
         return self.get_metrics_result()
 
     def evaluate(self, *args, **kwargs):
-        with self.exported_weights():
+        with exported_weights(self):
             results = super().evaluate(*args, **kwargs)
         del results["gradient_norm"]  # Nothing was trained.
         return results
-
-    @contextlib.contextmanager
-    def exported_weights(self) -> Iterator[None]:
-        """Context manager: uses the weights that an export would have.
-
-        These are the moving averages, if the optimizer keeps them. Do not save
-        checkpoints inside.
-        """
-        swap = getattr(self.optimizer, "swap_averages", lambda: None)
-        swap()
-        try:
-            yield
-        finally:
-            swap()
 
     def gradients(self, batch):
         """Returns the dense gradients, summed over the micro-batches."""
@@ -192,6 +178,27 @@ class TrainingModel(keras.Model):
         return nll + label - mean
 
 
+def transformer_of(model: keras.Model) -> Transformer:
+    """Returns the Transformer that a model trains, maybe the model itself."""
+    return getattr(model, "transformer", model)
+
+
+@contextlib.contextmanager
+def exported_weights(model: keras.Model) -> Iterator[None]:
+    """Context manager: gives a model the weights that an export would have.
+
+    These are the moving averages, if its optimizer keeps them. Do not save
+    checkpoints inside.
+    """
+    optimizer = getattr(model, "optimizer", None)
+    swap = getattr(optimizer, "swap_averages", lambda: None)
+    swap()
+    try:
+        yield
+    finally:
+        swap()
+
+
 def add_bias_column(states, embedding):
     """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias.
 
@@ -227,6 +234,8 @@ def for_each_micro_batch(batch, step, state):
         lambda k, _: k < count,
         lambda k, state: (k + 1, step(k, state)),
         (0, state),
+        # The activations of several micro-batches at once need more memory.
+        parallel_iterations=1,
     )[1]
 
 

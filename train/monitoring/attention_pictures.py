@@ -18,6 +18,7 @@ from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import padding_mask
 from train.data.vocabulary import EncodedPairs
 from train.loop import multi_worker
+from train.loop.training_model import exported_weights
 
 MAX_PIECES = 40
 INCHES_A_PIECE = 0.15
@@ -57,7 +58,7 @@ class AttentionPictures(keras.callbacks.Callback):
         self._writer = tf.summary.create_file_writer(str(self._log_dir))
 
     def on_epoch_end(self, epoch, logs=None):
-        with self.model.exported_weights():
+        with exported_weights(self.model):
             pictures = draw_attention(
                 self.model.transformer, *self._pair, *self._pieces
             )

@@ -26,6 +26,7 @@ from train.monitoring.cost_estimates import micro_batch_shapes
 
 BINS = 12
 BAR = 24
+MANY_TOO_LONG = 0.1  # Share of the pairs.
 BUSY = 1_024  # Approximate number of positions of a side that keeps a GPU busy.
 
 
@@ -117,6 +118,20 @@ def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
             f"too few to be busy (below {BUSY:,}): take more --batch-tokens, "
             "or fewer GPUs"
         )
+
+
+def warn_of_dropped_pairs(report: dict) -> None:
+    """Prints a warning if many pairs are dropped as too long."""
+    for name in ("training", "validation"):
+        figures = report[name]
+        share = figures["too_long"] / figures["pairs"]
+        if share > MANY_TOO_LONG:
+            print(
+                f"warning: {share:.0%} of the {name} pairs are dropped, since "
+                "they are longer than --max-length "
+                f"{len(figures['source_lengths']) - 1}: take a higher one, or "
+                "split the text into sentences"
+            )
 
 
 def warn_of_unknown_text(

@@ -1,6 +1,9 @@
 """Estimates parameters, FLOPs and memory of training from the model's sizes."""
 
+import numpy as np
+
 from keras_transformer import Architecture
+from keras_transformer import Transformer
 from train.data.batches import BatchPlan
 from train.data.bucketing import count_micro_batches
 
@@ -132,6 +135,43 @@ def micro_batch_shapes(
         rows, *lengths = shape
         found.append((-(-rows // parts), *lengths))
     return found
+
+
+def find_largest_batch(
+    transformer: Transformer,
+    plan: BatchPlan,
+    j: int,
+    num_replicas: int,
+    limit: int | None,
+    precision: str,
+) -> int:
+    """Returns the number of a batch in `j`'s epoch that needs most memory.
+
+    Args:
+        transformer: The model.
+        plan: The batches.
+        j: Int, number of a batch.
+        num_replicas: Int, number of devices that share a batch.
+        limit: Int or `None`, maximum positions of a side at once.
+        precision: That of `estimate_memory`.
+    """
+
+    def count_bytes(shape):
+        estimate = estimate_memory(
+            transformer.architecture,
+            transformer.vocabulary_size,
+            transformer.sequence_length,
+            [shape],
+            precision,
+            transformer.source_vocabulary_size,
+        )
+        return sum(estimate.values())
+
+    shapes = micro_batch_shapes(plan, num_replicas, limit)
+    there = np.flatnonzero(plan.num_batches).tolist()
+    # Of equals, the one with the longest sentences.
+    largest = max(reversed(there), key=lambda n: count_bytes(shapes[n]))
+    return plan.find_shape(j, largest)
 
 
 def estimate_memory(

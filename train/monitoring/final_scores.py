@@ -16,29 +16,31 @@ from train.loop.update_options import UpdateOptions
 from train.monitoring.validation_bleu import ValidationBleu
 
 
-def score_model(
-    transformer: Transformer,
-    pairs: EncodedPairs,
-    settings: UpdateOptions,
-    label_smoothing: float,
-    bleu: ValidationBleu | None = None,
-) -> dict:
-    """Scores a model on the validation set, on one device of this machine.
+def make_scored_model(
+    transformer: Transformer, label_smoothing: float
+) -> TrainingModel:
+    """Returns a model that `score_model` takes, on one device.
 
     Args:
-        transformer: The model.
-        pairs: The validation set.
-        settings: Options of training.
+        transformer: The model; its weights may be replaced between scores.
         label_smoothing: Float, as in the training loss.
-        bleu: A `ValidationBleu`, or `None` for no translations.
-
-    Returns:
-        Dict with `"validation"`, the scores by name, and, if `bleu` is given,
-        `"samples"`.
     """
     task = TrainingModel(transformer, label_smoothing)
     task.build()
     task.compile(jit_compile=False)
+    return task
+
+
+def score_model(
+    task: TrainingModel, pairs: EncodedPairs, settings: UpdateOptions
+) -> dict[str, float]:
+    """Returns loss, perplexity and accuracy on the validation set.
+
+    Args:
+        task: Result of `make_scored_model`.
+        pairs: The validation set.
+        settings: Options of training.
+    """
     plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
     limit = settings.max_tokens_per_replica
     strategy = tf.distribute.get_strategy()
@@ -49,14 +51,16 @@ def score_model(
         return_dict=True,
     )
     names = ("loss", "perplexity", "accuracy")
-    scores = {"validation": {name: float(results[name]) for name in names}}
-    if bleu:
-        bleu.set_model(task)
-        translations = bleu.translate()
-        scores["validation"].update(bleu.score(translations))
-        scores["validation"]["signature"] = bleu.signature
-        scores["samples"] = bleu.samples(translations)
-    return scores
+    return {name: float(results[name]) for name in names}
+
+
+def score_translations(task: TrainingModel, bleu: ValidationBleu) -> dict:
+    """Returns the scores of translations, and some `"samples"` of them."""
+    bleu.set_model(task)
+    translations = bleu.translate()
+    scores = bleu.score(translations)
+    scores["signature"] = bleu.signature
+    return {"validation": scores, "samples": bleu.samples(translations)}
 
 
 def write_scores(

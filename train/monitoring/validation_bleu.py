@@ -19,6 +19,8 @@ from keras_transformer.search.tensorflow.graph_transformer import (
 )
 from train.data.corpus import Pairs
 from train.data.vocabulary import Ids
+from train.loop.training_model import exported_weights
+from train.loop.training_model import transformer_of
 from train.run.best_checkpoints import BEAM_SIZE
 from train.run.best_checkpoints import ValidationOptions
 
@@ -36,7 +38,8 @@ class ValidationBleu(keras.callbacks.Callback):
 
     It translates like an export with default options, with the weights that an
     export would have, those of the first replica. Some translations go to
-    TensorBoard as text. sacreBLEU computes the scores on the original text.
+    TensorBoard as text. It takes a `TrainingModel` as well as a `Transformer`
+    that the user compiled. sacreBLEU computes the scores on the original text.
 
     Args:
         pairs: The text of the validation set.
@@ -91,7 +94,7 @@ class ValidationBleu(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if (epoch + 1) % self._every:
             return
-        with self.model.exported_weights():
+        with exported_weights(self.model):
             translations = self.translate()
         logs.update(self.score(translations))
         table = sample_table(self.samples(translations))
@@ -104,7 +107,7 @@ class ValidationBleu(keras.callbacks.Callback):
 
     def translate(self) -> list[str]:
         """Returns a translation of each source, in their order."""
-        limit = self.model.transformer.sequence_length
+        limit = transformer_of(self.model).sequence_length
         lengths = np.minimum(self._sources.lengths, limit)
         order = np.argsort(lengths, kind="stable")
         translations = [""] * len(order)
@@ -150,7 +153,7 @@ class ValidationBleu(keras.callbacks.Callback):
         # A source of EOS alone is empty text; its translation ends at once.
         limits = tf.where(lengths == 1, 1, lengths + MAX_EXTRA_LENGTH)
         best = search_in_graph(
-            self.model.transformer, source_ids, limits, self._options
+            transformer_of(self.model), source_ids, limits, self._options
         )
         return self._tokenizer.detokenize(best.ids[:, 0])
 

@@ -16,6 +16,7 @@ from command_line.options import positive
 from train.data.atomic_files import write_atomically
 from train.loop import multi_worker
 from train.run.run_folder import saved_steps
+from train.run.run_folder import step_of
 from train.run.training_state import TrainingState
 
 BEAM_SIZE = 4
@@ -135,13 +136,26 @@ class BestCheckpoints(keras.callbacks.Callback):
         rows = self.state.history
         return {*self._steps_around(rows), *self._steps_around(rows[:-1])}
 
-    def choose_final(self) -> tuple[list[str], int | None]:
+    def choose_final(self, warmup: int = 0) -> tuple[list[str], int | None]:
         """Chooses the checkpoints of the final model.
+
+        Args:
+            warmup: Int, update until which the learning rate rises. The
+                checkpoints up to there are left out, except the best one, and
+                the latest if no later one is there.
 
         Returns:
             Prefixes of checkpoints, oldest first, and the step of the best
             one among them; `None` if they are the latest ones.
         """
+        paths, best = self._candidates()
+        if best is not None and best <= warmup:
+            return [path for path in paths if step_of(path) == best], best
+        later = [path for path in paths if step_of(path) > warmup]
+        return later or paths[-1:], best
+
+    def _candidates(self):
+        """Returns the checkpoints of the final model, warm-up included."""
         rows = self.state.history
         place = self._find_best(rows)
         if self._patience is None or place is None:

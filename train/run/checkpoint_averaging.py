@@ -1,8 +1,11 @@
-"""Averages checkpoints and writes `model.keras` (Section 6.1)."""
+"""Averages checkpoints, and chooses the final weights (Section 6.1)."""
 
+import dataclasses
 import json
+import math
 import pathlib
 import zipfile
+from collections.abc import Callable
 from collections.abc import Iterable
 
 import numpy as np
@@ -11,6 +14,7 @@ import tensorflow as tf
 from command_line.errors import UserError
 from keras_transformer import Transformer
 from train.run.run_description import RunDescription
+from train.run.run_folder import step_of
 
 # Errors of TensorFlow for checkpoints that are damaged or of other shapes.
 READ_ERRORS = (tf.errors.OpError, AssertionError, IndexError, ValueError)
@@ -34,9 +38,25 @@ def average_checkpoints(
     Raises:
         UserError: If a checkpoint cannot be read, or is of another shape.
     """
+    averaged = make_float32_copy(transformer)
+    load_mean(averaged, paths, moving)
+    return averaged
+
+
+def make_float32_copy(transformer: Transformer) -> Transformer:
+    """Returns a float32 Transformer of the same shape, with random weights."""
     config = {**transformer.get_config(), "dtype": "float32"}
-    averaged = Transformer.from_config(config)
-    averaged.build()
+    copied = Transformer.from_config(config)
+    copied.build()
+    return copied
+
+
+def load_mean(
+    averaged: Transformer,
+    paths: Iterable[str | pathlib.Path],
+    moving: bool = False,
+) -> None:
+    """Sets a model's weights as `average_checkpoints` does."""
     # TensorFlow's checkpoints reach all weights only through the optimizer, as
     # they ignore lists of layers in a Keras layer.
     holder = tf.Module()
@@ -58,7 +78,6 @@ def average_checkpoints(
         for total, weights in zip(sums, averaged.get_weights(), strict=True):
             total += weights
     averaged.set_weights([total / len(paths) for total in sums])
-    return averaged
 
 
 def save_model(
@@ -109,33 +128,79 @@ def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
     return model, arguments.get("average_decay") is not None
 
 
-def write_mean(
-    run_dir: pathlib.Path,
-    transformer: Transformer,
+@dataclasses.dataclass(frozen=True)
+class FinalWeights:
+    """Checkpoints of the final model, and its scores.
+
+    Attributes:
+        paths: Prefixes of the checkpoints whose mean it is.
+        scores: Its scores on the validation set.
+        description: Text of the two that were compared.
+    """
+
+    paths: list[str]
+    scores: dict[str, float]
+    description: str
+
+
+def choose_weights(
+    averaged: Transformer,
     paths: list[str],
-    moving: bool,
+    score: Callable[[], dict[str, float]],
+    moving: bool = False,
     best: int | None = None,
-) -> Transformer:
-    """Writes `model.keras` from checkpoints, and returns the model.
+) -> FinalWeights:
+    """Gives a model the mean of checkpoints, or one of a lower perplexity.
+
+    In a short run the earlier checkpoints may be so much worse than the last
+    one that their mean is worse, too. The loss would not do: with label
+    smoothing a mean, whose probabilities are higher, may lose though it
+    translates better.
 
     Args:
-        run_dir: Folder of the run.
-        transformer: A model of the shape that was trained.
+        averaged: The model that gets the weights, in float32.
         paths: Prefixes of checkpoints, oldest first.
-        moving: Bool, whether to take the moving averages of the latest.
+        score: Function that returns the scores of the model as it is,
+            `"perplexity"` among them.
+        moving: Bool, whether to take the moving averages of the latest one.
         best: Int, step of the best checkpoint, if `paths` are those around it.
     """
     if moving:
         paths = paths[-1:]
-    path = run_dir / "model.keras"
-    averaged = average_checkpoints(transformer, paths, moving)
-    save_model(path, averaged, paths, moving)
+    load_mean(averaged, paths, moving)
+    scores, description = score(), describe_mean(paths, moving, best)
+    if len(paths) == 1:
+        return FinalWeights(paths, scores, description)
+    steps = [step_of(path) for path in paths]
+    name, index = ("last", -1) if best is None else ("best", steps.index(best))
+    mean = averaged.get_weights()
+    load_mean(averaged, [paths[index]])
+    alone = score()
+    if (
+        not math.isnan(alone["perplexity"])
+        and not scores["perplexity"] <= alone["perplexity"]
+    ):
+        description = (
+            f"the {name} checkpoint, after update {steps[index]:,} (validation "
+            f"perplexity {alone['perplexity']:.4f}; the mean of {len(paths)} "
+            f"checkpoints: {scores['perplexity']:.4f})"
+        )
+        return FinalWeights([paths[index]], alone, description)
+    averaged.set_weights(mean)
+    description += (
+        f" (validation perplexity {scores['perplexity']:.4f}; the {name} one "
+        f"alone: {alone['perplexity']:.4f})"
+    )
+    return FinalWeights(paths, scores, description)
+
+
+def describe_mean(paths: list[str], moving: bool, best: int | None) -> str:
+    """Returns the text that describes a mean of checkpoints."""
     plural = "s"[: len(paths) > 1]
     what = "moving average of the weights" if moving else "mean of the weights"
     where = f"in {len(paths)} checkpoint{plural}"
     if best is not None:
-        steps = [pathlib.Path(prefix).name[5:] for prefix in paths]
+        steps = [str(step_of(path)) for path in paths]
         where = f"after update{plural} {', '.join(steps)}"
         where += f" around the best, {best}" if plural else ", the best"
-    print(f"{path} is the {what} {where}")
-    return averaged
+    return f"the {what} {where}"

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.errors import first_line
+from train.loop.training_model import transformer_of
 from train.run.run_folder import saved_steps
 
 # Number of the latest checkpoints that keep their state.
@@ -28,18 +29,21 @@ class CheckpointStore:
     random numbers and the metrics of the epoch so far.
 
     Args:
-        task: The compiled `TrainingModel`.
+        task: That of `TrainingState`.
         folder: The folder `checkpoints`.
     """
 
     def __init__(self, task, folder: pathlib.Path):
         self._folder = folder
         optimizer = task.optimizer
-        averages = {id(average) for average in optimizer.averages}
+        if not optimizer.built:
+            optimizer.build(task.trainable_variables)
+        averages = getattr(optimizer, "averages", [])
+        are_averages = {id(average) for average in averages}
         others = {
             "random": [
                 variable.value
-                for variable in task.transformer.variables
+                for variable in transformer_of(task).variables
                 if "seed_generator" in variable.path
             ],
             "means": [variable.value for variable in task.metrics_variables],
@@ -49,12 +53,12 @@ class CheckpointStore:
         weights._trainable_variables = [
             variable.value for variable in task.trainable_variables
         ]
-        weights.averages = [average.value for average in optimizer.averages]
+        weights.averages = [average.value for average in averages]
         self._weights = tf.train.Checkpoint(optimizer=weights)
         rest = [
             variable.value
             for variable in optimizer.variables
-            if id(variable) not in averages
+            if id(variable) not in are_averages
         ]
         self._rest = tf.train.Checkpoint(optimizer=rest, **others)
 

@@ -29,6 +29,11 @@ def saved_steps(folder: pathlib.Path) -> dict[int, pathlib.Path]:
     return dict(sorted((int(path.name[5:]), path) for path in paths))
 
 
+def step_of(prefix: str | pathlib.Path) -> int:
+    """Returns the update after which a checkpoint was written."""
+    return int(str(prefix).rpartition("-")[2])
+
+
 @contextlib.contextmanager
 def locked_or_temporary(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yields the locked run folder, or a temporary one on other workers.

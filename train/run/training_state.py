@@ -13,6 +13,7 @@ import tensorflow as tf
 from command_line.errors import UserError
 from train.data.atomic_files import write_atomically
 from train.loop import multi_worker
+from train.loop.training_model import transformer_of
 from train.run.checkpoint_store import CheckpointStore
 from train.run.checkpoint_store import read_metrics
 from train.run.run_folder import read_history
@@ -31,7 +32,8 @@ class TrainingState(keras.callbacks.Callback):
     checkpoint without a row belongs to an interrupted epoch.
 
     Args:
-        task: The compiled `TrainingModel`.
+        task: A built and compiled `TrainingModel` or `Transformer`, with any
+            Keras optimizer.
         run_dir: Folder of the run.
         steps: Int, update after which training stops.
         keep: Int, number of the latest checkpoints to keep.
@@ -113,7 +115,7 @@ class TrainingState(keras.callbacks.Callback):
     def share(self, strategy: tf.distribute.Strategy) -> int:
         """Sends the chief's state to all workers; returns its updates."""
         variables = [
-            *self._task.transformer.variables,
+            *transformer_of(self._task).variables,
             *self._task.optimizer.variables,
         ]
         arrays = [np.array(variable) for variable in variables]
@@ -144,7 +146,7 @@ class TrainingState(keras.callbacks.Callback):
         self.restore_metrics()
 
     def on_train_batch_end(self, batch, logs=None):
-        reads = self._task.reads_figures
+        reads = getattr(self._task, "reads_figures", True)
         if reads:
             self._refuse_divergence()
         epoch_ends = batch + 1 == self.params["steps"]
@@ -158,7 +160,8 @@ class TrainingState(keras.callbacks.Callback):
             self._exit()
 
     def _refuse_divergence(self):
-        skipped = int(self._task.optimizer.skipped_in_a_row.numpy())
+        counter = getattr(self._task.optimizer, "skipped_in_a_row", 0)
+        skipped = int(np.array(counter))
         if skipped >= MOST_SKIPPED:
             raise UserError(
                 f"the training diverged: {skipped} updates in a row, up to "
@@ -171,6 +174,9 @@ class TrainingState(keras.callbacks.Callback):
         self.exit_if_interrupted()
 
     def on_epoch_end(self, epoch, logs=None):
+        if self.updates not in saved_steps(self._folder):
+            # In its first epoch `fit` may not know the number of batches.
+            self._states.write(self.updates)
         self._rows.append({"step": self.updates, **logs})
         names = dict.fromkeys(name for row in self._rows for name in row)
         text = io.StringIO()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -233,6 +234,40 @@ def test_boundaries_leave_the_least_padding(lengths, count):
     assert chosen[-1] == lengths.max()
     assert len(chosen) <= count
     assert positions(chosen) == min(positions(other) for other in others)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(1, 80), min_size=1, max_size=60), st.integers(1, 9))
+def test_boundaries_of_many_lengths_leave_the_least_padding(lengths, count):
+    lengths = np.array(lengths)
+    fewest = {0: 0}  # Positions of all sequences up to a length.
+    for _ in range(count):
+        fewest = {
+            end: min(
+                cost + end * np.count_nonzero((lengths > j) & (lengths <= end))
+                for j, cost in fewest.items()
+                if j <= end
+            )
+            for end in range(lengths.max() + 1)
+        }
+
+    boundaries = np.array(choose_boundaries(lengths, count))
+
+    positions = boundaries[np.searchsorted(boundaries, lengths)].sum()
+    assert positions == fewest[lengths.max()]
+
+
+def test_long_sequences_need_little_memory():
+    """A table of all pairs of lengths took 572 MiB."""
+    lengths = np.random.default_rng(0).integers(1, 5_001, 50_000)
+
+    tracemalloc.start()
+    boundaries = choose_boundaries(lengths, 16)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(boundaries) == 16
+    assert peak < 20 * 2**20
 
 
 def test_the_dataset_starts_anywhere_and_ends_where_told(plan):

@@ -18,6 +18,7 @@ from train.data import encoded_corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Pairs
 from train.data.encoded_corpus import DigestCachedCorpus
+from train.data.tree_pairs import TreePairs
 
 
 @pytest.fixture
@@ -79,6 +80,41 @@ def test_reads_a_pipe_from_its_beginning(tmp_path, packed):
 def test_refuses_files_that_are_no_corpus(files, source, target, message):
     with pytest.raises(UserError, match=message):
         list(FilePairs(*files(source, target)))
+
+
+BROKEN = b"a\nb\xff\nc\nd\ne\xc3", b"a\nb\nc\n\xe9d\ne"
+
+
+def test_all_lines_that_are_not_utf_8_are_listed(files):
+    with pytest.raises(UserError, match="come with --drop-invalid") as raised:
+        len(FilePairs(*files(*BROKEN)))
+
+    found = str(raised.value)
+    assert "source, line 2, byte 0xff at column 2; line 5, byte 0xc3" in found
+    assert "target, line 4, byte 0xe9 at column 1" in found
+    broken = b"\xff\n" * 30
+    with pytest.raises(UserError, match="line 20, .*1; and 10 more lines$"):
+        len(FilePairs(*files(broken, b"a\n" * 30)))
+
+
+def test_pairs_that_are_not_utf_8_are_dropped_and_counted(files, capsys):
+    pairs = FilePairs(*files(*BROKEN), drop_invalid=True)
+
+    assert list(pairs) == [("a", "a"), ("c", "c")]
+    assert len(pairs) == 2
+    assert pairs.digest() == Pairs(["a", "c"], ["a", "c"]).digest()
+    assert "note: 3 of the pairs are dropped" in capsys.readouterr().out
+
+
+def test_refuses_a_pipe_as_a_corpus(tmp_path):
+    """It would be empty when it is read again."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+
+    with pytest.raises(UserError, match="read several times. .*pipe, a pipe"):
+        len(DigestCachedCorpus(FilePairs(path, path), [path], tmp_path))
+    with pytest.raises(UserError, match="read several times. .*pipe, a pipe"):
+        len(TreePairs(path))
 
 
 def test_refuses_a_file_that_is_not_there(tmp_path):

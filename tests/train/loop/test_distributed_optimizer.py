@@ -8,6 +8,7 @@ import tensorflow as tf
 from train.fit import make_strategy
 from train.loop.distributed_optimizer import STEPS_UNTIL_GROWTH
 from train.loop.distributed_optimizer import DistributedAdam
+from train.loop.distributed_optimizer import distribute_updates
 
 
 def make_variables():
@@ -175,3 +176,105 @@ def test_scaled_gradients_take_the_same_steps():
     for a, b in zip(weights, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
     np.testing.assert_allclose(scaled_norm, norm, rtol=1e-6)
+
+
+def test_the_epsilon_is_that_of_the_paper():
+    """It decides where gradients are about as small."""
+    small = [[1e-9 * g for g in each] for each in make_gradients(3)]
+    expected, _ = apply_all(
+        keras.optimizers.Adam(0.1, 0.9, 0.98, 1e-9), make_variables(), small
+    )
+
+    weights, _ = apply_all(DistributedAdam(0.1), make_variables(), small)
+
+    for a, b in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+OPTIMIZERS = {
+    "AdamW": lambda: keras.optimizers.AdamW(0.1, weight_decay=0.3),
+    "Lion": lambda: keras.optimizers.Lion(0.1, weight_decay=0.3),
+    "Muon": lambda: keras.optimizers.Muon(0.1, weight_decay=None),
+    "SGD": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
+}
+optimizers = pytest.mark.parametrize("name", OPTIMIZERS)
+
+
+@optimizers
+def test_any_optimizer_of_keras_takes_its_steps(name):
+    make = OPTIMIZERS[name]
+    gradients = make_gradients(4)
+    expected, _ = apply_all(make(), make_variables(), gradients)
+    optimizer = distribute_updates(make(), average_decay=0.5)
+    variables = make_variables()
+    optimizer.build(variables)
+    means = []
+
+    for each in gradients:
+        norm = optimizer.apply(each, variables)
+        weights = [v.numpy() for v in variables]
+        mean = [(a + b) / 2 for a, b in zip(means, weights, strict=False)]
+        means = mean or weights
+
+    assert type(optimizer).__name__ == f"Distributed{name}"
+    assert int(optimizer.iterations) == 4
+    flat = np.concatenate([np.ravel(g) for g in gradients[-1]])
+    np.testing.assert_allclose(norm, np.linalg.norm(flat), rtol=1e-6)
+    for a, b, average, mean in zip(
+        weights, expected, optimizer.averages, means, strict=True
+    ):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+        np.testing.assert_allclose(average, mean, atol=1e-6)
+
+
+@optimizers
+def test_any_optimizer_sums_over_replicas_clips_and_skips(name):
+    make = OPTIMIZERS[name]
+    first, second = make_gradients(2)
+    whole = [a + b for a, b in zip(first, second, strict=True)]
+    norm = np.linalg.norm(np.concatenate([np.ravel(g) for g in whole]))
+    half = [g / 2 for g in whole]
+    expected, _ = apply_all(make(), make_variables(), [half, half])
+    strategy = make_strategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        variables = make_variables()
+        optimizer = distribute_updates(make(), clip_norm=float(norm / 2))
+        optimizer.build(variables)
+
+    def update(factor):
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        part = [
+            factor * tf.gather(pair, replica)
+            for pair in zip(first, second, strict=True)
+        ]
+        return optimizer.apply(part, variables)
+
+    run = tf.function(lambda factor: strategy.run(update, args=(factor,)))
+    run(tf.constant(1.0))
+    before = [np.array(v) for v in (*variables, *optimizer.variables)]
+    run(tf.constant(np.nan))
+    skipped = [np.array(v) for v in (*variables, *optimizer.variables)]
+
+    assert optimizer.iterations.numpy() == 2
+    assert optimizer.skipped.numpy() == 1
+    changed = [
+        not np.array_equal(a, b) for a, b in zip(before, skipped, strict=True)
+    ]
+    assert sum(changed) == 3  # The counters.
+    optimizer.iterations.assign(1)  # Moments are corrected by their number.
+    run(tf.constant(1.0))
+    assert optimizer.skipped_in_a_row.numpy() == 0
+    for variable, b in zip(variables, expected, strict=True):
+        for a in strategy.experimental_local_results(variable.value):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_refuses_an_optimizer_that_clips_one_replica_or_is_built():
+    with pytest.raises(ValueError, match="act on the sum. Received: clipnorm$"):
+        distribute_updates(keras.optimizers.AdamW(clipnorm=1.0))
+    built = keras.optimizers.SGD()
+    built.build(make_variables())
+    with pytest.raises(ValueError, match="must not be built. Received: sgd"):
+        distribute_updates(built)
+    own = DistributedAdam(0.1)
+    assert distribute_updates(own) is own

@@ -247,6 +247,15 @@ def test_an_error_of_this_machine_is_not_one_of_another(
         ({"task": {"type": "worker", "index": 0}}, True),
         ({"task": {"type": "worker", "index": 1}}, False),
         ({"task": {"type": "chief", "index": 0}}, True),
+        # The first worker is not the chief if there is one beside it.
+        (
+            {
+                "cluster": {"chief": ["a:1"], "worker": ["b:1"]},
+                "task": {"type": "worker", "index": 0},
+            },
+            False,
+        ),
+        ({"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}, True),
     ],
 )
 def test_the_first_worker_is_the_chief(monkeypatch, config, chief):

@@ -53,3 +53,16 @@ def test_gradients_are_those_of_the_one_big_batch(
 
     for a, b in zip(parts, whole, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-6)
+
+
+def test_one_micro_batch_runs_at_a_time():
+    """Several at once would need the memory of several."""
+    graph = gradient_function().get_concrete_function().graph
+
+    loops = [
+        operation.get_attr("parallel_iterations")
+        for operation in graph.get_operations()
+        if operation.type.endswith("While")
+    ]
+
+    assert loops == [1]

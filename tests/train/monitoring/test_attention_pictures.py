@@ -1,6 +1,5 @@
 """Tests of `train.monitoring.attention_pictures`."""
 
-import contextlib
 import types
 
 import keras
@@ -65,11 +64,7 @@ def test_each_round_is_shown_and_changes_no_variable(model, tmp_path):
     pictures = AttentionPictures(
         SOURCE, TARGET, lambda ids: [str(i) for i in ids], tmp_path
     )
-    pictures.set_model(
-        types.SimpleNamespace(
-            transformer=model, exported_weights=contextlib.nullcontext
-        )
-    )
+    pictures.set_model(types.SimpleNamespace(transformer=model))
     before = [np.array(variable) for variable in model.variables]
 
     pictures.on_train_begin()

@@ -13,6 +13,7 @@ from train.data.vocabulary import learn_vocabulary
 from train.loop.update_options import UpdateOptions
 from train.monitoring.corpus_and_cost_report import describe_training
 from train.monitoring.corpus_and_cost_report import format_report
+from train.monitoring.corpus_and_cost_report import warn_of_dropped_pairs
 from train.monitoring.corpus_and_cost_report import warn_of_idle_gpus
 from train.monitoring.corpus_and_cost_report import write_report
 
@@ -103,3 +104,16 @@ def test_warns_of_gpus_that_get_too_few_tokens(
         assert "a GPU gets 1,023 positions of a side an update" in output
         assert "--batch-tokens" in output
     assert output.count("\n") == warned
+
+
+@pytest.mark.parametrize(("too_long", "warns"), [(10, False), (11, True)])
+def test_many_pairs_that_are_too_long_are_a_warning(capsys, too_long, warns):
+    figures = {"pairs": 100, "too_long": 0, "source_lengths": [0] * 257}
+    report = {"training": {**figures, "too_long": too_long}}
+
+    warn_of_dropped_pairs({**report, "validation": figures})
+
+    output = capsys.readouterr().out
+    expected = "warning: 11% of the training pairs are dropped, since they"
+    assert output.startswith(expected) == warns
+    assert ("--max-length 256" in output) == warns

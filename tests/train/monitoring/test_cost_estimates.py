@@ -13,6 +13,7 @@ from train.data.vocabulary import Ids
 from train.monitoring.cost_estimates import count_flops
 from train.monitoring.cost_estimates import count_parameters
 from train.monitoring.cost_estimates import estimate_memory
+from train.monitoring.cost_estimates import find_largest_batch
 
 ODD = dataclasses.replace(
     PRESETS["tiny"].architecture,
@@ -99,3 +100,36 @@ def test_memory_counts_weights_four_times_and_the_largest_batch():
     assert memory["logits"] == 3 * 4 * 8 * 10 * 50
     assert half["logits"] == memory["logits"] // 2
     assert half["activations"] == memory["activations"] // 4
+
+
+def plan_of(lengths, batch_tokens=320):
+    """Returns the plan of pairs with these lengths of both sides."""
+    sides = [
+        Ids(np.ones(sum(side), np.int32), np.cumsum([0, *side]))
+        for side in zip(*lengths, strict=True)
+    ]
+    return BatchPlan(EncodedPairs(*sides), batch_tokens, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary_size", "lengths", "largest"),
+    [
+        # The long sources have short targets: others have more logits.
+        (5_000, [(10, 10)] * 80 + [(40, 4)] * 16, (32, 10, 10)),
+        (11, [(10, 10)] * 80 + [(60, 4)] * 16, (8, 60, 10)),
+        # As many positions, but longer rows of attention weights.
+        (5_000, [(10, 10)] * 80 + [(40, 40)] * 16, (8, 40, 40)),
+    ],
+)
+def test_the_largest_batch_needs_most_memory(vocabulary_size, lengths, largest):
+    model = Transformer(vocabulary_size, ODD, 70)
+    plan = plan_of(lengths)
+
+    for epoch in range(3):
+        first = epoch * plan.steps_per_epoch
+        j = find_largest_batch(model, plan, first + 1, 1, None, "float32")
+
+        assert first <= j < first + plan.steps_per_epoch
+        assert plan.shape(j) == largest
+    parts = find_largest_batch(model, plan, 0, 2, 50, "bfloat16")
+    assert plan.shape(parts) in plan.shapes

@@ -1,6 +1,5 @@
 """Tests of `train.monitoring.validation_bleu`."""
 
-import contextlib
 import types
 
 import keras
@@ -47,7 +46,6 @@ def make_bleu(run_dir, model, tmp_path_factory):
         )
         task = types.SimpleNamespace(
             transformer=transformer or model,
-            exported_weights=contextlib.nullcontext,
         )
         bleu.set_model(task)
         bleu.on_train_begin()

@@ -21,7 +21,10 @@ from tests.helpers.small_models import small_task
 from train import average
 from train.run.best_checkpoints import BestCheckpoints
 from train.run.best_checkpoints import best_steps
+from train.run.checkpoint_averaging import choose_weights
+from train.run.checkpoint_averaging import make_float32_copy
 from train.run.run_folder import saved_steps
+from train.run.run_folder import step_of
 from train.run.training_state import TrainingState
 
 # Losses of the validation set after each round of three updates.
@@ -243,6 +246,128 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
         np.testing.assert_array_equal(weight, 3.0)
     with zipfile.ZipFile(output) as file:
         assert json.loads(file.comment)["moving_average"]
+
+
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_float32_copy(small_task().transformer)
+
+
+@pytest.mark.parametrize(
+    ("mean_perplexity", "alone_perplexity", "chosen"),
+    [
+        (1.0, 2.0, [9, 12, 15]),
+        (2.0, 2.0, [9, 12, 15]),
+        (2.0, 1.0, [15]),
+        (NAN, 1.0, [15]),
+        (1.0, NAN, [9, 12, 15]),
+        (NAN, NAN, [9, 12, 15]),
+    ],
+)
+def test_the_final_model_is_the_better_of_the_mean_and_the_last(
+    finished, model, mean_perplexity, alone_perplexity, chosen
+):
+    prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
+    mean, alone = (
+        np.mean([weights_in(p)[0] for p in paths], 0, np.float64).astype(
+            np.float32
+        )
+        for paths in (prefixes, prefixes[-1:])
+    )
+
+    def score():
+        is_mean = np.array_equal(model.get_weights()[0], mean)
+        assert is_mean or np.array_equal(model.get_weights()[0], alone)
+        return {"perplexity": mean_perplexity if is_mean else alone_perplexity}
+
+    final = choose_weights(model, prefixes, score)
+
+    assert final.paths == [p for p in prefixes if step_of(p) in chosen]
+    is_mean = len(chosen) > 1
+    expected = mean if is_mean else alone
+    np.testing.assert_array_equal(model.get_weights()[0], expected)
+    found = final.scores["perplexity"]
+    np.testing.assert_equal(
+        found, mean_perplexity if is_mean else alone_perplexity
+    )
+    lines = [
+        "the last checkpoint, after update 15 (validation perplexity "
+        f"{found:.4f}; the mean of 3 checkpoints: {mean_perplexity:.4f})",
+        "the mean of the weights in 3 checkpoints (validation perplexity "
+        f"{found:.4f}; the last one alone: {alone_perplexity:.4f})",
+    ]
+    assert final.description == lines[is_mean]
+
+
+def test_the_best_is_compared_with_the_mean_around_it(finished, model):
+    prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
+    perplexities = [{"perplexity": 2.0}, {"perplexity": 1.0}]
+
+    final = choose_weights(
+        model, prefixes, lambda: perplexities.pop(0), best=12
+    )
+
+    assert final.paths == prefixes[1:2]
+    assert final.description.startswith("the best checkpoint, after update 12 ")
+    for a, b in zip(model.get_weights(), weights_in(prefixes[1]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_final_moving_average_is_the_latest(tmp_path):
+    task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
+    state = TrainingState(task, tmp_path, steps=9, keep=3)
+    state.set_params({"steps": 1})
+    for step in (3, 6, 9):
+        for mean in task.optimizer.averages:
+            mean.assign(tf.fill(mean.shape, float(step)))
+        task.optimizer.iterations.assign(step)
+        state.on_train_batch_end(0)
+        state.on_epoch_end(step // 3 - 1, {})
+    model = make_float32_copy(task.transformer)
+
+    final = choose_weights(model, state.checkpoints, lambda: {}, moving=True)
+
+    assert [step_of(path) for path in final.paths] == [9]
+    assert final.description == (
+        "the moving average of the weights in 1 checkpoint"
+    )
+    for weight in model.get_weights():
+        np.testing.assert_array_equal(weight, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("warmup", "patience", "best", "chosen"),
+    [
+        (0, None, None, [10, 20, 30]),
+        (9, None, None, [10, 20, 30]),
+        (10, None, None, [20, 30]),
+        (29, None, None, [30]),
+        (400, None, None, [30]),
+        (0, 9, 20, [10, 20, 30]),
+        (10, 9, 20, [20, 30]),
+        (20, 9, 20, [20]),
+        (400, 9, 20, [20]),
+    ],
+)
+def test_the_mean_has_no_checkpoint_of_the_warm_up(
+    tmp_path, warmup, patience, best, chosen
+):
+    state = rounds([2.0, 1.0, 3.0])
+    for step in (10, 20, 30):
+        save(tmp_path, step)
+    state.checkpoints = [
+        str(tmp_path / f"checkpoints/ckpt-{step}") for step in (10, 20, 30)
+    ]
+
+    paths, step = BestCheckpoints(
+        state, tmp_path, patience=patience, around=3
+    ).choose_final(warmup)
+
+    assert [step_of(path) for path in paths] == chosen
+    assert step == best
 
 
 def rounds(values, column="val_loss"):
