@@ -39,6 +39,10 @@ class TrainingState(keras.callbacks.Callback):
         keep: Int, number of the latest checkpoints to keep.
         signals: List to which a signal handler adds; after the current update
             the run is then saved and ends.
+
+    Raises:
+        ValueError: In `fit`, if that gets neither `steps_per_epoch` nor data of
+            known length.
     """
 
     def __init__(
@@ -86,8 +90,8 @@ class TrainingState(keras.callbacks.Callback):
         """The epochs so far, as rows of `history.csv`."""
         return list(self._rows)
 
-    def restore(self, path: str | None = None) -> int:
-        """Loads a checkpoint, by default the latest undamaged one.
+    def restore(self) -> int:
+        """Loads the latest undamaged checkpoint.
 
         Returns:
             The number of updates made; 0 if there is no checkpoint.
@@ -95,9 +99,6 @@ class TrainingState(keras.callbacks.Callback):
         Raises:
             UserError: If there are checkpoints, but none is usable.
         """
-        if path is not None:
-            self._states.read(pathlib.Path(path))
-            return self.updates
         found = self._states.read_latest()
         if found is None:
             return 0
@@ -143,6 +144,12 @@ class TrainingState(keras.callbacks.Callback):
             self._means = None
 
     def on_epoch_begin(self, epoch, logs=None):
+        if self.params["steps"] is None:
+            raise ValueError(
+                "`fit` must know the number of batches in an epoch, since it "
+                "would count one update too many. Received: "
+                "steps_per_epoch=None, and data of unknown length"
+            )
         self.restore_metrics()
 
     def on_train_batch_end(self, batch, logs=None):
@@ -155,6 +162,7 @@ class TrainingState(keras.callbacks.Callback):
         asks = reads or not multi_worker.is_multi_worker()
         interrupted = asks and self._interrupted()
         if epoch_ends or interrupted:
+            # On all workers: the metrics in it are sums over these.
             self._states.write(self.updates)
         if interrupted:
             self._exit()
@@ -174,9 +182,6 @@ class TrainingState(keras.callbacks.Callback):
         self.exit_if_interrupted()
 
     def on_epoch_end(self, epoch, logs=None):
-        if self.updates not in saved_steps(self._folder):
-            # In its first epoch `fit` may not know the number of batches.
-            self._states.write(self.updates)
         self._rows.append({"step": self.updates, **logs})
         names = dict.fromkeys(name for row in self._rows for name in row)
         text = io.StringIO()
