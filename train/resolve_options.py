@@ -80,7 +80,8 @@ def check_corpus(given: Options) -> None:
     if corpus.task == options.PARSING:
         others = ("dataset", *options.FILES, "mixture", *options.OF_SETS)
         bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
-        check_parsing(trees, flags((*others, "placeholders", *bleu)))
+        texts = ("drop_invalid", "placeholders")
+        check_parsing(trees, flags((*others, *texts, *bleu)))
         return
     if trees:
         raise UserError(
@@ -88,6 +89,11 @@ def check_corpus(given: Options) -> None:
             f"Received: {trees[0]} alone"
         )
     check_files(corpus, flags(options.FILES))
+    if corpus.drop_invalid and corpus.dataset and not corpus.mixture:
+        raise UserError(
+            "--drop-invalid must come with text files. "
+            f"Received: --drop-invalid and --dataset {corpus.dataset}"
+        )
     of_sets = flags(options.OF_SETS)
     if of_sets and not corpus.dataset and not corpus.mixture:
         raise UserError(
@@ -129,7 +135,7 @@ def check_parsing(trees: list[str], others: list[str]) -> None:
     if others or trees != wanted:
         raise UserError(
             f"--task {options.PARSING} must come with {' and '.join(wanted)}, "
-            "and without other corpora, placeholders and the options of BLEU. "
+            "and without other corpora and options of text or BLEU. "
             f"Received: {', '.join(trees + others) or 'none of them'}"
         )
 

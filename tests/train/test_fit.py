@@ -3,24 +3,31 @@
 import dataclasses
 import itertools
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from command_line.errors import UserError
 from keras_transformer import SmoothedCrossentropy
+from keras_transformer import TransformerSchedule
 from tests.helpers.small_models import SETTINGS
 from tests.helpers.small_models import VOCABULARY_SIZE
+from tests.helpers.small_models import make_ids
 from tests.helpers.small_models import make_training_pairs
+from tests.helpers.small_models import preset
 from tests.helpers.small_models import small_task
 from tests.helpers.small_models import weights_after_twenty_updates
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
+from train.data.vocabulary import EncodedPairs
 from train.fit import FitContext
 from train.fit import FitData
 from train.fit import FitOptions
 from train.fit import fit
 from train.fit import make_strategy
+from train.fit import make_training_model
+from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.training_model import TrainingModel
 from train.loop.training_model import exported_weights
 from train.monitoring.attention_pictures import AttentionPictures
@@ -423,6 +430,70 @@ def test_the_seed_decides_about_the_order(pairs, made, tmp_path):
     ]
     assert orders[0] == orders[1]
     assert orders[0] != orders[2]
+
+
+def task_with(make_optimizer, **changes):
+    return make_training_model(
+        preset(),
+        VOCABULARY_SIZE,
+        16,
+        dataclasses.replace(SETTINGS, **changes),
+        tf.distribute.get_strategy(),
+        make_optimizer=make_optimizer,
+    )
+
+
+def test_the_optimizer_of_the_caller_is_clipped_and_averaged():
+    schedules = []
+
+    def make_optimizer(schedule):
+        schedules.append(schedule)
+        return keras.optimizers.SGD(1.0)
+
+    task = task_with(make_optimizer, clip_norm=0.5, average_decay=0.9)
+    variables = task.trainable_variables
+    before = [v.numpy() for v in variables]
+
+    task.optimizer.apply([tf.ones(v.shape) for v in variables], variables)
+
+    after = [v.numpy() for v in variables]
+    moved = [np.sum((a - b) ** 2) for a, b in zip(after, before, strict=True)]
+    assert np.sqrt(np.sum(moved)) == pytest.approx(0.5, rel=1e-4)
+    for a, b in zip(after, task.optimizer.averages, strict=True):
+        np.testing.assert_array_equal(a, b)
+    (schedule,) = schedules
+    assert isinstance(schedule, TransformerSchedule)
+    scaled = task_with(make_optimizer, precision="float16")
+    assert scaled.optimizer.loss_scale.numpy() == FIRST_LOSS_SCALE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make_optimizer",
+    [
+        keras.optimizers.AdamW,  # It decays the weights by default.
+        keras.optimizers.Lion,
+        keras.optimizers.Muon,
+    ],
+)
+def test_a_run_with_any_optimizer_resumes(tmp_path, make_optimizer):
+    side = make_ids([(i, 5) for i in range(48)], 4)  # One shape is quick.
+    pairs = EncodedPairs(side, side)
+    ends = []
+    for name, calls in (("whole", [6]), ("resumed", [3, 6])):
+        for steps in calls:
+            task = task_with(make_optimizer)
+            context = FitContext(tmp_path / name, task.distribute_strategy)
+            best = train(task, pairs, steps, SETTINGS, context)
+        variables = [*task.transformer.variables, *task.optimizer.variables]
+        rows = best.state.history
+        ends.append(([np.array(v) for v in variables], rows))
+
+    for a, b in zip(*(variables for variables, _ in ends), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for row, other in zip(*(rows for _, rows in ends), strict=True):
+        for name in ("loss", "gradient_norm", "val_loss"):
+            assert float(row[name]) == pytest.approx(float(other[name]))
 
 
 @pytest.mark.parametrize("clip_norm", [None, 1e-3])

@@ -74,6 +74,24 @@ def test_a_mixture_takes_its_validation_set_from_the_other_options(tmp_path):
         assert len(other) == count
 
 
+def test_pairs_that_are_not_utf_8_are_dropped_where_asked_for(tmp_path):
+    for name, text in (("a", b"one\n\xff\n"), ("b", b"uno\ndos\n")):
+        (tmp_path / name).write_bytes(text)
+    mixture = tmp_path / "mixture.json"
+    mixture.write_text('[{"source": "a", "target": "b"}]')
+    files = [
+        f"{flag(name)}={tmp_path / side}"
+        for name, side in zip(FILES, "abab", strict=True)
+    ]
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    for options in (files, [f"--mixture={mixture}", *files[2:]]):
+        for corpus in load("--drop-invalid", cache, *options):
+            assert list(corpus) == [("one", "uno")]
+        for corpus in load(cache, *options):
+            with pytest.raises(UserError, match="a, line 2, byte 0xff"):
+                len(corpus)
+
+
 def test_a_set_is_read_as_the_options_say(tmp_path):
     options = [
         "--dataset=tfds:wmt14_translate/de-en",
@@ -150,6 +168,11 @@ def test_a_translation_is_the_task_that_needs_no_name():
         (["--task=parsing", *TREES, "--mixture=x"], "--mixture$"),
         (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
         (["--task=parsing", *TREES, "--placeholders"], "--placeholders$"),
+        (["--task=parsing", *TREES, "--drop-invalid"], "--drop-invalid$"),
+        (
+            ["--dataset=demo", "--drop-invalid"],
+            "with text files. Received: --drop-invalid and --dataset demo",
+        ),
         (["--dataset=demo", TREES[0]], "--train-trees needs --task parsing"),
         (TREES, "--train-trees needs --task parsing"),
     ],
