@@ -202,6 +202,7 @@ def test_warns_of_text_that_it_cannot_read(two, tmp_path, capsys, unread):
     output = capsys.readouterr().out
     assert output.count("pieces are unknown") == 1
     assert f"% of the {unread}s' pieces are unknown" in output
+    assert "of the training pairs are dropped" in output
 
 
 NEW = ["▁Zürich", "ｘyz", "gato▁negro"]
