@@ -1,13 +1,14 @@
 """Reads models of Marian, such as those of Firefox."""
 
 import pathlib
-import reprlib
 
 import numpy as np
-import yaml
 
 from command_line.errors import UserError
-from command_line.errors import first_line
+from convert.marian_config import find_search_options
+from convert.marian_config import read_architecture
+from convert.marian_config import read_configuration
+from convert.marian_config import read_search_options
 from convert.run_folder_writer import Converted
 from convert.run_folder_writer import make_model
 from convert.tensor_files import Tensors
@@ -21,39 +22,9 @@ from convert.weight_mapping import Weight
 from convert.weight_mapping import copy_bias
 from convert.weight_mapping import copy_layers
 from convert.weight_mapping import copy_table
-from keras_transformer import Architecture
 from keras_transformer.masks import EOS_ID
 
-# Its gelu is x times sigmoid(1.702 x), which is not supported.
-ACTIVATIONS = {"relu": "relu", "swish": "swish"}
 SEQUENCE_LENGTH = 512
-# Values that the configuration must have, or omit; others mean a computation
-# that is not supported.
-MUST_BE = {
-    "type": "transformer",
-    "transformer-preprocess": "",
-    "transformer-postprocess": "dan",
-    "transformer-postprocess-emb": ("d", ""),  # Dropout.
-    "transformer-postprocess-top": "",
-    "transformer-ffn-depth": 2,
-    "transformer-no-projection": False,
-    "transformer-tied-layers": [],
-    "transformer-train-position-embeddings": False,
-    "transformer-train-positions": False,
-    "transformer-no-bias": False,
-    "transformer-no-affine": False,
-    "transformer-rnn-projection": False,
-    "transformer-decoder-dim-ffn": 0,
-    "transformer-decoder-ffn-depth": 0,
-    "layer-normalization": False,  # Of the recurrence's gates.
-    "transformer-pool": False,
-    "output-omit-bias": False,
-    "output-approx-knn": [],
-    "lemma-dim-emb": 0,
-    "right-left": False,
-    "ulr": False,
-    "input-types": [],
-}
 PARTS = {
     "self": ("self_", "self_Wo"),
     "memory": ("context_", "context_Wo"),
@@ -64,75 +35,6 @@ MAPS = {
     **{"query": "q", "key": "k", "value": "v", "output": "o"},
     **{"expand": "1", "contract": "2", "forget": "f", "update": ""},
 }
-
-
-def read_configuration(text: bytes, path: pathlib.Path) -> dict:
-    """Reads the configuration that a model holds.
-
-    Raises:
-        UserError: At an unsupported entry, with key and value.
-    """
-    try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(
-            f"the configuration in {path} must be YAML. "
-            f"Received: {first_line(error)}"
-        ) from None
-    if not isinstance(found, dict):
-        raise UserError(f"the configuration in {path} must be a YAML mapping")
-    for key, wanted in MUST_BE.items():
-        allowed = wanted if isinstance(wanted, tuple) else (wanted,)
-        if found.get(key, allowed[0]) not in allowed:
-            raise config_error(path, key, repr(allowed[0]), found[key])
-    return found
-
-
-def config_error(path: pathlib.Path, key: str, wanted: str, value) -> UserError:
-    return UserError(
-        f"{key} in the configuration of {path} must be {wanted}. "
-        f"Received: {reprlib.repr(value)}"
-    )
-
-
-def read_architecture(found: dict, path: pathlib.Path) -> Architecture:
-    def number(key: str) -> int:
-        value = found.get(key)
-        if type(value) is not int or value < 1:
-            raise config_error(path, key, "a number", value)
-        return value
-
-    def choice(key: str, choices: dict[str, str], default: str) -> str:
-        value = found.get(key, default)
-        if not isinstance(value, str) or value not in choices:
-            raise config_error(path, key, " or ".join(choices), value)
-        return choices[value]
-
-    mixers = {"self-attention": "attention", "rnn": "ssru"}
-    mixer = choice("transformer-decoder-autoreg", mixers, "self-attention")
-    if mixer == "ssru":
-        choice("dec-cell", {"ssru": "ssru"}, "gru")
-    width, heads = number("dim-emb"), number("transformer-heads")
-    if width % heads or width % 2 or width < 4:
-        wanted = f"even, and a multiple of the {heads} heads"
-        raise config_error(path, "dim-emb", wanted, width)
-    return Architecture(
-        num_layers=number("enc-depth"),
-        decoder_layers=number("dec-depth"),
-        hidden_dim=width,
-        intermediate_dim=number("transformer-dim-ffn"),
-        num_heads=heads,
-        key_dim=width // heads,
-        value_dim=width // heads,
-        dropout=found.get("transformer-dropout", 0.0),
-        use_bias=True,
-        activation=choice("transformer-ffn-activation", ACTIVATIONS, "swish"),
-        logits_bias=True,
-        # Its sines have frequencies from 1 to 1/10000, the last included, which
-        # the paper excludes.
-        max_wavelength=float(10_000 ** (width / (width - 2))),
-        decoder_mixer=mixer,
-    )
 
 
 def tensor_name_of(weight: Weight) -> str:
@@ -158,6 +60,7 @@ def read(
     tensors, text = open_marian(model_path)
     configuration = read_configuration(text, model_path)
     architecture = read_architecture(configuration, model_path)
+    decoding = read_search_options(find_search_options(model_path))
     protos = [read_proto(path) for path in vocabulary_paths]
     protos = [protos[0], protos[-1]]
     vocabularies = [arrange_vocabulary(proto) for proto in protos]
@@ -197,8 +100,6 @@ def read(
     # Scales of activations, for products of bytes.
     tensors.ignore(*(n for n in tensors.shapes if n.endswith("QuantMultA")))
     tensors.check_all_taken()
-    # The file has no search options; student models are searched greedily.
-    decoding = {"beam_size": 1, "length_penalty": 1.0, "penalty_offset": 0}
     return Converted(model, *tokenizers, decoding)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies
 
 from command_line.errors import UserError
 from convert import tensor_files
-from convert.from_marian import read_configuration
+from convert.marian_config import read_configuration
 from convert.tensor_files import open_marian
 from convert.tensor_files import open_safetensors
 from tests.helpers.marian_files import write_model

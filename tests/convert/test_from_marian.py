@@ -1,6 +1,7 @@
 """Marian's own files: equal to its formulas, and a real student."""
 
 import importlib.util
+import json
 import pathlib
 
 import keras
@@ -137,6 +138,40 @@ def test_logits_are_those_of_the_formulas(
         np.testing.assert_allclose(
             found[:, generated], expected[:, targets.rows[generated]], atol=1e-4
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("model.npz.decoder.yml", "beam-size: 6\nnormalize: 0.6", (6, 0.6)),
+        ("decoder.yml", "normalize: 1\nword-penalty: 0.0", (12, 1.0)),
+        ("decoder.yml", "beam-size: 4", (4, 0.0)),
+        ("other.npz.decoder.yml", "beam-size: 4", (1, 1.0)),
+    ],
+)
+def test_search_options_stand_beside_the_model(
+    name, text, expected, spms, tmp_path
+):
+    tensors = make_tensors([len(read_proto(spms[0]).pieces)])
+    write_model(tmp_path / "model.npz", tensors)
+    (tmp_path / name).write_text(text)
+
+    convert(tmp_path / "model.npz", spms[:1], tmp_path / "run")
+
+    arguments = json.loads((tmp_path / "run/arguments.json").read_text())
+    decoding = arguments["decoding"]
+    assert (decoding["beam_size"], decoding["length_penalty"]) == expected
+    assert decoding["penalty_offset"] == 0
+
+
+def test_options_without_effect_are_taken(spms, tmp_path):
+    tensors = make_tensors([len(read_proto(spms[0]).pieces)])
+    # As Marian writes them: options that are not set are null.
+    more = {"skip": True, "version": "v1.12", "special-vocab": None}
+    more |= {"transformer-attention-mask": "default", "input-reorder": None}
+    write_model(tmp_path / "model.npz", tensors, **more)
+
+    convert(tmp_path / "model.npz", spms[:1], tmp_path / "run")
 
 
 @pytest.fixture(scope="module")

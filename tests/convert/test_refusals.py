@@ -262,6 +262,19 @@ def refused_marian(spm, tmp_path, refused):
         ({"dec-cell": "gru"}, ("dec-cell", "'gru'")),
         ({"layer-normalization": True}, ("layer-normalization", "True")),
         ({"lemma-dim-emb": 4}, ("lemma-dim-emb", "4")),
+        (
+            {"transformer-disable-position-embeddings": True},
+            (
+                "transformer-disable-position-embeddings in",
+                "must be False",
+                "True",
+            ),
+        ),
+        ({"transformer-attention-mask": "alibi"}, ("mask in", "'alibi'")),
+        ({"alibi": True}, ("alibi in", "must be False. Received: True")),
+        ({"factors-combine": "concat"}, ("factors-combine", "'concat'")),
+        ({"transformer-new": False}, ("transformer-new in", "absent", "False")),
+        ({"a\nb": 1}, ("'a\\nb' in the configuration", "absent")),
         ({"enc-depth": 3}, ("encoder_l3_self_Wq",)),
         ({"enc-depth": 2**40}, ("weights",)),
         ({"dim-emb": 2**20}, ("(90, 1048576)",)),
@@ -275,6 +288,27 @@ def test_a_model_of_marian(changes, words, spm, refused_marian):
 
     for word in words:
         assert word.replace("90", str(size)) in line
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("beam-size: 0", ("decoder.yml", "an int from 1 on. Received: 0")),
+        ("normalize: .inf", ("normalize in", "a number. Received: inf")),
+        ("word-penalty: 0.5", ("word-penalty in", "must be 0.", "0.5")),
+        ("output-sampling: [full]", ("output-sampling in", "['full']")),
+        ("models: [a.npz, b.npz]", ("one model", "['a.npz', 'b.npz']")),
+        ("- 6", ("decoder.yml must be a YAML mapping",)),
+        ("beam-size: [", ("decoder.yml must be YAML. Received: ",)),
+    ],
+)
+def test_search_options_of_marian(text, words, spm, tmp_path, refused_marian):
+    (tmp_path / "decoder.yml").write_text(text)
+
+    line = refused_marian(make_tensors([len(read_proto(spm).pieces)]))
+
+    for word in words:
+        assert word in line
 
 
 def test_a_vocabulary_of_another_model(refused_marian):
