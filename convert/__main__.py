@@ -3,6 +3,7 @@
     python -m convert opus-mt --model-dir opus-mt-en-de --run-dir runs/en-de
     python -m convert marian --model model.npz --vocabulary source.spm \\
         --run-dir runs/en-pt
+    python -m convert marian --model opus-2020-02-26.zip --run-dir runs/en-de
     python -m convert to-marian --run-dir runs/mine --model-dir opus-like
 """
 
@@ -17,6 +18,7 @@ from command_line.options import read_options
 from convert import from_hugging_face
 from convert import from_marian
 from convert import to_hugging_face
+from convert.opus_download import unpack
 from convert.run_folder_writer import Converted
 from convert.run_folder_writer import check_new
 from convert.run_folder_writer import write_run
@@ -45,13 +47,17 @@ class OpusOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MarianOptions:
-    """`marian`: a model of Marian, or a browser's student."""
+    """`marian`: a model of Marian, such as OPUS-MT's or a browser's."""
 
     model: pathlib.Path = option(
-        help="model.npz, or model.bin", metavar="FILE", **PATH
+        help="model.npz, model.bin, or an OPUS-MT download, zip or folder",
+        metavar="PATH",
+        **PATH,
     )
-    vocabulary: list[pathlib.Path] = option(
-        help="SentencePiece models: one for both sides, or source and target",
+    vocabulary: list[pathlib.Path] | None = option(
+        None,
+        help="SentencePiece models: one for both sides, or source and target; "
+        "a download holds its own",
         nargs="+",
         metavar="FILE",
         **PATH,
@@ -60,9 +66,11 @@ class MarianOptions:
 
     def run(self) -> None:
         check_new(self.run_dir)
-        converted = from_marian.read(self.model, self.vocabulary)
         origin = {"format": "marian", "model": str(self.model)}
-        write_and_report(self.run_dir, converted, origin, self.model.parent)
+        with unpack(self.model) as path:
+            converted = from_marian.read(path, self.vocabulary)
+            folder = path if path.is_dir() else path.parent
+            write_and_report(self.run_dir, converted, origin, folder)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from convert.tensor_files import read_json
 from convert.vocabularies import UNKNOWN_ID
 from convert.vocabularies import Vocabulary
 from convert.vocabularies import check_ids
+from convert.vocabularies import find_language_codes
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import pieces_of
 from convert.vocabularies import read_proto
@@ -96,15 +97,6 @@ def read_vocabularies(
         for proto, ours in zip((source, target), vocabularies, strict=True)
     )
     return *vocabularies, *tokenizers
-
-
-def find_language_codes(pieces: list[str]) -> tuple[str, ...]:
-    """Returns the pieces that are language codes, such as `>>fra<<`."""
-    return tuple(filter(is_language_code, pieces))
-
-
-def is_language_code(piece: str) -> bool:
-    return piece[:2] == ">>" and piece[-2:] == "<<"
 
 
 def arrange_vocabulary(

@@ -1,4 +1,4 @@
-"""Reads models of Marian, such as those of Firefox."""
+"""Reads models of Marian, such as those of Firefox and OPUS-MT."""
 
 import pathlib
 
@@ -9,20 +9,19 @@ from convert.marian_config import find_search_options
 from convert.marian_config import read_architecture
 from convert.marian_config import read_configuration
 from convert.marian_config import read_search_options
+from convert.marian_vocabularies import embedding_names
+from convert.marian_vocabularies import read_download_vocabularies
+from convert.marian_vocabularies import read_sentencepiece
+from convert.opus_download import find_download
 from convert.run_folder_writer import Converted
 from convert.run_folder_writer import make_model
 from convert.tensor_files import Tensors
 from convert.tensor_files import open_marian
-from convert.vocabularies import UNKNOWN_ID
 from convert.vocabularies import Vocabulary
-from convert.vocabularies import make_vocabulary
-from convert.vocabularies import read_proto
-from convert.vocabularies import replace_ids
 from convert.weight_mapping import Weight
 from convert.weight_mapping import copy_bias
 from convert.weight_mapping import copy_layers
 from convert.weight_mapping import copy_table
-from keras_transformer.masks import EOS_ID
 
 SEQUENCE_LENGTH = 512
 PARTS = {
@@ -50,42 +49,41 @@ def tensor_name_of(weight: Weight) -> str:
 
 
 def read(
-    model_path: pathlib.Path, vocabulary_paths: list[pathlib.Path]
+    model_path: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None
 ) -> Converted:
-    """Reads a model and its vocabularies, one for both sides or one each.
+    """Reads a model, its vocabularies and its search options.
+
+    Args:
+        model_path: A file of Marian, or the folder of an OPUS-MT download.
+        vocabulary_paths: SentencePiece models, one for both sides or one
+            each; none for a folder.
 
     Raises:
         UserError: If a file is damaged, or the architecture not supported.
     """
+    files = find_download(model_path) if model_path.is_dir() else None
+    if (files is None) == (vocabulary_paths is None):
+        raise UserError(
+            "--vocabulary must be given for a file of Marian, and not for a "
+            f"download. Received: {vocabulary_paths}, --model {model_path}"
+        )
+    if files is not None:
+        model_path = files.model
     tensors, text = open_marian(model_path)
     configuration = read_configuration(text, model_path)
     architecture = read_architecture(configuration, model_path)
-    decoding = read_search_options(find_search_options(model_path))
-    protos = [read_proto(path) for path in vocabulary_paths]
-    protos = [protos[0], protos[-1]]
-    vocabularies = [arrange_vocabulary(proto) for proto in protos]
-    tokenizers = map(replace_ids, protos, vocabularies)
-    sources, targets = vocabularies
-    shares = "Wemb" in tensors
-    if len(vocabulary_paths) > 2:
-        raise UserError(
-            "--vocabulary must be one file, or those of sources and targets. "
-            f"Received: {len(vocabulary_paths)}"
-        )
-    if shares and sources.pieces != targets.pieces:
-        raise UserError(
-            f"{model_path} has one matrix for both sides; --vocabulary must "
-            f"be one file. Received: {len(vocabulary_paths)} that differ"
-        )
-    for proto, side in zip(protos, ("encoder", "decoder"), strict=True):
-        name = "Wemb" if shares else f"{side}_Wemb"
-        check_rows(proto, tensors, name, architecture.hidden_dim)
+    width = architecture.hidden_dim
+    if files is None:
+        vocabularies = read_sentencepiece(vocabulary_paths, tensors, width)
+    else:
+        vocabularies = read_download_vocabularies(files, tensors, width)
+    sources, targets, *protos = vocabularies
     model = make_model(
         architecture,
         tensors,
         len(targets),
         SEQUENCE_LENGTH,
-        None if shares else len(sources),
+        None if "Wemb" in tensors else len(sources),
     )
 
     def take(weight: Weight) -> np.ndarray:
@@ -95,58 +93,23 @@ def read(
         stored = shape if len(shape) == 2 else (1, *shape)
         return tensors.take(name, stored).reshape(shape)
 
-    copy_tables(model, tensors, sources, targets, shares)
+    copy_tables(model, tensors, sources, targets)
     copy_layers(model, take)
     # Scales of activations, for products of bytes.
     tensors.ignore(*(n for n in tensors.shapes if n.endswith("QuantMultA")))
     tensors.check_all_taken()
-    return Converted(model, *tokenizers, decoding)
-
-
-def arrange_vocabulary(proto) -> Vocabulary:
-    """Reorders a SentencePiece vocabulary for our ids."""
-    table = {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
-    trainer = proto.trainer_spec
-    specials = {EOS_ID: trainer.eos_id, UNKNOWN_ID: trainer.unk_id}
-    for id_ in specials.values():
-        if not 0 <= id_ < len(proto.pieces) or trainer.eos_id == trainer.unk_id:
-            raise UserError(
-                "--vocabulary must have ids of the end and of what is unknown. "
-                f"Received: {trainer.eos_id} and {trainer.unk_id}"
-            )
-    # Their vocabulary has no other piece of these names.
-    names = {"<pad>": trainer.pad_id, "<s>": trainer.bos_id}
-    for name, id_ in names.items():
-        if id_ >= 0 and table.get(name) == id_:
-            del table[name]
-    return make_vocabulary(table, specials, [])
-
-
-def check_rows(proto, tensors: Tensors, name: str, width: int) -> None:
-    """Refuses a vocabulary whose size differs from a matrix's rows."""
-    size = tensors.shapes.get(name, (0,))[0]
-    tensors.check(name, (size, width))
-    if len(proto.pieces) != size:
-        raise UserError(
-            f"--vocabulary must be that of the model, whose {name} has "
-            f"{size:,} rows. Received: one of {len(proto.pieces):,} pieces"
-        )
+    decoding = read_search_options(find_search_options(model_path))
+    return Converted(model, *protos, decoding)
 
 
 def copy_tables(
-    model,
-    tensors: Tensors,
-    sources: Vocabulary,
-    targets: Vocabulary,
-    shares: bool,
+    model, tensors: Tensors, sources: Vocabulary, targets: Vocabulary
 ) -> None:
-    table = "Wemb" if shares else "decoder_Wemb"
-    copy_table(model.embedding, tensors, table, targets.rows)
-    shape = (1, tensors.shapes[table][0])
+    source_name, name = embedding_names(tensors)
+    copy_table(model.embedding, tensors, name, targets.rows)
+    shape = (1, tensors.shapes[name][0])
     bias = tensors.take("decoder_ff_logit_out_b", shape)[0]
     never = (targets.rows < 0) | ~targets.can_be_generated
     copy_bias(model.embedding, bias, targets.rows, never)
-    if not shares:
-        copy_table(
-            model.source_embedding, tensors, "encoder_Wemb", sources.rows
-        )
+    if source_name != name:
+        copy_table(model.source_embedding, tensors, source_name, sources.rows)

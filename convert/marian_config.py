@@ -89,6 +89,7 @@ SUPPORTED_SEARCH_VALUES = {
     "word-penalty": (0,),
     "output-sampling": ([], False),
     "force-decode": (False,),
+    "allow-unk": (False,),
 }
 
 

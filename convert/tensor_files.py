@@ -15,6 +15,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -178,10 +179,7 @@ def open_npz(path: pathlib.Path) -> Tensors:
         }
         if len(infos) < len(archive.infolist()):
             raise ValueError("two tensors of one name")
-        if sum(info.file_size for info in infos.values()) > (
-            MAX_PACKED * path.stat().st_size
-        ):
-            raise ValueError("it would unpack to more than eight times itself")
+        check_unpacked_size(infos.values(), path)
         headers = {
             name: read_header(archive, info) for name, info in infos.items()
         }
@@ -203,6 +201,20 @@ def open_npz(path: pathlib.Path) -> Tensors:
             ) from None
 
     return Tensors(path, {n: h[0] for n, h in headers.items()}, read)
+
+
+def check_unpacked_size(
+    infos: Iterable[zipfile.ZipInfo], path: pathlib.Path
+) -> None:
+    """Raises `ValueError` if an archive would unpack to much more than weights.
+
+    Args:
+        infos: The members of the archive.
+        path: Path of the archive.
+    """
+    size = sum(info.file_size for info in infos)
+    if size > MAX_PACKED * path.stat().st_size:
+        raise ValueError("it would unpack to more than eight times itself")
 
 
 def read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple:

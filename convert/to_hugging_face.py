@@ -8,7 +8,6 @@ import numpy as np
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from command_line.recorded_search_options import check_decoding
-from convert.from_hugging_face import is_language_code
 from convert.from_hugging_face import tensor_name_of
 from convert.hugging_face_config import ACTIVATIONS
 from convert.hugging_face_config import MUST_BE
@@ -18,6 +17,7 @@ from convert.run_folder_writer import new_folder
 from convert.run_folder_writer import write_json
 from convert.tensor_files import read_json
 from convert.vocabularies import PIECE
+from convert.vocabularies import is_language_code
 from convert.vocabularies import read_proto
 from convert.weight_mapping import to_their_order
 from convert.weight_mapping import weights_of

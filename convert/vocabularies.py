@@ -124,6 +124,15 @@ def pieces_of(proto: sentencepiece_model_pb2.ModelProto) -> list[str]:
     ]
 
 
+def find_language_codes(pieces: list[str]) -> tuple[str, ...]:
+    """Returns the pieces that are language codes, such as `>>fra<<`."""
+    return tuple(filter(is_language_code, pieces))
+
+
+def is_language_code(piece: str) -> bool:
+    return piece[:2] == ">>" and piece[-2:] == "<<"
+
+
 def replace_ids(
     proto: sentencepiece_model_pb2.ModelProto,
     vocabulary: Vocabulary,

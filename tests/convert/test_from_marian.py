@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from convert import from_marian
 from convert.__main__ import main
+from convert.marian_vocabularies import arrange_vocabulary
 from convert.vocabularies import read_proto
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
@@ -113,8 +113,7 @@ def test_logits_are_those_of_the_formulas(
     ours = convert(model, paths, tmp_path / "run")
 
     sources, targets = (
-        from_marian.arrange_vocabulary(read_proto(path))
-        for path in (paths[0], paths[-1])
+        arrange_vocabulary(read_proto(path)) for path in (paths[0], paths[-1])
     )
     random = np.random.default_rng(5)
     generated = np.flatnonzero(targets.can_be_generated & (targets.rows >= 0))

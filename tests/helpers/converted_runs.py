@@ -3,7 +3,7 @@
 import numpy as np
 from sentencepiece import sentencepiece_model_pb2
 
-from convert.from_marian import arrange_vocabulary
+from convert.marian_vocabularies import arrange_vocabulary
 from convert.run_folder_writer import Converted
 from convert.run_folder_writer import write_run
 from convert.vocabularies import make_vocabulary

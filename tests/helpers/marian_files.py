@@ -179,6 +179,72 @@ def forward(tensors, source_ids, target_ids, activation="relu"):
     return x @ targets.T + t["decoder_ff_logit_out_b"]
 
 
+def translate_greedily(tensors, source_ids, end, unknown, limit, **options):
+    """Returns the ids of a greedy translation, without the end.
+
+    Args:
+        tensors: Theirs, by name.
+        source_ids: Their ids, with the end.
+        end: Int, their id of the end.
+        unknown: Int, their id of the unknown piece, which is never generated.
+        limit: Int, most ids.
+        **options: Arguments of `forward`.
+    """
+    said = []
+    while len(said) < limit:
+        logits = forward(tensors, source_ids, said, **options)[-1]
+        logits[unknown] = -np.inf
+        said.append(int(logits.argmax()))
+        if said[-1] == end:
+            return said[:-1]
+    return said
+
+
+def write_download(folder, protos, tables, recurrent=False, seed=3, **changes):
+    """Writes what an OPUS-MT download holds.
+
+    Args:
+        folder: An empty folder.
+        protos: SentencePiece models of sources and of targets.
+        tables: Dicts from pieces to ids; one for both sides, or one each.
+        recurrent: Bool, whether the decoder has an SSRU.
+        seed: Int, of the weights.
+        **changes: Of the configuration.
+
+    Returns:
+        The tensors of the model.
+    """
+    autoreg = "rnn" if recurrent else "self-attention"
+    tensors = make_tensors([len(table) for table in tables], recurrent, seed)
+    for tensor_name, tensor in tensors.items():  # Sources matter more.
+        if len(tensor) > 1:
+            tensor *= 3 if tensor_name.endswith("Wemb") else 2
+        elif tensor_name.endswith(("_ln_bias", "_logit_out_b")):
+            tensor *= 0.1
+    # It would be the most probable, were it ever generated.
+    tensors["decoder_ff_logit_out_b"][0, tables[-1]["<unk>"]] += 9
+    name = "opus.spm32k-spm32k.transformer-align.model1.npz"
+    name += ".best-perplexity.npz"
+    changes = {"transformer-decoder-autoreg": autoreg, **changes}
+    write_model(folder / name, tensors, **changes)
+    for side, proto in zip(("source", "target"), protos, strict=True):
+        (folder / f"{side}.spm").write_bytes(proto)
+    sides = [""] if len(tables) == 1 else [".src", ".trg"]
+    for side, table in zip(sides, tables, strict=True):
+        text = yaml.safe_dump(table, allow_unicode=True, sort_keys=False)
+        for word in ("no", "null", "1"):  # Other writers do not quote these.
+            text = text.replace(f"'{word}':", f"{word}:")
+        path = folder / f"opus.spm32k-spm32k{side}.vocab.yml"
+        path.write_text(text, "utf-8")
+    search = {"beam-size": 6, "normalize": 1, "word-penalty": 0}
+    search |= {"relative-paths": True, "models": [name], "mini-batch": 1}
+    (folder / "decoder.yml").write_text(yaml.safe_dump(search))
+    (folder / "README.md").write_text("# opus-2020-02-26.zip\n")
+    (folder / "LICENSE").write_text("CC-BY 4.0\n")
+    (folder / "preprocess.sh").write_text("exit 1\n")
+    return tensors
+
+
 def place_words(embeddings):
     """Scales embeddings, and adds sines and cosines, in two halves."""
     half = WIDTH // 2

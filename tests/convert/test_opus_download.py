@@ -1,0 +1,260 @@
+"""Original OPUS-MT downloads: equal to Marian's formulas."""
+
+import json
+import shutil
+import zipfile
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from convert.__main__ import main
+from keras_transformer import SubwordTokenizer
+from keras_transformer import Transformer
+from tests.helpers.error_capture import refusal
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.hugging_face_models import pieces_of
+from tests.helpers.hugging_face_models import train_spm
+from tests.helpers.marian_files import forward
+from tests.helpers.marian_files import translate_greedily
+from tests.helpers.marian_files import write_download
+
+PROTOS = [
+    train_spm(SENTENCES, 90),
+    train_spm([sentence[::-1] for sentence in SENTENCES], 80),
+]
+TEXTS = [*SENTENCES, ">>fra<< Two cats sleep.", "Zwei — 7", "no"]
+LIMIT = 12
+
+
+def make_table(pieces):
+    """Returns the ids of pieces; the unknown one is in the middle."""
+    names = dict.fromkeys([*pieces[:9], "</s>", ">>fra<<", "<unk>", *pieces])
+    return {name: id_ for id_, name in enumerate(names)}
+
+
+SOURCES, TARGETS = map(pieces_of, PROTOS)
+# Words of YAML are strings here, and some source pieces are not in the table.
+SHARED = make_table([*SOURCES[:-3], "no", "null", "1", *TARGETS])
+SEPARATE = [make_table(SOURCES[:-3]), make_table(["7", *TARGETS])]
+
+
+def to_ids(text, proto, table):
+    """Returns Marian's ids of a source: the pieces, then their ids."""
+    ids = []
+    if text.startswith(">>fra<<"):
+        ids, text = [table[">>fra<<"]], text.removeprefix(">>fra<<")
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    pieces = model.encode(text, out_type=str)
+    return [
+        *ids,
+        *(table.get(p, table["<unk>"]) for p in pieces),
+        table["</s>"],
+    ]
+
+
+def convert(model, run_dir):
+    main(["marian", "--model", str(model), "--run-dir", str(run_dir)])
+    return (
+        Transformer.from_pretrained(run_dir),
+        SubwordTokenizer.from_pretrained(run_dir),
+    )
+
+
+@pytest.mark.parametrize(
+    ("tables", "recurrent", "activation", "zipped", "seed"),
+    [  # With most seeds all translations are one piece over and over.
+        ([SHARED], False, "relu", True, 3),
+        (SEPARATE, False, "swish", False, 9),
+        (SEPARATE, True, "swish", True, 7),
+    ],
+)
+def test_translations_are_those_of_the_formulas(
+    tables, recurrent, activation, zipped, seed, tmp_path
+):
+    folder = tmp_path / "opus-2020-02-26"
+    folder.mkdir()
+    options = {"transformer-ffn-activation": activation}
+    tensors = write_download(folder, PROTOS, tables, recurrent, seed, **options)
+    download = folder
+    if zipped:
+        download = shutil.make_archive(folder, "zip", folder)
+        shutil.rmtree(folder)
+
+    model, tokenizer = convert(download, tmp_path / "run")
+
+    ids = tokenizer.tokenize(TEXTS).to_tensor()
+    found = model.generate(ids, beam_size=1, max_extra_length=LIMIT)
+    names = {id_: piece for piece, id_ in tables[-1].items()}
+    expected = []
+    for text in TEXTS:
+        source = to_ids(text, PROTOS[0], tables[0])
+        said = translate_greedily(
+            tensors,
+            source,
+            tables[-1]["</s>"],
+            tables[-1]["<unk>"],
+            ids.shape[1] + LIMIT,
+            activation=activation,
+        )
+        expected.append([names[id_] for id_ in said])
+    assert len(set(map(tuple, expected))) > 3
+    for row, text, pieces in zip(found.numpy(), TEXTS, expected, strict=True):
+        row = row[: len(tokenizer.tokenize([text])[0]) + LIMIT]
+        row = row[: [*row, 1].index(1)]
+        said = tokenizer.id_to_piece(row).numpy().tolist()
+        assert said == [piece.encode() for piece in pieces[: len(row)]]
+        assert len(row) == len(pieces) or len(row) > LIMIT
+
+
+@pytest.mark.parametrize("tables", [[SHARED], SEPARATE])
+def test_logits_are_those_of_the_formulas(tables, tmp_path):
+    folder = tmp_path / "download"
+    folder.mkdir()
+    tensors = write_download(folder, PROTOS, tables)
+
+    model, tokenizer = convert(folder, tmp_path / "run")
+
+    text = TEXTS[0]
+    pieces = ["▁", *TARGETS[5:15]]
+    ours = [index_of(tokenizer, piece) for piece in pieces]
+    ids = tokenizer.tokenize([text]).to_tensor().numpy()
+    inputs = {"source_ids": ids, "target_ids": np.array([[3, *ours]])}
+    found = np.array(model(inputs))[0]
+    said = [tables[-1][piece] for piece in pieces]
+    source = to_ids(text, PROTOS[0], tables[0])
+    expected = forward(tensors, source, said)
+    for piece in TARGETS:
+        np.testing.assert_allclose(
+            found[:, index_of(tokenizer, piece)],
+            expected[:, tables[-1][piece]],
+            atol=1e-4,
+        )
+
+
+def index_of(tokenizer, piece):
+    ids = np.arange(tokenizer.vocabulary_size)
+    pieces = tokenizer.id_to_piece(ids).numpy().tolist()
+    return pieces.index(piece.encode())
+
+
+def test_the_run_has_search_options_and_licence(tmp_path):
+    folder = tmp_path / "download"
+    folder.mkdir()
+    write_download(folder, PROTOS, [SHARED])
+    archive = shutil.make_archive(folder, "zip", folder)
+
+    convert(archive, tmp_path / "run")
+
+    run_dir = tmp_path / "run"
+    arguments = json.loads((run_dir / "arguments.json").read_text())
+    expected = {"beam_size": 6, "length_penalty": 1.0, "penalty_offset": 0}
+    assert arguments["decoding"] == expected
+    assert arguments["origin"]["model"] == archive
+    assert (run_dir / "LICENSE").read_text() == "CC-BY 4.0\n"
+    assert not (run_dir / "preprocess.sh").exists()
+
+
+@pytest.fixture
+def refused(capsys, tmp_path):
+    """Changes a download, and returns the line that refuses it."""
+
+    def run(change, *more):
+        folder = tmp_path / "download"
+        folder.mkdir()
+        write_download(folder, PROTOS, SEPARATE)
+        model = change(folder) or folder
+        options = ["--model", model, "--run-dir", tmp_path / "run", *more]
+        line = refusal(capsys, main, ["marian", *options])
+        assert not (tmp_path / "run").exists()
+        return line
+
+    return run
+
+
+def write_file(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def rename_end(folder):
+    text = (folder / TABLE).read_text("utf-8")
+    (folder / TABLE).write_text(text.replace("</s>", "</t>"), "utf-8")
+
+
+def write_zip(path, **members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.yml", content)
+    return path
+
+
+TABLE = "opus.spm32k-spm32k.trg.vocab.yml"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda f: (f / "source.spm").unlink(),
+            "one source.spm. Received: none",
+        ),
+        (
+            lambda f: shutil.copy(next(f.glob("*.npz")), f / "other.npz"),
+            "one *.npz. Received: opus",
+        ),
+        (lambda f: (f / TABLE).unlink(), "one *.trg.vocab.yml. Received: none"),
+        (lambda f: (f / TABLE).write_text("- a"), "a YAML mapping from pieces"),
+        (
+            lambda f: (f / TABLE).write_text("a: b"),
+            "mapping from pieces to ids",
+        ),
+        (lambda f: (f / TABLE).write_text("{}"), "one of 0 pieces"),
+        (lambda f: (f / TABLE).write_text("a: 0\nb: 0"), "an id below 1"),
+        (lambda f: (f / TABLE).write_text("a: 5"), "one of 6 pieces"),
+        (rename_end, "must hold the pieces </s> and <unk>"),
+        (lambda f: f / "none.zip", "no such file: "),
+        (
+            lambda f: write_file(f / "half.zip", b"PK"),
+            "a zip archive, and whole",
+        ),
+        (
+            lambda f: write_zip(f / "large.zip", a=bytes(10**6)),
+            "more than eight times itself",
+        ),
+        (lambda f: write_zip(f / "a.zip", a="1"), "one *.npz. Received: none"),
+    ],
+)
+def test_refuses_a_download(change, words, refused):
+    def changed(folder):
+        result = change(folder)
+        return result if str(result).endswith(".zip") else None
+
+    assert words in refused(changed)
+
+
+def test_refuses_two_tables_for_one_matrix(capsys, tmp_path):
+    folder = tmp_path / "download"
+    folder.mkdir()
+    write_download(folder, PROTOS, [SHARED])
+    (table,) = folder.glob("*.vocab.yml")
+    shutil.copy(table, folder / "a.src.vocab.yml")
+    table.rename(folder / "a.trg.vocab.yml")
+
+    options = ["--model", folder, "--run-dir", tmp_path / "run"]
+    line = refusal(capsys, main, ["marian", *options])
+
+    assert "there must be one *.vocab.yml. Received: two" in line
+
+
+def test_a_download_and_nothing_else_has_its_own_vocabulary(tmp_path, refused):
+    line = refused(lambda folder: None, "--vocabulary", tmp_path / "a.spm")
+    assert "not for a download. Received: " in line
+
+
+def test_a_file_needs_a_vocabulary(capsys, tmp_path):
+    options = ["--model", tmp_path / "model.npz", "--run-dir", tmp_path / "r"]
+
+    line = refusal(capsys, main, ["marian", *options])
+
+    assert "--vocabulary must be given for a file" in line
