@@ -29,6 +29,11 @@ from keras_transformer.masks import PADDING_ID
 
 def check_architecture(model: Transformer) -> None:
     """Refuses architectures that `MarianMTModel` cannot compute."""
+    if parts := model.custom_parts():
+        raise UserError(
+            "the model of --run-dir must not replace parts of Transformer. "
+            f"Received: {', '.join(parts)} of {type(model).__name__}"
+        )
     architecture = model.architecture
     width = architecture.hidden_dim // architecture.num_heads
     for name, wanted in {
@@ -39,6 +44,8 @@ def check_architecture(model: Transformer) -> None:
         "key_dim": width,
         "value_dim": width,
         "hidden_dim": width * architecture.num_heads,
+        "tied_output": True,
+        "position_offset": 0,
     }.items():
         value = getattr(architecture, name)
         if value != wanted:

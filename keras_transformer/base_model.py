@@ -40,6 +40,11 @@ class BaseModel(CompositeMixin, keras.Model):
         super().__init__(**kwargs)
         check_choice("positions", architecture.positions, POSITIONS)
         check_fraction("dropout", architecture.dropout)
+        if architecture.positions == "learned" and architecture.position_offset:
+            raise ValueError(
+                "`position_offset` must be 0 with learned positions. "
+                f"Received: position_offset={architecture.position_offset!r}"
+            )
         self.vocabulary_size = vocabulary_size
         self.architecture = architecture
         self.sequence_length = sequence_length
@@ -49,16 +54,29 @@ class BaseModel(CompositeMixin, keras.Model):
             vocabulary_size,
             architecture.hidden_dim,
             architecture.scale_embedding,
-            architecture.logits_bias,
+            architecture.logits_bias and architecture.tied_output,
             name="embedding",
         )
+        self.output_embedding = None
+        if not architecture.tied_output:
+            self.output_embedding = self.make_sublayer(
+                TokenEmbedding,
+                vocabulary_size,
+                architecture.hidden_dim,
+                logits_bias=architecture.logits_bias,
+                name="output_embedding",
+            )
 
     def make_positions(self):
         """Makes the layer of position vectors (Section 3.5)."""
-        of_class = SinePositionEncoding, self.architecture.max_wavelength
+        layer = (
+            SinePositionEncoding,
+            self.architecture.max_wavelength,
+            self.architecture.position_offset,
+        )
         if self.architecture.positions == "learned":
-            of_class = PositionEmbedding, self.sequence_length
-        return self.make_sublayer(*of_class, name="position_encoding")
+            layer = PositionEmbedding, self.sequence_length
+        return self.make_sublayer(*layer, name="position_encoding")
 
     def make_dropout(self, name):
         return self.make_sublayer(
@@ -83,11 +101,13 @@ class BaseModel(CompositeMixin, keras.Model):
         """Builds the layers, whose weights do not depend on the inputs.
 
         Args:
-            *layers_and_shapes: Tuples of a layer and the shapes for `build`.
+            *layers_and_shapes: Tuples of a layer and the shapes for `build`;
+                layers that are `None` are skipped.
         """
         with keras.name_scope(self.name):
             for layer, *shapes in layers_and_shapes:
-                layer.build(*shapes)
+                if layer is not None:
+                    layer.build(*shapes)
 
     @classmethod
     def from_preset(cls, preset, vocabulary_size, **kwargs):
@@ -127,7 +147,12 @@ class BaseModel(CompositeMixin, keras.Model):
         A subclass with another output layer overrides this method; training,
         `generate` and exports use it.
         """
-        return self.embedding(states, reverse=True)
+        return self.embedding_of_logits(states, reverse=True)
+
+    @property
+    def embedding_of_logits(self):
+        """The `TokenEmbedding` whose matrix and bias compute the logits."""
+        return self.output_embedding or self.embedding
 
     def decode_states(
         self,
@@ -229,7 +254,7 @@ class BaseModel(CompositeMixin, keras.Model):
         numbers = config.pop("architecture", None)
         if numbers is None:  # Older files have no `architecture` entry.
             names = [field.name for field in dataclasses.fields(Architecture)]
-            numbers = {name: config.pop(name) for name in names}
+            numbers = {n: config.pop(n) for n in names if n in config}
         if not isinstance(numbers["activation"], str):
             activation = keras.activations.get(numbers["activation"])
             numbers = {**numbers, "activation": activation}

@@ -140,6 +140,8 @@ class SinePositionEncoding(keras.layers.Layer):
     Args:
         max_wavelength: Positive number, `w` above (10,000 in the paper): the
             wavelengths run from 2π to 2π times this.
+        offset: Int, 0 or more, index of the first position. The paper's
+            positions begin with 0, some other systems' with 1 or 2.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -153,8 +155,9 @@ class SinePositionEncoding(keras.layers.Layer):
         A mask passes through unchanged.
 
     Raises:
-        ValueError: If `max_wavelength` is not positive, or if the last
-            dimension of `inputs` is unknown when the layer is built.
+        ValueError: If `max_wavelength` is not positive, if `offset` is not an
+            int of 0 or more, or if the last dimension of `inputs` is unknown
+            when the layer is built.
 
     Example:
         >>> layer = keras_transformer.SinePositionEncoding()
@@ -162,14 +165,20 @@ class SinePositionEncoding(keras.layers.Layer):
         >>> outputs = embeddings + layer(embeddings)
     """
 
-    def __init__(self, max_wavelength=10_000, **kwargs):
+    def __init__(self, max_wavelength=10_000, offset=0, **kwargs):
         super().__init__(**kwargs)
         if not isinstance(max_wavelength, (int, float)) or max_wavelength <= 0:
             raise ValueError(
                 "`max_wavelength` must be a positive number. "
                 f"Received: max_wavelength={max_wavelength!r}"
             )
+        if not isinstance(offset, int) or offset < 0:
+            raise ValueError(
+                "`offset` must be an int of 0 or more. "
+                f"Received: offset={offset!r}"
+            )
         self.max_wavelength = max_wavelength
+        self.offset = offset
         self.supports_masking = True
 
     def build(self, input_shape):
@@ -177,7 +186,7 @@ class SinePositionEncoding(keras.layers.Layer):
 
     def call(self, inputs, start_index=0):
         length, hidden_dim = ops.shape(inputs)[1], inputs.shape[-1]
-        positions = ops.add(ops.arange(length), start_index)
+        positions = ops.add(ops.arange(length), start_index) + self.offset
         positions = ops.cast(positions, "float32")
         exponents = ops.arange((hidden_dim + 1) // 2, dtype="float32")
         exponents = exponents * (2 / hidden_dim)
@@ -193,7 +202,11 @@ class SinePositionEncoding(keras.layers.Layer):
         return input_shape
 
     def get_config(self):
-        return {**super().get_config(), "max_wavelength": self.max_wavelength}
+        return {
+            **super().get_config(),
+            "max_wavelength": self.max_wavelength,
+            "offset": self.offset,
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

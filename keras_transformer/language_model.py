@@ -62,6 +62,7 @@ class LanguageModel(BaseModel):
         states = (None, None, architecture.hidden_dim)
         self.build_layers(
             [self.embedding],
+            [self.output_embedding],
             [self.position_encoding, states],
             [self.decoder, states],
         )

@@ -34,6 +34,9 @@ class Architecture:
         norm_epsilon: Epsilon of layer normalization.
         decoder_mixer: `"attention"`, or `"ssru"` for a recurrence instead of
             the decoder's self-attention, see `SSRU`.
+        tied_output: Whether the embedding matrix of targets also computes the
+            logits; otherwise these have a matrix of their own.
+        position_offset: Index of the first position in the sines.
     """
 
     num_layers: int = 6
@@ -53,6 +56,8 @@ class Architecture:
     max_wavelength: float = 10_000.0
     norm_epsilon: float = 1e-6
     decoder_mixer: str = "attention"
+    tied_output: bool = True
+    position_offset: int = 0
 
     @property
     def layers_of_decoder(self) -> int:

@@ -9,6 +9,7 @@ from keras_transformer.argument_checks import check_extra_length
 from keras_transformer.argument_checks import check_ids
 from keras_transformer.base_model import BASE
 from keras_transformer.base_model import BaseModel
+from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
 from keras_transformer.masks import BOS_ID
@@ -98,7 +99,8 @@ class Transformer(BaseModel):
         states = (None, None, architecture.hidden_dim)
         self.build_layers(
             [self.embedding],
-            *([[self.source_embedding]] if self.source_embedding else []),
+            [self.output_embedding],
+            [self.source_embedding],
             [self.position_encoding, states],
             [self.encoder, states],
             [self.decoder, states, states],
@@ -244,6 +246,24 @@ class Transformer(BaseModel):
     def embedding_of_sources(self):
         """The `TokenEmbedding` of the sources, which may be the shared one."""
         return self.source_embedding or self.embedding
+
+    def custom_parts(self):
+        """Returns the names of the methods and layers that are replaced.
+
+        What reads the weights, without calling the model, would ignore them.
+        """
+        layers = {
+            "embedding": TokenEmbedding,
+            "embedding_of_logits": TokenEmbedding,
+            "encoder": Encoder,
+            "decoder": Decoder,
+        }
+        methods = "call", "encode", "decode", "decode_states", "compute_logits"
+        return self.overrides(*methods) + [
+            name
+            for name, layer_class in layers.items()
+            if type(getattr(self, name)) is not layer_class
+        ]
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Exports the logits of `call`; see `keras.Model.export`."""

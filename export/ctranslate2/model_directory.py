@@ -96,6 +96,12 @@ def write_ctranslate2(
             "--format must be saved_model for a decoder without "
             f"self-attention, which CTranslate2 lacks. Received: {mixer}"
         )
+    if parts := transformer.custom_parts():
+        raise UserError(
+            "--format must be saved_model for a model that replaces parts of "
+            f"Transformer. Received: {', '.join(parts)} of "
+            f"{type(transformer).__name__}"
+        )
     source, target = protos[0], protos[1] or protos[0]
     vocabularies = [
         list_pieces(

@@ -82,14 +82,17 @@ def fill_embeddings(spec, transformer, length):
     # The matrix is used two or three times; the file holds it once.
     table = to_numpy(transformer.embedding.embeddings)
     spec.decoder.embeddings.weight = table
-    spec.decoder.projection.weight = table
+    output = transformer.embedding_of_logits
+    spec.decoder.projection.weight = (
+        to_numpy(output.embeddings) if transformer.output_embedding else table
+    )
     spec.encoder.embeddings[0].weight = (
         table
         if transformer.source_embedding is None
         else to_numpy(transformer.source_embedding.embeddings)
     )
-    if transformer.embedding.bias is not None:
-        spec.decoder.projection.bias = to_numpy(transformer.embedding.bias)
+    if output.bias is not None:
+        spec.decoder.projection.bias = to_numpy(output.bias)
 
 
 def fill_self_attention(spec, attention):

@@ -191,7 +191,7 @@ class ForcedDecoder:
 
     def _log_probabilities(self, labels, states):
         """Returns the log-probabilities of labels, `(B, T)`, 0 for padding."""
-        logits = self._model.transformer.embedding(states, reverse=True)
+        logits = self._model.transformer.compute_logits(states)
         logits = tf.cast(logits, tf.float32)
         found = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         return tf.where(padding_mask(labels), found, 0.0)

@@ -108,7 +108,8 @@ class Search(tf.Module):
         )
         # A transposed copy of the embeddings; else every call would transpose.
         self._output_kernel = tf.Variable(
-            tf.transpose(transformer.embedding.embeddings), trainable=False
+            tf.transpose(transformer.embedding_of_logits.embeddings),
+            trainable=False,
         )
 
     def __call__(

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from command_line.errors import UserError
+from convert import to_hugging_face
 from convert.__main__ import main
 from convert.vocabularies import read_proto
+from keras_transformer import PRESETS
+from keras_transformer import Transformer
+from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.hugging_face_models import LANGUAGE_TOKEN
@@ -322,6 +327,25 @@ def test_an_output_matrix_of_its_own(spm, refused_marian):
     tensors["decoder_ff_logit_out_W"] = tensors["Wemb"].T.copy()
 
     assert "decoder_ff_logit_out_W" in refused_marian(tensors)
+
+
+def test_a_model_that_replaces_parts():
+    architecture = PRESETS["tiny"].architecture
+    custom = CustomOutputModel(9, architecture)
+
+    with pytest.raises(UserError, match="compute_logits of CustomOutputModel"):
+        to_hugging_face.check_architecture(custom)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"tied_output": False}, {"position_offset": 2}]
+)
+def test_an_architecture_that_marian_lacks(changes):
+    model = Transformer.from_preset("tiny", 9, **changes)
+
+    (name,) = changes
+    with pytest.raises(UserError, match=f"{name} must be .* for Marian"):
+        to_hugging_face.check_architecture(model)
 
 
 def test_a_run_that_is_none(tmp_path, refused):

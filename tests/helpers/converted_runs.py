@@ -31,6 +31,8 @@ NON_DEFAULT_ARCHITECTURE = {
     "max_wavelength": 3_000.0,
     "norm_epsilon": 1e-3,
     "decoder_mixer": "ssru",
+    "tied_output": False,
+    "position_offset": 2,
 }
 
 
@@ -76,9 +78,9 @@ def write_converted_run(
             weight.assign(4 * noise * weight.shape[0] ** -0.5)
         else:
             weight.assign(weight + 0.3 * noise)
-    bias = np.array(model.embedding.bias)
+    bias = np.array(model.embedding_of_logits.bias)
     bias[1] += 2  # Some translations end.
-    model.embedding.bias.assign(bias)
+    model.embedding_of_logits.bias.assign(bias)
     converted = Converted(model, *protos, DECODING)
     write_run(folder, converted, {"format": "nothing"}, folder.parent)
     return model

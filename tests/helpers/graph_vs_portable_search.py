@@ -80,13 +80,14 @@ def randomize(model, seed, end_scale=2.0):
             themselves, and some begin with the end.
     """
     rng = np.random.default_rng(seed)
+    tables = [model.embedding.embeddings, model.embedding_of_logits.embeddings]
     for weight in model.weights:
         value = rng.normal(size=weight.shape)
         if weight.path.endswith("gamma"):
             value = 1 + 0.3 * value
         elif len(weight.shape) == 1:
             value *= 0.3
-        elif weight is model.embedding.embeddings:
+        elif any(weight is table for table in tables):
             value *= 2 * weight.shape[1] ** -0.5
             value[EOS_ID] *= end_scale
         else:

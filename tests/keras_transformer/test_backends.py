@@ -23,6 +23,8 @@ MODELS = {
         "max_wavelength": 12_000.0,
         "norm_epsilon": 1e-5,
         "decoder_mixer": "ssru",
+        "tied_output": False,
+        "position_offset": 2,
         "source_vocabulary_size": 10,
     },
 }

@@ -156,7 +156,7 @@ def test_the_mask_of_logits_is_that_of_their_states():
 def test_sines_keep_the_promises_of_a_layer(tmp_path):
     check_layer(
         SinePositionEncoding,
-        init_kwargs={"max_wavelength": 500},
+        init_kwargs={"max_wavelength": 500, "offset": 2},
         inputs={"inputs": random_array(B, T, D)},
         output_shape=(B, T, D),
         num_weights=0,
@@ -173,6 +173,21 @@ def test_sines_and_cosines_alternate(hidden_dim, max_wavelength):
 
     expected = sines(range(T), hidden_dim, max_wavelength)
     np.testing.assert_allclose(outputs, [expected] * B, atol=1e-6)
+
+
+def test_sines_may_have_an_offset():
+    layer = SinePositionEncoding(offset=2)
+
+    outputs = layer(random_array(B, T, D), start_index=3)
+
+    expected = sines(range(5, 5 + T), D)
+    np.testing.assert_allclose(outputs, [expected] * B, atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [-1, 1.0, None])
+def test_refuses_an_offset_that_is_no_index(offset):
+    with pytest.raises(ValueError, match="`offset` must be an int of 0"):
+        SinePositionEncoding(offset=offset)
 
 
 @pytest.mark.parametrize("start_index", [0, 3, 700])

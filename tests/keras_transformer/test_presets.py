@@ -103,6 +103,8 @@ def test_base_is_that_of_the_paper():
         "max_wavelength": 10_000,
         "norm_epsilon": 1e-6,
         "decoder_mixer": "attention",
+        "tied_output": True,
+        "position_offset": 0,
     }
 
 

@@ -134,6 +134,38 @@ def test_equals_figure_1(norm, positions):
     assert_close(model(BATCH), states @ table.T)
 
 
+@pytest.mark.parametrize("logits_bias", [False, True])
+def test_the_logits_may_have_a_matrix_of_their_own(logits_bias):
+    model = make_model(tied_output=False, logits_bias=logits_bias)
+
+    logits = model(BATCH)
+
+    memory = model.encode(BATCH["source_ids"])
+    states = model.decode_states(
+        BATCH["target_ids"], memory, BATCH["source_ids"] != 0
+    )
+    table, *bias = model.output_embedding.get_weights()
+    assert len(bias) == logits_bias
+    assert_close(logits, states @ table.T + sum(bias))
+    assert model.embedding.bias is None
+
+
+def test_positions_may_have_an_offset():
+    model = make_model(position_offset=2)
+
+    memory = model.encode(BATCH["source_ids"])
+
+    vectors = model.embedding(BATCH["source_ids"])
+    vectors = vectors + SinePositionEncoding()(vectors, start_index=2)
+    expected = model.encoder(vectors, mask=BATCH["source_ids"] != 0)
+    assert_close(memory, expected)
+
+
+def test_learned_positions_have_no_offset():
+    with pytest.raises(ValueError, match="must be 0 with learned.*: .*=2"):
+        make_model(positions="learned", position_offset=2)
+
+
 def test_encode_and_decode_make_a_call(model):
     source_ids, target_ids = BATCH["source_ids"], BATCH["target_ids"]
     # As NumPy, for Keras's own would bring its mask along.

@@ -11,6 +11,7 @@ import tensorflow as tf
 from command_line.errors import UserError
 from keras_transformer import SmoothedCrossentropy
 from keras_transformer import TransformerSchedule
+from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.small_models import SETTINGS
 from tests.helpers.small_models import VOCABULARY_SIZE
 from tests.helpers.small_models import make_ids
@@ -44,15 +45,20 @@ def pairs():
     return make_training_pairs()
 
 
-@pytest.mark.parametrize("logits_bias", [False, True])
-def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs, logits_bias):
+@pytest.mark.parametrize(
+    ("logits_bias", "tied"), [(False, True), (True, True), (True, False)]
+)
+def test_the_loss_is_the_smoothed_crossentropy_of_a_token(
+    pairs, logits_bias, tied
+):
     changes = {"label_smoothing": 0.2, "logits_bias": logits_bias}
+    changes["tied_output"] = tied
     task = small_task(**changes)
     if logits_bias:
         random = np.random.default_rng(1)
         bias = random.normal(size=VOCABULARY_SIZE)
         bias[:2] = -100.0  # Of what a converted model never says.
-        task.transformer.embedding.bias.assign(bias)
+        task.transformer.embedding_of_logits.bias.assign(bias)
     batch = BatchPlan(pairs, 120, 0).batch(0)
     names = ("source_ids", "target_ids", "labels", "num_tokens")
     batch = dict(zip(names, batch, strict=True))
@@ -86,6 +92,22 @@ def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs, logits_bias):
         np.exp(np.mean(gold)),
         rtol=1e-4,
     )
+
+
+def test_the_loss_is_that_of_a_custom_output_layer(pairs):
+    architecture = preset().architecture
+    model = CustomOutputModel(VOCABULARY_SIZE, architecture, 16)
+    task = TrainingModel(model, label_smoothing=0.2)
+    task.build()
+    batch = BatchPlan(pairs, 120, 0).batch(0)
+    names = ("source_ids", "target_ids", "labels", "num_tokens")
+    batch = dict(zip(names, batch, strict=True))
+
+    own = tf.reduce_sum(task.token_losses(batch, training=False))
+
+    loss = SmoothedCrossentropy(0.2, reduction="sum")
+    expected = loss(batch["labels"], model(batch))
+    np.testing.assert_allclose(own, expected, rtol=1e-5)
 
 
 @pytest.fixture(

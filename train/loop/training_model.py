@@ -146,11 +146,10 @@ class TrainingModel(keras.Model):
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
         states = tf.gather_nd(states, real)  # (N, D)
-        states, table = add_bias_column(states, self.transformer.embedding)
-        nll, best = label_losses(states, table, labels)
+        nll, mean, best = self._label_losses(states, labels)
         losses = smoothed_loss(
             nll,
-            self._mean_loss(nll, states, table, labels),
+            mean,
             self.label_smoothing,
             self.transformer.vocabulary_size,
         )
@@ -165,6 +164,26 @@ class TrainingModel(keras.Model):
             else:  # Validation has no skipped updates.
                 self.means[name].update_state(values)
         return losses
+
+    def _label_losses(self, states, labels):
+        """Computes the losses of labels and the best ids, each `(N,)`.
+
+        Returns:
+            `-log p(label)`, the mean of `-log p(v)` over all tokens `v`, and
+            the ids of the highest logits.
+        """
+        if self.transformer.overrides("compute_logits"):
+            logits = self.transformer.compute_logits(states)
+            logits = tf.cast(logits, tf.float32)
+            losses = -tf.nn.log_softmax(logits)
+            best = tf.argmax(logits, axis=1, output_type=labels.dtype)
+            nll = tf.gather(losses, labels, batch_dims=1)
+            return nll, tf.reduce_mean(losses, axis=1), best
+        states, table = add_bias_column(
+            states, self.transformer.embedding_of_logits
+        )
+        nll, best = label_losses(states, table, labels)
+        return nll, self._mean_loss(nll, states, table, labels), best
 
     def _mean_loss(self, nll, states, table, labels):
         """Returns the mean of `-log p(v)` over all tokens `v`.

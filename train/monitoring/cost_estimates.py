@@ -46,6 +46,8 @@ def count_parameters(
     final_norms = 2 * norm if architecture.norm == "pre" else 0
     learned = max_length if architecture.positions == "learned" else 0
     rows = vocabulary_size + (source_vocabulary_size or 0) + learned
+    if not architecture.tied_output:
+        rows += vocabulary_size
     bias = vocabulary_size if architecture.logits_bias else 0
     return stacks + final_norms + rows * width + bias
 

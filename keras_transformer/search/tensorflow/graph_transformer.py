@@ -22,9 +22,6 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.decoder import Decoder
-from keras_transformer.embedding import TokenEmbedding
-from keras_transformer.encoder import Encoder
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.sampling import sampling_tensors
 from keras_transformer.search.sampling import with_one_beam
@@ -79,8 +76,8 @@ def search_in_graph(
         options: `SearchOptions`. `beam_size` and `num_hypotheses` may be int32
             scalar tensors.
         prefix_ids: Int32 tensor `(B, P)`, padded.
-        output_kernel: Float tensor or variable `(D, V)`, the embedding matrix
-            transposed. `None` means to transpose it here, once a call.
+        output_kernel: Float tensor or variable `(D, V)`, the matrix of the
+            logits, transposed. `None` means to transpose it here, once a call.
         max_length: Int32 scalar tensor, the length of the returned ids, at
             least the largest limit. `None` means the largest limit.
 
@@ -126,11 +123,9 @@ def sample_in_graph(
 
 def is_supported(transformer):
     """Returns whether this module computes what the model's methods do."""
-    expected = TokenEmbedding, Encoder, Decoder
-    parts = transformer.embedding, transformer.encoder, transformer.decoder
-    return not transformer.overrides("encode", "decode_states") and all(
-        type(part) is of for part, of in zip(parts, expected, strict=True)
-    )
+    # `search_translations` refuses models that override `call` or `decode`.
+    ignored = {"call", "decode", "compute_logits"}
+    return set(transformer.custom_parts()) <= ignored
 
 
 class GraphTransformer:
@@ -140,8 +135,8 @@ class GraphTransformer:
         transformer: A built `Transformer`.
         source_ids: Int32 tensor `(B, S)`, padded with 0 at the end.
         num_beams: Int, or int32 scalar tensor, `K`.
-        output_kernel: Float tensor or variable `(D, V)`, the embedding matrix
-            transposed. `None` means to transpose it here.
+        output_kernel: Float tensor or variable `(D, V)`, the matrix of the
+            logits, transposed. `None` means to transpose it here.
     """
 
     def __init__(self, transformer, source_ids, num_beams, output_kernel):
@@ -154,7 +149,7 @@ class GraphTransformer:
             )
         if output_kernel is None:
             output_kernel = tf.transpose(
-                tf.convert_to_tensor(transformer.embedding.embeddings)
+                tf.convert_to_tensor(transformer.embedding_of_logits.embeddings)
             )
         self._transformer = transformer
         self._layers = transformer.decoder.layers
@@ -275,8 +270,9 @@ class GraphTransformer:
             return self._transformer.compute_logits(x), step.buffers
         kernel = tf.convert_to_tensor(self._output_kernel)
         logits = tf.matmul(tf.cast(x, kernel.dtype), kernel)
-        if embedding.bias is not None:
-            bias = tf.convert_to_tensor(embedding.bias)
+        bias = self._transformer.embedding_of_logits.bias
+        if bias is not None:
+            bias = tf.convert_to_tensor(bias)
             logits += tf.cast(bias, logits.dtype)
         return logits, step.buffers
 

@@ -4,7 +4,6 @@ import json
 import sys
 
 import ctranslate2
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -19,8 +18,10 @@ from export.ctranslate2.model_directory import CTranslate2Translator
 from export.ctranslate2.model_directory import load_translate
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
-from keras_transformer import Transformer
 from tests.helpers.converted_runs import write_converted_run
+from tests.helpers.ctranslate2_models import MODELS
+from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_scores import pad
@@ -31,57 +32,6 @@ from tests.helpers.signature_requests import nbest_inputs
 SETTINGS = SearchSettings(beam_size=3, max_extra_length=8)
 TEXT = [*[sentence.encode() for sentence in SENTENCES], *NASTY]
 TEXT += [b"a truncated \xf0\x9f\x98 cat", b"a\x00b", b" two  blanks "]
-MODELS = {
-    "post-norm, d_k > d_v": {},
-    "pre-norm, d_k < d_v, gelu": {
-        "norm": "pre",
-        "key_dim": 3,
-        "value_dim": 8,
-        "activation": "gelu",
-    },
-    "learned positions, wide heads": {
-        "positions": "learned",
-        "key_dim": 12,
-        "value_dim": 12,
-    },
-    "padded vocabulary, narrow heads": {
-        "vocabulary_size": 337,
-        "key_dim": 2,
-        "value_dim": 3,
-    },
-    "of other systems": {
-        "num_layers": 1,
-        "decoder_layers": 2,
-        "use_bias": True,
-        "activation": "swish",
-        "scale_embedding": False,
-        "logits_bias": True,
-        "max_wavelength": 3_000.0,
-        "norm_epsilon": 1e-3,
-        "source_vocabulary_size": 333,
-    },
-}
-
-
-def make_model(**changes):
-    arguments = {
-        "vocabulary_size": 330,
-        "num_layers": 2,
-        "hidden_dim": 16,
-        "intermediate_dim": 24,
-        "num_heads": 2,
-        "key_dim": 8,
-        "value_dim": 4,
-        "sequence_length": 40,
-    }
-    keras.utils.set_random_seed(8)
-    model = Transformer.from_preset("base", **{**arguments, **changes})
-    model.build()
-    random = np.random.default_rng(1)
-    for weight in model.weights:  # No gain of one and no bias of zero.
-        noise = 0.2 * random.normal(size=weight.shape)
-        weight.assign(weight + noise)
-    return model
 
 
 def write(run_dir, folder, model=None, settings=SETTINGS, precision="float32"):
@@ -142,7 +92,8 @@ def test_forced_log_probabilities_are_those_of_the_model(
 def test_a_converted_run_is_searched_as_the_savedmodel_is(tmp_path):
     """It has two vocabularies and tokenizers."""
     converted = tmp_path / "run"
-    write_converted_run(converted, decoder_mixer="attention")
+    changes = {"decoder_mixer": "attention", "tied_output": True}
+    write_converted_run(converted, **changes)
     options = ["--format=ctranslate2", "--beam-size=3", "--max-extra-length=8"]
     export_command.main(
         [f"--run-dir={converted}", f"--export-dir={tmp_path}", *options]
@@ -168,6 +119,15 @@ def test_a_decoder_with_a_recurrence_is_refused(tmp_path, refused):
     )
 
     assert "which CTranslate2 lacks. Received: ssru" in line
+    assert not (tmp_path / "export").exists()
+
+
+def test_a_custom_output_layer_is_refused(run_dir, tmp_path):
+    model = make_model()
+    custom = CustomOutputModel(330, model.architecture, 40)
+
+    with pytest.raises(UserError, match="compute_logits of CustomOutputModel"):
+        write(run_dir, tmp_path / "export", custom)
     assert not (tmp_path / "export").exists()
 
 

@@ -48,6 +48,7 @@ def make_plan():
         ({"decoder_layers": 1, "decoder_mixer": "ssru"}, 31),
         ({"decoder_mixer": "ssru", "use_bias": True}, None),
         ({"logits_bias": True, "positions": "learned"}, 31),
+        ({"logits_bias": True, "tied_output": False}, None),
     ],
 )
 def test_counts_the_parameters_of_the_model(changes, source_size):

@@ -79,6 +79,8 @@ MODELS = {
         "use_bias": True,
         "activation": "gelu",
         "logits_bias": True,
+        "tied_output": False,
+        "position_offset": 2,
     },
 }
 FORBIDDEN = {"post, learned": PADDED}
