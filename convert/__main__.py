@@ -4,6 +4,8 @@
     python -m convert marian --model model.npz --vocabulary source.spm \\
         --run-dir runs/en-pt
     python -m convert marian --model opus-2020-02-26.zip --run-dir runs/en-de
+    python -m convert ctranslate2 --model-dir ct2-model --run-dir runs/en-fr \\
+        --vocabulary source.spm target.spm
     python -m convert to-marian --run-dir runs/mine --model-dir opus-like
 """
 
@@ -15,6 +17,7 @@ from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import option
 from command_line.options import read_options
+from convert import from_ctranslate2
 from convert import from_hugging_face
 from convert import from_marian
 from convert import to_hugging_face
@@ -74,6 +77,30 @@ class MarianOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class CTranslate2Options:
+    """`ctranslate2`: a directory of CTranslate2's encoder-decoder models."""
+
+    model_dir: pathlib.Path = option(
+        help="folder with model.bin, config.json and vocabularies", **PATH
+    )
+    vocabulary: list[pathlib.Path] | None = option(
+        None,
+        help="SentencePiece models: one for both sides, or source and target; "
+        "by default those that `python -m export` writes into the folder",
+        nargs="+",
+        metavar="FILE",
+        **PATH,
+    )
+    run_dir: pathlib.Path = option(**RUN_DIR)
+
+    def run(self) -> None:
+        check_new(self.run_dir)
+        converted = from_ctranslate2.read(self.model_dir, self.vocabulary)
+        origin = {"format": "ctranslate2", "model_dir": str(self.model_dir)}
+        write_and_report(self.run_dir, converted, origin, self.model_dir)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ToMarianOptions:
     """`to-marian`: a run folder to a folder of `MarianMTModel`."""
 
@@ -94,6 +121,7 @@ class ToMarianOptions:
 COMMANDS = {
     "opus-mt": OpusOptions,
     "marian": MarianOptions,
+    "ctranslate2": CTranslate2Options,
     "to-marian": ToMarianOptions,
 }
 

@@ -109,22 +109,34 @@ def to_their_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def copy_layers(model: Transformer, read: Callable[[Weight], np.ndarray]):
+def copy_layers(
+    model: Transformer,
+    read: Callable[[Weight], np.ndarray],
+    in_halves: bool = True,
+):
     """Sets the weights of the layers, in our order of features.
 
     Args:
         model: A `Transformer`.
         read: Function from a `Weight` to their array, of its shape.
+        in_halves: Bool, whether their order of features is another.
     """
     weights = list(weights_of(model))
     bar = keras.utils.Progbar(len(weights), unit_name="weight")
     for count, weight in enumerate(weights, start=1):
-        weight.variable.assign(to_our_order(read(weight), weight.feature_axes))
+        axes = weight.feature_axes if in_halves else ()
+        weight.variable.assign(to_our_order(read(weight), axes))
         if sys.stdout.isatty():
             bar.update(count)
 
 
-def copy_table(embedding, tensors: Tensors, name: str, rows: np.ndarray):
+def copy_table(
+    embedding,
+    tensors: Tensors,
+    name: str,
+    rows: np.ndarray,
+    in_halves: bool = True,
+):
     """Sets the matrix of a `TokenEmbedding`.
 
     Args:
@@ -133,10 +145,10 @@ def copy_table(embedding, tensors: Tensors, name: str, rows: np.ndarray):
         name: Name of the matrix.
         rows: Int array, the index of each of our rows in the matrix; -1 for
             zeros.
+        in_halves: Bool, whether their order of features is another.
     """
-    shape = tensors.shapes[name]
-    order = np.ix_(rows, feature_order(shape[1]))
-    ours = tensors.take(name, shape)[order]
+    ours = tensors.take(name, tensors.shapes[name])[rows]
+    ours = to_our_order(ours, (1,) if in_halves else ())
     ours[rows < 0] = 0.0
     embedding.embeddings.assign(ours)
 

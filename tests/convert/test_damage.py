@@ -14,9 +14,11 @@ from hypothesis import strategies
 
 from command_line.errors import UserError
 from convert import tensor_files
+from convert.ctranslate2_file import open_ctranslate2
 from convert.marian_config import read_configuration
 from convert.tensor_files import open_marian
 from convert.tensor_files import open_safetensors
+from tests.helpers.ctranslate2_models import write_model_bin
 from tests.helpers.marian_files import write_model
 
 TENSORS = {
@@ -33,12 +35,15 @@ def make_file(suffix):
         path = pathlib.Path(folder) / f"model{suffix}"
         if suffix == ".safetensors":
             safetensors.numpy.save_file(TENSORS, path)
+        elif suffix == ".ct2":
+            write_model_bin(path)
         else:
             write_model(path, TENSORS)
         return path.read_bytes()
 
 
-FILES = {s: make_file(s) for s in (".bin", ".npz", ".safetensors")}
+SUFFIXES = (".bin", ".npz", ".safetensors", ".ct2")
+FILES = {suffix: make_file(suffix) for suffix in SUFFIXES}
 
 
 @strategies.composite
@@ -68,6 +73,8 @@ def read_all(path):
     """Reads all that a command would, and returns it in float32."""
     if path.suffix == ".safetensors":
         file = open_safetensors(path)
+    elif path.suffix == ".ct2":
+        file = open_ctranslate2(path).tensors
     else:
         file, text = open_marian(path)
         read_configuration(text, path)

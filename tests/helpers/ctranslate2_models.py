@@ -1,5 +1,6 @@
 """Small random models of each kind that CTranslate2 computes."""
 
+import ctranslate2
 import keras
 import numpy as np
 
@@ -58,3 +59,112 @@ def make_model(**changes):
         noise = 0.2 * random.normal(size=weight.shape)
         weight.assign(weight + noise)
     return model
+
+
+def write_directory(
+    folder,
+    vocabularies,
+    positions="halves",
+    tied=True,
+    pre_norm=False,
+    scale=True,
+    start="<s>",
+    change=None,
+):
+    """Writes a random model by CTranslate2's own specification.
+
+    Args:
+        folder: An empty folder.
+        vocabularies: Lists of the pieces of sources and of targets.
+        positions: `"halves"` (sines from position 2 on), `"learned"`, or
+            `None` for those that CTranslate2 computes itself.
+        tied: Bool, whether the targets' matrix computes the logits.
+        pre_norm: Bool.
+        scale: Bool, or the factor of the embeddings.
+        start: The piece with which targets begin.
+        change: Function that changes the specification.
+    """
+    random = np.random.default_rng(6)
+    width, inner = 16, 24
+    spec = ctranslate2.specs.TransformerSpec.from_config(
+        (2, 1), 2, pre_norm=pre_norm
+    )
+    table = random.normal(size=(64, width))
+    if positions == "halves":
+        half = width // 2
+        rates = 1e4 ** -(np.arange(half) / (half - 1))
+        angles = np.arange(2, 66)[:, None] * rates
+        table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    embeddings = [
+        random.normal(size=(len(pieces), width)) / 3 for pieces in vocabularies
+    ]
+    for stack in (spec.encoder, spec.decoder):
+        stack.scale_embeddings = scale
+        if positions is not None:
+            stack.position_encodings.encodings = table.astype("float32")
+    fill(spec, random, width, inner)
+    spec.encoder.embeddings[0].weight = embeddings[0].astype("float32")
+    spec.decoder.embeddings.weight = embeddings[1].astype("float32")
+    output = embeddings[1] if tied else random.normal(size=embeddings[1].shape)
+    spec.decoder.projection.weight = output.astype("float32")
+    spec.register_source_vocabulary(vocabularies[0])
+    spec.register_target_vocabulary(vocabularies[1])
+    spec.config.decoder_start_token = start
+    if change is not None:
+        change(spec)
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+
+
+def fill(spec, random, width, inner):
+    """Fills in random weights of the layers."""
+
+    def linear(part, rows, columns):
+        part.weight = random.normal(size=(rows, columns)) * columns**-0.5
+        part.weight = part.weight.astype("float32")
+        part.bias = (0.3 * random.normal(size=rows)).astype("float32")
+
+    def norm(part):
+        part.gamma = (1 + 0.3 * random.normal(size=width)).astype("float32")
+        part.beta = (0.3 * random.normal(size=width)).astype("float32")
+
+    for stack in (spec.encoder, spec.decoder):
+        if hasattr(stack, "layer_norm"):
+            norm(stack.layer_norm)
+        for layer in stack.layer:
+            linear(layer.ffn.linear_0, inner, width)
+            linear(layer.ffn.linear_1, width, inner)
+            norm(layer.ffn.layer_norm)
+            linear(layer.self_attention.linear[0], 3 * width, width)
+            linear(layer.self_attention.linear[1], width, width)
+            norm(layer.self_attention.layer_norm)
+            if stack is spec.decoder:
+                linear(layer.attention.linear[0], width, width)
+                linear(layer.attention.linear[1], 2 * width, width)
+                linear(layer.attention.linear[2], width, width)
+                norm(layer.attention.layer_norm)
+
+
+class SmallSpec(ctranslate2.specs.ModelSpec):
+    """Two tensors, one of which is stored in 8 bits, and an option."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = np.arange(12, dtype="float32").reshape(3, 4)
+        self.weight = np.arange(12, dtype="float32").reshape(3, 4) + 1
+        self.weight_scale = ctranslate2.specs.model_spec.OPTIONAL
+        self.option = np.int16(2)
+
+    @property
+    def name(self):
+        return "TransformerSpec"
+
+
+def write_model_bin(path):
+    """Writes a small file in the format of `model.bin`."""
+    spec = SmallSpec()
+    spec.validate()
+    spec.optimize("int8")
+    spec.save(str(path.parent))
+    (path.parent / "model.bin").rename(path)

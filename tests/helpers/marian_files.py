@@ -200,7 +200,9 @@ def translate_greedily(tensors, source_ids, end, unknown, limit, **options):
     return said
 
 
-def write_download(folder, protos, tables, recurrent=False, seed=3, **changes):
+def write_download(
+    folder, protos, tables, recurrent=False, seed=3, unknown=9.0, **changes
+):
     """Writes what an OPUS-MT download holds.
 
     Args:
@@ -209,6 +211,8 @@ def write_download(folder, protos, tables, recurrent=False, seed=3, **changes):
         tables: Dicts from pieces to ids; one for both sides, or one each.
         recurrent: Bool, whether the decoder has an SSRU.
         seed: Int, of the weights.
+        unknown: Float, added to the logit of the unknown piece, which would be
+            the most probable, were it ever generated.
         **changes: Of the configuration.
 
     Returns:
@@ -221,8 +225,7 @@ def write_download(folder, protos, tables, recurrent=False, seed=3, **changes):
             tensor *= 3 if tensor_name.endswith("Wemb") else 2
         elif tensor_name.endswith(("_ln_bias", "_logit_out_b")):
             tensor *= 0.1
-    # It would be the most probable, were it ever generated.
-    tensors["decoder_ff_logit_out_b"][0, tables[-1]["<unk>"]] += 9
+    tensors["decoder_ff_logit_out_b"][0, tables[-1]["<unk>"]] += unknown
     name = "opus.spm32k-spm32k.transformer-align.model1.npz"
     name += ".best-perplexity.npz"
     changes = {"transformer-decoder-autoreg": autoreg, **changes}

@@ -1,0 +1,342 @@
+"""CTranslate2 directories: equal to what that library computes."""
+
+import dataclasses
+import json
+
+import ctranslate2
+import numpy as np
+import pytest
+import sentencepiece
+from ctranslate2.converters import MarianConverter
+
+from convert.__main__ import main
+from export.bundle.model_loading import read_run
+from export.ctranslate2.model_directory import write_ctranslate2
+from export.model.search import SearchSettings
+from keras_transformer import SubwordTokenizer
+from keras_transformer import Transformer
+from keras_transformer.tokenizer import read_protos
+from tests.helpers.ctranslate2_models import MODELS
+from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.ctranslate2_models import write_directory
+from tests.helpers.error_capture import refusal
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.hugging_face_models import pieces_of
+from tests.helpers.hugging_face_models import train_spm
+from tests.helpers.marian_files import write_download
+from tests.helpers.numpy_scores import pad
+from tests.helpers.numpy_scores import target_log_probabilities
+
+PROTOS = [
+    train_spm(SENTENCES, 90),
+    train_spm([sentence[::-1] for sentence in SENTENCES], 80),
+]
+SOURCES, TARGETS = map(pieces_of, PROTOS)
+TEXTS = [SENTENCES[0], SENTENCES[3], "Two cats @ 7"]
+TRANSLATIONS = [sentence[::-1] for sentence in (SENTENCES[1], *SENTENCES[4:])]
+
+
+def convert(folder, run_dir, *vocabulary):
+    more = ["--vocabulary", *map(str, vocabulary)] if vocabulary else []
+    options = ["--model-dir", str(folder), "--run-dir", str(run_dir), *more]
+    main(["ctranslate2", *options])
+    return Transformer.from_pretrained(run_dir)
+
+
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
+def test_a_run_comes_back_bit_by_bit(run_dir, tmp_path, changes):
+    model = make_model(**changes)
+    _, protos = read_run(run_dir)
+    settings = SearchSettings(3, 0.7, 8, penalty_offset=2.0)
+    folder = write_ctranslate2(model, protos, settings, "float32", tmp_path, 1)
+
+    found = convert(folder, tmp_path / "run")
+
+    for weight, expected in zip(found.weights, model.weights, strict=True):
+        assert name_of(weight) == name_of(expected)
+        np.testing.assert_array_equal(weight, expected, weight.path)
+    # Dropout is not in the directory.
+    assert found.architecture == dataclasses.replace(
+        model.architecture,
+        decoder_layers=model.architecture.layers_of_decoder,
+        dropout=found.architecture.dropout,
+    )
+    assert found.sequence_length == model.sequence_length
+    for before, after in zip(
+        protos, read_protos(tmp_path / "run"), strict=True
+    ):
+        if before is not None:
+            before, after = (
+                sentencepiece.SentencePieceProcessor(model_proto=proto)
+                for proto in (before, after)
+            )
+            assert before.encode(SENTENCES) == after.encode(SENTENCES)
+            assert len(before) == len(after)
+    arguments = json.loads((tmp_path / "run/arguments.json").read_text())
+    assert arguments["decoding"] == {
+        "beam_size": 3,
+        "length_penalty": 0.7,
+        "max_extra_length": 8,
+        "penalty_offset": 2.0,
+    }
+
+
+def name_of(weight):
+    return weight.path.split("/", 1)[1]
+
+
+@pytest.mark.parametrize("precision", ["int8", "int16", "float16", "bfloat16"])
+def test_other_precisions_are_near(run_dir, tmp_path, precision):
+    model = make_model(**MODELS["of other systems"])
+    _, protos = read_run(run_dir)
+    folder = write_ctranslate2(
+        model, protos, SearchSettings(), precision, tmp_path, 1
+    )
+
+    found = convert(folder, tmp_path / "run")
+
+    relative = {"int8": 1 / 127, "int16": 1e-3, "float16": 1e-3}
+    for weight, expected in zip(found.weights, model.weights, strict=True):
+        expected = np.array(expected)
+        error = np.abs(weight - expected).max() / np.abs(expected).max()
+        assert error <= relative.get(precision, 2**-8), weight.path
+    assert found.architecture.max_wavelength == 3_000
+    assert found.architecture.position_offset == 2
+
+
+def write_protos(folder):
+    paths = [folder / "source.spm", folder / "target.spm"]
+    for path, proto in zip(paths, PROTOS, strict=True):
+        path.write_bytes(proto)
+    return paths
+
+
+def check_scores(folder, run_dir, paths):
+    """Compares log-probabilities of given translations with the library's."""
+    model = convert(folder, run_dir, *paths)
+    tokenizer = SubwordTokenizer.from_pretrained(run_dir)
+    ours = [
+        tokenize(texts).to_tensor().numpy()
+        for tokenize, texts in (
+            (tokenizer.tokenize, TEXTS),
+            (tokenizer.tokenize_targets, TRANSLATIONS),
+        )
+    ]
+    found = target_log_probabilities(model, *ours)
+
+    pieces = [
+        sentencepiece.SentencePieceProcessor(model_proto=proto).encode(
+            texts, out_type=str
+        )
+        for proto, texts in zip(PROTOS, (TEXTS, TRANSLATIONS), strict=True)
+    ]
+    config = json.loads((folder / "config.json").read_text())
+    ends = [] if config["add_source_eos"] else [config["eos_token"]]
+    expected = ctranslate2.Translator(str(folder)).score_batch(
+        [[*source, *ends] for source in pieces[0]], pieces[1]
+    )
+    expected = pad([result.log_probs for result in expected])
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+    assert expected.min() < -3
+    return model, tokenizer
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_directory_of_their_marian_converter(shares, tmp_path):
+    names = ["</s>", "<unk>", *SOURCES[:-3]]
+    tables = [[*names, *TARGETS]] if shares else [names, [*names[:2], *TARGETS]]
+    tables = [
+        {piece: id_ for id_, piece in enumerate(dict.fromkeys(table))}
+        for table in tables
+    ]
+    more = {"transformer-no-projection": False}
+    more["transformer-guided-alignment-layer"] = "last"
+    write_download(tmp_path, PROTOS, tables, unknown=0.0, **more)
+    vocabularies = sorted(map(str, tmp_path.glob("*.vocab.yml")))
+    (model,) = tmp_path.glob("*.npz")
+    folder = tmp_path / "ct2"
+    MarianConverter(str(model), vocabularies).convert(str(folder))
+
+    paths = write_protos(tmp_path)
+    model, tokenizer = check_scores(folder, tmp_path / "run", paths)
+
+    ids = tokenizer.tokenize(TEXTS).to_tensor()
+    found = model.generate(ids, beam_size=1, max_extra_length=9).numpy()
+    source = sentencepiece.SentencePieceProcessor(model_proto=PROTOS[0])
+    expected = ctranslate2.Translator(str(folder)).translate_batch(
+        source.encode(TEXTS, out_type=str),
+        beam_size=1,
+        max_decoding_length=9,
+    )
+    for row, result in zip(found, expected, strict=True):
+        said = tokenizer.id_to_piece(row[:9]).numpy().tolist()
+        said = said[: [*said, b"</s>"].index(b"</s>")]
+        assert said == [piece.encode() for piece in result.hypotheses[0]]
+
+
+# As other converters write them: without a table of positions, with the
+# beginning of targets that is also their end, embeddings that are not scaled.
+DIRECTORIES = {
+    "generated positions, untied": {"positions": None, "tied": False},
+    "sines in halves, offset 2, pre-norm": {
+        "positions": "halves",
+        "pre_norm": True,
+        "start": "</s>",
+    },
+    "learned positions, not scaled": {
+        "positions": "learned",
+        "scale": False,
+        "tied": False,
+        "pre_norm": True,
+    },
+    "scaled by a number": {"positions": "halves", "scale": 16**0.5},
+}
+
+
+@pytest.mark.parametrize("options", DIRECTORIES.values(), ids=DIRECTORIES)
+def test_a_directory_of_other_converters(options, tmp_path):
+    folder = tmp_path / "ct2"
+    folder.mkdir()
+    # Their ids are not ours.
+    specials = ["<s>", "<pad>", "</s>", "<unk>"]
+    vocabularies = [[*specials, *SOURCES], [*specials, *TARGETS]]
+    write_directory(folder, vocabularies, **options)
+
+    check_scores(folder, tmp_path / "run", write_protos(tmp_path))
+
+
+@pytest.fixture
+def refused(capsys, tmp_path):
+    """Returns a function to the line that refuses a changed directory."""
+
+    def run(change_folder=None, vocabulary=(), **options):
+        folder = tmp_path / "ct2"
+        folder.mkdir()
+        specials = ["<s>", "<pad>", "</s>", "<unk>"]
+        vocabularies = [[*specials, *SOURCES], [*specials, *TARGETS]]
+        write_directory(folder, vocabularies, **options)
+        if change_folder is not None:
+            change_folder(folder)
+        paths = [*write_protos(tmp_path), *vocabulary]
+        target = tmp_path / "run"
+        more = ["--vocabulary", *paths, "--run-dir", target]
+        line = refusal(
+            capsys, main, ["ctranslate2", "--model-dir", folder, *more]
+        )
+        assert not target.exists()
+        return line
+
+    return run
+
+
+def set_encoder(name, value):
+    return lambda spec: setattr(spec.encoder, name, value)
+
+
+def set_decoder(name, value):
+    return lambda spec: setattr(spec.decoder, name, value)
+
+
+def shift_positions(spec):
+    table = spec.decoder.position_encodings.encodings
+    spec.decoder.position_encodings.encodings = table + 1
+
+
+def cut_positions(spec):
+    for stack in (spec.encoder, spec.decoder):
+        table = stack.position_encodings.encodings
+        stack.position_encodings.encodings = table[:, :3].copy()
+
+
+def set_unlike_scales(spec):
+    spec.encoder.layer[0].self_attention.queries_scale = 0.5
+    spec.encoder.layer[1].self_attention.queries_scale = 0.25
+
+
+def set_scales(scale):
+    def change(spec):
+        for layer in (*spec.encoder.layer, *spec.decoder.layer):
+            layer.self_attention.queries_scale = scale
+            if hasattr(layer, "attention"):
+                layer.attention.queries_scale = scale
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (set_decoder("alibi", True), "decoder/alibi of"),
+        (set_decoder("scale_outputs", 2.0), "scale_outputs of"),
+        (set_decoder("num_heads", np.int16(4)), "must be 2, as in the enc"),
+        (set_encoder("activation", np.int8(4)), "must be 4, as in the enc"),
+        (set_decoder("pre_norm", True), "decoder/pre_norm"),
+        (set_encoder("scale_embeddings", 2.0), "as in the encoder"),
+        (shift_positions, "must be that of the encoder"),
+        (cut_positions, "an even number of features from 4 on"),
+        (set_unlike_scales, "must be the same in all layers"),
+        (set_scales(0.1), "at most 8. Received: 2 heads"),
+        (set_scales(5**-0.5), "zeros beyond the first 5 features"),
+    ],
+)
+def test_refuses_a_specification(change, words, refused):
+    assert words in refused(change=change)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("activation", np.int8(4), "activation of"),
+        ("scale_embeddings", 3.0, "must be 1 or the root of 16. Received: 3"),
+    ],
+)
+def test_refuses_what_both_stacks_have(name, value, words, refused):
+    def change(spec):
+        set_encoder(name, value)(spec)
+        set_decoder(name, value)(spec)
+
+    assert words in refused(change=change)
+
+
+def edit(name, old, new):
+    def change(folder):
+        content = (folder / name).read_bytes()
+        assert old in content
+        (folder / name).write_bytes(content.replace(old, new, 1))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: (f / "model.bin").unlink(), "No such file"),
+        (edit("model.bin", b"\6\0\0\0", b"\5\0\0\0"), "version 5; version 6"),
+        (
+            edit("model.bin", b"TransformerS", b"TransformerX"),
+            "TransformerXpec",
+        ),
+        (edit("config.json", b'"</s>"', b'"</t>"'), "eos_token of"),
+        (
+            edit("config.json", b'bos": false', b'bos": true'),
+            "add_source_bos of",
+        ),
+        (lambda f: (f / "config.json").unlink(), "must hold config.json"),
+        (
+            lambda f: (f / "source_vocabulary.json").unlink(),
+            "must hold source_vocabulary.json",
+        ),
+        (edit("source_vocabulary.json", b"[", b"{"), "JSON array of strings"),
+        (
+            edit("source_vocabulary.json", b'"<s>"', b'"</s>"'),
+            "each piece once",
+        ),
+        (edit("source_vocabulary.json", b'"<s>",', b""), "rows. Received: "),
+    ],
+)
+def test_refuses_a_directory(change, words, refused):
+    assert words in refused(change)
+
+
+def test_refuses_three_vocabularies(tmp_path, refused):
+    assert "--vocabulary must be one" in refused(vocabulary=[tmp_path / "x"])
