@@ -23,7 +23,6 @@ from export.serve.api_keys import ApiKeys
 from export.serve.batching import BusyError
 from export.serve.batching import TooLongError
 from export.serve.documentation import add_documentation
-from export.serve.file_translation import SUFFIXES
 from export.serve.languages import name_language
 from export.serve.metrics import Metrics
 from export.serve.middleware import RequestLimits
@@ -34,6 +33,7 @@ from export.serve.public_address import PublicAddress
 from export.serve.routes import add_analysis_routes
 from export.serve.routes import add_files
 from export.serve.routes import add_translation
+from export.serve.schemas import FILE_SUFFIXES
 from export.serve.sighup_reload import Reloader
 from export.serve.translation_service import TranslationService
 
@@ -201,7 +201,7 @@ def add_public_routes(
             "keyRequired": bool(http.api_keys),
             "suggestions": False,
             "filesTranslation": True,
-            "supportedFilesFormat": list(SUFFIXES),
+            "supportedFilesFormat": list(FILE_SUFFIXES),
             "language": {"source": source, "target": target},
             "pairs": service.shows(),
         }

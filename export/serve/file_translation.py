@@ -1,15 +1,17 @@
-"""Translates files: plain text, HTML, Markdown and SubRip subtitles."""
+"""Translates files: text, HTML, Markdown, SubRip subtitles and Word (.docx)."""
 
+import functools
 import re
 import textwrap
+from typing import Protocol
 
+from export.serve.docx_document import DocxDocument
+from export.serve.markup_documents import run_in_thread
 from export.serve.schemas import http_error
 from export.serve.translation_service import Route
 from export.serve.translation_service import TranslationService
+from export.serve.translation_service import check_markup
 
-# Names of the formats of `translate_markup`.
-MARKUP_FORMATS = {".html": "html", ".md": "markdown"}
-SUFFIXES = (".txt", *MARKUP_FORMATS, ".srt")
 # The texts of a cue, between the times and an empty line.
 CUE = re.compile(
     r"(?P<head>^[\d:,. ]+-->[^\n]*\n)(?P<text>.+?)(?=\n[ \t]*\n|\n*\Z)",
@@ -22,70 +24,64 @@ ENCLOSED = re.compile(
 LINE_LENGTH = 42  # Characters of a line of subtitles.
 
 
-def decode(content: bytes) -> str:
-    """Returns the text of a file.
+class SourceFile(Protocol):
+    """A file to translate.
 
-    Raises:
-        HTTPException: If it is not UTF-8.
+    Attributes:
+        format: A format of `translate_markup`; `None` for plain text.
+        plain: String, what the limits count and the language is detected from.
     """
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise http_error("Invalid request: a file must be UTF-8") from None
+
+    format: str | None
+    plain: str
+
+    def make_text(self) -> str:
+        """Returns what is translated."""
+
+    def fill(self, translation: str) -> bytes:
+        """Returns the file with the translation of that text."""
 
 
-async def translate_file(
-    service: TranslationService, route: Route, text: str, suffix: str
-) -> str:
-    """Translates the text of a file.
+class TextFile:
+    """A `SourceFile` that is translated as a whole."""
 
-    Args:
-        service: The service.
-        route: The language pair.
-        text: The text of the file.
-        suffix: One of `SUFFIXES`.
+    def __init__(self, content: bytes, format: str | None = None):
+        self.plain = decode(content)
+        self.format = format
 
-    Raises:
-        HTTPException: If the model cannot translate the format.
-    """
-    if suffix in MARKUP_FORMATS:
-        (found,) = await service.translate_html(
-            route, [text], MARKUP_FORMATS[suffix]
-        )
-        return found.text
-    if suffix == ".srt":
-        subtitles = Subtitles(text)
-        (found,) = await service.translate(route, [subtitles.lines])
-        return subtitles.fill(found.text)
-    (found,) = await service.translate(route, [text])
-    return found.text
+    def make_text(self) -> str:
+        return self.plain
+
+    def fill(self, translation: str) -> bytes:
+        return translation.encode()
 
 
 class Subtitles:
-    """Subtitles, whose numbers, times and enclosing tags stay.
+    """A `SourceFile` of subtitles; numbers, times and enclosing tags stay.
 
-    Args:
-        text: The text of a SubRip file.
-
-    Attributes:
-        lines: String, the text of each cue on a line of its own.
+    What is translated has the text of each cue on a line of its own.
     """
 
-    def __init__(self, text: str):
+    format = None
+
+    def __init__(self, content: bytes):
+        text = decode(content)
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self._text = text.replace("\r\n", "\n")
         self._cues = list(CUE.finditer(self._text))
         self._enclosed = [
             ENCLOSED.fullmatch(cue["text"]).groups() for cue in self._cues
         ]
-        self.lines = "\n".join(
+        self.plain = "\n".join(
             " ".join(t.split()) for _, t, _ in self._enclosed
         )
 
-    def fill(self, lines: str) -> str:
-        """Returns the file with the translations of `lines`."""
+    def make_text(self) -> str:
+        return self.plain
+
+    def fill(self, translation: str) -> bytes:
         parts, end = [], 0
-        texts = lines.split("\n") if self._cues else []
+        texts = translation.split("\n") if self._cues else []
         for cue, (before, old, after), new in zip(
             self._cues, self._enclosed, texts, strict=True
         ):
@@ -94,4 +90,68 @@ class Subtitles:
             parts += [self._text[end : cue.start("text")], before, new, after]
             end = cue.end()
         parts.append(self._text[end:])
-        return "".join(parts).replace("\n", self._newline)
+        return "".join(parts).replace("\n", self._newline).encode()
+
+
+# The files of each of the schemas' `FILE_SUFFIXES`.
+READERS = {
+    ".txt": TextFile,
+    ".html": functools.partial(TextFile, format="html"),
+    ".md": functools.partial(TextFile, format="markdown"),
+    ".srt": Subtitles,
+    ".docx": DocxDocument,
+}
+
+
+def decode(content: bytes) -> str:
+    """Returns the text of a file.
+
+    Raises:
+        ValueError: If it is not UTF-8.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("a file must be UTF-8") from None
+
+
+async def read_file(content: bytes, suffix: str) -> SourceFile:
+    """Reads a file.
+
+    Args:
+        content: Its bytes.
+        suffix: The end of its name.
+
+    Raises:
+        HTTPException: If that is none of `READERS`, or the file is damaged.
+    """
+    if suffix not in READERS:
+        raise http_error("Invalid request: file format not supported")
+    try:
+        return await run_in_thread(READERS[suffix], content)
+    except ValueError as error:
+        raise http_error(f"Invalid request: {error}") from None
+
+
+async def translate_file(
+    service: TranslationService, route: Route, file: SourceFile, suffix: str
+) -> bytes:
+    """Returns the translation of a file.
+
+    Args:
+        service: The service.
+        route: The language pair.
+        file: The file.
+        suffix: The end of its name, for messages.
+
+    Raises:
+        HTTPException: If the model cannot translate its format.
+    """
+    if file.format is None:
+        (found,) = await service.translate(route, [file.make_text()])
+    else:
+        check_markup(route, f"{suffix} files are")
+        service.check([file.plain])
+        text = await run_in_thread(file.make_text)
+        (found,) = await service.translate_markup(route, [text], file.format)
+    return await run_in_thread(file.fill, found.text)

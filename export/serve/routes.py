@@ -19,7 +19,6 @@ from export.serve import file_translation
 from export.serve import schemas
 from export.serve.access_control import AccessControl
 from export.serve.file_store import FileStore
-from export.serve.file_translation import SUFFIXES
 from export.serve.language_detection import Detection
 from export.serve.models import REPORT
 from export.serve.models import WORDS
@@ -30,6 +29,9 @@ from export.serve.translation_service import TranslationService
 
 AUTO = "auto"
 TAG = re.compile("<[^>]*>")
+# Media types of translated files; no browser may run one.
+TEXT = "text/plain; charset=utf-8"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
@@ -131,7 +133,7 @@ def add_files(
     @app.post(
         "/translate_file",
         openapi_extra=schemas.describe_body(
-            schemas.LanguageFields, "multipart/form-data"
+            schemas.FileFields, "multipart/form-data"
         ),
     )
     async def translate_file(
@@ -140,19 +142,17 @@ def add_files(
     ):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
-        if suffix not in SUFFIXES:
-            raise http_error("Invalid request: file format not supported")
-        text = file_translation.decode(asked.file.content)
-        is_html = suffix == ".html"
+        file = await file_translation.read_file(asked.file.content, suffix)
+        is_html = file.format == "html"
         route, _ = find_route(
-            service, asked, TAG.sub(" ", text) if is_html else text
+            service, asked, TAG.sub(" ", file.plain) if is_html else file.plain
         )
         translated = await file_translation.translate_file(
-            service, route, text, suffix
+            service, route, file, suffix
         )
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
         target = route.name.rpartition(":")[2]
-        key = files.add(f"{stem}_{target}{suffix}", translated.encode())
+        key = files.add(f"{stem}_{target}{suffix}", translated)
         url = request.url_for("download_file", key=key)
         return {"translatedFileUrl": str(url)}
 
@@ -164,7 +164,7 @@ def add_files(
         disposition = f'attachment; filename="{file.name}"'
         return Response(
             file.content,
-            media_type="text/plain; charset=utf-8",
+            media_type=DOCX if file.name.endswith(".docx") else TEXT,
             headers={
                 "Content-Disposition": disposition,
                 "X-Content-Type-Options": "nosniff",

@@ -3,6 +3,7 @@
 import codecs
 import textwrap
 from collections.abc import Callable
+from typing import Annotated
 from typing import Any
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import pydantic_core
 MAX_ALTERNATIVES = 10
 FILE_BYTES = 20_000  # A file counts as one request for each.
 FORMATS = ("text", "html")
+FILE_SUFFIXES = (".txt", ".html", ".md", ".srt", ".docx")
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 OWN_FAULT = "own_fault"  # Its message is complete.
 
@@ -87,7 +89,16 @@ class UploadedFile(NamedTuple):
 
 
 class FileFields(LanguageFields):
-    file: UploadedFile
+    file: Annotated[
+        UploadedFile,
+        pydantic.WithJsonSchema(
+            {
+                "type": "string",
+                "format": "binary",
+                "description": f"A file: {', '.join(FILE_SUFFIXES)}",
+            }
+        ),
+    ]
 
     @property
     def cost(self) -> int:

@@ -213,23 +213,26 @@ class TranslationService:
         return translated
 
     async def translate_html(
-        self, route: Route, texts: list[str], format: str = "html"
+        self, route: Route, texts: list[str]
     ) -> list[Translated]:
-        """Translates documents with tags.
+        """Translates documents of HTML; see `translate`."""
+        self.check(texts)
+        check_markup(route, "html format is")
+        return await self.translate_markup(route, texts, "html")
+
+    async def translate_markup(
+        self, route: Route, texts: list[str], format: str
+    ) -> list[Translated]:
+        """Translates documents with tags, whose size it does not check.
 
         Args:
-            route: Result of `find`.
+            route: Result of `find`, with `MARKUP`.
             texts: The documents.
             format: One of those of `translate_markup`.
 
         Raises:
             BusyError: If the queue is full.
         """
-        self.check(texts)
-        if MARKUP not in route.model.shows:
-            raise http_error(
-                f"{format} format is not supported: the model has no alignments"
-            )
         model, ask, is_admitted = route.model, route.batcher.ask, False
 
         async def translate(sentences):
@@ -287,6 +290,16 @@ class TranslationService:
             (self._metrics.truncated, sum(t.truncated for t in translations)),
         ):
             measure.labels(route.name).inc(amount)
+
+
+def check_markup(route: Route, what: str) -> None:
+    """Checks that a model can translate documents with tags.
+
+    Raises:
+        HTTPException: If not; its message begins with `what`.
+    """
+    if MARKUP not in route.model.shows:
+        raise http_error(f"{what} not supported: the model has no alignments")
 
 
 def refuse_code(code: str) -> None:

@@ -11,6 +11,7 @@ from command_line.errors import UserError
 from export.serve.models import Model
 from export.serve.options import HttpOptions
 from tests.helpers import service_client
+from tests.helpers import word_documents
 from tests.helpers.example_sentences import NASTY
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.service_client import ReversingModel
@@ -110,7 +111,7 @@ def test_it_says_what_it_has(service):
     assert settings["language"]["target"] == {"code": "es", "name": "Spanish"}
     assert settings["charLimit"] == 20_000
     assert settings["keyRequired"] is False
-    formats = [".txt", ".html", ".md", ".srt"]
+    formats = [".txt", ".html", ".md", ".srt", ".docx"]
     assert settings["supportedFilesFormat"] == formats
     shows = ["markup", "alternatives", "words", "report"]
     assert settings["pairs"] == [{**PAIR, "shows": shows}]
@@ -213,6 +214,8 @@ def test_what_is_no_json_is_refused(reversing, body):
     [
         ("a.pdf", b"a", "Invalid request: file format not supported"),
         ("a.txt", b"\xff", "a file must be UTF-8"),
+        ("a.docx", b"\xff", "a .docx file must be a zip archive"),
+        ("a.html", b"", ".html files are not supported: the model has no al"),
     ],
 )
 def test_files_that_are_no_text_are_refused(reversing, name, content, message):
@@ -220,6 +223,40 @@ def test_files_that_are_no_text_are_refused(reversing, name, content, message):
 
     assert answer.status == 400
     assert message in answer.json()["error"]
+
+
+def test_word_documents_come_back_whole(service):
+    content = word_documents.make_document()
+
+    answer = service.post_file("/translate_file", "a.docx", content, **PAIR)
+    url = answer.json()["translatedFileUrl"].removeprefix(service.url)
+    file = service.get(url)
+
+    assert file.headers["content-type"] == (
+        "application/vnd.openxmlformats-officedocument"
+        ".wordprocessingml.document"
+    )
+    assert file.headers["content-disposition"].endswith('"a_es.docx"')
+    found, expected = map(word_documents.elements, (file.body, content))
+    assert found == expected
+    before, after = map(word_documents.paragraphs, (content, file.body))
+    changed = [b for a, b in zip(after, before, strict=True) if a != b]
+    assert len(changed) > 10
+
+
+def test_the_text_of_word_documents_has_the_limit_of_texts(service):
+    paragraph = word_documents.run("a") + "</w:p><w:p>"
+
+    fits, over = (
+        service.post_file(
+            "/translate_file", "a.docx", word_documents.wrap(content), **PAIR
+        )
+        for content in (1500 * paragraph, word_documents.run("a" * 20_001))
+    )
+
+    assert fits.status == 200
+    assert over.status == 400
+    assert "exceeds text limit (20000) of char" in over.json()["error"]
 
 
 def test_other_paths_are_not_there(reversing):

@@ -158,6 +158,12 @@ def test_the_routes_are_documented_without_other_hosts(service):
 
     assert spec == service.get("/openapi.json").json()
     text = page.body.decode()
+    (body,) = spec["paths"]["/translate_file"]["post"]["requestBody"][
+        "content"
+    ].values()
+    formats = service.get("/frontend/settings").json()["supportedFilesFormat"]
+    file = body["schema"]["properties"]["file"]
+    assert file["description"] == f"A file: {', '.join(formats)}"
     for path in spec["paths"]:
         assert f"<td>{path}</td>" in text
     assert "//" not in text

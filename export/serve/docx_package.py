@@ -1,0 +1,120 @@
+"""Reads and writes the parts of Word documents (.docx), which are zip archives.
+
+The parts that are not translated are copied, whatever they are.
+"""
+
+import io
+import re
+import zipfile
+import zlib
+from typing import NamedTuple
+
+from lxml import etree
+
+# Maximum difference of the unpacked size and that of the file, in bytes.
+MAX_GROWTH = 2**23
+MAIN = "word/document.xml"
+TRANSLATED = re.compile(
+    r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml"
+)
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Encrypted documents, and .doc.
+ENCRYPTED = 1  # A bit of `flag_bits`.
+# Those of the standard. Others may take gigabytes.
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# The errors of `zipfile` for damaged archives.
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    ValueError,
+)
+
+
+class Part(NamedTuple):
+    """A part of a package."""
+
+    info: zipfile.ZipInfo
+    content: bytes
+
+
+def read_parts(content: bytes) -> dict[str, Part]:
+    """Returns the parts of a .docx file by name.
+
+    Raises:
+        ValueError: If it is no such file, or unpacks to too much.
+    """
+    if content.startswith(OLE):
+        raise refusal("another kind of file: an encrypted one, or a .doc")
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+    except DAMAGED:
+        raise refusal("none, or a damaged one") from None
+    infos = {info.filename: info for info in archive.infolist()}
+    limit = len(content) + MAX_GROWTH
+    size = sum(info.file_size for info in infos.values())
+    if size > limit:
+        raise ValueError(
+            f"a .docx file of {len(content)} bytes must unpack to at most "
+            f"{limit} bytes. Received: {size}"
+        )
+    if MAIN not in infos:
+        raise refusal(f"one without {MAIN}")
+    return {
+        name: Part(info, read_part(archive, info))
+        for name, info in infos.items()
+    }
+
+
+def read_part(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """Returns the content of a part."""
+    if info.flag_bits & ENCRYPTED or info.compress_type not in COMPRESSIONS:
+        raise refusal("one whose parts are encrypted, or not deflated")
+    try:
+        with archive.open(info) as part:
+            # With a size it stops there, even if the part has more.
+            return part.read(info.file_size)
+    except DAMAGED:
+        raise refusal("one with a damaged part") from None
+
+
+def refusal(received: str) -> ValueError:
+    return ValueError(
+        f"a .docx file must be a zip archive with {MAIN}, not encrypted. "
+        f"Received: {received}"
+    )
+
+
+def write_parts(parts: dict[str, Part]) -> bytes:
+    """Returns the .docx file of parts."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for part in parts.values():
+            archive.writestr(part.info, part.content)
+    return file.getvalue()
+
+
+def parse_xml(content: bytes | str) -> etree._Element:
+    """Parses XML without reading or expanding anything else.
+
+    Raises:
+        ValueError: If it is not well-formed, or has a document type.
+    """
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(content, parser)
+    except etree.XMLSyntaxError:
+        raise refusal("one whose XML is not well-formed") from None
+    if root.getroottree().docinfo.doctype:
+        raise refusal("one whose XML has a document type")
+    return root
+
+
+def serialize_xml(root: etree._Element) -> bytes:
+    return etree.tostring(root.getroottree(), encoding="UTF-8", standalone=True)

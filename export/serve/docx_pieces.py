@@ -1,0 +1,185 @@
+"""Takes the paragraphs of Word documents apart, into pieces and fields."""
+
+import collections
+import copy
+import re
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lxml import etree
+
+# The namespaces of the two variants of ISO/IEC 29500.
+NAMESPACES = (
+    "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "http://purl.oclc.org/ooxml/wordprocessingml/main",
+)
+# Elements with runs that are translated, unlike `del` and `moveFrom`.
+CONTAINERS = frozenset(
+    [
+        "bdo",
+        "customXml",
+        "dir",
+        "hyperlink",
+        "ins",
+        "moveTo",
+        "sdt",
+        "sdtContent",
+        "smartTag",
+    ]
+)
+WITH_RUNS = CONTAINERS | {"fldSimple"}
+# Parts of incomplete fields, such as a table of contents, are among them.
+BREAKS = frozenset(
+    ["br", "cr", "delInstrText", "fldChar", "instrText", "ptab", "tab"]
+)
+# Misspelt words and page breaks that Word found in the source.
+DROPPED = frozenset(["lastRenderedPageBreak", "proofErr"])
+# Properties of runs without an effect on their look.
+UNSEEN = frozenset(["lang", "noProof"])
+LINK = re.compile(r"\s*HYPERLINK\b", re.IGNORECASE)
+
+Properties = etree._Element | None  # Of a run, its `rPr`.
+
+
+class Piece(NamedTuple):
+    """A part of a paragraph that is put back as a whole.
+
+    Attributes:
+        name: Name of the element; that of a text is `"t"`.
+        node: The element, or a run that holds it alone.
+        text: The text; of a mark of a field its type.
+        properties: Those of its run.
+        format: Key that is the same for texts that look the same.
+    """
+
+    name: str
+    node: etree._Element
+    text: str = ""
+    properties: Properties = None
+    format: str = ""
+
+
+class Field(NamedTuple):
+    """The pieces of a field: its code, its result and its end."""
+
+    name = "field"
+
+    code: list[Piece]
+    result: list[Piece]
+    end: list[Piece]
+
+    @property
+    def is_link(self) -> bool:
+        code = [p.text for p in self.code if p.name == "instrText"]
+        return bool(LINK.match("".join(code)))
+
+
+def qualify(node: etree._Element, name: str) -> str:
+    """Returns a name in the namespace of an element."""
+    return etree.QName(etree.QName(node).namespace, name).text
+
+
+def name_of(node: etree._Element) -> str:
+    """Returns the name of an element of Word's; `""` for any other."""
+    name = etree.QName(node)
+    return name.localname if name.namespace in NAMESPACES else ""
+
+
+def read_text(node: etree._Element) -> str:
+    """Returns the text of an element, without that of text boxes in it."""
+    parts = []
+    for child in node:
+        name = name_of(child)
+        if name == "t":
+            parts.append(child.text or "")
+        elif name == "r" or name in WITH_RUNS:
+            parts.append(read_text(child))
+    return "".join(parts)
+
+
+def take_pieces(parent: etree._Element) -> Iterator[Piece]:
+    """Takes the pieces out of a paragraph or a container, and yields them."""
+    for node in list(parent):
+        name = name_of(node)
+        if name.endswith("Pr"):
+            continue  # The properties of the parent.
+        parent.remove(node)
+        if name == "r":
+            yield from split_run(node)
+        elif name not in DROPPED:
+            yield Piece(name if name in WITH_RUNS else "", node)
+
+
+def split_run(run: etree._Element) -> Iterator[Piece]:
+    """Yields the pieces of a run, which it takes apart."""
+    properties = run.find(qualify(run, "rPr"))
+    format = describe_format(properties)
+    names = {
+        node: name_of(node)
+        for node in run
+        if node is not properties and name_of(node) not in DROPPED
+    }
+    for node, name in names.items():
+        single = run
+        if len(names) > 1:
+            single = etree.Element(run.tag, run.attrib, run.nsmap)
+            if properties is not None:
+                single.append(copy.deepcopy(properties))
+            single.append(node)
+        text = node.text
+        if name == "fldChar":
+            text = node.get(qualify(node, "fldCharType"))
+        yield Piece(name, single, text or "", properties, format)
+
+
+def group_fields(pieces: list[Piece]) -> list[Piece | Field]:
+    """Groups the pieces of each outermost field that is complete."""
+    opened, ends = [], {}
+    for place, piece in enumerate(pieces):
+        mark = piece.text if piece.name == "fldChar" else None
+        if mark == "begin":
+            opened.append([place, None])
+        elif mark == "separate" and opened:
+            opened[-1][1] = place
+        elif mark == "end" and opened:
+            begin, separate = opened.pop()
+            ends[begin] = separate or place - 1, place
+    units, place = [], 0
+    while place < len(pieces):
+        if place not in ends:
+            units.append(pieces[place])
+            place += 1
+            continue
+        separate, end = ends[place]
+        units.append(
+            Field(
+                pieces[place : separate + 1],
+                pieces[separate + 1 : end],
+                pieces[end : end + 1],
+            )
+        )
+        place = end + 1
+    return units
+
+
+def describe_format(properties: Properties) -> str:
+    """Returns the `format` of a `Piece`."""
+    return "".join(
+        etree.tostring(each, method="c14n", exclusive=True).decode()
+        for each in (() if properties is None else properties)
+        if name_of(each) not in UNSEEN
+    )
+
+
+def most_common_format(
+    units: Sequence[Piece | Field],
+) -> tuple[str, Properties]:
+    """Returns the format of most characters, and properties that have it."""
+    counts, examples = collections.Counter(), {"": None}
+    for unit in units:
+        if unit.name == "t":
+            counts[unit.format] += len(unit.text)
+            examples.setdefault(unit.format, unit.properties)
+    format = max(counts, key=counts.get, default="")
+    return format, examples[format]
