@@ -225,6 +225,41 @@ def test_files_that_are_no_text_are_refused(reversing, name, content, message):
     assert message in answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (
+            '<p translate="no"><p translate="yes">',
+            "must nest at most 200 elements with and without translation. "
+            "Received: another one at 3700",
+        ),
+        (
+            '<b translate="no"><b translate="yes">',
+            "must nest at most 200 elements with and without translation. "
+            "Received: another one at 3700",
+        ),
+        (
+            "<b>",
+            "must nest fewer than 200 tags in a sentence. "
+            "Received: another one at 597",
+        ),
+    ],
+)
+def test_tags_that_nest_too_deep_are_refused(service, start, message):
+    fields = {"format": "html", **PAIR}
+
+    shallow = service.post("/translate", q=f"{90 * start}a", **fields)
+    deep = service.post("/translate", q=f"{300 * start}a", **fields)
+    url = service.post_file(
+        "/translate_file", "a.html", f"{300 * start}a".encode(), **PAIR
+    )
+
+    assert shallow.status == 200
+    assert deep.status == url.status == 400
+    assert message in deep.json()["error"]
+    assert deep.json() == url.json()
+
+
 def test_word_documents_come_back_whole(service):
     content = word_documents.make_document()
 

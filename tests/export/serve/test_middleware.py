@@ -8,6 +8,8 @@ import threading
 import pytest
 
 from export.serve import middleware
+from export.serve import processes
+from export.serve.models import Model
 from tests.helpers import service_client
 
 PAIR = {"source": "en", "target": "es"}
@@ -124,6 +126,28 @@ def test_what_a_client_that_left_asked_is_not_translated(reversing, path):
     assert path == "/sentences" or 'status="499"} 1.0' in told
 
 
+def test_a_client_that_leaves_cancels_the_sentences_of_its_document(reversing):
+    reversing.gate.clear()
+    words = [f"w{letter}" for letter in "abcdefghij"]
+    document = "".join(f"<p>{word}</p>" for word in words)
+    body = json.dumps({"q": document, "format": "html", **PAIR})
+    models = {("en", "es"): Model(reversing, shows=("markup",))}
+    with service_client.serve(models, batch_tokens=8) as service:
+        with connected(service, request(body)):
+            service_client.wait_until(lambda: reversing.batches)
+            first = len(reversing.batches[0])
+            service_client.wait_until(
+                lambda: service.measured(WAITING) == len(words) - first
+            )
+        service_client.wait_until(lambda: service.measured(WAITING) == 0)
+        reversing.gate.set()
+        answer = service.post("/translate", q="ab", **PAIR)
+
+    assert answer.json() == {"translatedText": "ba"}
+    assert 0 < first < len(words)
+    assert reversing.batches[1:] == [[b"ab"]]
+
+
 @pytest.mark.skipif(
     not hasattr(socket, "TCP_USER_TIMEOUT"), reason="needs Linux"
 )
@@ -158,6 +182,29 @@ def test_idle_connections_do_not_shut_others_out(reversing, monkeypatch):
             idle = stack.enter_context(connected(service, request(FIELDS)))
             assert idle.recv(65536).startswith(b"HTTP/1.1 200")
         assert service.get("/health").status == 200
+
+
+@pytest.mark.parametrize(
+    "sent", ["", f"{HEAD}Content-Length: 9\r\n\r\n"], ids=["idle", "no body"]
+)
+def test_510_silent_connections_do_not_shut_health_out(reversing, sent):
+    processes.allow_connections()
+    with (
+        service_client.serve_function(reversing) as service,
+        contextlib.ExitStack() as stack,
+    ):
+        for _ in range(510):
+            stack.enter_context(connected(service, sent))
+        refused = sent != ""
+        if refused:
+            service_client.wait_until(
+                lambda: service.get("/languages").status == 503
+            )
+        health = [service.get(path) for path in ("/health", "/livez")]
+        answer = service.get("/languages")
+
+    assert [each.status for each in health] == [200, 200]
+    assert answer.status == (503 if refused else 200)
 
 
 def test_health_is_not_refused_where_requests_are(reversing, monkeypatch):
