@@ -84,7 +84,10 @@ def run_processes(options: ServeOptions, listener: socket.socket) -> None:
 
 
 class Supervisor(Multiprocess):
-    """Uvicorn's supervisor, which announces when all processes are ready."""
+    """Uvicorn's supervisor, which announces when all processes are ready.
+
+    It reports each process that has ended and is replaced.
+    """
 
     def __init__(self, config, sockets, announce: Callable):
         super().__init__(config, sockets)
@@ -100,10 +103,25 @@ class Supervisor(Multiprocess):
         self._announce()
 
     def keep_subprocess_alive(self):
-        before = {process.pid for process in self.processes}
-        super().keep_subprocess_alive()
-        for pid in before - {process.pid for process in self.processes}:
-            multiprocess.mark_process_dead(pid)
+        for old in self._replace(super().keep_subprocess_alive):
+            print(
+                f"process {old.pid} has ended with status {old.exitcode}; "
+                "another one starts",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def restart_all(self):
+        self._replace(super().restart_all)
+
+    def _replace(self, replace: Callable) -> list:
+        """Runs a function; returns the processes that it has replaced."""
+        before = list(self.processes)
+        replace()
+        replaced = [old for old in before if old not in self.processes]
+        for old in replaced:
+            multiprocess.mark_process_dead(old.pid)
+        return replaced
 
 
 def load_app_or_exit(options: ServeOptions) -> Callable:
