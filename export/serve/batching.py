@@ -26,11 +26,7 @@ from export.line_batching import MIN_TOKENS
 from export.serve.metrics import ModelMetrics
 
 WAIT = 0.005  # Seconds to wait for more sentences.
-MAX_BATCH_LENGTH_RATIO = (
-    2  # Maximum difference of lengths in a batch, in tokens.
-)
-
-
+MAX_BATCH_LENGTH_RATIO = 2  # Of the tokens of any two items in a batch.
 SHORT = 0.25  # Maximum size of a short request, in batches.
 LEAST_LIMIT = 16  # Tokens up to which no sentence is too long.
 # A model that has translated something in these seconds is not asked again.

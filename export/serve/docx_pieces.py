@@ -136,30 +136,30 @@ def split_run(run: etree._Element) -> Iterator[Piece]:
 def group_fields(pieces: list[Piece]) -> list[Piece | Field]:
     """Groups the pieces of each outermost field that is complete."""
     opened, ends = [], {}
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         mark = piece.text if piece.name == "fldChar" else None
         if mark == "begin":
-            opened.append([place, None])
+            opened.append([index, None])
         elif mark == "separate" and opened:
-            opened[-1][1] = place
+            opened[-1][1] = index
         elif mark == "end" and opened:
             begin, separate = opened.pop()
-            ends[begin] = separate or place - 1, place
-    units, place = [], 0
-    while place < len(pieces):
-        if place not in ends:
-            units.append(pieces[place])
-            place += 1
+            ends[begin] = separate or begin, index
+    units, index = [], 0
+    while index < len(pieces):
+        if index not in ends:
+            units.append(pieces[index])
+            index += 1
             continue
-        separate, end = ends[place]
+        separate, end = ends[index]
         units.append(
             Field(
-                pieces[place : separate + 1],
+                pieces[index : separate + 1],
                 pieces[separate + 1 : end],
                 pieces[end : end + 1],
             )
         )
-        place = end + 1
+        index = end + 1
     return units
 
 

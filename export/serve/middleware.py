@@ -161,7 +161,7 @@ class TimeoutProtocol(H11Protocol):
     def connection_made(self, transport):
         super().connection_made(transport)
         self._idle_since = self.loop.time()
-        self._look(object())
+        self._close_if_silent(object())
         if len(self.connections) > MAX_CONNECTIONS:
             idle = [c for c in self.connections if c.is_idle]
             min(idle, key=lambda c: c._idle_since).transport.abort()
@@ -179,7 +179,7 @@ class TimeoutProtocol(H11Protocol):
         self._idle_since = self.loop.time()
         super().on_response_complete()
 
-    def _look(self, before):
+    def _close_if_silent(self, before):
         """Closes a connection that still has not sent a request."""
         if self.transport.is_closing():
             return
@@ -187,7 +187,7 @@ class TimeoutProtocol(H11Protocol):
         if now is before:
             self.transport.abort()
         else:
-            self.loop.call_later(HEAD_SECONDS, self._look, now)
+            self.loop.call_later(HEAD_SECONDS, self._close_if_silent, now)
 
 
 def bind(host: str, port: int) -> socket.socket:

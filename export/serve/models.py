@@ -179,13 +179,13 @@ def load_model(export_dir: pathlib.Path) -> Model:
         model.probe()
         return model
     loaded = model_loading.load_version(folder)
-    told = read_meta_graph(folder).signature_def
+    signature_defs = read_meta_graph(folder).signature_def
     defaults = {
         name: {
             key: tf.constant(tf.make_ndarray(value))
             for key, value in signature.defaults.items()
         }
-        for name, signature in told.items()
+        for name, signature in signature_defs.items()
     }
 
     def ask(name, inputs):

@@ -41,23 +41,23 @@ def group_words(
         pieces_to_words(target_pieces),
     )
     for word in targets:
-        places = word["places"]
-        looks = attention[places].mean(axis=0)
+        indices = word["indices"]
+        weights = attention[indices].mean(axis=0)
         word["probability"] = round_probability(
-            np.exp(log_probabilities[places].sum())
+            np.exp(log_probabilities[indices].sum())
         )
         word["weights"] = [
-            round_probability(looks[s["places"]].sum()) for s in sources
+            round_probability(weights[s["indices"]].sum()) for s in sources
         ]
     for word in (*sources, *targets):
-        del word["places"]
+        del word["indices"]
     return {"source": sources, "target": targets}
 
 
 def pieces_to_words(pieces: np.ndarray) -> list[dict]:
-    """Returns words: dicts of `text`, `space` and `places`, subword indices."""
+    """Returns words: dicts of `text`, `space` and `indices`, of subwords."""
     words = []
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         if piece in (b"", END):
             break
         text = piece.decode("utf-8", "replace")
@@ -66,18 +66,18 @@ def pieces_to_words(pieces: np.ndarray) -> list[dict]:
         text = text.replace(SPACE, " ").removeprefix(" ")
         apart = UNSPACED.match(text) and words and words[-1]["bytes"]
         if not words or begins or apart:
-            words.append({"bytes": b"", "space": begins, "places": []})
+            words.append({"bytes": b"", "space": begins, "indices": []})
         words[-1]["bytes"] += (
             bytes([int(byte[1], 16)]) if byte else text.encode()
         )
-        words[-1]["places"].append(place)
+        words[-1]["indices"].append(index)
     if words:
         words[0]["space"] = False  # The tokenizer puts one there.
     return [
         {
             "text": word["bytes"].decode("utf-8", "replace"),
             "space": word["space"],
-            "places": word["places"],
+            "indices": word["indices"],
         }
         for word in words
     ]
