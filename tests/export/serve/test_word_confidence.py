@@ -34,8 +34,8 @@ def test_words_are_the_text_that_the_library_reads(tokenizer, text):
     found = "".join(" " * word["space"] + word["text"] for word in words)
     known = "<unk>" not in pieces
     assert not known or found.strip() == tokenizer.decode(pieces).strip()
-    places = [place for word in words for place in word["places"]]
-    assert places == list(range(len(pieces)))
+    indices = [index for word in words for index in word["indices"]]
+    assert indices == list(range(len(pieces)))
 
 
 def test_a_word_looks_where_its_pieces_look():
@@ -58,7 +58,7 @@ def test_a_word_looks_where_its_pieces_look():
     np.testing.assert_allclose(
         words[2]["probability"], np.exp(logs[3] + logs[4] + logs[5]), atol=6e-4
     )
-    assert "places" not in words[0]
+    assert "indices" not in words[0]
 
 
 @pytest.mark.parametrize(
