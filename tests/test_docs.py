@@ -12,6 +12,7 @@ import keras_transformer
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
+SHELL_PAGES = [*PAGES, *sorted(DOCS.parent.glob("*.md"))]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,23 @@ def test_a_page_is_filled_in_and_leads_somewhere(page, hooks):
             or (name and f"    draw_{name[1]},\n" in pictures)
             or (DOCS / link).exists()
         ), link
+
+
+@pytest.mark.parametrize("page", SHELL_PAGES, ids=lambda page: page.stem)
+def test_commands_are_also_those_of_zsh(page):
+    """It has no comments, and takes `[` and unmatched `*` as patterns."""
+    text = page.read_text("utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```", text, re.M | re.S)
+    commands = [
+        line
+        for line in "\n".join(blocks).splitlines()
+        if re.match(r"(\.venv/bin/|\.ci/|make |pip |hf |[A-Z]\w*=)", line)
+    ]
+    commands += re.findall(r"`([^`\n]*pip install[^`\n]*)`", text)
+    for command in commands:
+        # Also without quotes that end on another line.
+        bare = re.sub(r"'[^']*('|$)|\"[^\"]*(\"|$)", "", command)
+        assert not re.search(r"\s#|\[|=[^$\s]*\*", bare), command
 
 
 def test_the_api_has_every_public_name():
