@@ -21,9 +21,13 @@ from convert.vocabularies import Vocabulary
 from convert.weight_mapping import Weight
 from convert.weight_mapping import copy_bias
 from convert.weight_mapping import copy_layers
+from convert.weight_mapping import copy_rows
 from convert.weight_mapping import copy_table
 
 SEQUENCE_LENGTH = 512
+# The matrix of the logits, where it is not that of the embeddings: `(D, V)`,
+# or, in newer models, `(V, D)`.
+OUTPUTS = ("decoder_ff_logit_out_W", "decoder_ff_logit_out_Wt")
 PARTS = {
     "self": ("self_", "self_Wo"),
     "memory": ("context_", "context_Wo"),
@@ -71,7 +75,11 @@ def read(
         model_path = files.model
     tensors, text = open_marian(model_path)
     configuration = read_configuration(text, model_path)
-    architecture = read_architecture(configuration, model_path)
+    architecture = read_architecture(
+        configuration,
+        model_path,
+        tied_output=not any(name in tensors for name in OUTPUTS),
+    )
     width = architecture.hidden_dim
     if files is None:
         vocabularies = read_sentencepiece(vocabulary_paths, tensors, width)
@@ -110,6 +118,20 @@ def copy_tables(
     shape = (1, tensors.shapes[name][0])
     bias = tensors.take("decoder_ff_logit_out_b", shape)[0]
     never = (targets.rows < 0) | ~targets.can_be_generated
-    copy_bias(model.embedding, bias, targets.rows, never)
+    copy_bias(model.embedding_of_logits, bias, targets.rows, never)
+    if model.output_embedding is not None:
+        copy_output(model.output_embedding, tensors, targets)
     if source_name != name:
         copy_table(model.source_embedding, tensors, source_name, sources.rows)
+
+
+def copy_output(embedding, tensors: Tensors, targets: Vocabulary) -> None:
+    """Sets the matrix of the logits."""
+    name = next(name for name in OUTPUTS if name in tensors)
+    size = tensors.shapes["decoder_ff_logit_out_b"][1]
+    shape = (size, embedding.hidden_dim)
+    if name == OUTPUTS[0]:
+        table = tensors.take(name, shape[::-1]).T
+    else:
+        table = tensors.take(name, shape)
+    copy_rows(embedding, table, targets.rows)

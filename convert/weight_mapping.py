@@ -147,8 +147,16 @@ def copy_table(
             zeros.
         in_halves: Bool, whether their order of features is another.
     """
-    ours = tensors.take(name, tensors.shapes[name])[rows]
-    ours = to_our_order(ours, (1,) if in_halves else ())
+    copy_rows(
+        embedding, tensors.take(name, tensors.shapes[name]), rows, in_halves
+    )
+
+
+def copy_rows(
+    embedding, table: np.ndarray, rows: np.ndarray, in_halves: bool = True
+):
+    """Sets the matrix of a `TokenEmbedding` from theirs, as `copy_table`."""
+    ours = to_our_order(table[rows], (1,) if in_halves else ())
     ours[rows < 0] = 0.0
     embedding.embeddings.assign(ours)
 

@@ -84,20 +84,22 @@ def convert(model, vocabularies, run_dir):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "vocabularies", "recurrent", "activation"),
+    ("suffix", "vocabularies", "recurrent", "activation", "output"),
     [
-        (".bin", 1, True, "relu"),
-        (".npz", 1, False, "swish"),
-        (".npz", 2, True, "swish"),
-        (".bin", 2, False, "relu"),
+        (".bin", 1, True, "relu", "W"),
+        (".npz", 1, False, "swish", ""),
+        (".npz", 2, True, "swish", "Wt"),
+        (".bin", 2, False, "relu", ""),
     ],
 )
 def test_logits_are_those_of_the_formulas(
-    suffix, vocabularies, recurrent, activation, spms, tmp_path
+    suffix, vocabularies, recurrent, activation, output, spms, tmp_path
 ):
     paths = spms[:vocabularies]
     tensors = make_tensors(
-        [len(read_proto(path).pieces) for path in paths], recurrent
+        [len(read_proto(path).pieces) for path in paths],
+        recurrent,
+        output=output,
     )
     model = tmp_path / f"model{suffix}"
     autoreg = "rnn" if recurrent else "self-attention"

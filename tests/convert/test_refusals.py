@@ -322,11 +322,11 @@ def test_a_vocabulary_of_another_model(refused_marian):
     assert "--vocabulary must be that of the model" in line
 
 
-def test_an_output_matrix_of_its_own(spm, refused_marian):
+def test_an_output_matrix_of_another_shape(spm, refused_marian):
     tensors = make_tensors([len(read_proto(spm).pieces)])
-    tensors["decoder_ff_logit_out_W"] = tensors["Wemb"].T.copy()
+    tensors["decoder_ff_logit_out_W"] = tensors["Wemb"]
 
-    assert "decoder_ff_logit_out_W" in refused_marian(tensors)
+    assert "decoder_ff_logit_out_W of " in refused_marian(tensors)
 
 
 def test_a_model_that_replaces_parts():

@@ -28,13 +28,15 @@ CONFIGURATION = {
 }
 
 
-def make_tensors(sizes, recurrent=True, seed=3):
+def make_tensors(sizes, recurrent=True, seed=3, output=""):
     """Returns random tensors by Marian's names.
 
     Args:
         sizes: Rows of the one matrix, or of those of sources and targets.
         recurrent: Bool, whether the decoder has an SSRU.
         seed: Int.
+        output: `"W"` or `"Wt"`, the name of the matrix of the logits, if it is
+            not that of the embeddings.
     """
     random = np.random.default_rng(seed)
     tensors = {}
@@ -57,6 +59,10 @@ def make_tensors(sizes, recurrent=True, seed=3):
     for name, size in zip(names, sizes, strict=True):
         add(name, size, WIDTH)
     add("decoder_ff_logit_out_b", 1, sizes[-1])
+    if output:
+        shape = (WIDTH, sizes[-1])
+        shape = shape if output == "W" else shape[::-1]
+        add(f"decoder_ff_logit_out_{output}", *shape)
     for stack, layers in (("encoder", LAYERS), ("decoder", DECODER_LAYERS)):
         for layer in range(1, layers + 1):
             prefix = f"{stack}_l{layer}"
@@ -176,7 +182,12 @@ def forward(tensors, source_ids, target_ids, activation="relu"):
             x = attend(f"{prefix}_self", x, x, causal=True)
         x = attend(f"{prefix}_context", x, memory)
         x = feed_forward(f"{prefix}_ffn", x)
-    return x @ targets.T + t["decoder_ff_logit_out_b"]
+    output = targets.T
+    if "decoder_ff_logit_out_W" in t:
+        output = t["decoder_ff_logit_out_W"]
+    elif "decoder_ff_logit_out_Wt" in t:
+        output = t["decoder_ff_logit_out_Wt"].T
+    return x @ output + t["decoder_ff_logit_out_b"]
 
 
 def translate_greedily(tensors, source_ids, end, unknown, limit, **options):
