@@ -24,7 +24,9 @@ def make(
     """Returns a function from a batch of ids to those of its translations."""
     transformer = with_dtype(load_transformer(folder), precision)
     # As an export has it.
-    kernel = tf.Variable(tf.transpose(transformer.embedding.embeddings))
+    kernel = tf.Variable(
+        tf.transpose(transformer.embedding_of_logits.embeddings)
+    )
 
     @tf.function(input_signature=[IDS, LENGTHS], autograph=False)
     def search(source_ids, max_lengths):
