@@ -115,3 +115,15 @@ def test_a_sentence_of_punctuation_alone_is_a_complete_match():
 def test_refuses_trees_of_other_words():
     with pytest.raises(ValueError, match="the same words. .*'NN'.*'VB'"):
         count_brackets(tree("XX", "NN"), tree("XX", "VB"))
+
+
+def test_the_tags_of_the_reference_say_what_is_punctuation():
+    words, tags = ("a", "b"), ("NN", ".")
+    gold = Tree(words, tags, ("(S", "(NP", "XX", ")NP", "XX", ")S"))
+    parse = ("(S", "(NP", "XX", "XX", ")NP", ")S")
+
+    # Without the full stop both constituents have the word `a` alone.
+    for other in (tags, ("NN", "NN"), (",", "NN")):
+        assert count_brackets(gold, Tree(words, other, parse)) == (2, 2, 2)
+    wrong = Tree(words, ("NN", "NN"), gold.symbols)
+    assert count_brackets(wrong, Tree(words, tags, parse)) == (1, 2, 2)
