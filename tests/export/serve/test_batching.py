@@ -54,7 +54,11 @@ class Shout:
         return [text.upper() + mark for text in texts]
 
 
-TEXTS = st.lists(st.text("abc é", max_size=120), max_size=12)
+# Of 8 to 60 tokens: one of each length would fit into a batch.
+LONG_TEXTS = st.builds(
+    str.__mul__, st.sampled_from("abcé"), st.integers(0, 119)
+)
+TEXTS = st.lists(st.text("abc é", max_size=20) | LONG_TEXTS, max_size=12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -85,10 +89,11 @@ def test_each_request_gets_its_answers_in_order(requests, in_flight):
 def test_sentences_of_unlike_lengths_are_in_batches_of_their_own():
     shout = Shout()
     shout.gate.set()
-    short, long = ["word"] * 3, ["word " * 40] * 2
+    short, long = ["word"] * 3, ["word " * 20] * 2
     request = [short[0], long[0], short[1], long[1], short[2]]
     ratio = count_tokens(long[0]) / count_tokens(short[0])
     assert ratio > 2
+    assert 2 * count_tokens(long[0]) <= BUDGET  # It leaves room for another.
 
     async def ask(batcher, _):
         return await batcher.ask(shout, request)
@@ -321,3 +326,22 @@ def test_a_request_that_was_admitted_is_not_refused_later():
         return await asyncio.gather(works, waits, more)
 
     assert run(ask) == [["A"], ["B"], ["D"]]
+
+
+def test_the_queue_is_as_long_as_its_limit_and_no_longer():
+    shout = Shout()
+
+    async def ask(batcher, _):
+        batcher._max_waiting = 3
+        asked = [asyncio.create_task(batcher.ask(shout, ["a"]))]
+        await until(lambda: shout.batches)
+        for texts in (["b"], ["c", "d"]):
+            asked.append(asyncio.create_task(batcher.ask(shout, texts)))
+            await asyncio.sleep(0)
+        assert batcher.queue_length == 3
+        with pytest.raises(BusyError):
+            await batcher.ask(shout, ["e"])
+        shout.gate.set()
+        return await asyncio.gather(*asked)
+
+    assert run(ask) == [["A"], ["B"], ["C", "D"]]
