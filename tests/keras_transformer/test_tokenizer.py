@@ -229,3 +229,44 @@ def test_refuses_a_model_of_other_special_ids(special_ids):
     model = train_spm(SENTENCES, 100, model_type="bpe", **special_ids)
     with pytest.raises(ValueError, match=r"ids 0 to 3. Received: \[b"):
         SubwordTokenizer(model)
+
+
+# Two models.
+
+
+def test_sources_and_targets_have_a_model_each():
+    protos = [
+        train_spm(lines, size, **SPECIAL_IDS)
+        for lines, size in ((SENTENCES, 70), ([s[::-1] for s in SENTENCES], 60))
+    ]
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_proto=proto)
+        for proto in protos
+    )
+    tokenizer = SubwordTokenizer(*protos)
+
+    texts = SENTENCES[::7]
+    ids = {text: (source.encode(text), target.encode(text)) for text in texts}
+    assert all(a != b for a, b in ids.values())
+    found = tokenizer.tokenize(texts).to_list()
+    assert found == [[*of_source, END] for of_source, _ in ids.values()]
+    found = tokenizer.tokenize_targets(texts)
+    assert found.to_list() == [
+        [*of_target, END] for _, of_target in ids.values()
+    ]
+    assert [text.decode() for text in tokenizer.detokenize(found).numpy()] == [
+        target.decode(of_target) for _, of_target in ids.values()
+    ]
+    for library, size, id_to_piece in (
+        (
+            source,
+            tokenizer.source_vocabulary_size,
+            tokenizer.source_id_to_piece,
+        ),
+        (target, tokenizer.vocabulary_size, tokenizer.id_to_piece),
+    ):
+        assert size == library.get_piece_size()
+        pieces = id_to_piece(np.arange(size)).numpy().tolist()
+        assert [p.decode() for p in pieces] == [
+            library.id_to_piece(i) for i in range(size)
+        ]
