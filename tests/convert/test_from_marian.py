@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from convert.__main__ import main
 from convert.marian_vocabularies import arrange_vocabulary
+from convert.tensor_files import open_marian
 from convert.vocabularies import read_proto
 from keras_transformer import SearchOptions
 from keras_transformer import SubwordTokenizer
@@ -22,6 +23,7 @@ from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.hugging_face_models import train_spm
 from tests.helpers.marian_files import forward
 from tests.helpers.marian_files import make_tensors
+from tests.helpers.marian_files import quantize
 from tests.helpers.marian_files import write_model
 
 ENGLISH = [
@@ -210,3 +212,45 @@ def test_a_real_student_translates_as_its_engine_does(student, tmp_path):
     expected = [t if isinstance(t, str) else t[0] for t in expected]
     same = sum(a == b for a, b in zip(found, expected, strict=True))
     assert same >= 0.9 * len(ENGLISH)
+
+
+def test_an_int8_file_holds_the_same_values_to_half_a_step(spms, tmp_path):
+    tensors = make_tensors([len(read_proto(path).pieces) for path in spms])
+    codes, factors = quantize(tensors)
+    assert {np.abs(codes[name]).max() for name in factors} == {127}
+    path = tmp_path / "model.bin"
+    # Firefox's files have these, too: scales of activations.
+    extra = {"decoder_l1_rnn_W_QuantMultA": np.ones((1, 1), np.float32)}
+    write_model(path, {**codes, **extra}, factors)
+
+    model = convert(path, spms, tmp_path / "run")
+
+    file, _ = open_marian(path)
+    for name, expected in tensors.items():
+        found = file.take(name, expected.shape)
+        step = 1 / factors[name] if name in factors else 0
+        np.testing.assert_allclose(found, expected, rtol=0, atol=0.501 * step)
+        codes[name] = codes[name] / factors.get(name, np.float32(1))
+    write_model(tmp_path / "float32.npz", codes)
+    expected = convert(tmp_path / "float32.npz", spms, tmp_path / "other")
+    for a, b in zip(model.weights, expected.weights, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_layers_are_normalized_with_the_epsilon_of_marian(spms, tmp_path):
+    """Nothing else shows it in states of ordinary size."""
+    tensors = make_tensors([len(read_proto(path).pieces) for path in spms])
+    write_model(tmp_path / "model.npz", tensors)
+
+    model = convert(tmp_path / "model.npz", spms, tmp_path / "run")
+
+    x = np.random.default_rng(2).normal(0, 1e-3, (5, 8))
+    found = model.encoder.layers[1].feed_forward_residual.normalization(
+        x[:, [0, 4, 1, 5, 2, 6, 3, 7]]  # Sines and cosines alternate.
+    )
+    name = "encoder_l2_ffn_ffn_ln"
+    x -= x.mean(axis=1, keepdims=True)
+    x /= np.sqrt(np.mean(x**2, axis=1, keepdims=True) + 1e-6)
+    expected = x * tensors[f"{name}_scale"] + tensors[f"{name}_bias"]
+    found = np.array(found)[:, [0, 2, 4, 6, 1, 3, 5, 7]]
+    np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -5,14 +5,20 @@ import json
 import numpy as np
 import pytest
 import safetensors.numpy
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError
 from convert import to_hugging_face
 from convert.__main__ import main
+from convert.vocabularies import make_vocabulary
 from convert.vocabularies import read_proto
 from keras_transformer import PRESETS
 from keras_transformer import Transformer
 from tests.helpers.custom_models import CustomOutputModel
+from convert.vocabularies import replace_ids
+from keras_transformer import Transformer
+from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.hugging_face_models import LANGUAGE_TOKEN
@@ -352,3 +358,132 @@ def test_a_run_that_is_none(tmp_path, refused):
     line = refused("to-marian", "--run-dir", tmp_path, out="--model-dir")
 
     assert "has no model.keras" in line
+
+
+# Numbers of a model that is taken.
+
+OUR_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]  # Sines and cosines alternate.
+
+
+def convert_opus(folder, run_dir, **contents):
+    """Converts a folder; returns the model and the ids of its pieces."""
+    write_opus(folder, **contents)
+    main(["opus-mt", "--model-dir", str(folder), "--run-dir", str(run_dir)])
+    library = sentencepiece.SentencePieceProcessor(
+        model_file=str(run_dir / "tokenizer.model")
+    )
+    ids = {library.id_to_piece(i): i for i in range(len(library))}
+    return Transformer.from_pretrained(run_dir), ids
+
+
+def test_pieces_that_their_translations_never_have(tmp_path):
+    missing = pieces_of(PROTO)[-3:]
+    kept = [p for p in TABLE if p not in missing] + ["<1>", "<2>", "<3>"]
+    table = {piece: id_ for id_, piece in enumerate(kept)}
+    table |= {"<pad>": SIZE - 1, "<3>": table["<pad>"]}
+    bad = [[SIZE - 1], [table["<1>"]]]
+
+    model, ids = convert_opus(
+        tmp_path / "opus", tmp_path / "run", table=table, bad_words_ids=bad
+    )
+
+    bias = np.array(model.embedding.bias)
+    never = {*missing, "<pad>", "<1>"}
+    assert all(bias[ids[piece]] <= -100 for piece in never)
+    theirs = TENSORS["final_logits_bias"][0]
+    embeddings = np.array(model.embedding.embeddings)
+    rows = TENSORS["model.shared.weight"][:, OUR_ORDER]
+    ids[LANGUAGE_TOKEN] = ids[f"▁{LANGUAGE_TOKEN}"]
+    for piece, id_ in table.items():
+        if piece not in never:
+            assert bias[ids[piece]] == theirs[id_]
+        if piece != "<pad>":
+            np.testing.assert_array_equal(embeddings[ids[piece]], rows[id_])
+
+
+def test_layers_are_normalized_with_the_epsilon_of_pytorch(tmp_path):
+    """Nothing else shows it in states of ordinary size."""
+    model, _ = convert_opus(tmp_path / "opus", tmp_path / "run")
+
+    x = np.random.default_rng(2).normal(0, 1e-3, (5, 8))
+    layer = model.decoder.layers[0].memory_attention_residual
+    found = layer.normalization(x[:, OUR_ORDER])
+    name = "model.decoder.layers.0.encoder_attn_layer_norm"
+    x -= x.mean(axis=1, keepdims=True)
+    x /= np.sqrt(np.mean(x**2, axis=1, keepdims=True) + 1e-5)
+    expected = x * TENSORS[f"{name}.weight"] + TENSORS[f"{name}.bias"]
+    np.testing.assert_allclose(found, expected[:, OUR_ORDER], atol=1e-4)
+
+
+def test_tables_are_written_in_the_order_of_their_pieces_and_features(tmp_path):
+    run_dir, folder = tmp_path / "run", tmp_path / "theirs"
+    like_theirs = {"decoder_mixer": "attention", "max_wavelength": 10_000.0}
+    model = write_converted_run(run_dir, **like_theirs)
+
+    main(["to-marian", "--run-dir", str(run_dir), "--model-dir", str(folder)])
+
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    for names, table, tokenizer, embedding in (
+        (
+            ["model.encoder.embed_tokens.weight"],
+            "vocab.json",
+            "tokenizer.model",
+            model.source_embedding,
+        ),
+        (
+            ["model.decoder.embed_tokens.weight", "lm_head.weight"],
+            "target_vocab.json",
+            "target_tokenizer.model",
+            model.embedding,
+        ),
+    ):
+        ids = json.loads((folder / table).read_text())
+        library = sentencepiece.SentencePieceProcessor(
+            model_file=str(run_dir / tokenizer)
+        )
+        rows = [ids[library.id_to_piece(i)] for i in range(len(library))]
+        ours = np.array(embedding.embeddings)
+        # All sines stand before all cosines.
+        expected = np.concatenate([ours[:, 0::2], ours[:, 1::2]], axis=1)
+        for name in names:
+            assert tensors[name].shape == expected.shape
+            np.testing.assert_array_equal(tensors[name][rows], expected)
+    np.testing.assert_array_equal(
+        tensors["final_logits_bias"][0, rows], model.embedding.bias
+    )
+
+
+RANGES = {  # Of the scores of pieces: ß alone is often among the best.
+    **dict.fromkeys(("▁", "a", "b"), (-20, -2)),
+    **dict.fromkeys(("ab", "ba"), (-3, -1)),
+    **dict.fromkeys(("aß", "ßb"), (-34, -30)),
+}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(
+    seed,
+):
+    """So a text is split at the same places."""
+    random = np.random.default_rng(seed)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(PROTO)
+    del proto.pieces[3:]  # The special ones stay.
+    for piece, scores in RANGES.items():
+        proto.pieces.add(piece=piece, score=random.uniform(*scores))
+    names = ["</s>", "<unk>", *RANGES, "ß", "<pad>"]
+    table = {piece: id_ for id_, piece in enumerate(names)}
+    ours = make_vocabulary(table, {1: 0, 2: 1, 3: len(table) - 1}, [])
+    texts = ["".join(random.choice(list("ab"), 7)) for _ in range(100)]
+    # One each: unknown characters that adjoin are one piece.
+    texts = [t[: n % 8] + "ß" + t[n % 8 :] for n, t in enumerate(texts)]
+
+    found = sentencepiece.SentencePieceProcessor(
+        model_proto=replace_ids(proto, ours)
+    ).encode(texts, out_type=str)
+
+    theirs = sentencepiece.SentencePieceProcessor(
+        model_proto=proto.SerializeToString()
+    )
+    assert found == theirs.encode(texts, out_type=str)
+    alone = sum("ß" in pieces for pieces in found)
+    assert 10 < alone < 90

@@ -83,8 +83,29 @@ def make_tensors(sizes, recurrent=True, seed=3, output=""):
     return tensors
 
 
-def write_model(path, tensors, **changes):
-    """Writes tensors and configuration, as `.npz` or `.bin`."""
+def quantize(tensors):
+    """Returns the matrices in int8, and the factor of each: 127 / max."""
+    codes, factors = {}, {}
+    for name, array in tensors.items():
+        if len(array) == 1:  # Biases and norms stay as they are.
+            codes[name] = array
+            continue
+        factors[name] = np.float32(127 / np.abs(array).max())
+        codes[name] = np.round(array * factors[name]).astype(np.int8)
+    return codes, factors
+
+
+def write_model(path, tensors, factors=None, **changes):
+    """Writes tensors and configuration, as `.npz` or `.bin`.
+
+    Args:
+        path: Path of the file.
+        tensors: Theirs, by name.
+        factors: Those of `quantize`, of a `.bin`. Marian's file has the factor
+            after the values, and the transposed matrix unless it embeds words.
+        **changes: Of the configuration.
+    """
+    factors = factors or {}
     text = yaml.safe_dump({**CONFIGURATION, **changes}).encode() + b"\0"
     content = np.frombuffer(text, np.int8)
     tensors = {**tensors, "special:model.yml": content}
@@ -94,7 +115,12 @@ def write_model(path, tensors, **changes):
     blocks, headers, names, shapes = [], [], [], []
     for name, array in tensors.items():
         kind = 0x101 if array.dtype == np.int8 else 0x404
-        block = array.tobytes() + bytes(-array.nbytes % 256)
+        block = array.tobytes()
+        if name in factors:
+            stored = array if name.endswith("Wemb") else array.T
+            kind = 0x4101
+            block = stored.tobytes() + factors[name].tobytes()
+        block += bytes(-len(block) % 256)
         label = name.encode() + b"\0"
         headers.append(
             struct.pack("<4Q", len(label), kind, array.ndim, len(block))
