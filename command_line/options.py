@@ -5,8 +5,8 @@
         beam_size: int = option(4, "beams a sentence", kind=positive(int))
 
 The field is the option `--beam-size`. Its help ends in the default, unless the
-help contains it, as `%(default)g`. A dataclass of such dataclasses holds all
-options; each part has a title in `--help`:
+help contains it, as `(default: none)`. A dataclass of such dataclasses holds
+all options; each part has a title in `--help`:
 
     @dataclasses.dataclass(frozen=True)
     class Options:
@@ -49,7 +49,7 @@ def option(
         arguments["type"] = local_path if kind is pathlib.Path else kind
         if default is dataclasses.MISSING:
             arguments["required"] = True
-        elif default is not None and "(default)" not in help:
+        elif default is not None and "(default" not in help:
             arguments["help"] += " (default: %(default)s)"
     metadata = {"arguments": arguments, TAGS: properties}
     return dataclasses.field(default=default, metadata=metadata)
@@ -69,8 +69,16 @@ def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
     """Adds the options of a dataclass to a parser or a group.
 
     Names may not be abbreviated, since a later option may make them ambiguous.
+    A parser also gets `--debug`, which has taken effect before
+    (`quiet_tensorflow.py`).
     """
     parser.allow_abbrev = False
+    if isinstance(parser, argparse.ArgumentParser):
+        parser.add_argument(
+            "--debug",
+            action="store_true",
+            help="show TensorFlow's log, and the traceback of an error",
+        )
     for field in dataclasses.fields(cls):
         if PART in field.metadata:
             titles = field.metadata[PART]

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import importlib
 import pathlib
 
 import pytest
@@ -33,6 +34,7 @@ class Which:
 class Options:
     text: str = option(help="what to read", properties=("place",))
     quiet: bool = option(False, "say nothing")
+    names: str = option("", "never sets (default: none)", metavar="NAME")
     size: Size = part("size", "how large")
     which: Which = mutually_exclusive()
 
@@ -51,6 +53,7 @@ def test_parts_become_the_dataclasses_that_they_are():
     assert values_of(options) == {
         "text": "x",
         "quiet": False,
+        "names": "",
         "beam_size": 7,
         "speed": 2.5e9,
         "last": 1,
@@ -88,6 +91,9 @@ def test_help_has_titles_and_says_a_default_once(capsys):
     assert "beams (default: 4)" in text
     assert text.endswith("FLOP/s (default: 2.5e+09)")
     assert "what to read --quiet" in text
+    assert "never sets (default: none)" in text
+    assert text.count("(default: ") == 3
+    assert "--debug show TensorFlow's log, and the traceback" in text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,3 +115,45 @@ def test_a_path_is_one_of_this_machine(capsys, path):
         "--folder: must be a path on this machine: mount what is elsewhere, "
         f"or copy it. Received: {path}\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("module", "subcommands"),
+    [
+        ("train.options", [()]),
+        ("train.average", [()]),
+        ("convert.__main__", [("opus-mt",), ("marian",), ("to-marian",)]),
+        ("export.__main__", [()]),
+        ("export.bulk.__main__", [()]),
+        ("export.check", [()]),
+        ("export.evaluate", [()]),
+        ("export.explain", [()]),
+        ("export.serve.__main__", [()]),
+        ("export.translate", [()]),
+        ("paper.table1", [()]),
+        ("paper.table2", [()]),
+        ("paper.table3.__main__", [()]),
+    ],
+)
+def test_help_explains_each_option_of_a_command(
+    module, subcommands, monkeypatch, capsys
+):
+    actions = []
+    add = argparse.ArgumentParser.add_argument
+
+    def record(self, *args, **kwargs):
+        actions.append(add(self, *args, **kwargs))
+        return actions[-1]
+
+    monkeypatch.setattr(argparse._ActionsContainer, "add_argument", record)
+    command = importlib.import_module(module)
+    start = getattr(command, "main", None) or command.parse_options
+
+    for subcommand in subcommands:
+        with pytest.raises(SystemExit) as exit_:
+            start([*subcommand, "--help"])
+        assert exit_.value.code == 0
+
+    assert "--debug" in capsys.readouterr().out
+    assert len(actions) > 4
+    assert [action.dest for action in actions if not action.help] == []
