@@ -97,3 +97,4 @@ def test_the_api_has_every_public_name():
     assert sorted(documented) == sorted(
         {*keras_transformer.__all__, "Tree", "repair_tree"} - {"PRESETS"}
     )
+    assert "\n`PRESETS` is a dict " in text
