@@ -13,12 +13,11 @@ from convert import to_hugging_face
 from convert.__main__ import main
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import read_proto
+from convert.vocabularies import replace_ids
 from keras_transformer import PRESETS
 from keras_transformer import Transformer
-from tests.helpers.custom_models import CustomOutputModel
-from convert.vocabularies import replace_ids
-from keras_transformer import Transformer
 from tests.helpers.converted_runs import write_converted_run
+from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.hugging_face_models import LANGUAGE_TOKEN
