@@ -59,10 +59,7 @@ KNOWN = frozenset(
         *("decoder/alibi_use_positive_positions", "decoder/scale_alibi"),
     }
 )
-EMBEDDINGS = {
-    **SIDES,
-    "output": "decoder/projection/weight",
-}
+EMBEDDINGS = {**SIDES, "output": "decoder/projection/weight"}
 POSITIONS = (
     "encoder/position_encodings/encodings",
     "decoder/position_encodings/encodings",
@@ -109,8 +106,8 @@ class Options:
             raise option_error(self._path, name, wanted, sorted(found))
         return found.pop()
 
-    def get(self, name: str, default):
-        return self._found.get(name, default)
+    def is_on(self, name: str) -> bool:
+        return bool(self._found.get(name, 0))
 
 
 def read(
@@ -129,15 +126,16 @@ def read(
     file = open_ctranslate2(folder / MODEL_FILE)
     config = read_config(folder)
     options = Options(file)
-    sines, learned = read_positions(file.tensors, options)
-    architecture, heads = read_architecture(file, options, config, sines)
+    width = read_width(file.tensors)
+    sines, learned = read_positions(file.tensors, width)
+    architecture, heads = read_architecture(file, options, config, width, sines)
     shares = is_shared(file, EMBEDDINGS["source"], EMBEDDINGS["target"])
     sources, targets, *protos = read_vocabularies(
         folder,
         vocabulary_paths,
         file.tensors,
         config,
-        bool(options.get("decoder/start_from_zero_embedding", 0)),
+        options.is_on("decoder/start_from_zero_embedding"),
     )
     shares = shares and sources.pieces == targets.pieces
     settings, sequence_length = read_settings(folder, learned)
@@ -188,12 +186,24 @@ def read_settings(folder: pathlib.Path, learned) -> tuple[dict, int]:
     return check_decoding(settings, path) or DECODING, length
 
 
+def read_width(tensors: Tensors) -> int:
+    """Returns the features of a position."""
+    name = EMBEDDINGS["target"]
+    shape = tensors.shapes.get(name, ())
+    if len(shape) != 2 or shape[1] < 4 or shape[1] % 2:
+        raise UserError(
+            f"{name} of {tensors.path} must have two axes, and an even number "
+            f"of features from 4 on. Received: shape {shape}"
+        )
+    return shape[1]
+
+
 def read_positions(
-    tensors: Tensors, options: Options
+    tensors: Tensors, width: int
 ) -> tuple[Sines | None, np.ndarray | None]:
     """Returns the sines of a model, or else its learned positions."""
     if not any(name in tensors for name in POSITIONS):
-        width = tensors.shapes.get(EMBEDDINGS["target"], (0, 4))[1]
+        # CTranslate2 computes these.
         wavelength = float(10_000 ** (width / (width - 2)))
         return Sines(wavelength, offset=1, in_halves=True), None
     one, other = (
@@ -205,30 +215,26 @@ def read_positions(
             f"{POSITIONS[1]} of {tensors.path} must be that of the encoder. "
             "Received: another table"
         )
-    if one.ndim != 2 or not len(one) or one.shape[1] % 2 or one.shape[1] < 4:
-        raise UserError(
-            f"{POSITIONS[0]} of {tensors.path} must have two axes, and an even "
-            f"number of features from 4 on. Received: shape {one.shape}"
-        )
+    tensors.check(POSITIONS[0], (max(1, *one.shape[:1]), width))
     sines = find_sines(one)
     return sines, one if sines is None else None
 
 
 def read_architecture(
-    file: CTranslate2File, options: Options, config: dict, sines: Sines | None
+    file: CTranslate2File,
+    options: Options,
+    config: dict,
+    width: int,
+    sines: Sines | None,
 ) -> tuple[Architecture, Heads]:
     """Reads the hyperparameters from options and shapes."""
     tensors = file.tensors
-    name = EMBEDDINGS["target"]
-    shape = tensors.shapes.get(name, ())
-    tensors.check(name, (*shape[:1], shape[1] if len(shape) == 2 else 0))
-    width = shape[1]
     activation = options.both("activation", 0)
     if activation not in ACTIVATIONS:
         wanted = f"one of {sorted(ACTIVATIONS)}"
         raise option_error(tensors.path, "activation", wanted, activation)
     counts = [count_layers(tensors, stack) for stack in ("encoder", "decoder")]
-    heads = read_heads(tensors, options, width, counts)
+    heads = read_heads(tensors, options, width)
     inner = tensors.shapes.get("encoder/layer_0/ffn/linear_0/weight", (0,))[0]
     positions = {"positions": "learned"}
     if sines is not None:
@@ -244,14 +250,13 @@ def read_architecture(
         num_heads=heads.count,
         key_dim=heads.key_dim,
         value_dim=heads.value_dim,
-        dropout=0.1,
         norm="pre" if options.both("pre_norm") else "post",
         use_bias="encoder/layer_0/self_attention/linear_0/bias" in tensors,
         activation=ACTIVATIONS[activation],
         scale_embedding=is_scaled(tensors.path, options, width),
         logits_bias="decoder/projection/bias" in tensors,
         norm_epsilon=config.get("layer_norm_epsilon") or EPSILON,
-        tied_output=is_shared(file, EMBEDDINGS["output"], name),
+        tied_output=is_shared(file, EMBEDDINGS["output"], EMBEDDINGS["target"]),
         **positions,
     ), heads
 
@@ -285,9 +290,7 @@ def is_shared(file: CTranslate2File, one: str, other: str) -> bool:
     )
 
 
-def read_heads(
-    tensors: Tensors, options: Options, width: int, counts: list[int]
-) -> Heads:
+def read_heads(tensors: Tensors, options: Options, width: int) -> Heads:
     """Finds how many features of the stored heads are not padding."""
     count = options.both("num_heads", 8)
     stored = options.of_layers("head_dim", width // max(1, count))

@@ -79,11 +79,11 @@ def make_model(
 
 def count_weights(architecture: Architecture) -> int:
     """Returns the number of weights in the matrices of all layers."""
-    attention = 4 * architecture.hidden_dim**2
-    rest = 2 * architecture.hidden_dim * architecture.intermediate_dim
-    mixer = (
-        attention // 2 if architecture.decoder_mixer == "ssru" else attention
-    )
+    width = architecture.hidden_dim
+    features = architecture.key_dim + architecture.value_dim
+    attention = 2 * width * architecture.num_heads * features
+    rest = 2 * width * architecture.intermediate_dim
+    mixer = 2 * width**2 if architecture.decoder_mixer == "ssru" else attention
     return architecture.num_layers * (
         attention + rest
     ) + architecture.layers_of_decoder * (mixer + attention + rest)

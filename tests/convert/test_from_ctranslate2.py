@@ -10,7 +10,6 @@ import sentencepiece
 from ctranslate2.converters import MarianConverter
 
 from convert.__main__ import main
-from export.bundle.model_loading import read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer
@@ -46,7 +45,7 @@ def convert(folder, run_dir, *vocabulary):
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
 def test_a_run_comes_back_bit_by_bit(run_dir, tmp_path, changes):
     model = make_model(**changes)
-    _, protos = read_run(run_dir)
+    protos = read_protos(run_dir)
     settings = SearchSettings(3, 0.7, 8, penalty_offset=2.0)
     folder = write_ctranslate2(model, protos, settings, "float32", tmp_path, 1)
 
@@ -88,7 +87,7 @@ def name_of(weight):
 @pytest.mark.parametrize("precision", ["int8", "int16", "float16", "bfloat16"])
 def test_other_precisions_are_near(run_dir, tmp_path, precision):
     model = make_model(**MODELS["of other systems"])
-    _, protos = read_run(run_dir)
+    protos = read_protos(run_dir)
     folder = write_ctranslate2(
         model, protos, SearchSettings(), precision, tmp_path, 1
     )
@@ -159,6 +158,8 @@ def test_a_directory_of_their_marian_converter(shares, tmp_path):
 
     paths = write_protos(tmp_path)
     model, tokenizer = check_scores(folder, tmp_path / "run", paths)
+    if not shares:
+        return
 
     ids = tokenizer.tokenize(TEXTS).to_tensor()
     found = model.generate(ids, beam_size=1, max_extra_length=9).numpy()
@@ -194,7 +195,7 @@ DIRECTORIES = {
 
 
 @pytest.mark.parametrize("options", DIRECTORIES.values(), ids=DIRECTORIES)
-def test_a_directory_of_other_converters(options, tmp_path):
+def test_a_directory_of_other_converters(options, tmp_path, capsys):
     folder = tmp_path / "ct2"
     folder.mkdir()
     # Their ids are not ours.
@@ -203,6 +204,7 @@ def test_a_directory_of_other_converters(options, tmp_path):
     write_directory(folder, vocabularies, **options)
 
     check_scores(folder, tmp_path / "run", write_protos(tmp_path))
+    assert "note: sources end in </s> here" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -248,6 +250,11 @@ def cut_positions(spec):
         stack.position_encodings.encodings = table[:, :3].copy()
 
 
+def cut_embeddings(spec):
+    table = spec.decoder.embeddings.weight
+    spec.decoder.embeddings.weight = table[:, :3].copy()
+
+
 def set_unlike_scales(spec):
     spec.encoder.layer[0].self_attention.queries_scale = 0.5
     spec.encoder.layer[1].self_attention.queries_scale = 0.25
@@ -273,7 +280,8 @@ def set_scales(scale):
         (set_decoder("pre_norm", True), "decoder/pre_norm"),
         (set_encoder("scale_embeddings", 2.0), "as in the encoder"),
         (shift_positions, "must be that of the encoder"),
-        (cut_positions, "an even number of features from 4 on"),
+        (cut_positions, "must be of shape (64, 16). Received: (64, 3)"),
+        (cut_embeddings, "an even number of features from 4 on"),
         (set_unlike_scales, "must be the same in all layers"),
         (set_scales(0.1), "at most 8. Received: 2 heads"),
         (set_scales(5**-0.5), "zeros beyond the first 5 features"),
