@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+import struct
 import tempfile
 import tracemalloc
 import zipfile
@@ -136,3 +137,64 @@ def test_a_tensor_is_read_in_parts_as_it_stands(dtype, monkeypatch, tmp_path):
 
     for name, array in arrays.items():
         np.testing.assert_array_equal(file.take(name, array.shape), array)
+
+
+def write_members(path, **members):
+    """Writes an archive of compressed arrays; names may come twice."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in members.items():
+            content = io.BytesIO()
+            np.save(content, array)
+            archive.writestr(f"{name.rstrip('_')}.npy", content.getvalue())
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"a": [1.0], "a_": [2.0]}, "whole. Received: two tensors of one name"),
+        ({"a": np.zeros(9_999)}, "unpack to more than eight times itself"),
+        ({"a": ["text"]}, "a.npy is of <U4 in shape \\(1,\\)"),
+        ({"a": [1.0]}, "a model of Marian, .*: no special:model.yml"),
+    ],
+)
+def test_an_archive_that_holds_no_model(members, message, tmp_path):
+    write_members(tmp_path / "model.npz", **members)
+
+    with pytest.raises(UserError, match=message):
+        open_marian(tmp_path / "model.npz")
+
+
+def make_bin(count=1, kind=0x404, axes=(2, 3), size=256, names=(b"a\0",)):
+    """Returns a file of Marian, right unless told otherwise."""
+    tensors = len(names)
+    header = struct.pack("<4Q", 2, kind, len(axes), size)
+    shape = struct.pack(f"<{len(axes)}i", *axes)
+    return b"".join(
+        (
+            struct.pack("<2Q", 1, count),
+            *(header * tensors, *names, shape * tensors),
+            struct.pack("<Q", 0),
+            bytes(256 * tensors),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (make_bin(count=2**40), "Received: 1099511627776 tensors do not fit"),
+        (make_bin(axes=[1] * 9), "a tensor of 9 axes"),
+        (make_bin(2, names=[b"a\0"] * 2), "two tensors are called a"),
+        (make_bin(kind=0x402), "a is of type 0x402"),
+        (make_bin(axes=(9, 9)), r"a of shape \(9, 9\) has 256 bytes"),
+        (make_bin(size=512), "a goes beyond the file's end"),
+        (b"\2" + make_bin()[1:], "version 2; version 1 is known"),
+        (make_bin(), "a model of Marian, .*: no special:model.yml"),
+    ],
+)
+def test_a_file_of_marian_that_contradicts_itself(content, message, tmp_path):
+    (tmp_path / "model.bin").write_bytes(content)
+
+    with pytest.raises(UserError, match=message):
+        open_marian(tmp_path / "model.bin")

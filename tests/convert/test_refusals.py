@@ -1,6 +1,8 @@
 """Tests of refused conversions: one line, exit code 2, nothing written."""
 
 import json
+import shutil
+import types
 
 import numpy as np
 import pytest
@@ -11,10 +13,12 @@ from sentencepiece import sentencepiece_model_pb2
 from command_line.errors import UserError
 from convert import to_hugging_face
 from convert.__main__ import main
+from convert.to_hugging_face import check_architecture
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import read_proto
 from convert.vocabularies import replace_ids
 from keras_transformer import PRESETS
+from keras_transformer import Architecture
 from keras_transformer import Transformer
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.custom_models import CustomOutputModel
@@ -414,10 +418,19 @@ def test_layers_are_normalized_with_the_epsilon_of_pytorch(tmp_path):
     np.testing.assert_allclose(found, expected[:, OUR_ORDER], atol=1e-4)
 
 
-def test_tables_are_written_in_the_order_of_their_pieces_and_features(tmp_path):
-    run_dir, folder = tmp_path / "run", tmp_path / "theirs"
+@pytest.fixture(scope="module")
+def run_for_marian(tmp_path_factory):
+    """The folder and the model of a run that `to-marian` takes."""
+    run_dir = tmp_path_factory.mktemp("runs") / "run"
     like_theirs = {"decoder_mixer": "attention", "max_wavelength": 10_000.0}
-    model = write_converted_run(run_dir, **like_theirs)
+    return run_dir, write_converted_run(run_dir, **like_theirs)
+
+
+def test_tables_are_written_in_the_order_of_their_pieces_and_features(
+    run_for_marian, tmp_path
+):
+    run_dir, model = run_for_marian
+    folder = tmp_path / "theirs"
 
     main(["to-marian", "--run-dir", str(run_dir), "--model-dir", str(folder)])
 
@@ -486,3 +499,34 @@ def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(
     assert found == theirs.encode(texts, out_type=str)
     alone = sum("ß" in pieces for pieces in found)
     assert 10 < alone < 90
+
+
+def test_a_run_with_the_tokenizer_of_another_model(
+    run_for_marian, tmp_path, refused
+):
+    run_dir, _ = run_for_marian
+    shutil.copytree(run_dir, tmp_path / "run")
+    other = (tmp_path / "run" / "tokenizer.model").read_bytes()
+    (tmp_path / "run" / "target_tokenizer.model").write_bytes(other)
+
+    line = refused(
+        "to-marian", "--run-dir", tmp_path / "run", out="--model-dir"
+    )
+
+    assert "must be the model's, which has 62 pieces. Received: 63" in line
+
+
+def test_an_architecture_that_marian_lacks():
+    model = types.SimpleNamespace(architecture=Architecture(norm="pre"))
+
+    with pytest.raises(
+        UserError, match="norm must be post in .* Received: pre"
+    ):
+        check_architecture(model)
+
+
+def test_a_vocabulary_with_another_meaning_for_a_special_piece():
+    with pytest.raises(UserError, match="meaning for </s>.* Received: <s>$"):
+        make_vocabulary({"</s>": 0, "<unk>": 1, "<s>": 2}, {1: 0, 2: 1}, [])
+    with pytest.raises(UserError, match=r"of its own for end.*: \[0, 0\]$"):
+        make_vocabulary({"</s>": 0}, {1: 0, 2: 0}, [])

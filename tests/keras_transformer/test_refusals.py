@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_transformer
 from keras_transformer import SSRU
 from keras_transformer import Decoder
 from keras_transformer import DecoderLayer
@@ -180,3 +181,8 @@ REFUSALS = [
 def test_refuses(message, call, arguments):
     with pytest.raises(ValueError, match=message):
         call(**arguments)
+
+
+def test_refuses_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match="'keras_transformer'.*'Transfer'"):
+        keras_transformer.Transfer  # noqa: B018

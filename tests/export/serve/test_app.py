@@ -1,13 +1,18 @@
 """Tests of the service's responses to HTTP clients."""
 
+import asyncio
 import json
 import re
+import types
 
+import fastapi
 import numpy as np
 import pytest
 import tensorflow as tf
+from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
+from export.serve.app import add_health
 from export.serve.models import Model
 from export.serve.options import HttpOptions
 from tests.helpers import service_client
@@ -147,7 +152,9 @@ def test_a_file_is_translated_and_fetched(service):
     text = service.post("/translate", q=TEXT, **PAIR).json()["translatedText"]
     assert file.body.decode() == text
     assert 'filename="my_file__es.txt"' in file.headers["content-disposition"]
-    assert service.get("/download_file/guessed").status == 404
+    guessed = service.get("/download_file/guessed")
+    assert guessed.status == 404
+    assert guessed.json()["error"] == "there is no such file, or not any more"
 
 
 @pytest.mark.parametrize(
@@ -513,3 +520,12 @@ def test_html_is_counted_in_sentences(service):
 
     # Those that the model cut are translated again in halves.
     assert service.measured(name) >= before + 3
+
+
+def test_a_process_whose_worker_has_ended_is_not_alive():
+    app = fastapi.FastAPI()
+    add_health(app, types.SimpleNamespace(is_alive=lambda: False))
+    (livez,) = (r.endpoint for r in app.routes if r.path == "/livez")
+
+    with pytest.raises(HTTPException, match="503: a worker has ended"):
+        asyncio.run(livez())
