@@ -199,6 +199,7 @@ HYPERPARAMETER_HELP = {
     "activation": "of the feed-forward network: relu, gelu or swish",
     "max_wavelength": "longest wavelength of the sines, in positions / 2π",
     "norm_epsilon": "added to the variance in layer normalization",
+    "position_offset": "index of the first position in the sines",
     "decoder_mixer": "attention, or ssru, a recurrence, in the decoder",
     "label_smoothing": "probability of the wrong tokens together",
     "steps": "updates",

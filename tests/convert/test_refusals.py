@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import types
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from sentencepiece import sentencepiece_model_pb2
 from command_line.errors import UserError
 from convert import to_hugging_face
 from convert.__main__ import main
-from convert.to_hugging_face import check_architecture
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import read_proto
 from convert.vocabularies import replace_ids
@@ -514,15 +512,6 @@ def test_a_run_with_the_tokenizer_of_another_model(
     )
 
     assert "must be the model's, which has 62 pieces. Received: 63" in line
-
-
-def test_an_architecture_that_marian_lacks():
-    model = types.SimpleNamespace(architecture=Architecture(norm="pre"))
-
-    with pytest.raises(
-        UserError, match="norm must be post in .* Received: pre"
-    ):
-        check_architecture(model)
 
 
 def test_a_vocabulary_with_another_meaning_for_a_special_piece():
