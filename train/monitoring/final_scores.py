@@ -72,7 +72,7 @@ def write_scores(
         path: The model's file.
         paths: Prefixes of the averaged checkpoints.
         moving: Bool, whether their moving averages were used.
-        scores: Result of `score_model`.
+        scores: Dict of `"validation"`, scores by name, and maybe `"samples"`.
     """
     description = {
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
