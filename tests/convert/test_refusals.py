@@ -16,7 +16,6 @@ from convert.vocabularies import make_vocabulary
 from convert.vocabularies import read_proto
 from convert.vocabularies import replace_ids
 from keras_transformer import PRESETS
-from keras_transformer import Architecture
 from keras_transformer import Transformer
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.custom_models import CustomOutputModel
