@@ -459,10 +459,10 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     assert description["arguments"]["best_by"] == "loss"
     output = capsys.readouterr().out
     assert "no better val_loss in 1 score\n" in output
-    value = f"{float(rows[0]['val_perplexity']):.4f}"
+    value = f"{float(rows[0]['val_accuracy']):.2%}"
     assert (
         "model.keras is the mean of the weights after updates 2, 4 around the "
-        f"best, 2 (validation perplexity {value}; the best one alone: "
+        f"best, 2 (validation accuracy {value}; the best one alone: "
         f"{value})\n"
     ) in output
     model = json.loads((tmp_path / "model.json").read_text())

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import pathlib
 import zipfile
 from collections.abc import Callable
@@ -150,18 +149,18 @@ def choose_weights(
     moving: bool = False,
     best: int | None = None,
 ) -> FinalWeights:
-    """Gives a model the mean of checkpoints, or one of a lower perplexity.
+    """Gives a model the mean of checkpoints, or one of a higher accuracy.
 
     In a short run the earlier checkpoints may be so much worse than the last
-    one that their mean is worse, too. The loss would not do: with label
-    smoothing a mean, whose probabilities are higher, may lose though it
-    translates better.
+    one that their mean is worse, too. Loss and perplexity would not do: label
+    smoothing raises the loss of a model that is sure, and a mean is surer
+    where it does not translate better.
 
     Args:
         averaged: The model that gets the weights, in float32.
         paths: Prefixes of checkpoints, oldest first.
         score: Function that returns the scores of the model as it is,
-            `"perplexity"` among them.
+            `"accuracy"` among them.
         moving: Bool, whether to take the moving averages of the latest one.
         best: Int, step of the best checkpoint, if `paths` are those around it.
     """
@@ -176,20 +175,17 @@ def choose_weights(
     mean = averaged.get_weights()
     load_mean(averaged, [paths[index]])
     alone = score()
-    if (
-        not math.isnan(alone["perplexity"])
-        and not scores["perplexity"] <= alone["perplexity"]
-    ):
+    if scores["accuracy"] < alone["accuracy"]:
         description = (
             f"the {name} checkpoint, after update {steps[index]:,} (validation "
-            f"perplexity {alone['perplexity']:.4f}; the mean of {len(paths)} "
-            f"checkpoints: {scores['perplexity']:.4f})"
+            f"accuracy {alone['accuracy']:.2%}; the mean of {len(paths)} "
+            f"checkpoints: {scores['accuracy']:.2%})"
         )
         return FinalWeights([paths[index]], alone, description)
     averaged.set_weights(mean)
     description += (
-        f" (validation perplexity {scores['perplexity']:.4f}; the {name} one "
-        f"alone: {alone['perplexity']:.4f})"
+        f" (validation accuracy {scores['accuracy']:.2%}; the {name} one "
+        f"alone: {alone['accuracy']:.2%})"
     )
     return FinalWeights(paths, scores, description)
 

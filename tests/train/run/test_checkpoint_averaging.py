@@ -248,27 +248,21 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
         assert json.loads(file.comment)["moving_average"]
 
 
-NAN = float("nan")
-
-
 @pytest.fixture(scope="module")
 def model():
     return make_float32_copy(small_task().transformer)
 
 
 @pytest.mark.parametrize(
-    ("mean_perplexity", "alone_perplexity", "chosen"),
+    ("mean_accuracy", "alone_accuracy", "chosen"),
     [
-        (1.0, 2.0, [9, 12, 15]),
-        (2.0, 2.0, [9, 12, 15]),
-        (2.0, 1.0, [15]),
-        (NAN, 1.0, [15]),
-        (1.0, NAN, [9, 12, 15]),
-        (NAN, NAN, [9, 12, 15]),
+        (0.2, 0.1, [9, 12, 15]),
+        (0.2, 0.2, [9, 12, 15]),
+        (0.1, 0.2, [15]),
     ],
 )
 def test_the_final_model_is_the_better_of_the_mean_and_the_last(
-    finished, model, mean_perplexity, alone_perplexity, chosen
+    finished, model, mean_accuracy, alone_accuracy, chosen
 ):
     prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
     mean, alone = (
@@ -281,7 +275,7 @@ def test_the_final_model_is_the_better_of_the_mean_and_the_last(
     def score():
         is_mean = np.array_equal(model.get_weights()[0], mean)
         assert is_mean or np.array_equal(model.get_weights()[0], alone)
-        return {"perplexity": mean_perplexity if is_mean else alone_perplexity}
+        return {"accuracy": mean_accuracy if is_mean else alone_accuracy}
 
     final = choose_weights(model, prefixes, score)
 
@@ -289,26 +283,22 @@ def test_the_final_model_is_the_better_of_the_mean_and_the_last(
     is_mean = len(chosen) > 1
     expected = mean if is_mean else alone
     np.testing.assert_array_equal(model.get_weights()[0], expected)
-    found = final.scores["perplexity"]
-    np.testing.assert_equal(
-        found, mean_perplexity if is_mean else alone_perplexity
-    )
+    found = final.scores["accuracy"]
+    np.testing.assert_equal(found, mean_accuracy if is_mean else alone_accuracy)
     lines = [
-        "the last checkpoint, after update 15 (validation perplexity "
-        f"{found:.4f}; the mean of 3 checkpoints: {mean_perplexity:.4f})",
-        "the mean of the weights in 3 checkpoints (validation perplexity "
-        f"{found:.4f}; the last one alone: {alone_perplexity:.4f})",
+        "the last checkpoint, after update 15 (validation accuracy "
+        f"{found:.2%}; the mean of 3 checkpoints: {mean_accuracy:.2%})",
+        "the mean of the weights in 3 checkpoints (validation accuracy "
+        f"{found:.2%}; the last one alone: {alone_accuracy:.2%})",
     ]
     assert final.description == lines[is_mean]
 
 
 def test_the_best_is_compared_with_the_mean_around_it(finished, model):
     prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
-    perplexities = [{"perplexity": 2.0}, {"perplexity": 1.0}]
+    scores = [{"accuracy": 0.1}, {"accuracy": 0.2}]
 
-    final = choose_weights(
-        model, prefixes, lambda: perplexities.pop(0), best=12
-    )
+    final = choose_weights(model, prefixes, lambda: scores.pop(0), best=12)
 
     assert final.paths == prefixes[1:2]
     assert final.description.startswith("the best checkpoint, after update 12 ")
