@@ -232,8 +232,10 @@ def test_adds_new_pieces_behind_the_others(converted, pieces, corpus, tmp_path):
             mean = old.mean(axis=0, dtype=np.float64).astype("float32")
             assert new.shape == (len(old) + 3, *old.shape[1:])
             np.testing.assert_array_equal(new[-3:], [mean] * 3)
-    both = load_finished(converted).transformer.source_vocabulary_size
-    assert changed == (2 if both is None else 3)  # Of them the bias.
+    model = load_finished(converted).transformer
+    tables = {model.embedding_of_sources, model.embedding}
+    tables.add(model.embedding_of_logits)
+    assert changed == len(tables) + 1  # The bias, too.
     for old, new in zip(
         read_protos(converted), read_protos(run_dir), strict=True
     ):
