@@ -84,7 +84,14 @@ def name_of(weight):
     return weight.path.split("/", 1)[1]
 
 
-@pytest.mark.parametrize("precision", ["int8", "int16", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "precision",
+    [
+        *("int8", "int16", "float16"),
+        # CTranslate2 converts to it by PyTorch.
+        pytest.param("bfloat16", marks=pytest.mark.peers("torch")),
+    ],
+)
 def test_other_precisions_are_near(run_dir, tmp_path, precision):
     model = make_model(**MODELS["of other systems"])
     protos = read_protos(run_dir)

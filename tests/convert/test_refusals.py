@@ -419,7 +419,12 @@ def test_layers_are_normalized_with_the_epsilon_of_pytorch(tmp_path):
 def run_for_marian(tmp_path_factory):
     """The folder and the model of a run that `to-marian` takes."""
     run_dir = tmp_path_factory.mktemp("runs") / "run"
-    like_theirs = {"decoder_mixer": "attention", "max_wavelength": 10_000.0}
+    like_theirs = {
+        "decoder_mixer": "attention",
+        "max_wavelength": 10_000.0,
+        "tied_output": True,
+        "position_offset": 0,
+    }
     return run_dir, write_converted_run(run_dir, **like_theirs)
 
 

@@ -29,7 +29,7 @@ average_decay seed deterministic validate_bleu validation_beam_size keep_best
 patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
 num_heads key_dim value_dim dropout positions norm label_smoothing steps
 warmup_steps extend_vocabulary decoder_layers activation max_wavelength
-norm_epsilon decoder_mixer placeholders drop_invalid
+norm_epsilon decoder_mixer placeholders drop_invalid position_offset
 """
 
 
