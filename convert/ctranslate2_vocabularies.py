@@ -11,7 +11,7 @@ from convert.vocabularies import Vocabulary
 from convert.vocabularies import find_language_codes
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import pieces_of
-from convert.vocabularies import read_proto
+from convert.vocabularies import read_protos
 from convert.vocabularies import replace_ids
 from export.ctranslate2.model_directory import TARGET_TOKENIZER_FILE
 from export.ctranslate2.model_directory import TOKENIZER_FILE
@@ -51,13 +51,7 @@ def read_vocabularies(
         paths = [folder / TOKENIZER_FILE]
         if (folder / TARGET_TOKENIZER_FILE).exists():
             paths.append(folder / TARGET_TOKENIZER_FILE)
-    if len(paths) > 2:
-        raise UserError(
-            "--vocabulary must be one file, or those of sources and targets. "
-            f"Received: {len(paths)}"
-        )
-    protos = [read_proto(path) for path in paths]
-    protos = [protos[0], protos[-1]]
+    protos = read_protos(paths)
     tables = [read_pieces(folder, side, tensors) for side in SIDES]
     used = [pieces_of(proto) for proto in protos]
     if tables[0] == tables[1]:

@@ -20,6 +20,7 @@ from convert.vocabularies import find_language_codes
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import pieces_of
 from convert.vocabularies import read_proto
+from convert.vocabularies import read_protos
 from convert.vocabularies import replace_ids
 from keras_transformer.masks import EOS_ID
 
@@ -57,13 +58,7 @@ def read_sentencepiece(
     Raises:
         UserError: If one is not a SentencePiece model, or not the model's.
     """
-    if len(paths) > 2:
-        raise UserError(
-            "--vocabulary must be one file, or those of sources and targets. "
-            f"Received: {len(paths)}"
-        )
-    protos = [read_proto(path) for path in paths]
-    protos = [protos[0], protos[-1]]
+    protos = read_protos(paths)
     sources, targets = map(arrange_vocabulary, protos)
     names = embedding_names(tensors)
     if names[0] == names[1] and sources.pieces != targets.pieces:

@@ -124,6 +124,27 @@ def pieces_of(proto: sentencepiece_model_pb2.ModelProto) -> list[str]:
     ]
 
 
+def read_protos(paths: list[pathlib.Path]) -> list:
+    """Reads the SentencePiece models of `--vocabulary`.
+
+    Args:
+        paths: One for both sides, or those of sources and targets.
+
+    Returns:
+        The models of sources and of targets.
+
+    Raises:
+        UserError: If there are more, or as `read_proto`.
+    """
+    if len(paths) > 2:
+        raise UserError(
+            "--vocabulary must be one file, or those of sources and targets. "
+            f"Received: {len(paths)}"
+        )
+    protos = [read_proto(path) for path in paths]
+    return [protos[0], protos[-1]]
+
+
 def find_language_codes(pieces: list[str]) -> tuple[str, ...]:
     """Returns the pieces that are language codes, such as `>>fra<<`."""
     return tuple(filter(is_language_code, pieces))

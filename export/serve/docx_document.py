@@ -60,7 +60,7 @@ class DocxDocument:
         plain: The paragraphs with letters of body, headers, footers and notes.
 
     Raises:
-        ValueError: If it is no such file, or unpacks to too much.
+        ValueError: If it is not a .docx file, or unpacks to too much.
     """
 
     format = "html"

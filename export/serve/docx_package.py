@@ -43,7 +43,7 @@ def read_parts(content: bytes) -> dict[str, Part]:
     """Returns the parts of a .docx file by name.
 
     Raises:
-        ValueError: If it is no such file, or unpacks to too much.
+        ValueError: If it is not a .docx file, or unpacks to too much.
     """
     if content.startswith(OLE):
         raise refusal("another kind of file: an encrypted one, or a .doc")

@@ -160,7 +160,7 @@ def add_files(
     async def download_file(key: str):
         file = files.find(key)
         if file is None:
-            raise http_error("there is no such file, or not any more", 404)
+            raise http_error("no such file, or it has expired", 404)
         disposition = f'attachment; filename="{file.name}"'
         return Response(
             file.content,

