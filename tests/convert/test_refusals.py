@@ -1,6 +1,7 @@
 """Tests of refused conversions: one line, exit code 2, nothing written."""
 
 import json
+import pathlib
 import shutil
 
 import numpy as np
@@ -14,6 +15,7 @@ from convert import to_hugging_face
 from convert.__main__ import main
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import read_proto
+from convert.vocabularies import read_protos
 from convert.vocabularies import replace_ids
 from keras_transformer import PRESETS
 from keras_transformer import Transformer
@@ -523,3 +525,8 @@ def test_a_vocabulary_with_another_meaning_for_a_special_piece():
         make_vocabulary({"</s>": 0, "<unk>": 1, "<s>": 2}, {1: 0, 2: 1}, [])
     with pytest.raises(UserError, match=r"of its own for end.*: \[0, 0\]$"):
         make_vocabulary({"</s>": 0}, {1: 0, 2: 0}, [])
+
+
+def test_a_third_vocabulary():
+    with pytest.raises(UserError, match="of sources and targets. Received: 3$"):
+        read_protos([pathlib.Path("a.spm")] * 3)
