@@ -230,7 +230,8 @@ async function askWords(sending) {
       if (some[n].text !== texts[n]) return;
       some[n].words = words;
       draw(some[n]);
-      if (some[n] === state.chosen) drawChosen();
+      // Not the others: one of their buttons may have the focus.
+      if (some[n] === state.chosen) drawChosenWords();
     });
   }
 }
@@ -301,10 +302,9 @@ function choose(sentence) {
 }
 
 function drawChosen() {
-  const { source, words } = state.chosen;
+  const { source } = state.chosen;
   $("no-words").hidden = shows("words");
-  $("alignment").hidden = !words;
-  if (words) drawAlignment(words);
+  drawChosenWords();
   $("report").hidden = !shows("report");
   const fields = { q: source, api_key: $("key").value,
     source: $("from").value, target: $("to").value };
@@ -312,6 +312,12 @@ function drawChosen() {
     $("report").elements[name].value = value;
   }
   drawOthers();
+}
+
+function drawChosenWords() {
+  const { words } = state.chosen;
+  $("alignment").hidden = !words;
+  if (words) drawAlignment(words);
 }
 
 function drawAlignment(words) {

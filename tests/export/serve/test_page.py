@@ -174,7 +174,9 @@ def test_an_alternative_takes_the_place_of_a_sentence(page):
     assert text_of(page, ".sentence") == "SLEEP. CATS TWO?"
     pressed = "#others [aria-pressed=true]"
     assert texts_in(page, pressed) == ["SLEEP. CATS TWO?"]
-    wait(page, f"document.activeElement.matches({pressed!r})")
+    # The words of the new sentence arrive, and the focus stays.
+    wait(page, "document.querySelectorAll('#alignment button').length > 0")
+    assert page.evaluate(f"document.activeElement.matches({pressed!r})")
     # It stays when more is typed.
     write(page, " And more.")
     wait(page, "document.getElementById('output').innerText.includes('MORE')")
