@@ -47,6 +47,7 @@ def test_the_service_answers_as_the_plain_loop(export_dir, tmp_path, capsys):
     assert len(report["memory_mib"]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "system",
     [
@@ -68,6 +69,7 @@ def test_an_update_changes_the_loss(system):
     assert losses[0] != losses[1]
 
 
+@pytest.mark.slow
 def test_the_parts_of_an_update_add_up(capsys):
     update_profile.main(["--size=check", "--repetitions=1"])
 

@@ -10,7 +10,13 @@ from tests.helpers.keras_workflows import SOURCE
 from tests.helpers.keras_workflows import make_model
 from tests.helpers.python_subprocess import run_python
 
-SLOW = {"check_generates", "check_quantizes"}
+SLOW = {
+    "check_compiles_the_search_once",
+    "check_generates",
+    "check_loads_layers_that_were_quantized",
+    "check_needs_no_build",
+    "check_quantizes",
+}
 
 
 @pytest.mark.parametrize(
