@@ -6,9 +6,12 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from export.markup.html_scanner import read_html
 from export.markup.markup_tokens import Kind
 from export.markup.translate_markup import FORMATS
 from export.markup.translate_markup import translate_markup
+from export.markup.word_alignment import find_words
+from export.markup.xml_parser import read_xml
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 
@@ -110,3 +113,40 @@ def test_what_is_no_sentence_stays_letter_for_letter(format, source, expected):
     found = translate_markup(source, format, permuted(reverse)).text
 
     assert found == expected
+
+
+def test_a_declaration_divides_a_text_and_a_comment_does_not():
+    tokens = list(read_html("one<!DOCTYPE html>two<!-- c -->three"))
+
+    assert [token.text for token in tokens if token.kind is Kind.TEXT] == [
+        *("one", "two", "three")
+    ]
+    assert [token.is_block for token in tokens if token.kind is Kind.VOID] == [
+        *(True, False)
+    ]
+
+
+def test_the_text_after_character_data_of_a_drawing_is_text():
+    tokens = read_html("<svg><![CDATA[ a>b ]]><text>c</text></svg>")
+
+    assert [token.text for token in tokens if token.kind is Kind.TEXT] == ["c"]
+
+
+def test_a_mark_belongs_to_the_sign_before_it():
+    words = find_words("a =\u0338 b")
+
+    assert [(word.start, word.end) for word in words] == [
+        (0, 1),
+        (2, 4),
+        (5, 6),
+    ]
+
+
+def test_the_lines_of_kept_blanks_are_where_they_are():
+    text = '<a><p xml:space="preserve">one\ntwo\n\nthree</p></a>'
+    tokens = list(read_xml(text))
+
+    assert "".join(text[token.start : token.end] for token in tokens) == text
+    assert [token.text for token in tokens if token.kind is Kind.TEXT] == [
+        *("one", "two", "three")
+    ]

@@ -89,3 +89,8 @@ def test_each_round_is_shown_and_changes_no_variable(model, tmp_path):
     images = [image for *_, image in shown]
     assert images[:3] == images[3:]
     assert len(set(images)) == 3
+
+
+def test_there_is_no_tick_in_the_gap_between_maps():
+    # Two maps of three subwords.
+    assert attention_pictures.tick_positions(2, 4) == [0, 1, 2, 4, 5, 6]
