@@ -150,3 +150,10 @@ def test_the_lines_of_kept_blanks_are_where_they_are():
     assert [token.text for token in tokens if token.kind is Kind.TEXT] == [
         *("one", "two", "three")
     ]
+
+
+@pytest.mark.parametrize("start", ["one", "four"])
+def test_escaped_bars_of_a_cell_stay_where_they_are(start):
+    source = f"| h |\n|---|\n| {start} \\| two \\| three \\| *six* |\n"
+
+    assert same(source, "markdown") == source.upper()

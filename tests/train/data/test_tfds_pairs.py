@@ -43,6 +43,7 @@ def test_the_digest_sees_text_split_and_direction(tmp_path):
 
     assert len(set(digests)) == 4
     assert TfdsPairs(builder, "train", "en").digest() == digests[0]
+    assert len(TfdsPairs(builder, "train", "en")) == 2
 
 
 def test_reads_a_set_that_was_prepared_and_hashes_its_files(

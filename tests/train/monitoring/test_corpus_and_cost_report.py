@@ -83,6 +83,7 @@ def test_the_memory_is_that_of_a_shape_in_its_own_turns(describe, report):
     [
         ("GPU", 1_023, True),
         ("GPU", 1_024, False),
+        ("GPU", 5_000, False),
         ("CPU", 1_023, False),
         (None, 1_023, False),
     ],
