@@ -309,6 +309,7 @@ def test_a_model_of_marian(changes, words, spm, refused_marian):
     [
         ("beam-size: 0", ("decoder.yml", "an int from 1 on. Received: 0")),
         ("normalize: .inf", ("normalize in", "a number. Received: inf")),
+        ("normalize: -0.5", ("normalize in", "Received: -0.5")),
         ("word-penalty: 0.5", ("word-penalty in", "must be 0.", "0.5")),
         ("output-sampling: [full]", ("output-sampling in", "['full']")),
         ("force-decode: true", ("force-decode in", "must be False", "True")),
