@@ -18,7 +18,7 @@ from demo_corpus import generator
 from demo_corpus.parts_of_speech import Phrase
 from export.markup.encoded_documents import load_translator
 from export.markup.translate_markup import translate_markup
-from export.translator_loading import load_export
+from export.version_loading import load_translate
 
 # Words at the edges of a Spanish phrase that English lacks.
 PARTICLES = {"a", "al", "de", "del"}
@@ -133,7 +133,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     with exit_on_user_error():
         translator = load_translator(
-            load_export(options.export_dir), options.export_dir
+            load_translate(options.export_dir), options.export_dir
         )
         found = measure(translator, options.sentences, options.seed)
         for name, value in found.items():

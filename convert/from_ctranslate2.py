@@ -29,7 +29,7 @@ from convert.weight_mapping import copy_bias
 from convert.weight_mapping import copy_layers
 from convert.weight_mapping import copy_table
 from convert.weight_mapping import to_our_order
-from export.ctranslate2.model_directory import MODEL_FILE
+from export.bundle.file_layout import CTRANSLATE2_MODEL
 from export.ctranslate2.model_directory import SETTINGS_FILE
 from keras_transformer import Architecture
 
@@ -123,7 +123,7 @@ def read(
     Raises:
         UserError: If a file is damaged, or the model not supported.
     """
-    file = open_ctranslate2(folder / MODEL_FILE)
+    file = open_ctranslate2(folder / CTRANSLATE2_MODEL)
     config = read_config(folder)
     options = Options(file)
     width = read_width(file.tensors)

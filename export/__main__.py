@@ -1,4 +1,4 @@
-"""Exports a trained model as a SavedModel or as a CTranslate2 directory.
+"""Exports a trained model as a SavedModel, for LiteRT or for CTranslate2.
 
 The SavedModel takes strings and returns strings, in the stock TF Serving.
 """
@@ -21,10 +21,13 @@ from export.bundle.model_loading import load_run
 from export.bundle.model_loading import read_arguments
 from export.bundle.model_loading import read_run
 from export.bundle.server_config import choose_name
+from export.bundle.training_metadata import choose_samples
 from export.bundle.training_metadata import format_scores
+from export.bundle.training_metadata import read_notes
 from export.bundle.write_version import MEMORY_BOUND_ROWS
 from export.bundle.write_version import write_version
 from export.ctranslate2.model_directory import write_ctranslate2
+from export.litert.model_directory import write_litert
 from export.model.request_validation import CHECKS
 from export.model.search import SearchSettings
 from export.model.translator import DEFAULT_SIGNATURES
@@ -32,6 +35,7 @@ from export.model.translator import INPUTS
 
 PRECISIONS = {
     "saved_model": ("float32", "bfloat16"),
+    "litert": ("float32", "int8"),
     "ctranslate2": ("float32", "int8"),
 }
 # Sections 6.1 and 6.3.
@@ -50,8 +54,14 @@ DEFAULTS = {
     },
 }
 MAX_PENALTY_OFFSET = 1_000
-# Options that CTranslate2's search does not have.
-SAVED_MODEL_ONLY = ("no_repeat_ngram", "min_length", "max_length_ratio")
+RULES = ("no_repeat_ngram", "min_length", "max_length_ratio")
+# Those that the search of another format does not have.
+SERVER_OPTIONS = ("model_name", "signatures")
+LACKING = {
+    "litert": (*SERVER_OPTIONS, "max_length_ratio"),
+    "ctranslate2": (*SERVER_OPTIONS, "align_layer", *RULES),
+}
+WRITERS = {"litert": write_litert, "ctranslate2": write_ctranslate2}
 
 
 def search_option(name: str, help: str, kind: type):
@@ -74,14 +84,15 @@ class ExportOptions:
     )
     format: str = option(
         "saved_model",
-        "a directory for TF Serving, or for CTranslate2, which has a package "
-        "to install and a search of its own",
+        "a directory for TF Serving; files for LiteRT, which are translated "
+        "without TensorFlow; or a directory for CTranslate2, which has a "
+        "search of its own",
         choices=PRECISIONS,
     )
     precision: str = option(
         "float32",
-        "type of weights and products: bfloat16 in a SavedModel, int8 in "
-        "CTranslate2",
+        "type of weights and products: bfloat16 in a SavedModel, int8 for "
+        "LiteRT and CTranslate2",
         choices=sorted({name for fit in PRECISIONS.values() for name in fit}),
     )
     beam_size: int | None = search_option("beam_size", "beams a sentence", int)
@@ -231,8 +242,8 @@ def check_options(options: ExportOptions) -> None:
         ),
         (
             "samples",
-            f"left out with --format {options.format}",
-            options.samples is None or options.format == "saved_model",
+            "left out with --format ctranslate2",
+            options.samples is None or options.format != "ctranslate2",
         ),
     ):
         if not good:
@@ -242,10 +253,10 @@ def check_options(options: ExportOptions) -> None:
             )
     if options.format == "saved_model":
         return
-    for name in ("align_layer", "model_name", "signatures", *SAVED_MODEL_ONLY):
+    for name in LACKING[options.format]:
         given = getattr(options, name)
         # 0 is a valid layer; for the other options it means "off".
-        if given is not None and (given or name not in SAVED_MODEL_ONLY):
+        if given or (given is not None and name == "align_layer"):
             raise UserError(
                 f"{flag(name)} must be left out with --format "
                 f"{options.format}. Received: "
@@ -264,15 +275,20 @@ def run(options: ExportOptions) -> None:
         align_layer=options.align_layer,
         penalty_offset=options.penalty_offset,
         source_language=options.source_language.lower().split("-")[0],
-        **{name: getattr(options, name) for name in SAVED_MODEL_ONLY},
+        **{name: getattr(options, name) for name in RULES},
     )
-    if options.format == "ctranslate2":
-        folder = write_ctranslate2(
+    if options.format in WRITERS:
+        samples = {}
+        if options.format == "litert":
+            notes = read_notes(run_dir)
+            samples["samples"] = choose_samples(notes, options.samples)
+        folder = WRITERS[options.format](
             *read_run(run_dir),
             settings,
             options.precision,
             export_dir,
             options.version,
+            **samples,
         )
     else:
         signatures = choose_signatures(options.signatures)

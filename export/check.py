@@ -27,6 +27,11 @@ from command_line.options import option
 from command_line.options import part
 from command_line.options import read_options
 from export.bundle import file_layout
+from export.bundle.file_checks import LEFT_OUT
+from export.bundle.file_checks import Check
+from export.bundle.file_checks import check_files
+from export.bundle.file_checks import check_loading
+from export.bundle.file_checks import describe_error
 from export.bundle.graph_inspection import compiled_functions
 from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.graph_inspection import served_signatures
@@ -44,27 +49,10 @@ from export.bundle.warmup_requests import read_warmup
 from export.client import Client
 from export.client import ClientOptions
 from export.client import connect
+from export.litert.version_check import check_litert
 
 # The checks that run the model.
 RUNTIME_CHECKS = ("session", "warm-up", "samples")
-LEFT_OUT = "left out: a version that has changed is not run"
-
-
-@dataclasses.dataclass
-class Check:
-    """Result of one check.
-
-    Attributes:
-        name: String.
-        notes: Strings, the items that were checked.
-        problems: Strings, one for each failure.
-        left_out: String, the reason for skipping the check, or `""`.
-    """
-
-    name: str
-    notes: list[str]
-    problems: list[str]
-    left_out: str = ""
 
 
 class SessionModel:
@@ -180,22 +168,6 @@ def check_runs(folder: pathlib.Path) -> Iterator[Check]:
     yield check_samples(model, folder / file_layout.SAMPLES)
 
 
-def check_loading(name: str, load: Callable) -> tuple[Check, object]:
-    """Returns the result of `load` as a check, and what it loaded or `None`."""
-    try:
-        return Check(name, [], []), load()
-    except (
-        Exception
-    ) as error:  # TensorFlow raises many kinds for damaged files.
-        return Check(name, [], [describe_error(error)]), None
-
-
-def describe_error(error: Exception) -> str:
-    """Returns the first line of an error message."""
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"
-
-
 def read_bundle(folder: pathlib.Path) -> dict[str, dict]:
     """Returns the files in `bundle.json`.
 
@@ -221,26 +193,6 @@ def check_server_files(export_dir: pathlib.Path) -> Check:
     return Check(
         "server files", [", ".join(file_layout.SERVER_FILES)], problems
     )
-
-
-def check_files(folder: pathlib.Path, wanted: dict[str, dict]) -> Check:
-    """Compares size and digest of each file with `bundle.json`."""
-    found = file_layout.list_files(folder)
-    problems = []
-    for name in sorted(wanted.keys() | found.keys()):
-        if name not in found:
-            problems.append(f"{name}: missing")
-        elif name not in wanted:
-            problems.append(f"{name}: not in {file_layout.BUNDLE}")
-        elif wanted[name] != found[name]:
-            one, other = (
-                f"{file['bytes']} bytes of SHA-256 {file['sha256'][:16]}..."
-                for file in (wanted[name], found[name])
-            )
-            problems.append(f"{name}: wanted {one}, received {other}")
-    size = sum(file["bytes"] for file in found.values())
-    notes = [f"{len(found)} files of {size:,} bytes, by unsigned digests"]
-    return Check("files", notes, problems)
 
 
 def check_ops(meta_graph) -> Check:
@@ -323,12 +275,18 @@ def connect_model(
 
 
 def run(options: CheckOptions) -> None:
-    folder = find_version(
-        options.export_dir, file_layout.SAVED_MODEL, version=options.version
-    )
+    formats = [file_layout.SAVED_MODEL]
+    if not options.server:
+        formats.append(file_layout.LITERT_STEP)
+    folder = find_version(options.export_dir, *formats, version=options.version)
     ask = functools.partial(connect_model, options, folder)
+    found = (
+        check_litert(folder)
+        if (folder / file_layout.LITERT_STEP).exists()
+        else check_version(folder, ask if options.server else None)
+    )
     checks = []
-    for check in check_version(folder, ask if options.server else None):
+    for check in found:
         checks.append(check)
         if not options.json:
             print_check(check)

@@ -14,12 +14,10 @@ import tensorflow as tf
 from command_line.errors import UserError
 from command_line.options import flag
 from command_line.options import option
-from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.model_loading import load_version
-from export.bundle.versions import find_version
 from export.client import Client
 from export.client import check_outputs
 from export.model.request_validation import CHECKS
+from export.version_loading import load_signature
 
 SIGNATURE = "sample"
 
@@ -123,16 +121,9 @@ def load_ask(export_dir: pathlib.Path) -> Callable:
     Raises:
         UserError: If there is no version, or it lacks the signature `sample`.
     """
-    folder = find_version(export_dir, SAVED_MODEL)
-    loaded = load_version(folder)
-    if SIGNATURE not in loaded.signatures:
-        raise UserError(
-            f"--sample needs an export with the signature {SIGNATURE}; export "
-            f"the run anew with `--signatures {SIGNATURE}`. Received: {folder}"
-        )
+    sample = load_signature(export_dir, SIGNATURE)
 
-    def ask(signature, inputs):
-        tensors = {key: tf.constant(value) for key, value in inputs.items()}
-        return loaded.signatures[signature](**tensors)
+    def ask(_, inputs):
+        return sample(**{k: tf.constant(value) for k, value in inputs.items()})
 
     return ask

@@ -9,14 +9,11 @@ import numpy as np
 from command_line.options import mutually_exclusive
 from command_line.options import option
 from command_line.options import part
-from export.bundle import model_loading
-from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.versions import EXPORT_DIR
-from export.bundle.versions import find_version
 from export.client import ClientOptions
 from export.client import connect
-from export.ctranslate2 import model_directory
 from export.line_batching import BatchOptions
+from export.version_loading import load_translate
 
 DOCUMENT = "translate_document"
 
@@ -45,29 +42,7 @@ def load(options: TranslatorOptions) -> Callable:
     """Returns a function that translates a batch."""
     if options.model.server:
         return connect(options.model.server, options.client)
-    return load_export(options.model.export_dir)
-
-
-def load_export(
-    export_dir: pathlib.Path, version: int | None = None
-) -> Callable:
-    """Returns a function that translates a batch with a version of an export.
-
-    Raises:
-        UserError: If the version does not exist or is damaged.
-    """
-    folder = find_export(export_dir, version)
-    if (folder / model_directory.MODEL_FILE).exists():
-        return model_directory.load_translate(export_dir, version)
-    return model_loading.load_translate(export_dir, version=version)
-
-
-def find_export(
-    export_dir: pathlib.Path, version: int | None = None
-) -> pathlib.Path:
-    """Returns the folder of a version, by default of the newest."""
-    formats = SAVED_MODEL, model_directory.MODEL_FILE
-    return find_version(export_dir, *formats, version=version)
+    return load_translate(options.model.export_dir)
 
 
 def load_documents(options: TranslatorOptions) -> Callable:
@@ -77,4 +52,4 @@ def load_documents(options: TranslatorOptions) -> Callable:
         return lambda texts: client.ask(
             DOCUMENT, {"text": np.array(texts, object)}
         )
-    return model_loading.load_translate(options.model.export_dir, DOCUMENT)
+    return load_translate(options.model.export_dir, DOCUMENT)

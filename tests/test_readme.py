@@ -33,7 +33,7 @@ def test_blocks_about_an_export_run(
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports/mine").symlink_to(export_dir)
     monkeypatch.chdir(tmp_path)
-    load, ask = python_blocks(DOCS / "serving.md")
+    load, _, ask = python_blocks(DOCS / "serving.md")
     names = {}
 
     exec(load, names)

@@ -40,7 +40,14 @@ from benchmarks.shared.model_sizes import SIZES
 from benchmarks.shared.model_sizes import TRAINED
 
 PACKAGES = (
-    *("ctranslate2", "keras", "keras-hub", "numpy", "sentencepiece"),
+    *(
+        "ai-edge-litert",
+        "ctranslate2",
+        "keras",
+        "keras-hub",
+        "numpy",
+        "sentencepiece",
+    ),
     *("tensorflow", "tensorflow-text", "torch", "transformers"),
 )
 

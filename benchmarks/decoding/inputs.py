@@ -20,6 +20,7 @@ import sentencepiece
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
+from benchmarks.decoding.worker import LITERT
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
 from benchmarks.decoding.worker import WARM_UP_CASE
 from benchmarks.shared.model_sizes import BEAM_SIZE
@@ -37,6 +38,7 @@ from command_line.errors import exit_on_user_error
 from export.bundle.model_loading import load_run
 from export.bundle.model_loading import read_run
 from export.ctranslate2.model_directory import write_ctranslate2
+from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.tokenizer import UNKNOWN_ID
@@ -240,6 +242,15 @@ def write_exports(args: argparse.Namespace, run_dir: pathlib.Path) -> None:
     if importlib.util.find_spec("ctranslate2"):
         folder = args.folder / "ctranslate2"
         write_ctranslate2(*read_run(run_dir), settings, "float32", folder)
+    for name in args.systems:
+        if name in LITERT:
+            beam_size, precision = LITERT[name]
+            write_litert(
+                *read_run(run_dir),
+                dataclasses.replace(settings, beam_size=beam_size),
+                precision,
+                args.folder / name,
+            )
 
 
 def write_saved_models(

@@ -20,9 +20,9 @@ import sentencepiece
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from export.bundle.model_loading import load_translate
 from export.line_batching import WINDOW
 from export.line_batching import cut_batches
+from export.version_loading import load_translate
 
 BATCH_TOKENS = 1024  # The default of `export.translate`.
 

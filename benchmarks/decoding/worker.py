@@ -14,12 +14,20 @@ import pathlib
 import sys
 import time
 
+from benchmarks.shared.model_sizes import BEAM_SIZE
 from benchmarks.shared.worker_reporting import peak_memory
 from benchmarks.shared.worker_reporting import report
 
 WARM_UP_CASE = "warm-up"  # The case that is not timed.
 PACKAGE_MODULE = "package"
 CTRANSLATE2_MODULE = "ctranslate2"
+# Beams and precision of the exports for LiteRT.
+LITERT = {
+    "litert": (BEAM_SIZE, "float32"),
+    "litert-int8": (BEAM_SIZE, "int8"),
+    "litert-greedy": (1, "float32"),
+    "litert-int8-greedy": (1, "int8"),
+}
 # System: module, function that makes it, and what is special about it. The
 # function made takes a batch and returns the ids of each of its translations.
 SYSTEMS = {
@@ -29,6 +37,12 @@ SYSTEMS = {
     "ctranslate2": (CTRANSLATE2_MODULE, "make", {}),
     "ctranslate2-int8": (CTRANSLATE2_MODULE, "make", {"compute_type": "int8"}),
     "ctranslate2-greedy": (CTRANSLATE2_MODULE, "make", {"beam_size": 1}),
+    "ctranslate2-int8-greedy": (
+        CTRANSLATE2_MODULE,
+        "make",
+        {"beam_size": 1, "compute_type": "int8"},
+    ),
+    **{name: ("litert", "make", {"export": name}) for name in LITERT},
     "hugging-face": ("hugging_face", "make", {}),
     "keras-hub": ("keras_hub", "make", {}),
 }
@@ -56,6 +70,12 @@ TRAINED_SYSTEMS = {
         "make_trained",
         {"beam_size": 1},
     ),
+    "ctranslate2-int8-greedy": (
+        CTRANSLATE2_MODULE,
+        "make_trained",
+        {"beam_size": 1, "compute_type": "int8"},
+    ),
+    **{name: ("litert", "make_trained", {"export": name}) for name in LITERT},
 }
 
 

@@ -30,7 +30,7 @@ from command_line.quiet_tensorflow import stderr_hidden_unless_error
 from export.bundle.file_layout import list_files
 from export.bundle.versions import EXPORT_DIR
 from export.line_batching import BatchOptions
-from export.translator_loading import find_export
+from export.version_loading import find_export
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

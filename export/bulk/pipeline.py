@@ -18,7 +18,7 @@ from export.bulk.invalid_lines import translate_shard
 from export.bulk.shards import Shard
 from export.bulk.shards import create
 from export.bulk.shards import read_shard
-from export.translator_loading import load_export
+from export.version_loading import load_translate
 
 # Beam's default runner downloads a program first.
 DEFAULT_RUNNER = "--runner=FnApiRunner"
@@ -46,14 +46,14 @@ class TranslateShard(beam.DoFn):
         output: str,
         batch_tokens: int,
     ):
-        self._export = export_dir, version
+        self._export = {"export_dir": export_dir, "version": version}
         self._output = output
         self._batch_tokens = batch_tokens
         self._model = Shared()  # One for each process, shared by its threads.
 
     def setup(self):
         self._translate = self._model.acquire(
-            lambda: load_export(*self._export)
+            lambda: load_translate(**self._export)
         )
 
     def process(self, shard: Shard):

@@ -13,7 +13,13 @@ ignores the other files.
 import hashlib
 import pathlib
 
+# The first file of each format identifies it.
 SAVED_MODEL = "saved_model.pb"
+CTRANSLATE2_MODEL = "model.bin"
+LITERT_STEP = "step.tflite"
+LITERT_ENCODER = "encoder.tflite"
+LITERT_CONFIG = "config.json"
+LITERT_SAMPLES = "samples.json"
 EXTRA = "assets.extra"
 BUNDLE = f"{EXTRA}/bundle.json"
 WARMUP = f"{EXTRA}/tf_serving_warmup_requests"
@@ -26,8 +32,8 @@ SERVER_FILES = (
     "models.config",
     "monitoring.config",
 )
-# `bundle.json` holds the digests; `export.evaluate` writes the scores later.
-UNLISTED = (BUNDLE, SCORES)
+# The first two hold the digests; `export.evaluate` writes the scores later.
+UNLISTED = (BUNDLE, LITERT_CONFIG, SCORES)
 
 
 def list_files(folder: pathlib.Path) -> dict[str, dict]:

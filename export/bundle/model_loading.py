@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-from collections.abc import Callable
 from collections.abc import Iterable
 
 import keras
@@ -12,8 +11,6 @@ import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
-from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.versions import find_version
 from export.model.search import SearchSettings
 from export.model.tokenized_model import check_sizes
 from export.model.translator import DEFAULT_SIGNATURES
@@ -127,37 +124,6 @@ def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
     other.build()
     other.set_weights(transformer.get_weights())
     return other
-
-
-def load_translate(
-    export_dir: pathlib.Path,
-    signature: str = SIGNATURE,
-    version: int | None = None,
-) -> Callable:
-    """Loads a signature of a version of an export, by default of the newest.
-
-    Returns:
-        Function from a string tensor `(B,)` to the dict of outputs.
-
-    Raises:
-        UserError: If the version does not exist, is damaged, or lacks the
-            signature.
-    """
-    folder = find_version(export_dir, SAVED_MODEL, version=version)
-    loaded = load_version(folder)
-    if signature not in loaded.signatures:
-        raise UserError(
-            f"the export must have the signature {signature}; export the run "
-            f"anew. Received: {folder}"
-        )
-    translate = loaded.signatures[signature]
-
-    def call(text):
-        return translate(text=tf.convert_to_tensor(text, tf.string))
-
-    # A signature alone does not keep the weights alive.
-    call.keep_alive = loaded
-    return call
 
 
 def load_version(folder: pathlib.Path):

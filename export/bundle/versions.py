@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Iterator
 
 from command_line.errors import UserError
+from export.bundle.file_layout import CTRANSLATE2_MODEL
+from export.bundle.file_layout import LITERT_STEP
 from export.bundle.file_layout import SCORES
 from export.bundle.file_layout import SERVER_FILES
 
@@ -132,11 +134,15 @@ def find_version(
 
 def no_version(export_dir: pathlib.Path) -> UserError:
     """Returns the error for a folder without a usable version."""
-    if any(export_dir.glob("*/model.bin")):
-        return UserError(
-            "--export-dir must hold a SavedModel. "
-            f"Received: {export_dir}, of the format ctranslate2"
-        )
+    for file, name in (
+        (CTRANSLATE2_MODEL, "ctranslate2"),
+        (LITERT_STEP, "litert"),
+    ):
+        if any(export_dir.glob(f"*/{file}")):
+            return UserError(
+                "--export-dir must hold a SavedModel. "
+                f"Received: {export_dir}, of the format {name}"
+            )
     return UserError(
         "--export-dir must be a folder that `python -m export` wrote. "
         f"Received: {export_dir}"

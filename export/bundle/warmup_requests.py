@@ -19,6 +19,7 @@ from export.bundle.predict_messages import serialize
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 
 SENTENCE_TOKENS = 8  # In tokens, with EOS; less if the model's limit is lower.
+SAMPLE_SIZE = 2  # Made sentences.
 # These are called rarely, and warming them up delays the server's start.
 NOT_WARMED_UP = ("align", "explain", "explain_beam", "sample")
 MAX_RECORDS = 1000  # The server refuses more.
@@ -74,6 +75,18 @@ def make_sentences(
                 room -= words[word]
         sentences.append(" ".join(sentence))
     return sentences
+
+
+def choose_sentences(samples: list[dict], tokenizer) -> list[str]:
+    """Returns the sources of the samples; if there are none, made ones.
+
+    Args:
+        samples: Result of `choose_samples`.
+        tokenizer: A `SubwordTokenizer`.
+    """
+    return [sample["source"] for sample in samples] or make_sentences(
+        choose_words(tokenizer), SENTENCE_TOKENS, SAMPLE_SIZE
+    )
 
 
 def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:

@@ -18,18 +18,15 @@ from export.bundle.server_config import write_server_files
 from export.bundle.training_metadata import choose_samples
 from export.bundle.training_metadata import read_notes
 from export.bundle.versions import new_version
-from export.bundle.warmup_requests import SENTENCE_TOKENS
-from export.bundle.warmup_requests import choose_words
+from export.bundle.warmup_requests import choose_sentences
 from export.bundle.warmup_requests import make_inputs
 from export.bundle.warmup_requests import make_requests
-from export.bundle.warmup_requests import make_sentences
 from export.bundle.warmup_requests import write_warmup
 from export.model.translator import Translator
 from keras_transformer import SubwordTokenizer
 from text_processing.placeholders import PLACEHOLDERS
 
 PACKAGES = ("keras", "tensorflow", "tensorflow-text", "tensorflow-serving-api")
-SAMPLE_SIZE = 2
 MEMORY_BOUND_ROWS = 1000  # Batch size of the reported memory bound.
 
 
@@ -100,9 +97,7 @@ def write_warmup_and_samples(
     (folder / file_layout.SAMPLES).mkdir(parents=True)
     requests = make_requests(signatures, translator, model_name)
     write_warmup(folder / file_layout.WARMUP, requests)
-    sentences = [sample["source"] for sample in samples] or make_sentences(
-        choose_words(translator.tokenizer), SENTENCE_TOKENS, SAMPLE_SIZE
-    )
+    sentences = choose_sentences(samples, translator.tokenizer)
     if any("reference" in sample for sample in samples):
         write_json(folder / file_layout.REFERENCE_TRANSLATIONS, samples)
     inputs = {

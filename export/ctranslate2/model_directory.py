@@ -21,23 +21,20 @@ by `log p / ((k + n) / (k + 1)) ** α`: `α`, `k` and scores mean the same.
 import collections
 import json
 import pathlib
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from command_line.cpu_count import count_processors
 from command_line.errors import UserError
-from command_line.errors import refuse_damage
-from export.bundle.versions import find_version
+from export.bundle.file_layout import CTRANSLATE2_MODEL
 from export.bundle.versions import new_version
-from export.ctranslate2.cpu_count import count_processors
 from export.ctranslate2.spec import make_spec
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 
-MODEL_FILE = "model.bin"
 TOKENIZER_FILE = "tokenizer.model"
 TARGET_TOKENIZER_FILE = "target_tokenizer.model"
 SETTINGS_FILE = "search.json"
@@ -122,7 +119,7 @@ def write_ctranslate2(
     length = search["max_target_length"]
     spec = make_spec(transformer, vocabularies, length)
 
-    with new_version(export_dir, MODEL_FILE, version) as (folder, part):
+    with new_version(export_dir, CTRANSLATE2_MODEL, version) as (folder, part):
         spec.validate()
         spec.optimize(quantization=precision)
         spec.save(str(part))
@@ -161,23 +158,6 @@ def read_tokenizers(folder: pathlib.Path) -> list[bytes]:
     return [source.read_bytes(), last.read_bytes()]
 
 
-def load_translate(
-    export_dir: pathlib.Path, version: int | None = None
-) -> Callable:
-    """Loads a version of an export, by default the newest.
-
-    Returns:
-        `CTranslate2Translator`.
-
-    Raises:
-        UserError: If the version does not exist or is damaged, or if
-            CTranslate2 is not installed.
-    """
-    folder = find_version(export_dir, MODEL_FILE, version=version)
-    with refuse_damage(folder):
-        return CTranslate2Translator(folder)
-
-
 class Hypothesis(NamedTuple):
     """A translation: its subwords with EOS, score and whether it was cut."""
 
@@ -196,6 +176,9 @@ class CTranslate2Translator:
     Args:
         folder: Folder that `write_ctranslate2` wrote.
 
+    Attributes:
+        signatures: The translator itself, as `"serving_default"`.
+
     Raises:
         UserError: If CTranslate2 is not installed.
     """
@@ -207,6 +190,7 @@ class CTranslate2Translator:
             for proto in read_tokenizers(folder)
         )
         self._settings = json.loads((folder / SETTINGS_FILE).read_text())
+        self.signatures = {"serving_default": self}
         self._model = ctranslate2.Translator(
             str(folder),
             device="cpu",

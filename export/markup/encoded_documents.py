@@ -1,22 +1,19 @@
 """Translates documents as bytes, for `export.translate --format`."""
 
-import json
 import pathlib
 import sys
 from collections.abc import Callable
 
 from command_line.errors import InvalidDocumentError
 from command_line.errors import UserError
-from command_line.errors import refuse_damage
-from export.bundle.file_layout import BUNDLE
-from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.versions import find_version
 from export.markup.character_encoding import decode
 from export.markup.character_encoding import encode
 from export.markup.sentence_translator import Translator
 from export.markup.sentence_translator import make_translator
 from export.markup.translate_markup import describe_counts
 from export.markup.translate_markup import translate_markup
+from export.version_loading import find_export
+from export.version_loading import read_language
 
 
 def load_translator(
@@ -39,26 +36,18 @@ def load_translator(
             ),
             "",
         )
-    if not hasattr(translate, "keep_alive"):
-        raise no_alignment(f"{export_dir}, which is of CTranslate2")
-    align = translate.keep_alive.signatures.get("align")
+    align = translate.version.signatures.get("align")
     if align is None:
-        raise no_alignment(f"{export_dir} without it")
-    path = find_version(export_dir, SAVED_MODEL) / BUNDLE
-    with refuse_damage(path):
-        bundle = json.loads(path.read_text("utf-8"))
-        language = bundle["settings"].get("source_language", "")
+        raise UserError(
+            "--format needs an export with the signature align; export the run "
+            "anew with `--signatures all`, or with --format litert. "
+            f"Received: {export_dir} without it"
+        )
+    language = read_language(find_export(export_dir))
     return make_translator(
         translate,
         lambda source, target: align(source=source, target=target),
         language,
-    )
-
-
-def no_alignment(received: str) -> UserError:
-    return UserError(
-        "--format needs an export with the signature align; export the run "
-        f"anew with `--signatures all`. Received: {received}"
     )
 
 

@@ -14,6 +14,7 @@ from export.model.request_validation import with_equal_rows
 from export.model.search import SearchSettings
 from export.model.search import count_tokens
 from export.model.tokenized_model import TextModel
+from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.masks import padding_mask
@@ -37,6 +38,23 @@ class ForcedOutputs(NamedTuple):
     decoder_scores: tuple
 
 
+def align_layer_of(transformer: Transformer, layer: int | None) -> int:
+    """Returns the index of `SearchSettings.align_layer`, 0 or more.
+
+    Raises:
+        ValueError: If the layer does not exist.
+    """
+    layers = transformer.architecture.layers_of_decoder
+    if layer is None:
+        layer = max(min(1, layers - 1), layers - 2)
+    if not -layers <= layer < layers:
+        raise ValueError(
+            f"`align_layer` must be between {-layers} and {layers - 1}. "
+            f"Received: align_layer={layer}"
+        )
+    return layer % layers
+
+
 class ForcedDecoder:
     """Runs a Transformer on pairs with given targets (teacher forcing).
 
@@ -51,16 +69,9 @@ class ForcedDecoder:
     def __init__(self, model: TextModel, settings: SearchSettings):
         self._model = model
         self._settings = settings
-        layers = model.transformer.architecture.layers_of_decoder
-        layer = settings.align_layer
-        if layer is None:
-            layer = max(min(1, layers - 1), layers - 2)
-        if not -layers <= layer < layers:
-            raise ValueError(
-                f"`align_layer` must be between {-layers} and {layers - 1}. "
-                f"Received: align_layer={layer}"
-            )
-        self._align_layer = layer
+        self._align_layer = align_layer_of(
+            model.transformer, settings.align_layer
+        )
 
     def score(self, source, target) -> dict[str, tf.Tensor]:
         """Scores given translations.

@@ -7,15 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from command_line.cpu_count import count_processors
 from command_line.errors import UserError
-from export.bundle import model_loading
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.graph_inspection import read_meta_graph
-from export.bundle.versions import find_version
+from export.bundle.model_loading import SIGNATURE
 from export.client import ClientOptions
 from export.client import connect
-from export.ctranslate2 import model_directory
-from export.ctranslate2.cpu_count import count_processors
 from export.markup.sentence_translator import align_batch
 from export.markup.sentence_translator import knows_placeholders
 from export.markup.word_alignment import word_attention
@@ -23,6 +21,8 @@ from export.report.explanation_page import describe_translation
 from export.report.explanation_page import render
 from export.serve.word_confidence import group_words
 from export.translator_loading import DOCUMENT
+from export.version_loading import find_export
+from export.version_loading import load_version
 
 # Optional features, and the signatures that each needs.
 MARKUP = "markup"
@@ -172,31 +172,18 @@ def load_model(export_dir: pathlib.Path) -> Model:
     Raises:
         UserError: If there is no version, or it is damaged.
     """
-    folder = find_version(export_dir, SAVED_MODEL, model_directory.MODEL_FILE)
-    if (folder / model_directory.MODEL_FILE).exists():
-        translate = model_directory.load_translate(export_dir)
-        model = Model(translate, in_flight=count_batches())
-        model.probe()
-        return model
-    loaded = model_loading.load_version(folder)
-    signature_defs = read_meta_graph(folder).signature_def
-    defaults = {
-        name: {
-            key: tf.constant(tf.make_ndarray(value))
-            for key, value in signature.defaults.items()
-        }
-        for name, signature in signature_defs.items()
-    }
+    folder = find_export(export_dir)
+    loaded = load_version(folder)
+    defaults = read_defaults(folder) if (folder / SAVED_MODEL).exists() else {}
 
     def ask(name, inputs):
         given = {key: tf.constant(value) for key, value in inputs.items()}
-        outputs = loaded.signatures[name](**{**defaults[name], **given})
+        given = {**defaults.get(name, {}), **given}
+        outputs = loaded.signatures[name](**given)
         return {key: value.numpy() for key, value in outputs.items()}
 
     # This signature handles sentences in capitals, and long ones.
-    signature = loaded.signatures.get(
-        DOCUMENT, loaded.signatures[model_loading.SIGNATURE]
-    )
+    signature = loaded.signatures.get(DOCUMENT, loaded.signatures[SIGNATURE])
 
     def translate(texts):
         return signature(text=tf.constant(texts))
@@ -209,6 +196,17 @@ def load_model(export_dir: pathlib.Path) -> Model:
     model = Model(translate, ask, shows, count_batches())
     model.probe()
     return model
+
+
+def read_defaults(folder: pathlib.Path) -> dict[str, dict[str, tf.Tensor]]:
+    """Returns the defaults of the inputs of a SavedModel's signatures."""
+    return {
+        name: {
+            key: tf.constant(tf.make_ndarray(value))
+            for key, value in signature.defaults.items()
+        }
+        for name, signature in read_meta_graph(folder).signature_def.items()
+    }
 
 
 def count_batches() -> int:

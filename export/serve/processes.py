@@ -15,8 +15,8 @@ from prometheus_client import multiprocess
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from command_line.cpu_count import count_processors
 from command_line.errors import exit_on_user_error
-from export.ctranslate2.cpu_count import count_processors
 from export.serve.app import make_app
 from export.serve.file_store import FOLDER_VARIABLE
 from export.serve.languages import load_pairs

@@ -99,8 +99,8 @@ def test_an_export_that_cannot_draw_is_told(run_dir, tmp_path, refused):
     line = refused(translate, "--export-dir", tmp_path, "--sample")
 
     assert (
-        "--sample needs an export with the signature sample; export the run "
-        f"anew with `--signatures sample`. Received: {tmp_path / '1'}"
+        "the export must have the signature sample; `export --signatures "
+        f"sample` writes it into a SavedModel. Received: {tmp_path / '1'}"
     ) in line
 
 

@@ -61,8 +61,6 @@ translate --export-dir=x --sample --top-k=2147483648
  -> --top-k must be between 0 and 2147483647
 translate --export-dir=x --sample --top-p=1.5
  -> --top-p must be above 0 and at most 1. Received: 1.5
-translate --export-dir=$TMP/ct2 --sample
- -> must hold a SavedModel. Received: $CT2
 translate --export-dir=$EXPORT --input=$TMP/x -> no such file
 translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one
  -> --output must be another file than --input

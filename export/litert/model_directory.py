@@ -1,0 +1,139 @@
+"""Writes a trained model as files for LiteRT.
+
+    EXPORT_DIR/1/encoder.tflite, step.tflite, tokenizer.model, config.json,
+                 samples.json, README.md
+
+`litert_translator` reads them, without TensorFlow. Its search has the rules of
+the SavedModel's.
+"""
+
+import pathlib
+from collections.abc import Sequence
+
+from export.bundle.file_layout import LITERT_CONFIG
+from export.bundle.file_layout import LITERT_ENCODER
+from export.bundle.file_layout import LITERT_SAMPLES
+from export.bundle.file_layout import LITERT_STEP
+from export.bundle.file_layout import list_files
+from export.bundle.versions import new_version
+from export.bundle.warmup_requests import choose_sentences
+from export.bundle.write_version import write_json
+from export.litert.conversion import convert
+from export.litert.folder_readme import describe
+from export.litert.graphs import make_encoder
+from export.litert.graphs import make_step
+from export.litert.runtime import import_translator
+from export.litert.runtime import load_translator
+from export.model.forced_decoding import align_layer_of
+from export.model.search import SearchSettings
+from keras_transformer import SubwordTokenizer
+from keras_transformer import Transformer
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import EOS_ID
+from keras_transformer.masks import PADDING_ID
+
+TOKENIZER_FILE = "tokenizer.model"
+TARGET_TOKENIZER_FILE = "target_tokenizer.model"
+
+
+def write_litert(
+    transformer: Transformer,
+    protos: tuple[bytes, bytes | None],
+    settings: SearchSettings,
+    precision: str,
+    export_dir: pathlib.Path,
+    version: int | None = None,
+    samples: Sequence[dict] = (),
+) -> pathlib.Path:
+    """Writes the graphs, the tokenizers and the settings of the search.
+
+    Args:
+        transformer: A built `Transformer`.
+        protos: Bytes of the SentencePiece model of sources, and of that of
+            targets, or `None` if they share one.
+        settings: Settings of the search.
+        precision: As in `convert`.
+        export_dir: Folder of the versions.
+        version: Int, the folder's name; `None` takes the next number.
+        samples: Result of `choose_samples`.
+
+    Returns:
+        The folder of the version.
+
+    Raises:
+        UserError: If LiteRT is not installed, if a subclass of `Transformer`
+            replaces its parts, or if the version exists, or versions of another
+            format.
+    """
+    import_translator()  # Before the work.
+    source, target = protos
+    names = [
+        TOKENIZER_FILE,
+        TARGET_TOKENIZER_FILE if target else TOKENIZER_FILE,
+    ]
+    tokenizer = SubwordTokenizer(source, target)
+    padded = range(tokenizer.vocabulary_size, transformer.vocabulary_size)
+    forbidden = [PADDING_ID, BOS_ID, *padded]
+    max_source_length = transformer.sequence_length
+    max_target_length = max_source_length
+    if transformer.architecture.positions == "sine":
+        max_target_length += settings.max_extra_length
+    # A greedy search needs the best token only.
+    beams = settings.beam_size
+    num_candidates = 2 * beams if beams > 1 else 1
+    graphs = {
+        LITERT_ENCODER: make_encoder(transformer, max_source_length, precision),
+        LITERT_STEP: make_step(
+            transformer,
+            max_target_length,
+            num_candidates,
+            forbidden,
+            align_layer_of(transformer, settings.align_layer),
+            precision,
+        ),
+    }
+    config = {
+        "precision": precision,
+        "tokenizer": names[0],
+        "target_tokenizer": names[1],
+        "max_source_length": max_source_length,
+        "max_target_length": max_target_length,
+        "bos_id": BOS_ID,
+        "eos_id": EOS_ID,
+        "vocabulary_size": transformer.vocabulary_size,
+        "forbidden_ids": forbidden,
+        "num_candidates": num_candidates,
+        "source_language": settings.source_language,
+        "search": {
+            name: getattr(settings, name)
+            for name in (
+                "beam_size",
+                "length_penalty",
+                "penalty_offset",
+                "max_extra_length",
+                "no_repeat_ngram",
+                "min_length",
+            )
+        },
+    }
+    with new_version(export_dir, LITERT_STEP, version) as (folder, part):
+        for name, graph in graphs.items():
+            (part / name).write_bytes(convert(graph, precision))
+        for name, proto in zip(names, protos, strict=True):
+            if proto:
+                (part / name).write_bytes(proto)
+        write_json(part / LITERT_CONFIG, config)
+        sentences = choose_sentences(samples, tokenizer)
+        found = load_translator(part).translate(sentences)
+        write_json(
+            part / LITERT_SAMPLES,
+            [
+                {"source": text, "translation": each.text, "score": each.score}
+                for text, each in zip(sentences, found, strict=True)
+            ],
+        )
+        is_recurrent = transformer.architecture.decoder_mixer != "attention"
+        (part / "README.md").write_text(describe(config, is_recurrent))
+        config["files"] = list_files(part)
+        write_json(part / LITERT_CONFIG, config)
+    return folder

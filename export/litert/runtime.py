@@ -1,0 +1,36 @@
+"""Loads an export with `litert_translator`, which needs no TensorFlow."""
+
+import pathlib
+
+from command_line.cpu_count import count_processors
+from command_line.errors import UserError
+from command_line.quiet_tensorflow import stderr_hidden_unless_error
+
+
+def import_translator():
+    """Returns the module `litert_translator`.
+
+    Raises:
+        UserError: If what it needs is not installed.
+    """
+    try:
+        import litert_translator
+    except ImportError as error:
+        raise UserError(
+            "the format litert needs `pip install ai-edge-litert "
+            f"sentencepiece`. Received: {error}"
+        ) from None
+    return litert_translator
+
+
+def load_translator(folder: pathlib.Path):
+    """Returns the `litert_translator.Translator` of a version.
+
+    Raises:
+        UserError: If LiteRT is not installed.
+    """
+    translator = import_translator().Translator(folder, count_processors())
+    # The first interpreter of a process logs that it uses its CPU kernels.
+    with stderr_hidden_unless_error():
+        translator.translate(["."])
+    return translator

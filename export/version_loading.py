@@ -1,0 +1,114 @@
+"""Loads a version of an export, of any format."""
+
+import json
+import pathlib
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from command_line.errors import UserError
+from command_line.errors import refuse_damage
+from export.bundle import model_loading
+from export.bundle.file_layout import BUNDLE
+from export.bundle.file_layout import CTRANSLATE2_MODEL
+from export.bundle.file_layout import LITERT_CONFIG
+from export.bundle.file_layout import LITERT_STEP
+from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.model_loading import SIGNATURE
+from export.bundle.versions import find_version
+from export.ctranslate2.model_directory import CTranslate2Translator
+from export.litert.signatures import LiteRTModel
+
+# By the file that identifies a format. Each returns an object with
+# `signatures`: functions from tensors to a dict of tensors, by name.
+LOADERS = {
+    SAVED_MODEL: model_loading.load_version,
+    CTRANSLATE2_MODEL: CTranslate2Translator,
+    LITERT_STEP: LiteRTModel,
+}
+
+
+def find_export(
+    export_dir: pathlib.Path, version: int | None = None
+) -> pathlib.Path:
+    """Returns the folder of a version, by default of the newest.
+
+    Raises:
+        UserError: If the version does not exist.
+    """
+    return find_version(export_dir, *LOADERS, version=version)
+
+
+def load_version(folder: pathlib.Path):
+    """Returns an object with the `signatures` of a version.
+
+    Raises:
+        UserError: If it is damaged, or if what it needs is not installed.
+    """
+    load = next(LOADERS[file] for file in LOADERS if (folder / file).exists())
+    with refuse_damage(folder, "; `python -m export.check` says more"):
+        return load(folder)
+
+
+def load_signature(
+    export_dir: pathlib.Path, signature: str, version: int | None = None
+) -> Callable:
+    """Loads a signature of a version of an export, by default of the newest.
+
+    Returns:
+        Function from tensors, by keyword, to the dict of outputs. Its attribute
+        `version` is the result of `load_version`.
+
+    Raises:
+        UserError: If the version does not exist, is damaged, or lacks the
+            signature.
+    """
+    folder = find_export(export_dir, version)
+    loaded = load_version(folder)
+    if signature not in loaded.signatures:
+        raise UserError(
+            f"the export must have the signature {signature}; `export "
+            f"--signatures {signature}` writes it into a SavedModel. "
+            f"Received: {folder}"
+        )
+    called = loaded.signatures[signature]
+
+    def call(**tensors):
+        return called(**tensors)
+
+    # A signature of a SavedModel does not keep the weights alive.
+    call.version = loaded
+    return call
+
+
+def load_translate(
+    export_dir: pathlib.Path,
+    signature: str = SIGNATURE,
+    version: int | None = None,
+) -> Callable:
+    """Like `load_signature`, of one that takes texts.
+
+    Returns:
+        Function from a string tensor `(B,)` to the dict of outputs.
+    """
+    ask = load_signature(export_dir, signature, version)
+
+    def translate(text):
+        return ask(text=tf.convert_to_tensor(text, tf.string))
+
+    translate.version = ask.version
+    return translate
+
+
+def read_language(folder: pathlib.Path) -> str:
+    """Returns the source language of a version, or `""`.
+
+    Raises:
+        UserError: If the file that records it is damaged.
+    """
+    path = folder / BUNDLE
+    if (folder / LITERT_STEP).exists():
+        path = folder / LITERT_CONFIG
+    with refuse_damage(path):
+        content = json.loads(path.read_text("utf-8"))
+        return content.get("settings", content).get("source_language", "")

@@ -1,0 +1,397 @@
+"""Tests of `export.litert` and of `litert_translator`."""
+
+import itertools
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export.__main__ as export_command
+import litert_translator
+from command_line.errors import UserError
+from export import check
+from export import evaluate
+from export import translate
+from export.bundle.model_loading import read_run
+from export.litert.model_directory import write_litert
+from export.litert.signatures import LiteRTModel
+from export.model.search import SearchSettings
+from export.serve import models
+from export.version_loading import load_translate
+from litert_translator.model import Model
+from tests.helpers.ctranslate2_models import MODELS
+from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.custom_models import CustomOutputModel
+from tests.helpers.example_sentences import NASTY
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.numpy_scores import pad
+from tests.helpers.numpy_scores import penalty
+from tests.helpers.numpy_scores import target_log_probabilities
+from tests.helpers.signature_requests import REQUESTS
+from tests.helpers.signature_requests import constrained_inputs
+from tests.helpers.signature_requests import options_inputs
+
+SETTINGS = SearchSettings(3, max_extra_length=8, source_language="en")
+MODELS = {**MODELS, "recurrent": {"decoder_mixer": "ssru"}}
+TEXT = [*[sentence.encode() for sentence in SENTENCES], *NASTY]
+TEXT += [b"a truncated \xf0\x9f\x98 cat", b"a\x00b", b" two  blanks "]
+
+
+def write(run_dir, folder, model=None, settings=SETTINGS, precision="float32"):
+    """Writes version 1 of the run's model, or another with its tokenizer."""
+    trained, protos = read_run(run_dir)
+    return write_litert(
+        model or trained, protos, settings, precision, folder, 1
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(run_dir, tmp_path_factory):
+    return write(run_dir, tmp_path_factory.mktemp("litert"))
+
+
+@pytest.fixture(scope="module")
+def translator(folder):
+    return litert_translator.Translator(folder)
+
+
+def encode(translator, text):
+    """Returns the ids of a text without EOS; sources and targets share them."""
+    return translator.encode_source(text)[0][:-1]
+
+
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
+def test_log_probabilities_and_attention_are_those_of_the_model(
+    run_dir, tmp_path, changes
+):
+    model = make_model(**changes)
+    translator = litert_translator.Translator(write(run_dir, tmp_path, model))
+    sources = ["Two cats sleep.", "The", SENTENCES[2]]
+    targets = ["sleep. cats Two", SENTENCES[5], ""]
+
+    found = translator.align(sources, targets)
+
+    ids = [
+        pad([[*encode(translator, text), 1] for text in side])
+        for side in (sources, targets)
+    ]
+    expected = target_log_probabilities(model, *ids)
+    assert expected.min() < -6  # Far from certain.
+    for alignment, row in zip(found, expected, strict=True):
+        np.testing.assert_allclose(
+            alignment.log_probabilities, row[row != 0], atol=1e-4
+        )
+        count = len(alignment.log_probabilities)
+        assert alignment.score == pytest.approx(
+            row.sum() / penalty(count), abs=1e-4
+        )
+        np.testing.assert_allclose(
+            alignment.attention.sum(axis=1), np.ones(count), atol=1e-5
+        )
+
+
+@pytest.mark.parametrize(
+    "signature",
+    ["serving_default", "translate_nbest", "translate_document", "align"]
+    + ["score"],
+)
+def test_signatures_answer_as_those_of_the_savedmodel(
+    folder, servable, signature
+):
+    inputs = REQUESTS[signature](TEXT)
+    tensors = {name: tf.constant(value) for name, value in inputs.items()}
+
+    found = LiteRTModel(folder).signatures[signature](**tensors)
+
+    expected = servable.predict(signature, inputs)
+    assert set(found) <= set(expected)
+    for name, value in found.items():
+        if value.dtype.is_floating:
+            np.testing.assert_allclose(value, expected[name], atol=1e-4)
+        else:
+            np.testing.assert_array_equal(value, expected[name], name)
+
+
+def test_options_of_the_search_are_those_of_the_savedmodel(
+    translator, servable
+):
+    texts = [sentence.encode() for sentence in SENTENCES]
+    prefixes = [b"", b"The", b"Two cats", b"", b"a b", b"\xe2\x82\xac"]
+    text = [prefix.decode() for prefix in prefixes]
+
+    pairs = [
+        (
+            translator.translate_nbest(
+                SENTENCES,
+                1,
+                text,
+                length_penalty=1.5,
+                max_extra_length=2,
+            ),
+            servable.predict(
+                "translate_options",
+                options_inputs(texts, 1.5, 2, prefixes),
+            ),
+        ),
+        (
+            translator.translate_nbest(
+                SENTENCES, 1, no_repeat_ngram=2, min_length=9
+            ),
+            servable.predict(
+                "translate_constrained", constrained_inputs(texts, 2, 9)
+            ),
+        ),
+    ]
+
+    for found, expected in pairs:
+        assert not any(expected["error"])
+        for (best,), text, score in zip(
+            found, expected["translation"], expected["score"], strict=True
+        ):
+            assert best.text == text.decode()
+            assert best.score == pytest.approx(float(score), abs=1e-4)
+
+
+def test_more_beams_than_the_export_has_find_what_its_beams_find(
+    run_dir, tmp_path, translator
+):
+    wide = litert_translator.Translator(
+        write(run_dir, tmp_path, settings=SearchSettings(7, max_extra_length=8))
+    )
+
+    found, expected = (
+        each.translate_nbest(SENTENCES, 7, beam_size=7)
+        for each in (translator, wide)
+    )
+
+    for row, other in zip(found, expected, strict=True):
+        assert [each.text for each in row] == [each.text for each in other]
+        np.testing.assert_allclose(
+            [each.score for each in row],
+            [each.score for each in other],
+            atol=1e-4,
+        )
+
+
+def test_samples_follow_the_probabilities(run_dir, translator):
+    """Of two tokens, the second is EOS; so the first decides the text."""
+    model, _ = read_run(run_dir)
+    source = encode(translator, SENTENCES[1])
+    limit = {"max_extra_length": 1 - len(source)}
+    ids = {"source_ids": [[*source, 1]], "target_ids": [[3]]}
+    logits = model({name: np.array(value) for name, value in ids.items()})
+    logits = np.array(logits, np.float64)[0, 0] / 2
+    logits[[0, 3]] = -np.inf
+    best = np.argsort(-logits)[:5]
+    p = np.exp(logits[best] - logits.max())
+    p = p / p.sum()
+    count = np.searchsorted(np.cumsum(p), 0.9) + 1
+
+    draws = translator.sample(
+        SENTENCES[1:2] * 400, range(400), 2.0, top_k=5, top_p=0.9, **limit
+    )
+
+    expected = dict.fromkeys((each.text for each in draws), 0.0)
+    for token, share in zip(
+        best[:count], p[:count] / p[:count].sum(), strict=True
+    ):
+        # Decoding leaves out control tokens and a leading space.
+        text = translator._target.decode([int(token)])
+        expected[text] = expected.get(text, 0) + share
+    assert 1 < len(expected) <= count
+    for text, share in expected.items():
+        found = np.mean([each.text == text for each in draws])
+        assert found == pytest.approx(share, abs=4 * (0.25 / 400) ** 0.5)
+    again = translator.sample(SENTENCES[1:2], [3], 2.0, 5, 0.9, **limit)
+    assert again == draws[3:4]
+
+
+def test_int8_is_smaller_and_near_and_batch_mates_change_nothing(
+    run_dir, tmp_path, translator
+):
+    folder = write(run_dir, tmp_path, precision="int8")
+    int8 = litert_translator.Translator(folder, num_threads=2)
+    reverse = [" ".join(text.split()[::-1]) for text in SENTENCES]
+    texts = [text.decode("utf-8", "replace") for text in TEXT]
+
+    rows = [each.align(SENTENCES, reverse) for each in (translator, int8)]
+    scores = [
+        np.concatenate([each.log_probabilities for each in row]) for row in rows
+    ]
+    together = int8.translate(texts)
+    model = Model(folder, int8.settings)
+    model.start([20, 30, 1], 2)
+    logits = []
+    for second in (40, 50):
+        model.step([30, second])
+        logits.append(model.output("logits"))
+
+    # Random weights are the worst to round.
+    assert 0.7 < np.corrcoef(scores)[0, 1] < 0.99999
+    assert together == [int8.translate([text])[0] for text in texts]
+    np.testing.assert_array_equal(logits[0][0], logits[1][0])
+    assert np.abs(logits[0][1] - logits[1][1]).max() > 0.1
+    assert all(each.text for each in together[: len(SENTENCES)])
+    # The table of the embedding is the matrix of the output layer, too.
+    trained, _ = read_run(run_dir)
+    table = np.array(trained.embedding.embeddings)
+    scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
+    integers = np.round(table / scales).astype("int8")
+    assert (folder / "step.tflite").read_bytes().count(integers) == 1
+    whole = (tmp_path / "float32", "float32")
+    step = write(run_dir, *whole[:1]) / "step.tflite"
+    assert step.read_bytes().count(table) == 1
+
+
+def test_commands_write_read_and_check_it(run_dir, tmp_path, capsys):
+    there = f"--export-dir={tmp_path / 'export'}"
+    (tmp_path / "in").write_text("\n".join(SENTENCES) + "\n")
+    (tmp_path / "in.html").write_text("<p>Two <b>cats</b> sleep.</p>")
+
+    export_command.main(
+        [there, f"--run-dir={run_dir}", "--format=litert", "--beam-size=2"]
+        + [f"--samples={tmp_path / 'in'}", "--max-extra-length=3"]
+    )
+    translate.main(
+        [there, f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"]
+    )
+    translate.main(
+        [there, f"--input={tmp_path / 'in.html'}", "--format=html"]
+        + [f"--output={tmp_path / 'out.html'}"]
+    )
+    capsys.readouterr()
+    evaluate.main(
+        [there, f"--source={tmp_path / 'in'}", "--json"]
+        + [f"--reference={tmp_path / 'out'}"]
+    )
+    assert json.loads(capsys.readouterr().out)["chrf"]["score"] == 100
+    check.main([there])
+
+    said = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in said} == {"ok"}
+    samples = json.loads((tmp_path / "export/1/samples.json").read_text())
+    assert [each["source"] for each in samples] == SENTENCES[:5]
+    outputs = load_translate(tmp_path / "export")(SENTENCES)
+    texts = [text.decode() for text in outputs["translation"].numpy()]
+    assert [each["translation"] for each in samples] == texts[:5]
+    lines = [" ".join(text.splitlines()) for text in texts]
+    assert (tmp_path / "out").read_text().splitlines() == lines
+    html = (tmp_path / "out.html").read_text()
+    assert html.count("<b>") == html.count("</b>") == 1
+
+
+def test_the_service_answers_as_with_the_savedmodel(folder, export_dir):
+    litert, saved = map(models.load_model, (folder.parent, export_dir))
+
+    assert set(saved.shows) - set(litert.shows) == {models.REPORT}
+    assert litert.translate(SENTENCES) == saved.translate(SENTENCES)
+    found, expected = (
+        model.find_alternatives(SENTENCES, 2) for model in (litert, saved)
+    )
+    assert found == expected
+    pairs = [*itertools.pairwise(SENTENCES)]
+    for row, other in zip(
+        litert.find_words(pairs), saved.find_words(pairs), strict=True
+    ):
+        for word, same in zip(row["target"], other["target"], strict=True):
+            assert word["text"] == same["text"]
+            assert word["weights"] == pytest.approx(same["weights"], abs=2e-3)
+
+
+@pytest.mark.slow
+def test_an_empty_environment_translates(folder, translator, tmp_path):
+    shutil.copytree("litert_translator", tmp_path / "litert_translator")
+    python = tmp_path / "venv" / "bin" / "python"
+    code = """
+import json, sys
+from litert_translator import Translator
+found = Translator(sys.argv[1]).translate(json.loads(sys.argv[2]))
+names = {name.partition(".")[0] for name in sys.modules}
+print(json.dumps([found, sorted(names & {"tensorflow", "keras", "export"})]))
+"""
+    subprocess.run(
+        [sys.executable, "-m", "venv", python.parents[1]], check=True
+    )
+    install = ("-m", "pip", "install", "--quiet", "./litert_translator")
+    subprocess.run([python, *install], cwd=tmp_path, check=True)
+
+    said = subprocess.run(
+        [python, "-c", code, folder, json.dumps(SENTENCES)],
+        cwd=tmp_path / "venv",
+        check=True,
+        capture_output=True,
+    ).stdout
+
+    found, unwanted = json.loads(said)
+    assert unwanted == []
+    assert [tuple(each) for each in found] == translator.translate(SENTENCES)
+
+
+def test_damage_is_found(folder, tmp_path, capsys):
+    version = tmp_path / "1"
+    version.mkdir()
+    for path in folder.iterdir():
+        (version / path.name).write_bytes(path.read_bytes())
+    samples = json.loads((version / "samples.json").read_text())
+    samples[0]["translation"] = "another"
+    (version / "samples.json").write_text(json.dumps(samples))
+
+    with pytest.raises(SystemExit):
+        check.main([f"--export-dir={tmp_path}"])
+    said = capsys.readouterr().out
+    assert "WRONG files        samples.json: wanted" in said
+    assert "-     samples      left out: a version that has changed" in said
+    config = json.loads((version / "config.json").read_text())
+    config["files"] = check.file_layout.list_files(version)
+    (version / "config.json").write_text(json.dumps(config))
+    with pytest.raises(SystemExit):
+        check.main([f"--export-dir={tmp_path}"])
+    assert "samples      wanted another" in capsys.readouterr().out
+    (version / "step.tflite").write_bytes(b"half")
+    with pytest.raises(UserError, match=r"1 must be whole; .*ValueError"):
+        load_translate(tmp_path)
+
+
+def test_refuses_in_one_line(run_dir, tmp_path, refused, monkeypatch):
+    ours = (export_command, f"--run-dir={run_dir}", "--format=litert")
+    new = f"--export-dir={tmp_path / 'new'}"
+    model = make_model()
+    custom = CustomOutputModel(330, model.architecture, 40)
+    custom.encode = None
+
+    line = refused(*ours, new, "--max-length-ratio=2")
+    assert "--max-length-ratio must be left out with --format litert" in line
+    line = refused(*ours, new, "--precision=bfloat16")
+    assert "--precision must be float32 or int8 with --format litert" in line
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
+    for name in [*sys.modules]:
+        if name.startswith("litert_translator"):
+            monkeypatch.delitem(sys.modules, name)
+    line = refused(*ours, new)
+    assert "needs `pip install ai-edge-litert" in line
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_block_of_the_guide_runs(folder, tmp_path, monkeypatch, capsys):
+    (tmp_path / "exports").mkdir()
+    (tmp_path / "exports/litert").symlink_to(folder.parent)
+    guide = pathlib.Path("docs/serving.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n(import litert.*?)```", guide, re.S)
+    monkeypatch.chdir(tmp_path)
+
+    exec(block, {})
+
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_options_out_of_range_are_refused(translator):
+    with pytest.raises(ValueError, match=r"Received: 4"):
+        translator.translate_nbest(SENTENCES, 4)
+    with pytest.raises(ValueError, match=r"beam_size, .* Received: beams"):
+        translator.translate(SENTENCES, beams=4)
