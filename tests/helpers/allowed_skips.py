@@ -11,6 +11,7 @@ PEER_REASON = "needs a peer of `make peers`: "
 ALLOWED_REASONS = (
     PEER_REASON,
     f"{PEER_REASON}chromium",  # There is not always an apt-get to bring it.
+    f"{PEER_REASON}npm",  # Nor Node.js, nor the network to its registry.
     # It has an environment of its own: `make bulk`.
     f"{PEER_REASON}apache_beam",
     "needs Linux",

@@ -62,18 +62,40 @@ export class Model {
 
   /** Makes room for so many positions, and keeps the computed ones. */
   async reserve(capacity) {
-    const rows = [this.beams], entries = [capacity * this.beams];
+    const rows = [this.beams],
+      entries = [capacity * this.beams];
     const memory = [this.sourceLength];
     await this.decoder.resize(
-      { ids: rows, mask: [...rows, this.beams + entries[0]], keys: entries, values: entries, state: rows, memory },
-      { logits: rows, candidates: rows, log: rows, attention: [...rows, ...memory], keys: rows, values: rows, state: rows },
+      {
+        ids: rows,
+        mask: [...rows, this.beams + entries[0]],
+        keys: entries,
+        values: entries,
+        state: rows,
+        memory,
+      },
+      {
+        logits: rows,
+        candidates: rows,
+        log: rows,
+        attention: [...rows, ...memory],
+        keys: rows,
+        values: rows,
+        state: rows,
+      },
     );
     const old = this.inputs;
     this.inputs = {};
-    for (const { name, dtype, shape } of this.decoder.compiled.getInputDetails()) {
+    for (const {
+      name,
+      dtype,
+      shape,
+    } of this.decoder.compiled.getInputDetails()) {
       if (name in this.memory) continue;
-      const size = shape.reduce((a, b) => a * b, 1), width = size / shape[0];
-      const values = dtype === "int32" ? new Int32Array(size) : new Float32Array(size);
+      const size = shape.reduce((a, b) => a * b, 1),
+        width = size / shape[0];
+      const values =
+        dtype === "int32" ? new Int32Array(size) : new Float32Array(size);
       if (name === "mask") {
         values.fill(FORBIDDEN);
         // The first columns are the new tokens themselves.
@@ -99,8 +121,14 @@ export class Model {
     write(this.inputs.ids, (values) => values.set(tokens));
     write(this.inputs.position, (values) => values.fill(this.position));
     free(this.outputs);
-    this.outputs = await this.decoder.compiled.run({ ...this.inputs, ...this.memory });
-    return [rowsOf(this.outputs.candidates), rowsOf(this.outputs.log_probabilities)];
+    this.outputs = await this.decoder.compiled.run({
+      ...this.inputs,
+      ...this.memory,
+    });
+    return [
+      rowsOf(this.outputs.candidates),
+      rowsOf(this.outputs.log_probabilities),
+    ];
   }
 
   /** Returns the log-probabilities of all tokens, `(K, V)`. */
@@ -122,15 +150,21 @@ export class Model {
         const [heads, , features] = input.type.layout.dimensions;
         const rows = rowsOf(this.outputs[name]);
         write(input, (values) => {
-          for (let h = 0; h < heads; h++) values.set(rows[h], h * width + start * features);
+          for (let h = 0; h < heads; h++)
+            values.set(rows[h], h * width + start * features);
         });
       } else if (kind === "state") {
         const rows = rowsOf(this.outputs[name]);
-        write(input, (values) => parents.forEach((parent, i) => values.set(rows[parent], i * width)));
+        write(input, (values) =>
+          parents.forEach((parent, i) => values.set(rows[parent], i * width)),
+        );
       } else if (kind === "mask") {
         write(input, (values) => {
-          const columns = (i) => values.subarray(i * width + this.beams, (i + 1) * width);
-          const ancestors = parents.map((parent) => columns(parent).slice(0, start));
+          const columns = (i) =>
+            values.subarray(i * width + this.beams, (i + 1) * width);
+          const ancestors = parents.map((parent) =>
+            columns(parent).slice(0, start),
+          );
           parents.forEach((parent, i) => {
             columns(i).set(ancestors[i]);
             columns(i)[start + parent] = 0;
@@ -154,17 +188,27 @@ function widthOf(tensor) {
 
 /** Returns a copy of a tensor's values, for each index of the first axis. */
 function rowsOf(tensor) {
-  const values = tensor.toTypedArray(), width = widthOf(tensor);
+  const values = tensor.toTypedArray(),
+    width = widthOf(tensor);
   const count = values.length / width;
-  return Array.from({ length: count }, (_, i) => values.subarray(i * width, (i + 1) * width));
+  return Array.from({ length: count }, (_, i) =>
+    values.subarray(i * width, (i + 1) * width),
+  );
 }
 
 /** Lets a function change the values of a tensor in place. */
 function write(tensor, change) {
-  const { HEAPU8, LiteRtTensorBufferLockMode: modes } = getGlobalLiteRt().liteRtWasm;
+  const { HEAPU8, LiteRtTensorBufferLockMode: modes } =
+    getGlobalLiteRt().liteRtWasm;
   const buffer = tensor.liteRtTensorBuffer;
   const address = buffer.lock(modes.READ_WRITE);
   const Values = tensor.type.dtype === "int32" ? Int32Array : Float32Array;
-  change(new Values(HEAPU8.buffer, address, buffer.size() / Values.BYTES_PER_ELEMENT));
+  change(
+    new Values(
+      HEAPU8.buffer,
+      address,
+      buffer.size() / Values.BYTES_PER_ELEMENT,
+    ),
+  );
   buffer.unlock();
 }

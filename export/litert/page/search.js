@@ -10,10 +10,15 @@
  * @param options All options of the search.
  */
 export async function search(model, source, options) {
-  const { beam_size: beams } = options, { eosId, never } = model;
-  const limit = Math.min(Math.max(source.length + options.max_extra_length, 1), model.maxLength);
+  const { beam_size: beams } = options,
+    { eosId, never } = model;
+  const limit = Math.min(
+    Math.max(source.length + options.max_extra_length, 1),
+    model.maxLength,
+  );
   await model.start(source, beams);
-  let active = [{ ids: [], total: 0 }], best;
+  let active = [{ ids: [], total: 0 }],
+    best;
   for (let length = 1; length <= limit; length++) {
     const tokens = active.map(({ ids }) => ids.at(-1) ?? model.bosId);
     while (tokens.length < beams) tokens.push(model.bosId);
@@ -26,7 +31,14 @@ export async function search(model, source, options) {
       const allowed = every.map((row) => row.slice());
       allowed.forEach((row, i) => {
         for (const id of never) row[id] = -Infinity;
-        if (active[i]) forbid(row, active[i].ids, Math.min(length, limit - 1), eosId, options);
+        if (active[i])
+          forbid(
+            row,
+            active[i].ids,
+            Math.min(length, limit - 1),
+            eosId,
+            options,
+          );
       });
       candidates = allowed.map((row) => highest(row, 2 * beams));
       wantsEnd = candidates.map(([first]) => first === eosId);
@@ -34,24 +46,34 @@ export async function search(model, source, options) {
       const found = isLast ? every : allowed;
       values = candidates.map((row, i) => row.map((id) => found[i][id]));
     }
-    const totals = active.flatMap(({ total }, i) => Array.from(values[i], (x) => Math.fround(total + x)));
+    const totals = active.flatMap(({ total }, i) =>
+      Array.from(values[i], (x) => Math.fround(total + x)),
+    );
     const width = candidates[0].length;
     const left = [];
     for (const place of highest(totals, beams === 1 ? 1 : 2 * beams)) {
-      const parent = Math.floor(place / width), total = totals[place];
+      const parent = Math.floor(place / width),
+        total = totals[place];
       const id = candidates[parent][place % width];
       if (id === eosId) {
         const score = Math.fround(total / lengthPenalty(length, options));
         // Of equal scores the earlier hypothesis stays first.
         if (!best || score > best.score) {
-          best = { ids: active[parent].ids, score, truncated: isLast && !wantsEnd[parent] };
+          best = {
+            ids: active[parent].ids,
+            score,
+            truncated: isLast && !wantsEnd[parent],
+          };
         }
       } else if (left.length < beams && total > -Infinity) {
         left.push({ parent, total, ids: [...active[parent].ids, id] });
       }
     }
     if (!left.length) break;
-    const penalty = Math.max(lengthPenalty(length + 1, options), lengthPenalty(limit, options));
+    const penalty = Math.max(
+      lengthPenalty(length + 1, options),
+      lengthPenalty(limit, options),
+    );
     if (best && Math.fround(left[0].total / penalty) <= best.score) break;
     const parents = left.map(({ parent }) => parent);
     while (parents.length < beams) parents.push(0);
@@ -65,7 +87,9 @@ export async function search(model, source, options) {
 function lengthPenalty(length, options) {
   const offset = Math.fround(options.penalty_offset);
   const alpha = Math.fround(options.length_penalty);
-  const ratio = Math.fround(Math.fround(offset + length) / Math.fround(offset + 1));
+  const ratio = Math.fround(
+    Math.fround(offset + length) / Math.fround(offset + 1),
+  );
   return Math.fround(ratio ** alpha);
 }
 
@@ -84,12 +108,14 @@ function highest(values, count) {
 
 /** Sets the log-probabilities of tokens that may not follow to -Infinity. */
 function forbid(row, ids, length, eosId, options) {
-  const end = row[eosId], size = options.no_repeat_ngram;
+  const end = row[eosId],
+    size = options.no_repeat_ngram;
   if (length <= options.min_length) row[eosId] = -Infinity;
   if (size) {
     const last = ids.slice(ids.length - size + 1).join();
     for (let start = 0; start + size <= ids.length; start++) {
-      if (ids.slice(start, start + size - 1).join() === last) row[ids[start + size - 1]] = -Infinity;
+      if (ids.slice(start, start + size - 1).join() === last)
+        row[ids[start + size - 1]] = -Infinity;
     }
   }
   if (row.every((x) => x === -Infinity)) row[eosId] = end;

@@ -4,20 +4,31 @@
  * holds. The ids are those of the sentencepiece library.
  */
 
-const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6;
-const UNIGRAM = 1, BPE = 2;
+const NORMAL = 1,
+  UNKNOWN = 2,
+  CONTROL = 3,
+  USER_DEFINED = 4,
+  UNUSED = 5,
+  BYTE = 6;
+const UNIGRAM = 1,
+  BPE = 2;
 const UNKNOWN_PENALTY = 10;
 const SPACE = "\u2581";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-const strictDecoder = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true });
+const strictDecoder = new TextDecoder("utf-8", {
+  ignoreBOM: true,
+  fatal: true,
+});
 
 /** Returns the fields of a protocol buffer: `[number, value]` each. */
 function* fieldsOf(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = 0;
   const varint = () => {
-    let value = 0, scale = 1, byte;
+    let value = 0,
+      scale = 1,
+      byte;
     do {
       byte = bytes[at++];
       value += (byte & 127) * scale;
@@ -26,7 +37,8 @@ function* fieldsOf(bytes) {
     return value;
   };
   while (at < bytes.length) {
-    const key = varint(), kind = key & 7;
+    const key = varint(),
+      kind = key & 7;
     if (kind === 0) {
       yield [key >> 3, varint()];
     } else if (kind === 2) {
@@ -41,10 +53,11 @@ function* fieldsOf(bytes) {
   }
 }
 
-/** Returns the longest prefix in a double-array trie (Darts): `[length, value]`. */
+/** Returns `[length, value]` of the longest prefix in a trie of Darts. */
 function longestPrefix(trie, bytes, start) {
   const offset = (unit) => (unit >>> 10) << ((unit & 512) >>> 6);
-  let found = [0, 0], node = offset(trie[0]);
+  let found = [0, 0],
+    node = offset(trie[0]);
   for (let i = start; i < bytes.length; i++) {
     node ^= bytes[i];
     const unit = trie[node];
@@ -59,10 +72,15 @@ export class SentencePiece {
   /** @param {Uint8Array} bytes The contents of a .model file. */
   constructor(bytes) {
     this.pieces = [];
-    let trainer = {}, normalizer = {};
+    let trainer = {},
+      normalizer = {};
     for (const [number, value] of fieldsOf(bytes)) {
       if (number === 1) {
-        const { 1: piece, 2: score = 0, 3: type = NORMAL } = Object.fromEntries(fieldsOf(value));
+        const {
+          1: piece,
+          2: score = 0,
+          3: type = NORMAL,
+        } = Object.fromEntries(fieldsOf(value));
         this.pieces.push({ piece: decoder.decode(piece), score, type });
       } else if (number === 2) {
         trainer = Object.fromEntries(fieldsOf(value));
@@ -72,12 +90,14 @@ export class SentencePiece {
     }
     this.type = trainer[3] ?? UNIGRAM;
     if (![UNIGRAM, BPE].includes(this.type) || trainer[24]) {
-      throw new Error("The tokenizer must be a byte-pair encoding or a unigram model, without spaces as suffixes.");
+      throw new Error(
+        "A tokenizer must be a byte-pair encoding or a unigram model.",
+      );
     }
     this.unknownText = trainer[44] ? decoder.decode(trainer[44]) : " \u2047 ";
     this.addsPrefix = normalizer[3] ?? 1;
     this.removesSpaces = normalizer[4] ?? 1;
-    this.space = normalizer[5] ?? 1 ? SPACE : " ";
+    this.space = (normalizer[5] ?? 1) ? SPACE : " ";
     this.readCharacterMap(normalizer[2]);
     this.ids = new Map();
     this.byteIds = [];
@@ -85,17 +105,23 @@ export class SentencePiece {
     this.longest = 0;
     for (const [id, { piece, type }] of this.pieces.entries()) {
       if (type === UNKNOWN) this.unknown = id;
-      else if (type === BYTE) this.byteIds[parseInt(piece.slice(3, 5), 16)] = id;
+      else if (type === BYTE)
+        this.byteIds[parseInt(piece.slice(3, 5), 16)] = id;
       else if (type !== CONTROL) {
         this.ids.set(piece, id);
         this.longest = Math.max(this.longest, piece.length);
         if (type === USER_DEFINED) {
           const others = this.symbols.get(piece[0]) ?? [];
-          this.symbols.set(piece[0], [...others, piece].sort((a, b) => b.length - a.length));
+          this.symbols.set(
+            piece[0],
+            [...others, piece].sort((a, b) => b.length - a.length),
+          );
         }
       }
     }
-    const scores = this.pieces.filter(({ type }) => type === NORMAL).map(({ score }) => score);
+    const scores = this.pieces
+      .filter(({ type }) => type === NORMAL)
+      .map(({ score }) => score);
     this.lowest = scores.reduce((a, b) => Math.min(a, b), Infinity);
   }
 
@@ -110,7 +136,8 @@ export class SentencePiece {
   /** Returns the ids of a text. */
   encode(text) {
     const normal = this.normalize(text);
-    const found = this.type === BPE ? this.mergePairs(normal) : this.findBestPath(normal);
+    const found =
+      this.type === BPE ? this.mergePairs(normal) : this.findBestPath(normal);
     const ids = [];
     let wasUnknown = false;
     for (const [piece, id] of found) {
@@ -135,8 +162,9 @@ export class SentencePiece {
     const bytes = encoder.encode(text);
     let result = this.addsPrefix ? this.space : "";
     let isAfterSpace = this.removesSpaces;
-    for (let i = 0, start = 0; i < bytes.length; ) {
-      let part = this.symbolAt(text, start), length = encoder.encode(part).length;
+    for (let i = 0, start = 0; i < bytes.length;) {
+      let part = this.symbolAt(text, start),
+        length = encoder.encode(part).length;
       if (!part && this.trie) {
         let place;
         [length, place] = longestPrefix(this.trie, bytes, i);
@@ -157,14 +185,16 @@ export class SentencePiece {
         isAfterSpace = this.removesSpaces && part.endsWith(" ");
       }
     }
-    if (this.removesSpaces) while (result.endsWith(this.space)) result = result.slice(0, -this.space.length);
+    if (this.removesSpaces)
+      while (result.endsWith(this.space))
+        result = result.slice(0, -this.space.length);
     return result;
   }
 
   /** Merges the pair of the highest score until no pair is a piece. */
   mergePairs(text) {
     const nodes = [];
-    for (let i = 0; i < text.length; ) {
+    for (let i = 0; i < text.length;) {
       const symbol = this.symbolAt(text, i);
       const piece = symbol || String.fromCodePoint(text.codePointAt(i));
       nodes.push({ piece, isFixed: Boolean(symbol), at: nodes.length });
@@ -172,7 +202,8 @@ export class SentencePiece {
     }
     const halves = new Map();
     const pairs = [];
-    const isBefore = (a, b) => a.score > b.score || (a.score === b.score && a.left.at < b.left.at);
+    const isBefore = (a, b) =>
+      a.score > b.score || (a.score === b.score && a.left.at < b.left.at);
     const add = (left, right) => {
       if (!left || !right || left.isFixed || right.isFixed) return;
       const id = this.ids.get(left.piece + right.piece);
@@ -188,11 +219,17 @@ export class SentencePiece {
     });
     while (pairs.length) {
       let best = 0;
-      for (let i = 1; i < pairs.length; i++) if (isBefore(pairs[i], pairs[best])) best = i;
+      for (let i = 1; i < pairs.length; i++)
+        if (isBefore(pairs[i], pairs[best])) best = i;
       const { left, right, length } = pairs[best];
       pairs[best] = pairs[pairs.length - 1];
       pairs.pop();
-      if (!left.piece || !right.piece || left.piece.length + right.piece.length !== length) continue;
+      if (
+        !left.piece ||
+        !right.piece ||
+        left.piece.length + right.piece.length !== length
+      )
+        continue;
       left.piece += right.piece;
       right.piece = "";
       left.next = right.next;
@@ -201,26 +238,35 @@ export class SentencePiece {
       add(left, left.next);
     }
     const split = (piece) => {
-      const isUnused = this.pieces[this.ids.get(piece)]?.type === UNUSED;
-      return isUnused && halves.has(piece) ? halves.get(piece).flatMap(split) : [[piece, this.ids.get(piece)]];
+      const id = this.ids.get(piece);
+      if (this.pieces[id]?.type !== UNUSED) return [[piece, id]];
+      return halves.get(piece)?.flatMap(split) ?? [[piece, undefined]];
     };
     return nodes.flatMap(({ piece }) => (piece ? split(piece) : []));
   }
 
   /** Finds the pieces whose scores have the highest sum (Viterbi). */
   findBestPath(text) {
-    const best = Array.from({ length: text.length + 1 }, () => ({ score: 0, start: -1 }));
+    const best = Array.from({ length: text.length + 1 }, () => ({
+      score: 0,
+      start: -1,
+    }));
     const update = (start, end, score, id) => {
       const total = Math.fround(best[start].score + score);
       if (best[end].start < 0 || total > best[end].score) {
         best[end] = { score: total, start, id };
       }
     };
-    for (let start = 0; start < text.length; ) {
+    for (let start = 0; start < text.length;) {
       const width = text.codePointAt(start) > 0xffff ? 2 : 1;
       let isKnown = false;
-      for (let end = start + 1; end <= Math.min(text.length, start + this.longest); end++) {
-        const piece = text.slice(start, end), id = this.ids.get(piece);
+      for (
+        let end = start + 1;
+        end <= Math.min(text.length, start + this.longest);
+        end++
+      ) {
+        const piece = text.slice(start, end),
+          id = this.ids.get(piece);
         if (id === undefined || this.pieces[id].type === UNUSED) continue;
         let { score } = this.pieces[id];
         if (this.pieces[id].type === USER_DEFINED) {
@@ -230,7 +276,11 @@ export class SentencePiece {
         isKnown ||= end === start + width;
       }
       if (!isKnown) {
-        update(start, start + width, Math.fround(this.lowest - UNKNOWN_PENALTY));
+        update(
+          start,
+          start + width,
+          Math.fround(this.lowest - UNKNOWN_PENALTY),
+        );
       }
       start += width;
     }
@@ -243,7 +293,9 @@ export class SentencePiece {
 
   /** Returns the text of ids. */
   decode(ids) {
-    let text = "", bytes = [], isFirst = true;
+    let text = "",
+      bytes = [],
+      isFirst = true;
     const flush = () => {
       text += decodeBytes(bytes);
       bytes = [];
@@ -261,7 +313,11 @@ export class SentencePiece {
         text += this.unknownText;
         continue;
       }
-      if (isFirst && (this.addsPrefix || this.removesSpaces) && piece.startsWith(SPACE)) {
+      if (
+        isFirst &&
+        (this.addsPrefix || this.removesSpaces) &&
+        piece.startsWith(SPACE)
+      ) {
         piece = piece.slice(1);
         isFirst = this.removesSpaces;
       }
@@ -275,7 +331,7 @@ export class SentencePiece {
 /** Decodes UTF-8, with U+FFFD for each byte that is not part of a character. */
 function decodeBytes(bytes) {
   let text = "";
-  for (let i = 0; i < bytes.length; ) {
+  for (let i = 0; i < bytes.length;) {
     const first = bytes[i];
     const length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
     try {

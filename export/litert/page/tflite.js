@@ -1,11 +1,15 @@
 /** Reads as much of a .tflite file (a FlatBuffer) as its shapes need. */
 
 // Indices of the fields of the tables, in TensorFlow's schema.fbs.
-const MODEL_SUBGRAPHS = 2, MODEL_SIGNATURES = 7;
+const MODEL_SUBGRAPHS = 2,
+  MODEL_SIGNATURES = 7;
 const SUBGRAPH_TENSORS = 0;
-const TENSOR_SHAPE = 0, TENSOR_SHAPE_SIGNATURE = 7;
-const SIGNATURE_INPUTS = 0, SIGNATURE_OUTPUTS = 1;
-const ENTRY_NAME = 0, ENTRY_INDEX = 1;
+const TENSOR_SHAPE = 0,
+  TENSOR_SHAPE_SIGNATURE = 7;
+const SIGNATURE_INPUTS = 0,
+  SIGNATURE_OUTPUTS = 1;
+const ENTRY_NAME = 0,
+  ENTRY_INDEX = 1;
 
 /** Returns a copy of a graph whose inputs and outputs have these sizes.
  *
@@ -21,25 +25,32 @@ export function withSizes(file, inputs, outputs) {
   const field = (table, index) => {
     const layout = table - view.getInt32(table, true);
     const at = 4 + 2 * index;
-    const offset = at < view.getUint16(layout, true) ? view.getUint16(layout + at, true) : 0;
+    const offset =
+      at < view.getUint16(layout, true) ? view.getUint16(layout + at, true) : 0;
     return offset && table + offset;
   };
   const elements = (table, index) => {
     const at = field(table, index);
     if (!at) return [];
-    const start = follow(at), count = view.getUint32(start, true);
+    const start = follow(at),
+      count = view.getUint32(start, true);
     return Array.from({ length: count }, (_, i) => start + 4 + 4 * i);
   };
   const tables = (table, index) => elements(table, index).map(follow);
   const text = (at) => {
     const start = follow(at) + 4;
-    return new TextDecoder().decode(copy.subarray(start, start + view.getUint32(start - 4, true)));
+    return new TextDecoder().decode(
+      copy.subarray(start, start + view.getUint32(start - 4, true)),
+    );
   };
   const model = follow(0);
   const [subgraph] = tables(model, MODEL_SUBGRAPHS);
   const [signature] = tables(model, MODEL_SIGNATURES);
   const sizesOf = new Map();
-  for (const [list, sizes] of [[SIGNATURE_INPUTS, inputs], [SIGNATURE_OUTPUTS, outputs]]) {
+  for (const [list, sizes] of [
+    [SIGNATURE_INPUTS, inputs],
+    [SIGNATURE_OUTPUTS, outputs],
+  ]) {
     for (const entry of tables(signature, list)) {
       const [kind] = text(field(entry, ENTRY_NAME)).split("_");
       const index = field(entry, ENTRY_INDEX); // Absent if it is 0.
@@ -47,8 +58,12 @@ export function withSizes(file, inputs, outputs) {
     }
   }
   for (const [index, tensor] of tables(subgraph, SUBGRAPH_TENSORS).entries()) {
-    const shape = elements(tensor, TENSOR_SHAPE), left = [...(sizesOf.get(index) ?? [])];
-    for (const [axis, at] of elements(tensor, TENSOR_SHAPE_SIGNATURE).entries()) {
+    const shape = elements(tensor, TENSOR_SHAPE),
+      left = [...(sizesOf.get(index) ?? [])];
+    for (const [axis, at] of elements(
+      tensor,
+      TENSOR_SHAPE_SIGNATURE,
+    ).entries()) {
       if (view.getInt32(at, true) >= 0) continue;
       // LiteRT computes the sizes of the other tensors; some operations look
       // only whether they are dynamic.

@@ -21,10 +21,20 @@ export class Translator {
    * @param {string} folder Its address, which ends with "/".
    */
   static async load(folder) {
-    await (getGlobalLiteRtPromise() ?? loadLiteRt(new URL("litert/", import.meta.url).href));
-    const settings = JSON.parse(new TextDecoder().decode(await read(folder + "config.json")));
-    const names = ["encoder.tflite", "step.tflite", settings.tokenizer, settings.target_tokenizer];
-    const [encoder, step, source, target] = await Promise.all(names.map((name) => read(folder + name)));
+    await (getGlobalLiteRtPromise() ??
+      loadLiteRt(new URL("litert/", import.meta.url).href));
+    const settings = JSON.parse(
+      new TextDecoder().decode(await read(folder + "config.json")),
+    );
+    const names = [
+      "encoder.tflite",
+      "step.tflite",
+      settings.tokenizer,
+      settings.target_tokenizer,
+    ];
+    const [encoder, step, source, target] = await Promise.all(
+      names.map((name) => read(folder + name)),
+    );
     const translator = new Translator();
     translator.settings = settings;
     translator.model = new Model(encoder, step, settings);
@@ -46,7 +56,10 @@ export class Translator {
     const ids = this.source.encode(text.replaceAll("\0", " "));
     if (!ids.length) return { text: "", score: 0, truncated: false };
     const source = [...ids.slice(0, limit - 1), eosId];
-    const found = await search(this.model, source, { ...this.settings.search, ...options });
+    const found = await search(this.model, source, {
+      ...this.settings.search,
+      ...options,
+    });
     return {
       text: this.target.decode(found.ids),
       score: found.score,

@@ -1,0 +1,152 @@
+"""Writes a folder of static files that translates in a browser.
+
+    npm install --prefix NPM_DIR @litertjs/core@2.5.3
+    python -m export.page --export-dir EXPORT_DIR --page-dir PAGE_DIR \\
+        --npm-dir NPM_DIR
+    python -m http.server --directory PAGE_DIR
+
+Any web server can serve the folder. The page asks it for files only: LiteRT.js
+runs the model in the browser. The translations are those of
+`litert_translator`.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import shutil
+
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
+from command_line.errors import refuse_damage
+from command_line.options import add_options
+from command_line.options import option
+from command_line.options import read_options
+from export.bundle.versions import EXPORT_DIR
+from export.bundle.versions import find_version
+from export.litert.model_directory import CONFIG_FILE
+from export.litert.model_directory import ENCODER_FILE
+from export.litert.model_directory import STEP_FILE
+
+PACKAGE, PACKAGE_VERSION = "@litertjs/core", "2.5.3"
+UTILITIES = "@litertjs/wasm-utils"
+# For browsers with relaxed SIMD instructions of WebAssembly, and without.
+RUNTIMES = ("litert_wasm_internal", "litert_wasm_compat_internal")
+SOURCES = pathlib.Path(__file__).parent / "litert" / "page"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """Options of `python -m export.page`."""
+
+    export_dir: pathlib.Path = option(**EXPORT_DIR)
+    page_dir: pathlib.Path = option(
+        help="folder to write, which may not exist",
+        kind=pathlib.Path,
+        metavar="DIR",
+    )
+    npm_dir: pathlib.Path = option(
+        help="folder in which `npm install --prefix DIR "
+        f"{PACKAGE}@{PACKAGE_VERSION}` installed LiteRT.js",
+        kind=pathlib.Path,
+        metavar="DIR",
+    )
+
+
+def parse_options(argv: list[str] | None = None) -> PageOptions:
+    parser = argparse.ArgumentParser(
+        prog="python -m export.page",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_options(parser, PageOptions)
+    return read_options(parser.parse_args(argv), PageOptions)
+
+
+def find_packages(npm_dir: pathlib.Path) -> pathlib.Path:
+    """Returns the folder of npm's packages.
+
+    Raises:
+        UserError: If LiteRT.js is not there, or has another version: the page
+            uses more of it than its documented interface.
+    """
+    packages = npm_dir / "node_modules"
+    path = packages / PACKAGE / "package.json"
+    found = "no such package"
+    if path.exists():
+        with refuse_damage(path):
+            found = json.loads(path.read_text("utf-8"))["version"]
+    if found != PACKAGE_VERSION:
+        raise UserError(
+            f"--npm-dir must be a folder in which `npm install --prefix "
+            f"{npm_dir} {PACKAGE}@{PACKAGE_VERSION}` ran. Received: {found}"
+        )
+    return packages
+
+
+def write_page(
+    folder: pathlib.Path, packages: pathlib.Path, page_dir: pathlib.Path
+) -> None:
+    """Writes the page of a version of an export for LiteRT.
+
+        PAGE_DIR/index.html, page.js, translator.js, ...
+                 model/    files of the version
+                 litert/   LiteRT.js
+
+    Args:
+        folder: Folder of the version.
+        packages: Folder of npm's packages.
+        page_dir: The folder to write.
+
+    Raises:
+        UserError: If `page_dir` exists.
+    """
+    if page_dir.exists():
+        raise UserError(
+            f"--page-dir must be a new folder. Received: {page_dir}"
+        )
+    with refuse_damage(folder / CONFIG_FILE):
+        config = json.loads((folder / CONFIG_FILE).read_text("utf-8"))
+        tokenizers = {config["tokenizer"], config["target_tokenizer"]}
+    shutil.copytree(SOURCES, page_dir)
+    for name in (CONFIG_FILE, ENCODER_FILE, STEP_FILE, *tokenizers):
+        copy(folder / name, page_dir / "model" / name)
+    litert = page_dir / "litert"
+    for name in RUNTIMES:
+        for suffix in (".js", ".wasm"):
+            source = packages / PACKAGE / "wasm" / (name + suffix)
+            copy(source, litert / source.name)
+    copy(packages / UTILITIES / "dist/index.js", litert / "wasm-utils.js")
+    # A browser finds a module by its address, not by its package.
+    module = (packages / PACKAGE / "dist/index.js").read_text("utf-8")
+    module = module.replace(f'"{UTILITIES}"', '"./wasm-utils.js"')
+    (litert / "core.js").write_text(module, "utf-8")
+
+
+def copy(source: pathlib.Path, target: pathlib.Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def run(options: PageOptions) -> None:
+    if not any(options.export_dir.glob(f"*/{STEP_FILE}")):
+        raise UserError(
+            "--export-dir must be a folder that `python -m export --format "
+            f"litert` wrote. Received: {options.export_dir}"
+        )
+    folder = find_version(options.export_dir, STEP_FILE)
+    packages = find_packages(options.npm_dir)
+    write_page(folder, packages, options.page_dir)
+    print(
+        f"{options.page_dir} is written. Next:\n"
+        f"  python -m http.server --directory {options.page_dir}"
+    )
+
+
+def main(argv: list[str] | None = None) -> None:
+    with exit_on_user_error():
+        run(parse_options(argv))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""The page that translates in a browser, beside `litert_translator`."""
+
+import json
+import random
+import subprocess
+
+import pytest
+
+import litert_translator
+from export import page as page_command
+from export.bundle.model_loading import read_run
+from export.litert.model_directory import write_litert
+from export.model.search import SearchSettings
+from tests.helpers import chromium
+from tests.helpers import service_client
+from tests.helpers.allowed_skips import PEER_REASON
+from tests.helpers.ctranslate2_models import MODELS
+from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.static_server import serve_folder
+
+SETTINGS = SearchSettings(beam_size=3, max_extra_length=8)
+TRAINED = "of the run"
+CHANGES = {
+    name: MODELS[name]
+    for name in (
+        "pre-norm, d_k < d_v, gelu",
+        "padded vocabulary, narrow heads",
+    )
+}
+CHANGES["ssru"] = {"decoder_mixer": "ssru"}
+OPTIONS = [
+    {"beam_size": 1},
+    {},
+    {"beam_size": 5},
+    {"no_repeat_ngram": 2, "min_length": 6},
+    {"max_extra_length": 40},  # More positions than there is room for at first.
+]
+
+
+def random_texts():
+    """Returns 50 texts of the words of `SENTENCES`, and odd ones."""
+    draw = random.Random(2)
+    words = " ".join(SENTENCES).split()
+    texts = [
+        " ".join(draw.choices(words, k=draw.randrange(1, 12)))
+        for _ in range(44)
+    ]
+    return [
+        *texts,
+        "",
+        "  ",
+        "a\0b",
+        "ﬁ\u3000ｆｕｌｌ 🐈‍⬛",
+        "\ufeffA",
+        "word" * 40,
+    ]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("npm")
+    package = f"{page_command.PACKAGE}@{page_command.PACKAGE_VERSION}"
+    done = subprocess.run(
+        ["npm", "install", "--no-audit", "--prefix", folder, package],
+        capture_output=True,
+    )
+    if done.returncode:
+        pytest.skip(f"{PEER_REASON}npm")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with chromium.browse(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.fixture
+def opened(request, run_dir, packages, browser, tmp_path):
+    """The page of a model, in a browser, and the model's `Translator`."""
+    trained, protos = read_run(run_dir)
+    name, precision = request.param
+    model = trained if name == TRAINED else make_model(**CHANGES[name])
+    folder = write_litert(
+        model, protos, SETTINGS, precision, tmp_path / "export"
+    )
+    page_command.main(
+        [
+            *("--export-dir", str(tmp_path / "export")),
+            *("--page-dir", str(tmp_path / "page")),
+            *("--npm-dir", str(packages)),
+        ]
+    )
+    with serve_folder(tmp_path / "page") as address:
+        browser.complaints.clear()
+        browser.requests.clear()
+        browser.open(address)
+        wait(browser, "!document.getElementById('translate').disabled")
+        yield browser, litert_translator.Translator(folder, num_threads=1)
+
+
+def wait(page, expression):
+    service_client.wait_until(lambda: page.evaluate(expression))
+
+
+def translate_in(page, texts, options):
+    """Returns what `translator.js` finds."""
+    return page.evaluate(
+        f"""(async () => {{
+            const {{ Translator }} = await import("./translator.js");
+            window.loaded ??= await Translator.load("model/");
+            const found = [];
+            for (const text of {json.dumps(texts)}) {{
+                found.push(await loaded.translate(text, {json.dumps(options)}));
+            }}
+            return found;
+        }})()"""
+    )
+
+
+@pytest.mark.peers("chromium", "npm")
+@pytest.mark.parametrize(
+    "opened",
+    [
+        *[(name, "float32") for name in (TRAINED, *CHANGES)],
+        (TRAINED, "int8"),
+    ],
+    indirect=True,
+    ids=lambda parameter: ", ".join(parameter),
+)
+def test_finds_what_the_python_module_finds(opened):
+    page, translator = opened
+    texts = random_texts()
+    for options in OPTIONS:
+        found = translate_in(page, texts, options)
+        for result, expected in zip(
+            found, translator.translate(texts, **options), strict=True
+        ):
+            assert result["text"] == expected.text
+            assert result["truncated"] == expected.truncated
+            assert result["score"] == pytest.approx(expected.score, abs=1e-3)
+
+
+@pytest.mark.peers("chromium", "npm")
+@pytest.mark.parametrize("opened", [(TRAINED, "float32")], indirect=True)
+def test_a_user_translates_lines_and_no_other_server_is_asked(opened):
+    page, translator = opened
+    page.evaluate("document.getElementById('text').focus()")
+    page.call("Input.insertText", text="\n".join(SENTENCES[:3]))
+    page.click("#translate")
+    wait(page, "!document.getElementById('translate').disabled")
+    output = page.evaluate("document.getElementById('output').textContent")
+
+    expected = translator.translate(SENTENCES[:3])
+    assert output.split("\n") == [found.text for found in expected]
+    origin = page.evaluate("location.origin + '/'")
+    assert len(page.requests) > 10
+    assert not [url for url in page.requests if not url.startswith(origin)]
+    assert not [one for one in page.complaints if "exceptionDetails" in one]
+
+
+def test_refuses_what_is_no_export_for_litert(refused, tmp_path):
+    line = refused(
+        page_command,
+        *("--export-dir", tmp_path, "--page-dir", tmp_path / "page"),
+        *("--npm-dir", tmp_path),
+    )
+    assert "that `python -m export --format litert` wrote" in line
+
+
+def test_refuses_another_version_of_litert_js(tmp_path, refused):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/step.tflite").touch()
+    options = (
+        *("--export-dir", tmp_path, "--page-dir", tmp_path / "page"),
+        *("--npm-dir", tmp_path),
+    )
+    missing = refused(page_command, *options)
+    package = tmp_path / "node_modules/@litertjs/core/package.json"
+    package.parent.mkdir(parents=True)
+    package.write_text('{"version": "2.5.2"}')
+    other = refused(page_command, *options)
+
+    command = f"`npm install --prefix {tmp_path} @litertjs/core@2.5.3` ran"
+    assert f"{command}. Received: no such package" in missing
+    assert f"{command}. Received: 2.5.2" in other
+
+
+def test_refuses_a_folder_that_exists(tmp_path, refused):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/step.tflite").touch()
+    package = tmp_path / "node_modules/@litertjs/core/package.json"
+    package.parent.mkdir(parents=True)
+    package.write_text('{"version": "2.5.3"}')
+    line = refused(
+        page_command,
+        *("--export-dir", tmp_path, "--page-dir", tmp_path),
+        *("--npm-dir", tmp_path),
+    )
+    assert f"--page-dir must be a new folder. Received: {tmp_path}" in line
