@@ -22,11 +22,11 @@ from command_line.errors import refuse_damage
 from command_line.options import add_options
 from command_line.options import option
 from command_line.options import read_options
+from export.bundle.file_layout import LITERT_CONFIG
+from export.bundle.file_layout import LITERT_ENCODER
+from export.bundle.file_layout import LITERT_STEP
 from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
-from export.litert.model_directory import CONFIG_FILE
-from export.litert.model_directory import ENCODER_FILE
-from export.litert.model_directory import STEP_FILE
 
 PACKAGE, PACKAGE_VERSION = "@litertjs/core", "2.5.3"
 UTILITIES = "@litertjs/wasm-utils"
@@ -105,11 +105,11 @@ def write_page(
         raise UserError(
             f"--page-dir must be a new folder. Received: {page_dir}"
         )
-    with refuse_damage(folder / CONFIG_FILE):
-        config = json.loads((folder / CONFIG_FILE).read_text("utf-8"))
+    with refuse_damage(folder / LITERT_CONFIG):
+        config = json.loads((folder / LITERT_CONFIG).read_text("utf-8"))
         tokenizers = {config["tokenizer"], config["target_tokenizer"]}
     shutil.copytree(SOURCES, page_dir)
-    for name in (CONFIG_FILE, ENCODER_FILE, STEP_FILE, *tokenizers):
+    for name in (LITERT_CONFIG, LITERT_ENCODER, LITERT_STEP, *tokenizers):
         copy(folder / name, page_dir / "model" / name)
     litert = page_dir / "litert"
     for name in RUNTIMES:
@@ -129,12 +129,12 @@ def copy(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def run(options: PageOptions) -> None:
-    if not any(options.export_dir.glob(f"*/{STEP_FILE}")):
+    if not any(options.export_dir.glob(f"*/{LITERT_STEP}")):
         raise UserError(
             "--export-dir must be a folder that `python -m export --format "
             f"litert` wrote. Received: {options.export_dir}"
         )
-    folder = find_version(options.export_dir, STEP_FILE)
+    folder = find_version(options.export_dir, LITERT_STEP)
     packages = find_packages(options.npm_dir)
     write_page(folder, packages, options.page_dir)
     print(
