@@ -27,6 +27,12 @@ for translation in translator.translate(["A sentence."]):
     print(translation.text, translation.score)
 ```
 
+## JavaScript
+
+`python -m export.page`, in a checkout of keras_transformer, writes a folder of
+static files that translates in a browser; its `translator.js` is a module for
+other pages. `docs/serving.md` there says more.
+
 ## C++ and other languages
 
 LiteRT's interpreter runs both files; all their operations are built-in ones.

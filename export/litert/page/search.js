@@ -12,6 +12,7 @@
 export async function search(model, source, options) {
   const { beam_size: beams } = options,
     { eosId, never } = model;
+  const count = beams === 1 ? 1 : 2 * beams;
   const limit = Math.min(
     Math.max(source.length + options.max_extra_length, 1),
     model.maxLength,
@@ -26,7 +27,7 @@ export async function search(model, source, options) {
     let wantsEnd;
     const isLast = length === limit;
     const isClosed = options.no_repeat_ngram || length <= options.min_length;
-    if (isLast || isClosed || candidates[0].length < 2 * beams) {
+    if (isLast || isClosed || candidates[0].length < count) {
       const every = model.logProbabilities();
       const allowed = every.map((row) => row.slice());
       allowed.forEach((row, i) => {
@@ -40,7 +41,7 @@ export async function search(model, source, options) {
             options,
           );
       });
-      candidates = allowed.map((row) => highest(row, 2 * beams));
+      candidates = allowed.map((row) => highest(row, count));
       wantsEnd = candidates.map(([first]) => first === eosId);
       if (isLast) candidates = candidates.map(() => [eosId]);
       const found = isLast ? every : allowed;
@@ -51,7 +52,7 @@ export async function search(model, source, options) {
     );
     const width = candidates[0].length;
     const left = [];
-    for (const place of highest(totals, beams === 1 ? 1 : 2 * beams)) {
+    for (const place of highest(totals, count)) {
       const parent = Math.floor(place / width),
         total = totals[place];
       const id = candidates[parent][place % width];
