@@ -58,7 +58,9 @@ def make_encoder(
     )
     def encode(ids):
         x = look_up(transformer.embedding_of_sources, ids, precision)
-        x += positions[: tf.shape(ids)[0]]
+        # Not `tf.range`: the fast kernels need shapes that nothing computes.
+        count = tf.cumsum(tf.minimum(ids + 1, 1))
+        x += tf.gather(positions, count - 1)
         for layer in transformer.encoder.layers:
             y = normalize_input(layer.attention_residual, x)
             memory = project(layer.attention, y)
@@ -258,16 +260,14 @@ def self_attend(layer, x, i, inputs):
     queries = apply_linear(attention.query_projection, x)
     queries = split_heads(attention, queries)
     keys, values = project(attention, x)
-    # Two products, since to concatenate would copy the cache.
-    logits = [
-        tf.matmul(queries, k, transpose_b=True)
-        for k in (keys, inputs[f"keys_{i}"])
-    ]
-    weights = tf.nn.softmax(tf.concat(logits, axis=2) + inputs["mask"])
-    count = tf.shape(x)[0]
-    y = tf.matmul(weights[:, :, :count], values)
-    y += tf.matmul(weights[:, :, count:], inputs[f"values_{i}"])
-    return combine(attention, y), {f"keys_{i}": keys, f"values_{i}": values}
+    every_key, every_value = (
+        tf.concat([new, inputs[f"{name}_{i}"]], axis=1)
+        for name, new in (("keys", keys), ("values", values))
+    )
+    logits = tf.matmul(queries, every_key, transpose_b=True)
+    weights = tf.nn.softmax(logits + inputs["mask"])
+    y = combine(attention, tf.matmul(weights, every_value))
+    return y, {f"keys_{i}": keys, f"values_{i}": values}
 
 
 def recur(layer, x, i, inputs):
