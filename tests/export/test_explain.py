@@ -124,6 +124,12 @@ def test_refuses_texts_without_text(
     assert not output.exists()
 
 
+def test_one_piece_is_a_text(ask):
+    found = describe_translation(ask, b"Two cats", b"the")
+
+    assert found["targets"][-1]["tokens"][1:] == ["</s>"]
+
+
 def test_refuses_what_is_no_export_that_explains(tmp_path, refused):
     there = ["--text", "a", "--output", tmp_path / "x", "--export-dir"]
     line = refused(explain, *there, tmp_path)

@@ -155,6 +155,8 @@ def test_a_weight_of_a_half_shows_the_other_half_in_the_next_epoch(pairs):
     assert set(first[180:250]) == set(second[180:250]) == {1}
     assert set(first[250:]) == set(second[250:]) == {2, 3}
     assert first.sum() == second.sum() == third.sum()
+    tokens = (first + second) @ mixture.targets.lengths / 2
+    assert plan.target_tokens == pytest.approx(tokens, rel=0.05)
 
 
 @settings(deadline=None)

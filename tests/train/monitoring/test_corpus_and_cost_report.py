@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 
 import pytest
 import tensorflow as tf
@@ -53,6 +54,15 @@ def test_says_what_the_text_is_like(report):
     assert "0 of 32 lines" in text
     assert "1 of 6 lines that were decoded again came back changed" in text
     assert "'Other cats …' as 'Other cats ...'" in text
+    bins = re.findall(r"^ *\d+-\d+ .*?([\d.]+)%.*?([\d.]+)%$", text, re.M)
+    assert len(bins) > 2
+    for side in zip(*bins, strict=True):
+        assert sum(map(float, side)) == pytest.approx(100, abs=1)
+    (epochs,) = re.findall(r"updates \(([\d.]+) epochs\)", text)
+    steps_of_epoch = report["batches"]["steps_per_epoch"]
+    assert float(epochs) == pytest.approx(
+        report["model"]["steps"] / steps_of_epoch, abs=0.05
+    )
 
 
 def test_writes_json_and_a_picture(report, tmp_path):
