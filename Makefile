@@ -55,7 +55,7 @@ peers: .venv/peers.stamp
 
 # What needs Apache Beam, whose protobuf is older than the newest sentencepiece
 # takes: so it has an environment of its own.
-bulk: PY := .venv-bulk/bin/python
+bulk .venv-bulk/bulk.stamp: PY := .venv-bulk/bin/python
 bulk: .venv-bulk/bulk.stamp
 	$(PYTEST) -m peers tests/export/bulk
 
