@@ -22,7 +22,6 @@ from command_line.text_files import read_lines
 from export.bundle import file_layout
 from export.bundle.recorded_scores import read_scores
 from export.bundle.recorded_scores import record_scores
-from export.bundle.versions import find_version
 from export.line_batching import print_warnings
 from export.line_batching import translate_lines
 from export.report.tree_pictures import PICTURES
@@ -34,6 +33,7 @@ from export.scoring import translation_scores
 from export.translator_loading import ModelOptions
 from export.translator_loading import TranslatorOptions
 from export.translator_loading import load
+from export.version_loading import find_export
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree
 
@@ -171,16 +171,13 @@ def scores_path(model: ModelOptions) -> pathlib.Path:
     """Returns the path to which `--record` writes.
 
     Raises:
-        UserError: If the model is not a SavedModel on this machine.
+        UserError: If the model is on a server.
     """
     if model.server:
         raise UserError(
             f"--record needs --export-dir. Received: --server {model.server}"
         )
-    return (
-        find_version(model.export_dir, file_layout.SAVED_MODEL)
-        / file_layout.SCORES
-    )
+    return find_export(model.export_dir) / file_layout.SCORES
 
 
 def run(options: EvaluateOptions) -> None:

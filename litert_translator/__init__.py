@@ -134,13 +134,25 @@ class Translator:
         Args:
             texts: Sentences.
             seeds: Int of at least 0 for each text.
-            temperature: Divisor of the logits.
+            temperature: Positive float, the divisor of the logits.
             top_k: Samples among so many most probable tokens; 0: among all.
-            top_p: Samples among the fewest most probable tokens that have this
-                total probability.
+            top_p: Float in (0, 1]. Samples among the fewest most probable
+                tokens that have this total probability.
             **options: Options of the search.
+
+        Raises:
+            ValueError: If an option is unknown or out of range.
         """
         options = self._check(1, {**options, "beam_size": 1})
+        for name, value, is_right, wanted in (
+            ("temperature", temperature, temperature > 0, "positive"),
+            ("top_k", top_k, top_k >= 0, "0 or more"),
+            ("top_p", top_p, 0 < top_p <= 1, "above 0, and at most 1"),
+        ):
+            if not is_right:
+                raise ValueError(
+                    f"`{name}` must be {wanted}. Received: {value}"
+                )
 
         def find(text, seed):
             random = np.random.default_rng(seed)

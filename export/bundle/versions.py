@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from command_line.errors import UserError
 from export.bundle.file_layout import CTRANSLATE2_MODEL
 from export.bundle.file_layout import LITERT_STEP
+from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.file_layout import SCORES
 from export.bundle.file_layout import SERVER_FILES
 
+# Formats, by the file that identifies each.
+FORMATS = {
+    SAVED_MODEL: "saved_model",
+    CTRANSLATE2_MODEL: "ctranslate2",
+    LITERT_STEP: "litert",
+}
 # Help text of the option --export-dir.
 EXPORT_DIR = {
     "help": "folder that `python -m export` wrote; the newest version is used",
@@ -121,7 +128,7 @@ def find_version(
         if any((folder / file).exists() for file in files)
     }
     if not folders:
-        raise no_version(export_dir)
+        raise no_version(export_dir, files)
     if version is None:
         version = max(folders)
     if version not in folders:
@@ -132,15 +139,13 @@ def find_version(
     return folders[version]
 
 
-def no_version(export_dir: pathlib.Path) -> UserError:
+def no_version(export_dir: pathlib.Path, files: tuple[str, ...]) -> UserError:
     """Returns the error for a folder without a usable version."""
-    for file, name in (
-        (CTRANSLATE2_MODEL, "ctranslate2"),
-        (LITERT_STEP, "litert"),
-    ):
+    for file, name in FORMATS.items():
         if any(export_dir.glob(f"*/{file}")):
+            wanted = [FORMATS[file] for file in files]
             return UserError(
-                "--export-dir must hold a SavedModel. "
+                f"--export-dir must be of the format {' or '.join(wanted)}. "
                 f"Received: {export_dir}, of the format {name}"
             )
     return UserError(

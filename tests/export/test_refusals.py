@@ -78,7 +78,6 @@ evaluate --export-dir=x --source=$TMP/latin --reference=$TMP/one
  -> latin, line 1, byte 0xe9 at column 4
 evaluate $ONE --record --server=localhost:1
  -> --record needs --export-dir. Received: --server localhost:1
-evaluate $ONE --record --export-dir=$TMP/ct2 -> Received: $CT2
 evaluate --export-dir=x -> or --trees. Received: neither
 evaluate --export-dir=x --source=x -> or --trees. Received: --source
 evaluate --export-dir=x --trees=x --source=x -> Received: --source, --trees
@@ -88,7 +87,8 @@ evaluate --export-dir=x --trees=none -> no such file: none
 evaluate --export-dir=x --trees=x --paper-bleu -> --paper-bleu is of translation
 evaluate --export-dir=x --trees=x --confidence -> --confidence is of translation
 evaluate --export-dir=x --trees=x --baseline=y -> --baseline is of translations
-check --export-dir=$TMP/ct2 -> must hold a SavedModel. Received: $CT2
+check --export-dir=$TMP/ct2
+ -> of the format saved_model or litert. Received: $CT2
 check --export-dir=$TMP/no -> `python -m export` wrote. Received
 check --export-dir=$EXPORT --version=7
  -> --version must be one of 1. Received: 7

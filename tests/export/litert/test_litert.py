@@ -267,9 +267,11 @@ def test_commands_write_read_and_check_it(run_dir, tmp_path, capsys):
     )
     capsys.readouterr()
     evaluate.main(
-        [there, f"--source={tmp_path / 'in'}", "--json"]
+        [there, f"--source={tmp_path / 'in'}", "--json", "--record"]
         + [f"--reference={tmp_path / 'out'}"]
     )
+    scores = tmp_path / "export/1/assets.extra/scores.json"
+    assert json.loads(scores.read_text())["in"]["chrf"]["score"] == 100
     assert json.loads(capsys.readouterr().out)["chrf"]["score"] == 100
     check.main([there])
 
@@ -395,3 +397,8 @@ def test_options_out_of_range_are_refused(translator):
         translator.translate_nbest(SENTENCES, 4)
     with pytest.raises(ValueError, match=r"beam_size, .* Received: beams"):
         translator.translate(SENTENCES, beams=4)
+    for option, low in [("temperature", 0), ("top_k", -1), ("top_p", 0)]:
+        with pytest.raises(ValueError, match=f"`{option}` .* Received: {low}"):
+            translator.sample(SENTENCES[:1], [0], **{option: low})
+    with pytest.raises(ValueError, match=r"`top_p` .* Received: 1.5"):
+        translator.sample(SENTENCES[:1], [0], top_p=1.5)
