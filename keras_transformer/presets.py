@@ -1,4 +1,4 @@
-"""Architectures and recipes of the paper (Table 3), and three small ones.
+"""Architectures and recipes of the paper (Table 3), and small ones.
 
 A preset named after the paper never changes.
 """
@@ -126,6 +126,25 @@ def own_preset(corpora: str, **changes) -> Preset:
     return Preset(f"not of the paper: for {corpora}").replace(**changes)
 
 
+def student(name: str, decoder_layers: int, hidden_dim: int, **changes):
+    """Returns a student in the size of one of Mozilla's (`name` there).
+
+    A student learns from the translations of a teacher, without dropout. Its
+    decoder is a recurrence; `decoder_mixer="attention"` replaces it.
+    """
+    return own_preset(
+        f"students in the size of Mozilla's {name}",
+        decoder_layers=decoder_layers,
+        hidden_dim=hidden_dim,
+        key_dim=hidden_dim // 8,
+        value_dim=hidden_dim // 8,
+        dropout=0.0,
+        decoder_mixer="ssru",
+        warmup_steps=16_000,
+        **changes,
+    )
+
+
 PRESETS = {
     "base": table_3("base"),
     "big": table_3(
@@ -195,6 +214,11 @@ PRESETS = {
         warmup_steps=1_000,
         norm="pre",
     ),
+    "student-tiny": student("tiny", 2, 256, intermediate_dim=1536),
+    "student-base-memory": student(
+        "base-memory", 4, 384, intermediate_dim=1536
+    ),
+    "student-base": student("base", 2, 512),
 }
 
 

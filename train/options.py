@@ -144,7 +144,7 @@ class RunOptions:
     )
     preset: str | None = option(
         None,
-        f"one of {', '.join(PRESETS)} (Table 3, Section 6.3, and three of "
+        f"one of {', '.join(PRESETS)} (Table 3, Section 6.3, and some of "
         f"ours; default: {PRESET}, {PARSING_PRESET} for parsing, or that of "
         "--init-from)",
         metavar="NAME",

@@ -136,6 +136,29 @@ def test_presets_of_ours_say_so(name):
 
 
 @pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        # transformer-heads, enc-depth, dec-depth, dim-emb, dim-ffn of
+        # mozilla/translations, pipeline/train/configs/model/student.*.yml.
+        ("student-tiny", (8, 6, 2, 256, 1536)),
+        ("student-base-memory", (8, 6, 4, 384, 1536)),
+        ("student-base", (8, 6, 2, 512, 2048)),
+    ],
+)
+def test_students_have_the_sizes_of_mozilla(name, sizes):
+    model = PRESETS[name].architecture
+
+    found = (
+        *(model.num_heads, model.num_layers, model.layers_of_decoder),
+        *(model.hidden_dim, model.intermediate_dim),
+    )
+    assert found == sizes
+    assert model.key_dim * model.num_heads == model.hidden_dim
+    assert (model.decoder_mixer, model.norm) == ("ssru", "post")
+    assert PRESETS[name].recipe.warmup_steps == 16_000
+
+
+@pytest.mark.parametrize(
     ("name", "nearest"),
     [
         ("Base", "base"),
