@@ -54,11 +54,16 @@ DEFAULTS = {
     },
 }
 MAX_PENALTY_OFFSET = 1_000
-RULES = ("no_repeat_ngram", "min_length", "max_length_ratio")
+RULES = (
+    "no_repeat_ngram",
+    "min_length",
+    "max_length_ratio",
+    "constrain_trees",
+)
 # Those that the search of another format does not have.
 SERVER_OPTIONS = ("model_name", "signatures")
 LACKING = {
-    "litert": (*SERVER_OPTIONS, "max_length_ratio"),
+    "litert": (*SERVER_OPTIONS, "max_length_ratio", "constrain_trees"),
     "ctranslate2": (*SERVER_OPTIONS, "align_layer", *RULES),
 }
 WRITERS = {"litert": write_litert, "ctranslate2": write_ctranslate2}
@@ -125,6 +130,11 @@ class ExportOptions:
         "mark a translation as suspicious if source and translation differ in "
         "length by more than this factor, 5 tokens aside; 0: no such output",
         float,
+    )
+    constrain_trees: bool = option(
+        False,
+        "with a run of --task parsing: write only trees with the words of the "
+        "sentence",
     )
     align_layer: int | None = option(
         None,
@@ -201,8 +211,14 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     """
     run = read_arguments(options.run_dir) or {}
     path = options.run_dir / "arguments.json"
+    task = run.get("arguments", {}).get("task")
     with refuse_damage(path):
-        defaults = DEFAULTS[run.get("arguments", {}).get("task")]
+        defaults = DEFAULTS[task]
+    if options.constrain_trees and task != "parsing":
+        raise UserError(
+            "--constrain-trees must come with a run of --task parsing. "
+            f"Received: {options.run_dir}"
+        )
     recorded = check_decoding(run.get("decoding", {}), path)
     defaults = {name: recorded.get(name, defaults[name]) for name in defaults}
     defaults["source_language"] = run.get("source_language", "")

@@ -22,6 +22,7 @@ BRACKETS = dict(
         strict=True,
     )
 )
+ESCAPES = {"(": "-LRB-", ")": "-RRB-"}  # In a linearized tree.
 ESCAPED_BRACKET = re.compile("-[LR][RCS]B-")
 ESCAPED_SIGN = re.compile(r"\\([/*])")
 
@@ -86,7 +87,9 @@ def linearized_word(word: str) -> str:
 
 
 def escape_brackets(word: str) -> str:
-    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+    for bracket, escape in ESCAPES.items():
+        word = word.replace(bracket, escape)
+    return word
 
 
 def unescape(word: str) -> str:

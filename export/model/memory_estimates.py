@@ -87,7 +87,8 @@ def memory_bound(
         beams.add(MAX_BEAM_SIZE)
         total += OF_PLACE * MAX_PLACES
     ways = [(count, COPIES) for count in beams]
-    if "translate_constrained" in signatures or settings.no_repeat_ngram:
+    ruled = settings.no_repeat_ngram or settings.constrain_trees
+    if "translate_constrained" in signatures or ruled:
         ways = [(count, NGRAM_COPIES) for count in beams]
     if "sample" in signatures:
         ways.append((1, SAMPLING_COPIES))
@@ -130,7 +131,7 @@ def search_bytes(
         settings: Settings of the search.
         beams: Int, `K`.
         source: Int, `S`.
-        copies: Int: `COPIES`, or `NGRAM_COPIES` with `no_repeat_ngram`, or
+        copies: Int: `COPIES`, or `NGRAM_COPIES` with constraints, or
             `SAMPLING_COPIES`.
     """
     a = sizes.architecture

@@ -1,6 +1,7 @@
 """Searches of an export, from ids to hypotheses; signatures share one graph."""
 
 import dataclasses
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -57,6 +58,8 @@ class SearchSettings:
         no_repeat_ngram: Int, as in `SearchOptions`.
         min_length: Int, as in `SearchOptions`.
         max_length_ratio: Float, as in `is_suspicious`; 0 flags none.
+        constrain_trees: Bool, whether a parsing model may only write trees of
+            the sentence's words, see `TreeConstraint`.
     """
 
     beam_size: int = 4
@@ -71,6 +74,7 @@ class SearchSettings:
     no_repeat_ngram: int = 0
     min_length: int = 0
     max_length_ratio: float = 0.0
+    constrain_trees: bool = False
 
 
 class Search(tf.Module):
@@ -82,6 +86,8 @@ class Search(tf.Module):
         vocabulary_size: Int, subwords of targets. Ids from there on are never
             chosen.
         settings: The `SearchSettings`.
+        find_leaves: Function from source ids `(B, S)` to a `TreeConstraint`, or
+            `None` for translations.
 
     Attributes:
         options: `SearchOptions` for the best translation.
@@ -92,8 +98,10 @@ class Search(tf.Module):
         transformer: Transformer,
         vocabulary_size: int,
         settings: SearchSettings,
+        find_leaves: Callable | None = None,
     ):
         super().__init__(name="search")
+        self._find_leaves = lambda: find_leaves  # Not tracked.
         self._transformer = lambda: transformer
         self._settings = settings
         padded = range(vocabulary_size, transformer.vocabulary_size)
@@ -169,7 +177,10 @@ class Search(tf.Module):
                 self._transformer(),
                 source_ids,
                 max_lengths,
-                dataclasses.replace(options, length_penalty=length_penalty),
+                self._with_trees(
+                    dataclasses.replace(options, length_penalty=length_penalty),
+                    source_ids,
+                ),
                 prefix_ids,
                 self._output_kernel,
             )
@@ -193,7 +204,9 @@ class Search(tf.Module):
                 self._transformer(),
                 source_ids,
                 max_lengths,
-                dataclasses.replace(self.options, **rules),
+                self._with_trees(
+                    dataclasses.replace(self.options, **rules), source_ids
+                ),
                 output_kernel=self._output_kernel,
             )
 
@@ -216,7 +229,7 @@ class Search(tf.Module):
                 source_ids,
                 max_lengths,
                 Sampling(**sampling),
-                options,
+                self._with_trees(options, source_ids),
                 output_kernel=self._output_kernel,
             )
 
@@ -271,8 +284,16 @@ class Search(tf.Module):
             self._output_kernel,
         )
         limits = limits_of(lengths, self._settings.max_extra_length)
+        options = self._with_trees(options, source_ids)
         _, trace = trace_beam_search(model, options, model.limit(limits))
         return trace
+
+    def _with_trees(self, options, source_ids):
+        """Returns the options with the constraint to trees, if there is one."""
+        find_leaves = self._find_leaves()
+        if not find_leaves:
+            return options
+        return dataclasses.replace(options, tree=find_leaves(source_ids))
 
 
 def limits_of(lengths, max_extra_length, least=0):

@@ -29,6 +29,7 @@ from export.model.tokenized_model import strings_spec
 from export.model.translation_outputs import clear_empty
 from export.model.translation_outputs import describe_best
 from export.model.translation_outputs import suspicious_output
+from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
@@ -122,8 +123,14 @@ class Translator(tf.Module):
         self.tokenizer = self._model.tokenizer
         self.sequence_length = transformer.sequence_length
         self.precision = transformer.dtype_policy.name
+        find_leaves = settings.constrain_trees and TreeLeaves(
+            self.tokenizer, protos[0], transformer.vocabulary_size
+        )
         self._search = Search(
-            transformer, self.tokenizer.vocabulary_size, settings
+            transformer,
+            self.tokenizer.vocabulary_size,
+            settings,
+            find_leaves or None,
         )
         forced_decoder = ForcedDecoder(self._model, settings)
         alternatives = AlternativeSearch(self._model, self._search, settings)

@@ -155,7 +155,7 @@ def search(
     offset = options.penalty_offset
     forced_ids = forced_tokens(limits, prefix_ids, max_length, options)
     rules = {
-        name: ops.repeat(rule, options.beam_size)
+        name: ops.repeat(rule, options.beam_size, axis=0)
         for name, rule in constraint_tensors(options, limits).items()
     }
 
@@ -242,7 +242,7 @@ def mask_forbidden(logits, beams, rules, options):
         return allowed
     rows = ops.reshape(allowed, [-1, logits.shape[-1]])
     ids = ops.reshape(beams.ids, [-1, ops.shape(beams.ids)[2]])
-    rows = apply_constraints(rows, rules, ids, beams.index, options.eos_id)
+    rows = apply_constraints(rows, rules, ids, beams.index, options)
     return ops.reshape(rows, ops.shape(logits))
 
 

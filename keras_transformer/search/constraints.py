@@ -1,4 +1,4 @@
-"""Constraints of a search: no repeated n-grams, a minimum length.
+"""Constraints of a search: no repeated n-grams, a minimum length, trees.
 
 The paper has no constraints. Each one forbids tokens: it sets their logits to
 -inf. Their probability is not redistributed. Forced tokens, those of a prefix
@@ -20,7 +20,8 @@ def constraint_tensors(options, limits):
         limits: Int32 tensor `(B,)`, tokens with EOS.
 
     Returns:
-        Dict of int32 tensors `(B,)`: `"no_repeat_ngram"`, `"min_length"`.
+        Dict of int32 tensors `(B,)`: `"no_repeat_ngram"`, `"min_length"`; and
+        of a `TreeConstraint`, `"limits"`, and `"leaves"`, `(B, Q)`.
     """
     given = {
         "no_repeat_ngram": options.no_repeat_ngram,
@@ -33,10 +34,12 @@ def constraint_tensors(options, limits):
     }
     if "min_length" in rules:  # The end comes at the limit.
         rules["min_length"] = ops.minimum(rules["min_length"], limits - 1)
+    if options.tree:
+        rules |= {"limits": limits, "leaves": options.tree.leaves}
     return rules
 
 
-def apply_constraints(logits, rules, ids, index, eos_id):
+def apply_constraints(logits, rules, ids, index, options):
     """Forbids tokens by the constraints; EOS stays if no token is left.
 
     Args:
@@ -44,13 +47,18 @@ def apply_constraints(logits, rules, ids, index, eos_id):
         rules: Result of `constraint_tensors`, with one row for each hypothesis.
         ids: Int32 tensor `(R, L)`, the tokens so far.
         index: Int32 scalar tensor, the number of these tokens.
-        eos_id: Int.
+        options: `SearchOptions`.
 
     Returns:
         Float32 tensor `(R, V)`.
     """
-    is_end = ops.equal(ops.arange(ops.shape(logits)[1]), eos_id)
+    is_end = ops.equal(ops.arange(ops.shape(logits)[1]), options.eos_id)
     allowed = logits
+    if "leaves" in rules:
+        is_tree = options.tree.find_allowed(
+            rules["leaves"], rules["limits"], ids, index, options.eos_id
+        )
+        allowed = ops.where(is_tree, allowed, IMPOSSIBLE)
     if "min_length" in rules:
         is_early = ops.less(index, rules["min_length"])[:, None]
         closed = ops.logical_and(is_early, is_end)

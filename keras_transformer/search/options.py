@@ -38,6 +38,7 @@ class SearchOptions:
             that a hypothesis may not repeat. 0 means no limit.
         min_length: Int, or int32 tensor `(B,)`: minimum number of tokens
             before EOS, within the length limit. 0 means no minimum.
+        tree: `TreeConstraint`, or `None` for translations.
 
     Raises:
         ValueError: If `beam_size` is an int below 1, `num_hypotheses` is not
@@ -55,6 +56,7 @@ class SearchOptions:
     penalty_offset: float = 5
     no_repeat_ngram: Any = 0
     min_length: Any = 0
+    tree: Any = None
 
     def __post_init__(self):
         is_known = isinstance(self.beam_size, int)

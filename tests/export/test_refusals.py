@@ -93,6 +93,8 @@ check --export-dir=$TMP/no -> `python -m export` wrote. Received
 check --export-dir=$EXPORT --version=7
  -> --version must be one of 1. Received: 7
 export $RUN --beam-size=0 -> --beam-size must be between 1 and 100. Received: 0
+export $RUN --constrain-trees
+ -> --constrain-trees must come with a run of --task parsing. Received: $TMP
 export $RUN --beam-size=5000 -> must be between 1 and 100
 export $RUN --length-penalty=nan -> between -10 and 10
 export $RUN --length-penalty=1e39 -> between -10 and 10

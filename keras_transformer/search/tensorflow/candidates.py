@@ -102,7 +102,7 @@ def mask_forbidden(logits, active, index, schedule, options):
     if schedule.rules:
         previous = tf.reshape(active.ids, [-1, tf.shape(active.ids)[2]])
         allowed = apply_constraints(
-            allowed, schedule.rules, previous, index, options.eos_id
+            allowed, schedule.rules, previous, index, options
         )
     return allowed, 0
 

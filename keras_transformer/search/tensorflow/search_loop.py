@@ -258,7 +258,7 @@ def make_schedule(sentences, options):
             length_penalty_of(limits, alpha, offset),
         )[..., None],
         *tf.nest.map_structure(
-            lambda x: tf.repeat(x, options.beam_size), of_choices
+            lambda x: tf.repeat(x, options.beam_size, axis=0), of_choices
         ),
     )
 
