@@ -23,6 +23,7 @@ from keras_transformer.presets import Preset
 from keras_transformer.presets import Recipe
 from keras_transformer.restricted_attention import RestrictedSelfAttention
 from keras_transformer.schedules import TransformerSchedule
+from keras_transformer.schedules import WarmupDecay
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.sampling import Sampling
@@ -58,6 +59,7 @@ __all__ = [
     "TokenEmbedding",
     "Transformer",
     "TransformerSchedule",
+    "WarmupDecay",
     "beam_search",
     "causal_mask",
     "padding_mask",

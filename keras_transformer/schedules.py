@@ -1,6 +1,7 @@
 """The learning rate (Vaswani et al., 2017, Section 5.3)."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.argument_checks import check_positive_int
@@ -59,3 +60,79 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
             "warmup_steps": self.warmup_steps,
             "scale": self.scale,
         }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """A linear rise to a peak, then a constant rate or a fall to 0.
+
+    With the step `s`, which counts from 1 like that of `TransformerSchedule`,
+    the rate is `peak * min(s / warmup_steps, f(t))`, where `t` rises from 0 at
+    `s = warmup_steps` to 1 at `s = steps + 1`, after the last update; `f(t)` is
+    1, `1 - t` or `(1 + cos(π t)) / 2`. The paper has no such schedule.
+
+    Args:
+        peak: Positive number, the highest rate.
+        warmup_steps: Positive int, in optimizer steps.
+        steps: Int, at least `warmup_steps`, optimizer steps in all.
+        decay: `"constant"`, `"linear"` or `"cosine"`.
+
+    Call arguments:
+        step: Int scalar, updates made so far.
+
+    Returns:
+        Float32 scalar, the learning rate of the next update.
+
+    Raises:
+        ValueError: If an argument is out of its range.
+
+    Example:
+        >>> schedule = keras_transformer.WarmupDecay(5e-4, 4000, 60_000)
+        >>> optimizer = keras.optimizers.AdamW(schedule, 1e-4)
+    """
+
+    def __init__(self, peak, warmup_steps, steps, decay="linear"):
+        check_positive_int("warmup_steps", warmup_steps)
+        check_positive_int("steps", steps)
+        if not isinstance(peak, (int, float)) or not peak > 0:
+            raise ValueError(
+                f"`peak` must be a positive number. Received: peak={peak!r}"
+            )
+        if steps < warmup_steps:
+            raise ValueError(
+                "`steps` must be at least `warmup_steps`. "
+                f"Received: steps={steps}, warmup_steps={warmup_steps}"
+            )
+        if decay not in DECAYS:
+            raise ValueError(
+                f"`decay` must be one of {', '.join(DECAYS)}. "
+                f"Received: decay={decay!r}"
+            )
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.steps = steps
+        self.decay = decay
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32") + 1.0
+        share = (step - self.warmup_steps) / (
+            self.steps + 1 - self.warmup_steps
+        )
+        fall = DECAYS[self.decay](ops.clip(share, 0.0, 1.0))
+        return self.peak * ops.minimum(step / self.warmup_steps, fall)
+
+    def get_config(self):
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "steps": self.steps,
+            "decay": self.decay,
+        }
+
+
+# From the share of the fall that is past to the share of the peak.
+DECAYS = {
+    "constant": ops.ones_like,
+    "linear": lambda share: 1.0 - share,
+    "cosine": lambda share: (1.0 + ops.cos(np.pi * share)) / 2.0,
+}

@@ -16,7 +16,6 @@ from command_line.errors import UserError
 from command_line.errors import first_line
 from keras_transformer import Preset
 from keras_transformer import Transformer
-from keras_transformer import TransformerSchedule
 from train.data.batches import BatchPlan
 from train.data.batches import make_dataset
 from train.data.bucketing import ROW_MULTIPLE
@@ -129,18 +128,16 @@ def make_training_model(
     task = TrainingModel(transformer, preset.recipe.label_smoothing)
     with strategy.scope():
         task.build()
-        schedule = TransformerSchedule(
-            preset.architecture.hidden_dim,
-            preset.recipe.warmup_steps,
-            settings.learning_rate_scale,
-        )
+        schedule = settings.make_schedule(preset)
         of_sum = {
             "clip_norm": settings.clip_norm,
             "average_decay": settings.average_decay,
             "scale_loss": settings.precision == "float16",
         }
         if make_optimizer is None:
-            optimizer = DistributedAdam(schedule, **of_sum)
+            optimizer = DistributedAdam(
+                schedule, weight_decay=settings.weight_decay, **of_sum
+            )
         else:
             optimizer = distribute_updates(make_optimizer(schedule), **of_sum)
         task.compile(optimizer, jit_compile=False)

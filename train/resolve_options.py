@@ -57,6 +57,7 @@ def resolve(
     preset = start.preset if name is None else require_preset(name)
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
+    given.training.check_schedule(preset)
     if start:
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import TransformerSchedule
+from keras_transformer import WarmupDecay
 
 
 def equation_3(step, hidden_dim, warmup_steps, scale=1.0):
@@ -52,3 +53,43 @@ def test_comes_back_from_the_config_of_an_optimizer():
     np.testing.assert_allclose(
         twin.learning_rate, equation_3(1, 24, 9, 0.75), rtol=1e-5
     )
+
+
+FALLS = {
+    "constant": lambda share: 1,
+    "linear": lambda share: 1 - share,
+    "cosine": lambda share: 0.5 + 0.5 * np.cos(np.pi * share),
+}
+
+
+@pytest.mark.parametrize("decay", FALLS)
+def test_falls_from_the_peak_to_zero_behind_the_last_step(decay):
+    schedule = WarmupDecay(3e-4, 5, 20, decay)
+    twin = WarmupDecay.from_config(schedule.get_config())
+
+    # In the paper's count, from 1.
+    rates = [3e-4 * step / 5 for step in range(1, 5)]
+    rates += [
+        3e-4 * FALLS[decay](min(1, (step - 5) / 16)) for step in range(5, 25)
+    ]
+    found = [float(schedule(tf.constant(s, tf.int64))) for s in range(24)]
+    np.testing.assert_allclose(found, rates, rtol=1e-5, atol=1e-10)
+    assert found[19] > 0
+    assert [float(twin(step)) for step in range(24)] == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 5, 20), "`peak` must be a positive number. Received: peak=0"),
+        ((1, 0, 20), "warmup_steps=0"),
+        ((1, 5, 4), "at least `warmup_steps`. Received: steps=4, warmup"),
+        (
+            (1, 5, 20, "step"),
+            "constant, linear, cosine. Received: decay='step'",
+        ),
+    ],
+)
+def test_refuses_a_fall_that_is_none(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        WarmupDecay(*arguments)

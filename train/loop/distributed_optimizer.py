@@ -173,6 +173,10 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             of the weights, kept in `averages`, or `None` for no average.
         scale_loss: Bool, whether to use dynamic loss scaling, as float16
             needs.
+        weight_decay: Positive float, decoupled weight decay of matrices
+            (Loshchilov and Hutter, 2019): an update removes this part of a
+            weight, times the learning rate. `None` for no decay, as in the
+            paper.
     """
 
     def __init__(
@@ -181,9 +185,15 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
         clip_norm: float | None = None,
         average_decay: float | None = None,
         scale_loss: bool = False,
+        weight_decay: float | None = None,
     ):
         super().__init__(
-            learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, name="adam"
+            learning_rate,
+            beta_1=0.9,
+            beta_2=0.98,
+            epsilon=1e-9,
+            weight_decay=weight_decay,
+            name="adam",
         )
         self._clip_norm = clip_norm
         self._average_decay = average_decay
@@ -218,6 +228,9 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             )
 
     def _update_one(self, variable, i, gradient, factor, numbers, decay):
+        # Biases and gains have one axis.
+        if self.weight_decay and len(variable.shape) > 1:
+            variable.assign_sub(numbers["lr"] * self.weight_decay * variable)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._momentums[i].value.handle,

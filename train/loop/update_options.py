@@ -2,13 +2,20 @@
 
 import dataclasses
 
+import keras
+
 from command_line.errors import UserError
 from command_line.options import fraction
 from command_line.options import option
 from command_line.options import positive
+from keras_transformer import Preset
+from keras_transformer import TransformerSchedule
+from keras_transformer import WarmupDecay
+from keras_transformer.schedules import DECAYS
 from train.data.vocabulary import EncodedPairs
 
 DEFAULT_NUM_EPOCHS = 40
+INVERSE_SQRT = "inverse-sqrt"
 PRECISIONS = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
@@ -44,6 +51,26 @@ class UpdateOptions:
         "factor of the paper's learning rate (Section 5.3)",
         kind=positive(float),
     )
+    peak_learning_rate: float | None = option(
+        None,
+        "highest learning rate, such as 5e-4, instead of the paper's",
+        kind=positive(float),
+        metavar="RATE",
+    )
+    schedule: str | None = option(
+        None,
+        "fall of the learning rate after the warm-up: with the inverse square "
+        "root of the update, none, or to 0 after the last update (default: "
+        f"{INVERSE_SQRT}, Section 5.3)",
+        choices=[INVERSE_SQRT, *DECAYS],
+    )
+    weight_decay: float | None = option(
+        None,
+        "decoupled weight decay: the part of a matrix's weights that an "
+        "update removes, over the learning rate, such as 1e-4 (default: none)",
+        kind=positive(float),
+        metavar="RATE",
+    )
     precision: str = option(
         "float32",
         "of matrix products; weights, softmax and loss stay float32",
@@ -71,6 +98,42 @@ class UpdateOptions:
         metavar="DECAY",
     )
     seed: int = option(0, "of weights, dropout and order", kind=int)
+
+    def check_schedule(self, preset: Preset) -> None:
+        """Refuses options of the learning rate that exclude each other.
+
+        Raises:
+            UserError: If there are two peaks, or if no update follows the
+                warm-up.
+        """
+        if self.peak_learning_rate and self.learning_rate_scale != 1:
+            raise UserError(
+                "--peak-learning-rate must come without --learning-rate-scale. "
+                f"Received: {self.peak_learning_rate} and "
+                f"{self.learning_rate_scale}"
+            )
+        recipe = preset.recipe
+        if self.schedule in DECAYS and recipe.steps < recipe.warmup_steps:
+            raise UserError(
+                f"--schedule {self.schedule} needs --steps of at least "
+                f"--warmup-steps, {recipe.warmup_steps}. "
+                f"Received: --steps {recipe.steps}"
+            )
+
+    def make_schedule(
+        self, preset: Preset
+    ) -> keras.optimizers.schedules.LearningRateSchedule:
+        """Makes the learning rate schedule for a preset's sizes and steps."""
+        width, recipe = preset.architecture.hidden_dim, preset.recipe
+        paper_peak = (width * recipe.warmup_steps) ** -0.5
+        scale = self.learning_rate_scale
+        if self.peak_learning_rate:
+            scale = self.peak_learning_rate / paper_peak
+        if self.schedule not in DECAYS:
+            return TransformerSchedule(width, recipe.warmup_steps, scale)
+        return WarmupDecay(
+            scale * paper_peak, recipe.warmup_steps, recipe.steps, self.schedule
+        )
 
     def check_limit(self, corpora: list[EncodedPairs]) -> None:
         """Refuses a `--max-tokens-per-replica` below the longest sentence.

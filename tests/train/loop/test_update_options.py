@@ -3,6 +3,9 @@
 import pytest
 
 from command_line.errors import UserError
+from keras_transformer import PRESETS
+from keras_transformer import TransformerSchedule
+from keras_transformer import WarmupDecay
 from tests.helpers.small_models import make_ids
 from train.data.vocabulary import EncodedPairs
 from train.loop.update_options import UpdateOptions
@@ -23,3 +26,49 @@ def test_a_limit_must_hold_the_longest_sentence(corpora):
         UpdateOptions(max_tokens_per_replica=limit).check_limit(corpora)
     with pytest.raises(UserError, match=r"sentence, 7 tokens;.*replica 6$"):
         UpdateOptions(max_tokens_per_replica=6).check_limit(corpora)
+
+
+PRESET = PRESETS["tiny"].replace(hidden_dim=64, warmup_steps=25, steps=100)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "peak"),
+    [
+        ({}, TransformerSchedule, 1 / 40),  # (64 * 25) ** -0.5
+        ({"learning_rate_scale": 2.0}, TransformerSchedule, 2 / 40),
+        ({"peak_learning_rate": 5e-4}, TransformerSchedule, 5e-4),
+        ({"schedule": "linear"}, WarmupDecay, 1 / 40),
+        (
+            {"schedule": "cosine", "learning_rate_scale": 2.0},
+            WarmupDecay,
+            2 / 40,
+        ),
+        (
+            {"schedule": "constant", "peak_learning_rate": 5e-4},
+            WarmupDecay,
+            5e-4,
+        ),
+    ],
+)
+def test_the_peak_is_the_papers_or_the_given_one(options, kind, peak):
+    settings = UpdateOptions(**options)
+    settings.check_schedule(PRESET)
+
+    schedule = settings.make_schedule(PRESET)
+
+    assert type(schedule) is kind
+    rates = [float(schedule(step)) for step in range(100)]
+    assert max(rates) == rates[24] == pytest.approx(peak)
+    if "schedule" in options:
+        assert schedule.get_config()["decay"] == options["schedule"]
+        assert schedule.get_config()["steps"] == 100
+
+
+def test_refuses_two_peaks_and_a_fall_within_the_warm_up():
+    both = UpdateOptions(peak_learning_rate=1e-3, learning_rate_scale=2.0)
+    with pytest.raises(UserError, match=r"without .* Received: 0\.001 and 2"):
+        both.check_schedule(PRESET)
+    with pytest.raises(UserError, match="of at least --warmup-steps, 25"):
+        UpdateOptions(schedule="linear").check_schedule(
+            PRESET.replace(steps=24)
+        )
