@@ -72,8 +72,8 @@ def make_config(model: Transformer, decoding: dict) -> dict:
         "decoder_vocab_size": model.vocabulary_size,
         "max_position_embeddings": model.sequence_length,
         "dropout": architecture.dropout,
-        "attention_dropout": 0.0,
-        "activation_dropout": 0.0,
+        "attention_dropout": architecture.attention_dropout,
+        "activation_dropout": architecture.feed_forward_dropout,
         "pad_token_id": PADDING_ID,
         "eos_token_id": EOS_ID,
         "forced_eos_token_id": EOS_ID,
@@ -89,6 +89,7 @@ def make_config(model: Transformer, decoding: dict) -> dict:
         ("decoder", architecture.layers_of_decoder),
     ):
         config[f"{stack}_layers"] = layers
+        config[f"{stack}_layerdrop"] = architecture.layer_dropout
         config[f"{stack}_attention_heads"] = architecture.num_heads
         config[f"{stack}_ffn_dim"] = architecture.intermediate_dim
     return config

@@ -1,6 +1,7 @@
 """Base class of encoder and decoder layers and stacks (Section 3.1)."""
 
 import keras
+from keras import ops
 
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
@@ -15,7 +16,9 @@ from keras_transformer.residual import Residual
 HYPERPARAMETERS = (
     *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),
     *("norm", "use_bias", "activation", "norm_epsilon"),
+    *("attention_dropout", "feed_forward_dropout", "layer_dropout"),
 )
+DROPOUTS = tuple(n for n in HYPERPARAMETERS if n.endswith("dropout"))
 
 
 class BaseLayer(CompositeLayer):
@@ -36,10 +39,18 @@ class BaseLayer(CompositeLayer):
         use_bias=False,
         activation="relu",
         norm_epsilon=EPSILON,
+        attention_dropout=0.0,
+        feed_forward_dropout=0.0,
+        layer_dropout=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_fraction("dropout", dropout)
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.feed_forward_dropout = feed_forward_dropout
+        self.layer_dropout = layer_dropout
+        for name in DROPOUTS:
+            check_fraction(name, getattr(self, name))
         check_choice("norm", norm, NORM_ORDERS)
         for name, value in {
             "num_heads": num_heads,
@@ -50,7 +61,6 @@ class BaseLayer(CompositeLayer):
             if value is not None or name in ("num_heads", "intermediate_dim"):
                 value = check_positive_int(name, value)
             setattr(self, name, value)
-        self.dropout = dropout
         self.norm = norm
         self.use_bias = use_bias
         self.activation = keras.activations.get(activation)
@@ -69,13 +79,18 @@ class BaseLayer(CompositeLayer):
             self.num_heads,
             key_dim,
             self.value_dim,
+            self.attention_dropout,
             use_bias=self.use_bias,
             name=name,
         )
 
     def make_feed_forward(self, name):
         return self.make_sublayer(
-            FeedForward, self.intermediate_dim, self.activation, name=name
+            FeedForward,
+            self.intermediate_dim,
+            self.activation,
+            self.feed_forward_dropout,
+            name=name,
         )
 
     def make_residual(self, name, shape):
@@ -84,6 +99,23 @@ class BaseLayer(CompositeLayer):
         )
         residual.build(shape)
         return residual
+
+    def make_skip(self):
+        """Makes the dropout of the whole layer, see `keep_or_skip`."""
+        return self.make_sublayer(
+            keras.layers.Dropout, self.layer_dropout, name="skip"
+        )
+
+    def keep_or_skip(self, inputs, outputs, training):
+        """Returns the outputs of the layer, or its inputs if it is skipped.
+
+        One draw decides for the whole batch. Outside training no layer is
+        skipped, and nothing is scaled (Fan et al., 2019).
+        """
+        if not self.layer_dropout:
+            return outputs
+        kept = self.skip(ops.ones((1,)), training=training)
+        return ops.where(kept > 0, outputs, inputs)
 
     def get_config(self):
         return {

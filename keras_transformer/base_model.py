@@ -40,6 +40,7 @@ class BaseModel(CompositeMixin, keras.Model):
         super().__init__(**kwargs)
         check_choice("positions", architecture.positions, POSITIONS)
         check_fraction("dropout", architecture.dropout)
+        check_fraction("word_dropout", architecture.word_dropout)
         if architecture.positions == "learned" and architecture.position_offset:
             raise ValueError(
                 "`position_offset` must be 0 with learned positions. "
@@ -77,6 +78,15 @@ class BaseModel(CompositeMixin, keras.Model):
         if self.architecture.positions == "learned":
             layer = PositionEmbedding, self.sequence_length
         return self.make_sublayer(*layer, name="position_encoding")
+
+    def make_word_dropout(self, name):
+        """Makes the dropout of the embeddings of whole tokens."""
+        return self.make_sublayer(
+            keras.layers.Dropout,
+            self.architecture.word_dropout,
+            noise_shape=(None, None, 1),
+            name=name,
+        )
 
     def make_dropout(self, name):
         return self.make_sublayer(
@@ -173,6 +183,7 @@ class BaseModel(CompositeMixin, keras.Model):
         """
         start_index = 0 if cache is None else cache.length
         x = self.embedding(target_ids, training=training)
+        x = self.target_word_dropout(x, training=training)
         x = self._place(x, self.target_dropout, start_index, training)
         return self.decoder(
             x,

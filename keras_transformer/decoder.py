@@ -111,6 +111,7 @@ class DecoderLayer(BaseLayer):
         self.feed_forward_residual = self.make_residual(
             "feed_forward_residual", target_shape
         )
+        self.skip = self.make_skip()
 
     def call(
         self,
@@ -148,8 +149,10 @@ class DecoderLayer(BaseLayer):
                 training,
             )
             x = self.memory_attention_residual(x, y, training=training)
-        y = self.feed_forward(self.feed_forward_residual.prepare(x))
+        y = self.feed_forward_residual.prepare(x)
+        y = self.feed_forward(y, training=training)
         x = self.feed_forward_residual(x, y, training=training)
+        x = self.keep_or_skip(target, x, training)
         result = LayerOutput(x, (self_scores, memory_scores), self_cache)
         return result.select(return_attention_scores, cache is not None)
 

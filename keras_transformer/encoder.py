@@ -28,6 +28,11 @@ class EncoderLayer(BaseLayer):
         activation: String or function, of the feed-forward network
             (`"relu"`).
         norm_epsilon: Positive float, of layer normalization (1e-6).
+        attention_dropout: Float in [0, 1), of attention weights (0).
+        feed_forward_dropout: Float in [0, 1), of the inner features of the
+            feed-forward network (0).
+        layer_dropout: Float in [0, 1), the probability that training skips the
+            layer (0).
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -69,6 +74,7 @@ class EncoderLayer(BaseLayer):
         self.feed_forward_residual = self.make_residual(
             "feed_forward_residual", input_shape
         )
+        self.skip = self.make_skip()
 
     def call(
         self, inputs, mask=None, return_attention_scores=False, training=None
@@ -84,8 +90,10 @@ class EncoderLayer(BaseLayer):
         )
         y, *scores = y if return_attention_scores else (y,)
         x = self.attention_residual(x, y, training=training)
-        y = self.feed_forward(self.feed_forward_residual.prepare(x))
+        y = self.feed_forward_residual.prepare(x)
+        y = self.feed_forward(y, training=training)
         x = self.feed_forward_residual(x, y, training=training)
+        x = self.keep_or_skip(inputs, x, training)
         return (x, *scores) if return_attention_scores else x
 
 

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_transformer.argument_checks import check_fraction
 from keras_transformer.argument_checks import check_known_width
 from keras_transformer.argument_checks import check_positive_int
 from keras_transformer.composite import CompositeLayer
@@ -11,19 +12,22 @@ from keras_transformer.composite import CompositeLayer
 class FeedForward(CompositeLayer):
     """Two linear maps with a ReLU between, the same at every position.
 
-    Computes `max(0, x W1 + b1) W2 + b2` (Section 3.3, equation 2). It has no
-    dropout of its own: Section 5.4 drops out the output of each sub-layer,
-    which `EncoderLayer` and `DecoderLayer` do.
+    Computes `max(0, x W1 + b1) W2 + b2` (Section 3.3, equation 2). Section 5.4
+    drops out the output of each sub-layer, which `EncoderLayer` and
+    `DecoderLayer` do, and nothing within.
 
     Args:
         intermediate_dim: Positive int. Features between the two maps, `d_ff`
             in the paper (2048 in the base model).
         activation: String or function, what stands between them: `"relu"` in
             the paper, or another that Keras knows.
+        dropout: Float in [0, 1), the share of the inner features dropped in
+            training.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
         inputs: Float tensor of shape `(B, T, D)`: batch, length, features.
+        training: Bool, whether dropout is on.
 
     Returns:
         Float tensor of the shape of `inputs`, in the compute dtype.
@@ -32,8 +36,9 @@ class FeedForward(CompositeLayer):
         Positions do not see each other, so a mask passes through unchanged.
 
     Raises:
-        ValueError: If `intermediate_dim` is not a positive int, or if the
-            last dimension of `inputs` is unknown when the layer is built.
+        ValueError: If `intermediate_dim` is not a positive int, if `dropout`
+            is not in [0, 1), or if the last dimension of `inputs` is unknown
+            when the layer is built.
 
     Example:
         >>> layer = keras_transformer.FeedForward(intermediate_dim=2048)
@@ -42,8 +47,12 @@ class FeedForward(CompositeLayer):
         (2, 7, 512)
     """
 
-    def __init__(self, intermediate_dim, activation="relu", **kwargs):
+    def __init__(
+        self, intermediate_dim, activation="relu", dropout=0.0, **kwargs
+    ):
         super().__init__(**kwargs)
+        check_fraction("dropout", dropout)
+        self.dropout = dropout
         self.intermediate_dim = check_positive_int(
             "intermediate_dim", intermediate_dim
         )
@@ -62,13 +71,18 @@ class FeedForward(CompositeLayer):
             input_shape[-1],
             (*input_shape[:-1], self.intermediate_dim),
         )
+        self.inner_dropout = self.make_sublayer(
+            keras.layers.Dropout, self.dropout, name="inner_dropout"
+        )
 
-    def call(self, inputs):
-        return self.contract(self.expand(inputs))
+    def call(self, inputs, training=None):
+        x = self.inner_dropout(self.expand(inputs), training=training)
+        return self.contract(x)
 
     def get_config(self):
         return {
             **super().get_config(),
             "intermediate_dim": self.intermediate_dim,
             "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
         }

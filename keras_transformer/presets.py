@@ -37,6 +37,13 @@ class Architecture:
         tied_output: Whether the embedding matrix of targets also computes the
             logits; otherwise these have a matrix of their own.
         position_offset: Index of the first position in the sines.
+        attention_dropout: Share of the attention weights dropped in training.
+        feed_forward_dropout: Share of the inner features of the feed-forward
+            network dropped in training.
+        word_dropout: Share of the embeddings of tokens, of sources and of
+            targets, that are replaced by zeros in training.
+        layer_dropout: Probability that training skips a layer, LayerDrop (Fan
+            et al., 2019).
     """
 
     num_layers: int = 6
@@ -58,6 +65,10 @@ class Architecture:
     decoder_mixer: str = "attention"
     tied_output: bool = True
     position_offset: int = 0
+    attention_dropout: float = 0.0
+    feed_forward_dropout: float = 0.0
+    word_dropout: float = 0.0
+    layer_dropout: float = 0.0
 
     @property
     def layers_of_decoder(self) -> int:

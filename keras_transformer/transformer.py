@@ -90,6 +90,8 @@ class Transformer(BaseModel):
                 name="source_embedding",
             )
         self.position_encoding = self.make_positions()
+        self.source_word_dropout = self.make_word_dropout("source_word_dropout")
+        self.target_word_dropout = self.make_word_dropout("target_word_dropout")
         self.source_dropout = self.make_dropout("source_dropout")
         self.target_dropout = self.make_dropout("target_dropout")
         self.encoder = self.make_stack(
@@ -150,6 +152,7 @@ class Transformer(BaseModel):
             of each layer, `(B, H, S, S)`.
         """
         x = self.embedding_of_sources(source_ids, training=training)
+        x = self.source_word_dropout(x, training=training)
         x = self._place(x, self.source_dropout, 0, training)
         return self.encoder(
             x,

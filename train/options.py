@@ -193,6 +193,12 @@ HYPERPARAMETER_HELP = {
     "key_dim": "features of a head's queries and keys, d_k",
     "value_dim": "features of a head's values, d_v",
     "dropout": "share of the features dropped in training, P_drop",
+    "attention_dropout": "share of the attention weights dropped in training",
+    "feed_forward_dropout": "share of the inner features of the feed-forward "
+    "network dropped in training",
+    "word_dropout": "share of the tokens, of sources and targets, whose "
+    "embeddings are zeros in training",
+    "layer_dropout": "probability that training skips a layer",
     "positions": "position vectors, sine or learned",
     "norm": "layer normalization after or before a sub-layer, post or pre",
     "decoder_layers": "layers of the decoder, if not as many as the encoder's",

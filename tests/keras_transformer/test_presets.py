@@ -105,6 +105,10 @@ def test_base_is_that_of_the_paper():
         "decoder_mixer": "attention",
         "tied_output": True,
         "position_offset": 0,
+        "attention_dropout": 0.0,
+        "feed_forward_dropout": 0.0,
+        "word_dropout": 0.0,
+        "layer_dropout": 0.0,
     }
 
 
