@@ -62,7 +62,10 @@ class Capitals:
         try:
             if isinstance(answer, Status):
                 raise ServerError(answer, "two\nlines")
-            time.sleep(answer)
+            if callable(answer):
+                answer()
+            else:
+                time.sleep(answer)
         finally:
             with self._lock:
                 self.running -= 1
@@ -167,7 +170,8 @@ def test_an_answer_that_is_none_is_one_line(answer, error):
 @PROTOCOLS
 def test_keeps_the_order_with_many_batches_in_flight(protocol, serve):
     pauses = np.random.default_rng(0).uniform(0.001, 0.05, 30)
-    capitals, address = serve(protocol, *pauses)
+    three = threading.Barrier(3, timeout=60)
+    capitals, address = serve(protocol, *[three.wait] * 3, *pauses)
     lines = [b"line %d" % i for i in range(40)]
 
     found = translate_lines(connect(protocol, address, in_flight=3), lines, 1)
@@ -208,7 +212,8 @@ def test_tries_again_where_the_server_may_come_back(
     protocol, serve, statuses, tries, message
 ):
     capitals, address = serve(protocol, *statuses)
-    ask = connect(protocol, address, timeout=0.4 if tries == 1 else 20.0)
+    timeout = 0.4 if statuses == [1.5] else 20.0
+    ask = connect(protocol, address, timeout=timeout)
 
     if message is None:
         assert translations(ask([b"a"])) == [b"A"]

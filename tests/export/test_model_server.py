@@ -54,7 +54,8 @@ def test_requests_in_one_batch_are_answered_as_alone(signature, servable):
     parts = [TEXTS[:1], TEXTS[1:3], TEXTS[3:9], TEXTS[9:]]
     all_inputs = [REQUESTS[signature](part) for part in parts]
     batching = servable.with_batching(
-        timeout=0.3,
+        timeout=60,
+        closes_at=len(parts),
         pad_variable_length_inputs=True,
         allowed_batch_sizes=(8, 32),
     )

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import threading
-import time
 
 import grpc
 import numpy as np
@@ -26,7 +25,7 @@ class BatchingSession:
     a dict of arrays and a list, both by tensor name. With the server's option
     `pad_variable_length_inputs`, inputs are padded with the first element of
     each; a batch is filled up to the next of the `allowed_batch_sizes` with its
-    first row again and again.
+    first row again and again. With `closes_at` requests, a batch is complete.
     """
 
     def __init__(
@@ -37,6 +36,7 @@ class BatchingSession:
         max_batch_size=1000,
         pad_variable_length_inputs=False,
         allowed_batch_sizes=(),
+        closes_at=None,
     ):
         self._run = run
         self._declared = {
@@ -50,7 +50,8 @@ class BatchingSession:
         self._max_batch_size = max_batch_size
         self._pads = pad_variable_length_inputs
         self._allowed = sorted(allowed_batch_sizes)
-        self._lock = threading.Lock()
+        self._closes_at = closes_at
+        self._lock = threading.Condition()
         self._open = {}  # The batch that waits for more, by queue.
         self.batch_sizes = []  # How many requests ran together.
         self.rows = []  # How many rows were then run.
@@ -63,11 +64,15 @@ class BatchingSession:
         answer = concurrent.futures.Future()
         with self._lock:
             leads = queue not in self._open
-            self._open.setdefault(queue, []).append((feeds, fetches, answer))
+            batch = self._open.setdefault(queue, [])
+            batch.append((feeds, fetches, answer))
+            self._lock.notify_all()
         if leads:
-            time.sleep(self._timeout)
             with self._lock:
-                batch = self._open.pop(queue)
+                self._lock.wait_for(
+                    lambda: len(batch) == self._closes_at, self._timeout
+                )
+                del self._open[queue]
                 self.batch_sizes.append(len(batch))
             self._process(batch)
         return answer.result()

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import gc
 import itertools
 import tempfile
 import warnings
@@ -582,6 +583,7 @@ def check_is_fused_as_it_is_not():
 CHECKS = [check for name, check in globals().items() if "check_" in name]
 
 if __name__ == "__main__":
+    gc.freeze()  # See `tests/conftest.py`.
     for check in CHECKS:
         print(check.__name__, flush=True)
         check()

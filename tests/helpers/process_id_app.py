@@ -5,9 +5,9 @@ import os
 
 
 async def app(scope, receive, send):
-    """Responds; after a second to `/slow`."""
+    """Responds; the body of `/slow` comes a second after its head."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
     if scope["path"] == "/slow":
         await asyncio.sleep(1)
-    await send({"type": "http.response.start", "status": 200, "headers": []})
     body = str(os.getpid()).encode()
     await send({"type": "http.response.body", "body": body})

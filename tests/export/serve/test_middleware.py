@@ -9,6 +9,7 @@ import pytest
 
 from export.serve import middleware
 from export.serve import processes
+from export.serve.middleware import TimeoutProtocol
 from export.serve.models import Model
 from tests.helpers import service_client
 
@@ -61,13 +62,25 @@ def test_who_sends_no_head_is_hung_up_on(reversing, monkeypatch, sent):
 
 
 def test_a_request_that_works_long_is_not_hung_up_on(reversing, monkeypatch):
+    checks, check = [], TimeoutProtocol._close_if_silent
+
+    def check_when_asked(protocol, before):
+        """Checks the connection, but not before the head has come."""
+        if not reversing.batches:
+            protocol.loop.call_later(0.01, check_when_asked, protocol, before)
+            return
+        checks.append(before)
+        check(protocol, before)
+
+    monkeypatch.setattr(TimeoutProtocol, "_close_if_silent", check_when_asked)
     monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.02)
     reversing.gate.clear()
     with service_client.serve_function(reversing) as service:
         thread, answers = service_client.in_thread(
             service.post, "/translate", q="ab", **PAIR
         )
-        threading.Timer(0.2, reversing.gate.set).start()
+        service_client.wait_until(lambda: len(checks) >= 4)
+        reversing.gate.set()
         thread.join()
 
     assert answers[0].json() == {"translatedText": "ba"}
