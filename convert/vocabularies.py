@@ -15,18 +15,11 @@ from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError
 from command_line.errors import first_line
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
+from train.data.tokenizer_file import PIECE
+from train.data.tokenizer_file import SPECIAL
+from train.data.tokenizer_file import serialize
 
-PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
-SPECIAL = {
-    PADDING_ID: ("<pad>", PIECE.CONTROL),
-    EOS_ID: ("</s>", PIECE.CONTROL),
-    UNKNOWN_ID: ("<unk>", PIECE.UNKNOWN),
-    BOS_ID: ("<s>", PIECE.CONTROL),
-}
 ZERO_ROW = -1  # Instead of an index: a row of zeros.
 UNKNOWN_PENALTY = 10.0  # SentencePiece's penalty of unknown characters.
 # Logit of a piece that is never generated; its probability is 0 in float32.
@@ -188,17 +181,7 @@ def replace_ids(
             piece.score, piece.type = lowest - UNKNOWN_PENALTY, PIECE.NORMAL
         else:
             piece.type = PIECE.UNUSED
-    trainer = changed.trainer_spec
-    trainer.vocab_size = len(vocabulary)
-    trainer.pad_id, trainer.eos_id = PADDING_ID, EOS_ID
-    trainer.unk_id, trainer.bos_id = UNKNOWN_ID, BOS_ID
-    (
-        trainer.pad_piece,
-        trainer.eos_piece,
-        trainer.unk_piece,
-        trainer.bos_piece,
-    ) = (name for name, _ in SPECIAL.values())
-    return changed.SerializeToString(deterministic=True)
+    return serialize(changed)
 
 
 def check_ids(table: dict, size: int, where: pathlib.Path) -> dict[str, int]:

@@ -25,9 +25,9 @@ from train.data.corpus import Pairs
 from train.data.corpus import read_all
 from train.data.corpus import write_demo_tests
 from train.data.encoded_corpus import Encoded
-from train.data.encoded_corpus import cached_vocabulary
 from train.data.encoded_corpus import encode_corpus
 from train.data.vocabulary import EncodedPairs
+from train.data.vocabulary_options import make_vocabulary
 from train.loop import multi_worker
 from train.loop import signal_handling
 from train.loop.training_model import TrainingModel
@@ -91,7 +91,12 @@ def load_or_learn_vocabulary(
         source, target = (
             start.protos
             if start
-            else (cached_vocabulary(training, size, options.cache), None)
+            else (
+                make_vocabulary(
+                    options.vocabulary, training, size, options.cache
+                ),
+                None,
+            )
         )
         write_atomically(run_dir / "tokenizer.model", source)
         path = run_dir / "target_tokenizer.model"

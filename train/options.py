@@ -20,6 +20,7 @@ from command_line.options import positive
 from command_line.options import read_options
 from command_line.options import values_of
 from keras_transformer import PRESETS
+from train.data.vocabulary_options import VocabularyOptions
 from train.loop.update_options import UpdateOptions
 from train.run.best_checkpoints import ValidationOptions
 from train.run.run_description import RunDescription
@@ -243,6 +244,7 @@ class Options:
     """All options of the command."""
 
     corpus: CorpusOptions = part("corpus")
+    vocabulary: VocabularyOptions = part("vocabulary")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")
     validation: ValidationOptions = part("validation")
@@ -276,6 +278,7 @@ SUPERSEDED_OPTIONS = {
     "mixture": FILES[:2],
     **dict.fromkeys(FILES[:2], ("dataset", "mixture")),
     **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize")),
+    "tokenizer": ("subwords", "symbols", "vocabulary_size"),
     "train_trees": ("dataset", "mixture", *FILES),
 }
 

@@ -3,8 +3,6 @@
 import dataclasses
 import pathlib
 
-import sentencepiece
-
 from command_line.bleu_tokenizer import choose_tokenizer
 from command_line.bleu_tokenizer import make_bleu
 from command_line.errors import UserError
@@ -12,7 +10,6 @@ from command_line.options import flag
 from command_line.options import values_of
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
-from text_processing.placeholders import PLACEHOLDERS
 from train import options
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
@@ -22,6 +19,11 @@ from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.encoding import SIDES
 from train.data.placeholder_pairs import with_placeholders
 from train.data.tree_pairs import TreePairs
+from train.data.vocabulary import BPE
+from train.data.vocabulary_options import VocabularyOptions
+from train.data.vocabulary_options import check_placeholders
+from train.data.vocabulary_options import check_vocabulary
+from train.data.vocabulary_options import count_pieces
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import CorpusOptions
 from train.options import Options
@@ -47,8 +49,19 @@ def resolve(
             the shape of `start`.
     """
     check_corpus(given)
-    if start and given.corpus.placeholders:
-        check_placeholders(start)
+    vocabulary = resolve_vocabulary(given.vocabulary)
+    tokenizer = check_vocabulary(
+        vocabulary,
+        given.corpus.vocabulary_size,
+        given.run.init_from,
+        given.corpus.task == options.PARSING,
+    )
+    if given.corpus.placeholders and tokenizer:
+        check_placeholders([tokenizer], "--tokenizer", vocabulary.tokenizer)
+    if given.corpus.placeholders and start:
+        protos = filter(None, start.protos)
+        wanted = "--init-from, or come with --extend-vocabulary"
+        check_placeholders(protos, wanted, start.run_dir)
     validation = resolve_validation(given.validation)
     name = given.run.preset
     if name is None and not start:
@@ -63,7 +76,8 @@ def resolve(
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
     resolved = dataclasses.replace(
         given,
-        corpus=resolve_corpus(given.corpus, start),
+        corpus=resolve_corpus(given.corpus, start, tokenizer),
+        vocabulary=vocabulary,
         run=dataclasses.replace(given.run, preset=name),
         validation=validation,
     )
@@ -113,23 +127,6 @@ def check_corpus(given: Options) -> None:
         )
 
 
-def check_placeholders(start: FinishedRun) -> None:
-    """Refuses `--placeholders` with a vocabulary that lacks them."""
-    for proto in filter(None, start.protos):
-        pieces = sentencepiece.SentencePieceProcessor(model_proto=proto)
-        missing = [
-            piece
-            for piece in PLACEHOLDERS
-            if pieces.piece_to_id(piece) == pieces.unk_id()
-        ]
-        if missing:
-            raise UserError(
-                "--placeholders must be those of the vocabulary of "
-                "--init-from, or come with --extend-vocabulary. "
-                f"Received: {start.run_dir} without {', '.join(missing)}"
-            )
-
-
 def check_parsing(trees: list[str], others: list[str]) -> None:
     """Refuses options that exclude `--task parsing`."""
     wanted = [flag(name) for name in options.TREES]
@@ -159,7 +156,9 @@ def check_files(corpus: CorpusOptions, given: list[str]) -> None:
 
 
 def resolve_corpus(
-    corpus: CorpusOptions, start: FinishedRun | None
+    corpus: CorpusOptions,
+    start: FinishedRun | None,
+    tokenizer: bytes | None = None,
 ) -> CorpusOptions:
     """Fills in task, vocabulary and length."""
     parsing = corpus.task == options.PARSING
@@ -172,6 +171,8 @@ def resolve_corpus(
     if start:
         size = start.arguments["vocabulary_size"]
         length = start.arguments["max_length"]
+    if tokenizer:
+        size = count_pieces(tokenizer)
     return dataclasses.replace(
         corpus,
         # Runs that are older than the option have no name for a translation.
@@ -181,6 +182,12 @@ def resolve_corpus(
         ),
         max_length=length if corpus.max_length is None else corpus.max_length,
     )
+
+
+def resolve_vocabulary(given: VocabularyOptions) -> VocabularyOptions:
+    """Returns the options without a default that older runs do not name."""
+    subwords = None if given.subwords == BPE else given.subwords
+    return dataclasses.replace(given, subwords=subwords)
 
 
 def resolve_validation(validation: ValidationOptions) -> ValidationOptions:
@@ -253,7 +260,10 @@ def describe_run(
         size = start.transformer.source_vocabulary_size
         arguments["source_vocabulary_size"] = size
     description = run_description.describe(
-        arguments, preset, *pairs, start.digests if start else None
+        arguments,
+        preset,
+        *pairs,
+        start.digests if start else given.vocabulary.digests(),
     )
     if start:
         description.decoding = start.decoding

@@ -16,6 +16,7 @@ import json
 import pathlib
 import shutil
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 import sentencepiece
@@ -112,7 +113,11 @@ class DigestCachedCorpus(Corpus):
 
 
 def cached_vocabulary(
-    corpus: Corpus, vocabulary_size: int, cache: pathlib.Path
+    corpus: Corpus,
+    vocabulary_size: int,
+    cache: pathlib.Path,
+    subwords: str | None = None,
+    symbols: Sequence[str] = (),
 ) -> bytes:
     """Returns `learn_vocabulary`'s model, which is learned once for a cache.
 
@@ -120,17 +125,25 @@ def cached_vocabulary(
         corpus: The training corpus.
         vocabulary_size: Int, pieces in all.
         cache: Folder of `CORPUS.model` files and encoded corpora.
+        subwords: `"bpe"`, `"unigram"` or `None`, as of `learn_vocabulary`.
+        symbols: Texts that are one piece each.
     """
-    path = cache / f"{vocabulary_key(corpus, vocabulary_size)}.model"
+    arguments = corpus, vocabulary_size, subwords, symbols
+    path = cache / f"{vocabulary_key(*arguments)}.model"
     if not path.exists():
         print(f"learning a vocabulary of {vocabulary_size:,} pieces")
-        proto = learn_vocabulary(corpus, vocabulary_size)
+        proto = learn_vocabulary(*arguments)
         with file_lock(path):
             write_atomically(path, proto)
     return path.read_bytes()
 
 
-def vocabulary_key(corpus: Corpus, vocabulary_size: int) -> str:
+def vocabulary_key(
+    corpus: Corpus,
+    vocabulary_size: int,
+    subwords: str | None = None,
+    symbols: Sequence[str] = (),
+) -> str:
     """Returns a digest of everything that a vocabulary depends on."""
     return cache_key(
         FORMAT,
@@ -139,6 +152,9 @@ def vocabulary_key(corpus: Corpus, vocabulary_size: int) -> str:
         vocabulary.SAMPLE,
         vocabulary.TRAINING,
         sentencepiece.__version__,
+        # Keys without these options are those of earlier versions.
+        *([{"subwords": subwords}] if subwords else []),
+        *([{"symbols": list(symbols)}] if symbols else []),
     )
 
 

@@ -7,6 +7,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 import sentencepiece
@@ -18,12 +19,13 @@ from keras_transformer.masks import PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
 
+BPE, UNIGRAM = "bpe", "unigram"
 # Maximum pairs that a vocabulary is learned on; more would change it little.
 SAMPLE = 300_000
 # Fixed options of SentencePiece's trainer. With one thread the same text gives
 # the same model.
 TRAINING = {
-    "model_type": "bpe",
+    "model_type": BPE,
     "byte_fallback": True,
     "character_coverage": 0.9999,
     "pad_id": PADDING_ID,
@@ -34,7 +36,12 @@ TRAINING = {
 }
 
 
-def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
+def learn_vocabulary(
+    corpus: Corpus,
+    vocabulary_size: int,
+    subwords: str | None = None,
+    symbols: Sequence[str] = (),
+) -> bytes:
     """Learns a byte-pair encoding on both sides of a corpus.
 
     Characters that the vocabulary lacks are spelled in bytes, so only invalid
@@ -46,6 +53,9 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
         corpus: The training corpus.
         vocabulary_size: Int, number of pieces, special and byte pieces
             included.
+        subwords: `"unigram"` for a unigram language model instead; `None` is
+            `"bpe"`.
+        symbols: More texts that are one piece each; `▁` stands for a blank.
 
     Returns:
         The serialized SentencePiece model.
@@ -56,16 +66,16 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int) -> bytes:
     """
     model = io.BytesIO()
     sources, targets = zip(*sample_text(corpus, SAMPLE), strict=True)
+    own = [symbol.replace(" ", "▁") for symbol in corpus.symbols()]
+    settings = {**TRAINING, "model_type": subwords or TRAINING["model_type"]}
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain(sources, targets),
             model_writer=model,
             vocab_size=vocabulary_size,
-            user_defined_symbols=[
-                symbol.replace(" ", "▁") for symbol in corpus.symbols()
-            ],
+            user_defined_symbols=list(dict.fromkeys([*symbols, *own])),
             minloglevel=2,
-            **TRAINING,
+            **settings,
         )
     except RuntimeError as error:
         raise UserError(

@@ -29,7 +29,8 @@ class RunDescription:
     arguments: dict  # The options by name, as JSON.
     preset: Preset  # With the hyperparameters that were replaced.
     corpus: dict  # Digests of the text, "train" and "validation".
-    init: dict  # Digests of the model that the run starts from, if any.
+    # Digests of the model or the vocabulary that the run starts from, if any.
+    init: dict
     packages: dict  # Versions of the packages with which the run began.
     origin: dict = dataclasses.field(default_factory=dict)  # If converted.
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
@@ -261,7 +262,8 @@ def describe(
         preset: The preset, with the numbers that were replaced.
         train_pairs: The training corpus.
         validation_pairs: The validation set.
-        init: Digests of the model that the run starts from, if any.
+        init: Digests of what the run starts from, a model or the files of its
+            vocabulary, if any.
     """
     return RunDescription(
         arguments=arguments,

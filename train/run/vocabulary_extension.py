@@ -7,11 +7,13 @@ import pathlib
 import numpy as np
 from sentencepiece import sentencepiece_model_pb2
 
-from command_line.errors import UserError
 from command_line.text_files import read_lines
 from keras_transformer import Transformer
+from train.data.vocabulary_options import check_pieces
+from train.data.vocabulary_options import invalid_line_error
 from train.run.fine_tuning import FinishedRun
 
+OPTION = "--extend-vocabulary"
 USER_DEFINED = sentencepiece_model_pb2.ModelProto.SentencePiece.USER_DEFINED
 
 
@@ -31,7 +33,7 @@ def extend_vocabulary(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
         UserError: If a line is not valid as a new subword.
     """
     pieces = list(read_lines(path))
-    check_pieces(pieces, path)
+    check_pieces(pieces, OPTION, path)
     protos = tuple(
         proto if proto is None else with_pieces(proto, pieces, path)
         for proto in start.protos
@@ -49,30 +51,6 @@ def extend_vocabulary(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
     )
 
 
-def check_pieces(pieces: list[str], path: pathlib.Path) -> None:
-    """Refuses lines that are not valid as new subwords."""
-    seen = set()
-    for number, piece in enumerate(pieces, 1):
-        if not piece or piece.split() != [piece]:
-            raise invalid_line_error(
-                path, number, "a piece; ▁ stands for a blank", piece
-            )
-        if piece in seen:
-            raise invalid_line_error(
-                path, number, "another piece than those before", piece
-            )
-        seen.add(piece)
-
-
-def invalid_line_error(
-    path: pathlib.Path, number: int, wanted: str, piece: str
-) -> UserError:
-    return UserError(
-        f"line {number} of --extend-vocabulary {path} must be {wanted}. "
-        f"Received: {piece!r}"
-    )
-
-
 def with_pieces(proto: bytes, pieces: list[str], path: pathlib.Path) -> bytes:
     """Returns a SentencePiece model with more pieces."""
     model = sentencepiece_model_pb2.ModelProto.FromString(proto)
@@ -80,7 +58,7 @@ def with_pieces(proto: bytes, pieces: list[str], path: pathlib.Path) -> bytes:
     for number, piece in enumerate(pieces, 1):
         if piece in known:
             raise invalid_line_error(
-                path, number, "no piece that is there", piece
+                OPTION, path, number, "no piece that is there", piece
             )
         model.pieces.add(piece=piece, score=0.0, type=USER_DEFINED)
     model.trainer_spec.vocab_size = len(model.pieces)

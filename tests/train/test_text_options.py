@@ -1,0 +1,81 @@
+"""Runs of `python -m train` with options of text and vocabulary."""
+
+import io
+import json
+
+import pytest
+import sentencepiece
+
+import train.__main__ as train_command
+from tests.helpers.small_runs import TINY_OPTIONS
+from tests.helpers.small_runs import refused
+from train.data.corpus import demo_pairs
+
+# The size of the vocabulary is that of the file.
+FEW = [
+    *(o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")),
+    "--steps=1",
+]
+
+
+@pytest.fixture
+def run(corpus, tmp_path):
+    """Trains in the same folder with more options."""
+
+    def train(*options):
+        command = ["--run-dir", tmp_path / "run", *corpus, *FEW, *options]
+        train_command.main(list(map(str, command)))
+        return tmp_path / "run"
+
+    return train
+
+
+def arguments_of(run_dir):
+    return json.loads((run_dir / "arguments.json").read_text())["arguments"]
+
+
+def test_a_vocabulary_from_elsewhere(run, corpus, tmp_path, capsys):
+    paths = [tmp_path / "their.model", tmp_path / "other.model"]
+    for size, path in zip((400, 500), paths, strict=True):
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(demo_pairs("validation").sources),
+            model_writer=model,
+            vocab_size=size,
+            model_type="bpe",
+            minloglevel=2,
+        )
+        path.write_bytes(model.getvalue())
+
+    run_dir = run("--tokenizer", paths[0])
+
+    proto = (run_dir / "tokenizer.model").read_bytes()
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    assert model.get_piece_size() == 401  # It had no padding.
+    assert arguments_of(run_dir)["vocabulary_size"] == 401
+    # It may move, but not change.
+    run("--tokenizer", paths[0].rename(tmp_path / "moved.model"))
+    command = ["--run-dir", run_dir, *corpus, *FEW, "--tokenizer", paths[1]]
+    message = refused(capsys, list(map(str, command)))
+    assert "vocabulary_size: 401 there, 501 here" in message
+    assert "tokenizer: " in message
+
+
+def test_symbols_and_unigrams(run, corpus, tmp_path, capsys):
+    path = tmp_path / "symbols"
+    path.write_text("<2es>\n")
+    options = ["--vocabulary-size=360", "--subwords=unigram", "--symbols", path]
+
+    run_dir = run(*options)
+
+    proto = (run_dir / "tokenizer.model").read_bytes()
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    assert "<2es>" in model.encode("<2es> A cat.", out_type=str)
+    assert arguments_of(run_dir)["subwords"] == "unigram"
+    run(*options)
+    path.write_text("<2en>\n")
+    command = ["--run-dir", run_dir, *corpus, *FEW, *options]
+    assert "symbols: " in refused(capsys, list(map(str, command)))
+    command = [*command[:-3], "--subwords=bpe"]
+    message = refused(capsys, list(map(str, command)))
+    assert "subwords: unigram there, None here" in message
