@@ -169,12 +169,9 @@ def prepare(
     protos = load_or_learn_vocabulary(options, pairs[0], start, continues)
     source, target = protos
     # The small one first: it reveals errors early.
-    validation, training = (
-        encode_corpus(
-            text, source, options.corpus.max_length, options.cache, target
-        )
-        for text in reversed(pairs)
-    )
+    arguments = source, options.corpus.max_length, options.cache, target
+    validation = encode_corpus(pairs[1], *arguments)
+    training = encode_corpus(pairs[0], *arguments, options.filters)
     if start:
         warn_of_unknown_text(training.pairs, protos)
     translates = options.validation.validate_bleu != 0

@@ -20,6 +20,7 @@ from command_line.options import positive
 from command_line.options import read_options
 from command_line.options import values_of
 from keras_transformer import PRESETS
+from train.data.pair_filters import PairFilters
 from train.data.vocabulary_options import VocabularyOptions
 from train.loop.update_options import UpdateOptions
 from train.run.best_checkpoints import ValidationOptions
@@ -244,6 +245,7 @@ class Options:
     """All options of the command."""
 
     corpus: CorpusOptions = part("corpus")
+    filters: PairFilters = part("filters")
     vocabulary: VocabularyOptions = part("vocabulary")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")

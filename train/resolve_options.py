@@ -95,7 +95,7 @@ def check_corpus(given: Options) -> None:
     if corpus.task == options.PARSING:
         others = ("dataset", *options.FILES, "mixture", *options.OF_SETS)
         bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
-        texts = ("drop_invalid", "placeholders")
+        texts = ("drop_invalid", "placeholders", *given.filters.in_use())
         check_parsing(trees, flags((*others, *texts, *bleu)))
         return
     if trees:

@@ -33,6 +33,7 @@ norm_epsilon decoder_mixer placeholders drop_invalid position_offset
 peak_learning_rate schedule weight_decay attention_dropout
 feed_forward_dropout word_dropout layer_dropout
 tokenizer subwords symbols
+max_length_ratio drop_copies drop_wrong_script drop_duplicates
 """
 
 

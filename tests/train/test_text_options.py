@@ -79,3 +79,21 @@ def test_symbols_and_unigrams(run, corpus, tmp_path, capsys):
     command = [*command[:-3], "--subwords=bpe"]
     message = refused(capsys, list(map(str, command)))
     assert "subwords: unigram there, None here" in message
+
+
+def test_filters_concern_the_training_pairs_alone(run, corpus, capsys):
+    options = ["--vocabulary-size=340", "--max-length-ratio=1"]
+
+    run_dir = run(*options)
+
+    report = json.loads((run_dir / "report.json").read_text())
+    training, validation = report["training"], report["validation"]
+    assert training["max_length_ratio"] == 60 - training["kept"] > 0
+    assert validation["kept"] == validation["pairs"] == 10
+    assert arguments_of(run_dir)["max_length_ratio"] == 1
+    command = ["--run-dir", str(run_dir), *corpus, *FEW, options[0]]
+    message = refused(capsys, command)
+    assert "max_length_ratio: 1.0 there, None here" in message
+    with pytest.raises(SystemExit):
+        train_command.main([*command, "--max-length-ratio=0.5"])
+    assert "invalid ratio value: '0.5'" in capsys.readouterr().err

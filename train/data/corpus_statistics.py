@@ -2,6 +2,7 @@
 
 import collections
 import hashlib
+from collections.abc import Iterable
 
 import numpy as np
 import sentencepiece
@@ -34,6 +35,7 @@ class CorpusStatistics:
 
     Args:
         max_length: Int, longest side of a kept pair.
+        filters: Names of more reasons to drop a pair, which are counted too.
 
     Attributes:
         counts: Counter of `pairs` read, `kept`, `empty` and `too_long` pairs;
@@ -49,8 +51,9 @@ class CorpusStatistics:
         example: The first line that failed, and its decoded ids; or `None`.
     """
 
-    def __init__(self, max_length: int):
-        self.counts = collections.Counter(dict.fromkeys(COUNTS, 0))
+    def __init__(self, max_length: int, filters: Iterable[str] = ()):
+        names = [*COUNTS, *filters]
+        self.counts = collections.Counter(dict.fromkeys(names, 0))
         self.lengths = np.zeros((2, max_length + 1), np.int64)
         self.longest = 0
         self.example = None

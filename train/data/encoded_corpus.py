@@ -23,6 +23,7 @@ import sentencepiece
 
 from command_line.errors import UserError
 from train.data import encoding
+from train.data import pair_filters
 from train.data import vocabulary
 from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
@@ -31,6 +32,8 @@ from train.data.corpus_statistics import merge_statistics
 from train.data.encoding import SIDES
 from train.data.encoding import PairEncoder
 from train.data.encoding import write_blocks
+from train.data.pair_filters import PairFilters
+from train.data.pair_filters import PairSelector
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 from train.data.vocabulary import JoinedIds
@@ -39,6 +42,7 @@ from train.data.vocabulary import learn_vocabulary
 # Version of the files below and of the text that corpora make from their files.
 # After a change everything is read and encoded again.
 FORMAT = 3
+NO_FILTERS = PairFilters()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,6 +168,7 @@ def encode_corpus(
     max_length: int,
     cache: pathlib.Path,
     target_proto: bytes | None = None,
+    filters: PairFilters = NO_FILTERS,
 ) -> Encoded:
     """Encodes a corpus without empty and too long pairs, or reads the cache.
 
@@ -176,6 +181,7 @@ def encode_corpus(
         max_length: Int, maximum tokens of a side, EOS included.
         cache: Folder for encoded corpora.
         target_proto: That of targets, or `None` where both sides share one.
+        filters: Which other pairs are dropped.
 
     Raises:
         UserError: If no pair of a part is left.
@@ -183,7 +189,9 @@ def encode_corpus(
     parts, weights = zip(*corpus.parts(), strict=True)
     return join_parts(
         [
-            encode_part(part, model_proto, max_length, cache, target_proto)
+            encode_part(
+                part, model_proto, max_length, cache, target_proto, filters
+            )
             for part in parts
         ],
         weights,
@@ -211,9 +219,10 @@ def encode_part(
     max_length: int,
     cache: pathlib.Path,
     target_proto: bytes | None,
+    filters: PairFilters,
 ) -> Encoded:
     """Encodes a corpus that has no parts, or reads the cache."""
-    arguments = corpus, model_proto, max_length, target_proto
+    arguments = corpus, model_proto, max_length, target_proto, filters
     folder = cache / encoded_key(*arguments)
     encoded = open_encoded(folder)
     if encoded is None:
@@ -230,6 +239,7 @@ def encoded_key(
     model_proto: bytes,
     max_length: int,
     target_proto: bytes | None = None,
+    filters: PairFilters = NO_FILTERS,
 ) -> str:
     """Returns a digest of everything that an encoded corpus depends on."""
     source, *target = (
@@ -245,6 +255,7 @@ def encoded_key(
         encoding.ROUND_TRIPS,
         sentencepiece.__version__,
         *target,
+        *([filters.in_use(), pair_filters.VERSION] if filters.in_use() else []),
     )
 
 
@@ -300,6 +311,7 @@ def encode_into(
     model_proto: bytes,
     max_length: int,
     target_proto: bytes | None,
+    filters: PairFilters,
 ) -> None:
     """Writes the files of a corpus to a temporary folder and renames it."""
     part = folder.with_suffix(".part")
@@ -307,14 +319,17 @@ def encode_into(
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     try:
+        selector = PairSelector(filters, corpus) if filters.in_use() else None
         encoder = PairEncoder(
-            model_proto, max_length, len(corpus), target_proto
+            model_proto, max_length, len(corpus), target_proto, selector
         )
         figures, files = write_blocks(part, corpus, encoder)
         if not figures.counts["kept"]:
+            passes = filters.flags() and f" and passes {filters.flags()}"
             raise UserError(
                 f"no pair of the corpus has text of 1 to {max_length} tokens "
-                f"on both sides (--max-length). Received: {len(corpus)} pairs"
+                f"on both sides (--max-length){passes}. "
+                f"Received: {len(corpus)} pairs"
             )
         hashes = np.memmap(part / "hashes", "<u8", mode="r").reshape(-1, 2)
         duplicates = count_duplicates(hashes)

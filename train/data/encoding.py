@@ -18,6 +18,7 @@ import sentencepiece
 from train.data.corpus import Corpus
 from train.data.corpus_statistics import CorpusStatistics
 from train.data.corpus_statistics import hash_lines
+from train.data.pair_filters import PairSelector
 from train.data.vocabulary import Ids
 from train.data.vocabulary import take
 
@@ -35,7 +36,7 @@ def write_blocks(
     Returns:
         The statistics, and each file's dtype and number of elements.
     """
-    figures = CorpusStatistics(encoder.max_length)
+    figures = CorpusStatistics(encoder.max_length, encoder.filter_names)
     with contextlib.ExitStack() as stack:
         files = ArrayFiles(folder, stack)
         offsets = dict.fromkeys(SIDES, 0)
@@ -100,6 +101,8 @@ class PairEncoder:
         num_pairs: Int, pairs of the corpus, which decide how many lines are
             decoded again.
         target_proto: The model of targets, or `None` if both sides share one.
+        selector: Finds pairs to drop, or `None` to drop only empty and too
+            long ones.
     """
 
     def __init__(
@@ -108,12 +111,15 @@ class PairEncoder:
         max_length: int,
         num_pairs: int,
         target_proto: bytes | None = None,
+        selector: PairSelector | None = None,
     ):
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto)
             for proto in (model_proto, target_proto or model_proto)
         ]
         self.max_length = max_length
+        self._selector = selector
+        self.filter_names = selector.names if selector else ()
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
         sizes = [each.get_piece_size() for each in self._processors]
         self.dtype = smallest_dtype(max(sizes))
@@ -126,7 +132,7 @@ class PairEncoder:
         self, block: list[tuple[int, tuple[str, str]]]
     ) -> EncodedBlock:
         """Encodes pairs, each with its number in the corpus."""
-        figures = CorpusStatistics(self.max_length)
+        figures = CorpusStatistics(self.max_length, self.filter_names)
         figures.counts["pairs"] = len(block)
         texts = [[pair[side] for _, pair in block] for side in (0, 1)]
         sequences = [
@@ -139,9 +145,16 @@ class PairEncoder:
         full = shorter > 1
         figures.counts["empty"] = len(block) - int(full.sum())
         figures.longest = int(longer.max(initial=0))
-        keep = np.flatnonzero(full & (longer <= self.max_length))
+        kept = full & (longer <= self.max_length)
+        figures.counts["too_long"] = int(full.sum() - kept.sum())
+        if self._selector:
+            lengths = [side.lengths for side in sides]
+            found = self._selector.find_dropped(block[0][0], texts, lengths)
+            for name, dropped in found:
+                figures.counts[name] = int((kept & dropped).sum())
+                kept &= ~dropped
+        keep = np.flatnonzero(kept)
         figures.counts["kept"] = len(keep)
-        figures.counts["too_long"] = int(full.sum()) - len(keep)
         sides = [take(side, keep) for side in sides]
         figures.count_ids(sides, self._are_bytes)
         figures.counts["source_equals_target"] = sum(

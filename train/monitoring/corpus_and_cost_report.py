@@ -1,5 +1,6 @@
 """Report before training: corpus statistics, batch sizes and cost estimates."""
 
+import dataclasses
 import io
 import json
 import pathlib
@@ -8,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from matplotlib.figure import Figure
 
+from command_line.options import flag
 from keras_transformer import Preset
 from train.data.atomic_files import write_atomically
 from train.data.batches import BatchPlan
@@ -16,6 +18,7 @@ from train.data.corpus_statistics import count_overlap
 from train.data.corpus_statistics import unknown_share
 from train.data.encoded_corpus import Encoded
 from train.data.encoding import SIDES
+from train.data.pair_filters import PairFilters
 from train.data.vocabulary import EncodedPairs
 from train.loop.update_options import UpdateOptions
 from train.monitoring.cost_estimates import count_flops
@@ -26,6 +29,7 @@ from train.monitoring.cost_estimates import micro_batch_shapes
 
 BINS = 12
 BAR = 24
+FILTERS = [field.name for field in dataclasses.fields(PairFilters)]
 MANY_TOO_LONG = 0.1  # Share of the pairs.
 BUSY = 1_024  # Approximate number of positions of a side that keeps a GPU busy.
 
@@ -200,13 +204,20 @@ def describe_warmup(model: dict) -> list[str]:
     ]
 
 
+def describe_filters(figures: dict) -> str:
+    """Returns what the filters dropped, to follow the other reasons."""
+    found = {n: figures[n] for n in FILTERS if n in figures}
+    return "".join(f", {count:,} by {flag(n)}" for n, count in found.items())
+
+
 def describe_text(name: str, figures: dict) -> list[str]:
     """Returns the lines about the text of a corpus."""
     tokens = figures["source_tokens"] + figures["target_tokens"]
     lines = [
         f"{name}: {figures['pairs']:,} pairs read, {figures['kept']:,} kept, "
         f"{figures['empty']:,} empty and {figures['too_long']:,} too long "
-        f"dropped (the longest line has {figures['longest']:,} tokens)",
+        f"dropped{describe_filters(figures)} (the longest line has "
+        f"{figures['longest']:,} tokens)",
         f"  of the kept: {figures['duplicates']:,} came before, "
         f"{figures['source_equals_target']:,} have source = target",
         f"  {tokens:,} tokens, {as_share(figures['unknown_tokens'], tokens)} "
