@@ -21,6 +21,7 @@ from command_line.options import read_options
 from command_line.options import values_of
 from keras_transformer import PRESETS
 from train.data.pair_filters import PairFilters
+from train.data.pair_variants import VariantOptions
 from train.data.vocabulary_options import VocabularyOptions
 from train.loop.update_options import UpdateOptions
 from train.run.best_checkpoints import ValidationOptions
@@ -246,6 +247,7 @@ class Options:
 
     corpus: CorpusOptions = part("corpus")
     filters: PairFilters = part("filters")
+    variants: VariantOptions = part("variants")
     vocabulary: VocabularyOptions = part("vocabulary")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")

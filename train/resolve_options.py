@@ -77,6 +77,7 @@ def resolve(
     resolved = dataclasses.replace(
         given,
         corpus=resolve_corpus(given.corpus, start, tokenizer),
+        variants=given.variants.resolve(),
         vocabulary=vocabulary,
         run=dataclasses.replace(given.run, preset=name),
         validation=validation,
@@ -95,7 +96,8 @@ def check_corpus(given: Options) -> None:
     if corpus.task == options.PARSING:
         others = ("dataset", *options.FILES, "mixture", *options.OF_SETS)
         bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
-        texts = ("drop_invalid", "placeholders", *given.filters.in_use())
+        texts = ("drop_invalid", "placeholders", "augment")
+        texts += tuple(given.filters.in_use())
         check_parsing(trees, flags((*others, *texts, *bleu)))
         return
     if trees:

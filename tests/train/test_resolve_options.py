@@ -32,7 +32,8 @@ warmup_steps extend_vocabulary decoder_layers activation max_wavelength
 norm_epsilon decoder_mixer placeholders drop_invalid position_offset
 peak_learning_rate schedule weight_decay attention_dropout
 feed_forward_dropout word_dropout layer_dropout
-tokenizer subwords symbols
+tokenizer subwords symbols augment subword_sampling
+subword_sampling_sides variants
 max_length_ratio drop_copies drop_wrong_script drop_duplicates
 """
 

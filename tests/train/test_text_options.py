@@ -2,12 +2,14 @@
 
 import io
 import json
+import shutil
 
 import pytest
 import sentencepiece
 
 import train.__main__ as train_command
 from tests.helpers.small_runs import TINY_OPTIONS
+from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import refused
 from train.data.corpus import demo_pairs
 
@@ -97,3 +99,38 @@ def test_filters_concern_the_training_pairs_alone(run, corpus, capsys):
     with pytest.raises(SystemExit):
         train_command.main([*command, "--max-length-ratio=0.5"])
     assert "invalid ratio value: '0.5'" in capsys.readouterr().err
+
+
+def test_a_run_with_variants_resumes_to_the_same_weights(
+    corpus, tmp_path, capsys
+):
+    options = [
+        *corpus,
+        *TINY_OPTIONS,
+        "--dropout=0.3",
+        "--subword-sampling=0.2",
+        "--augment",
+        "--variants=3",
+    ]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train_command.main(["--run-dir", str(whole), *options, "--steps=40"])
+    # The second part begins within an epoch of the corpus.
+    for steps in (20, 40):
+        command = ["--run-dir", str(parts), *options, f"--steps={steps}"]
+        train_command.main(command)
+        # The second part encodes the text again.
+        shutil.rmtree(parts / "encoded")
+
+    assert_same_run(whole, parts)
+    report = json.loads((whole / "report.json").read_text())
+    per_epoch = report["batches"]["steps_per_epoch"]
+    assert 20 % per_epoch
+    assert per_epoch < 40
+    assert report["validation"]["kept"] == 10
+    recorded = arguments_of(whole)
+    assert recorded["subword_sampling_sides"] == "both"
+    assert recorded["variants"] == 3
+    others = [o for o in options if o != "--variants=3"]
+    command = ["--run-dir", str(whole), *others, "--steps=40"]
+    message = refused(capsys, command)
+    assert "variants: 3 there, 8 here" in message

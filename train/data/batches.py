@@ -20,6 +20,7 @@ from train.data.bucketing import longest_by_boundary
 from train.data.bucketing import sentences_in_batch
 from train.data.mixture import choose_pairs
 from train.data.mixture import count_chosen
+from train.data.mixture import count_earlier
 from train.data.vocabulary import EncodedPairs
 
 MAX_SHAPES = 16
@@ -39,6 +40,9 @@ class BatchPlan:
     pairs that follow. So all epochs have equally many batches of each shape,
     and after `n` epochs each pair has occurred equally often.
 
+    If pairs have `k` variants, a pair takes one after the other each time that
+    it occurs; the longest of them decides its shape.
+
     Args:
         pairs: The encoded corpus.
         batch_tokens: Positive int, positions of the longer side in a batch,
@@ -55,7 +59,7 @@ class BatchPlan:
         num_batches: Tuple of ints, batches of each shape in an epoch.
         steps_per_epoch: Int, their sum.
         tokens: Int, tokens of both sides in an epoch without padding; an
-            average if pairs have weights.
+            average if pairs have weights or variants.
         target_tokens: Int, those of the targets.
         fill: Float in (0, 1], tokens divided by positions, of both sides.
     """
@@ -69,7 +73,10 @@ class BatchPlan:
     ):
         self._pairs = pairs
         self._seed = seed
-        sides = [pairs.sources.lengths, pairs.targets.lengths]
+        sides = [
+            longest_variant(ids.lengths, pairs.variants)
+            for ids in (pairs.sources, pairs.targets)
+        ]
         sizes = bucket_length_of(*sides)
         boundaries = choose_boundaries(sizes, MAX_SHAPES)
         bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
@@ -159,8 +166,10 @@ class BatchPlan:
         """Returns the tokens of an epoch; an average if pairs have weights.
 
         Args:
-            lengths: Int array, tokens of a side of each pair.
+            lengths: Int array, tokens of a side of each variant of each pair.
         """
+        if self._pairs.variants > 1:
+            lengths = lengths.reshape(-1, self._pairs.variants).mean(axis=1)
         tokens = 0
         for part, weight in self._parts:
             if weight == 1:
@@ -203,15 +212,22 @@ class BatchPlan:
         )
 
     def _choose(self, bucket: int, epoch: int) -> np.ndarray:
-        """Returns the pairs of a shape in an epoch."""
+        """Returns the pairs of a shape in an epoch, or which variants."""
         chosen = []
+        variants = self._pairs.variants
         for number, (part, weight) in enumerate(self._parts):
             pairs = np.flatnonzero(self._bucket[part] == bucket)
             pairs = (pairs + part.start).astype(np.int32)
+            count = len(pairs)
             if weight != 1:
                 # Four numbers, so the seed differs from that of every epoch.
                 seed = (self._seed, number, bucket, 1)
                 pairs = choose_pairs(pairs, weight, epoch, seed)
+            if variants > 1:
+                # An index of a variant needs more bits than one of a pair.
+                pairs = pairs.astype(np.int64)
+                earlier = count_earlier(count, weight, epoch)
+                pairs = pairs * variants + (pairs + earlier) % variants
             chosen.append(pairs)
         return np.concatenate(chosen)
 
@@ -221,7 +237,8 @@ class EpochOrder:
     """The batches of an epoch, as arrays, since there may be millions.
 
     Attributes:
-        pairs: Int32 array, pairs in the order of batches sorted by shape.
+        pairs: Int array, pairs in the order of batches sorted by shape, or the
+            indices of their variants.
         starts: Int array, the index in `pairs` at which each batch begins.
         shapes: Int array `(n, 3)`, sentences and lengths of each batch.
         places: Int array, the index of batch `j` of the epoch in the sorted
@@ -239,6 +256,13 @@ class EpochOrder:
         start, end = self.starts[sorted_place : sorted_place + 2]
         shape = tuple(self.shapes[sorted_place].tolist())
         return shape, self.pairs[start:end]
+
+
+def longest_variant(lengths: np.ndarray, variants: int) -> np.ndarray:
+    """Returns the greatest length of each `variants` successive ones."""
+    if variants == 1:
+        return lengths
+    return lengths.reshape(-1, variants).max(axis=1)
 
 
 def shift_right(labels: np.ndarray) -> np.ndarray:

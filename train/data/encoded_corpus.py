@@ -34,6 +34,8 @@ from train.data.encoding import PairEncoder
 from train.data.encoding import write_blocks
 from train.data.pair_filters import PairFilters
 from train.data.pair_filters import PairSelector
+from train.data.pair_variants import VariantEncoder
+from train.data.pair_variants import VariantOptions
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 from train.data.vocabulary import JoinedIds
@@ -43,6 +45,7 @@ from train.data.vocabulary import learn_vocabulary
 # After a change everything is read and encoded again.
 FORMAT = 3
 NO_FILTERS = PairFilters()
+NO_VARIANTS = VariantOptions()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,6 +172,8 @@ def encode_corpus(
     cache: pathlib.Path,
     target_proto: bytes | None = None,
     filters: PairFilters = NO_FILTERS,
+    variants: VariantOptions = NO_VARIANTS,
+    seed: int = 0,
 ) -> Encoded:
     """Encodes a corpus without empty and too long pairs, or reads the cache.
 
@@ -182,6 +187,8 @@ def encode_corpus(
         cache: Folder for encoded corpora.
         target_proto: That of targets, or `None` where both sides share one.
         filters: Which other pairs are dropped.
+        variants: Which variants of each pair are encoded, after `resolve`.
+        seed: Int, seed of the variants.
 
     Raises:
         UserError: If no pair of a part is left.
@@ -190,7 +197,14 @@ def encode_corpus(
     return join_parts(
         [
             encode_part(
-                part, model_proto, max_length, cache, target_proto, filters
+                cache,
+                part,
+                model_proto,
+                max_length,
+                target_proto,
+                filters,
+                variants,
+                seed,
             )
             for part in parts
         ],
@@ -208,21 +222,19 @@ def join_parts(
         JoinedIds(tuple(part.pairs.sources for part in parts)),
         JoinedIds(tuple(part.pairs.targets for part in parts)),
         tuple(zip((len(part.pairs) for part in parts), weights, strict=True)),
+        parts[0].pairs.variants,
     )
     hashes = [hashes for part in parts for hashes in part.hashes]
     return Encoded(pairs, hashes, merge_statistics([p.figures for p in parts]))
 
 
-def encode_part(
-    corpus: Corpus,
-    model_proto: bytes,
-    max_length: int,
-    cache: pathlib.Path,
-    target_proto: bytes | None,
-    filters: PairFilters,
-) -> Encoded:
-    """Encodes a corpus that has no parts, or reads the cache."""
-    arguments = corpus, model_proto, max_length, target_proto, filters
+def encode_part(cache: pathlib.Path, *arguments) -> Encoded:
+    """Encodes a corpus that has no parts, or reads the cache.
+
+    Args:
+        cache: Folder for encoded corpora.
+        *arguments: Those of `encoded_key`.
+    """
     folder = cache / encoded_key(*arguments)
     encoded = open_encoded(folder)
     if encoded is None:
@@ -240,6 +252,8 @@ def encoded_key(
     max_length: int,
     target_proto: bytes | None = None,
     filters: PairFilters = NO_FILTERS,
+    variants: VariantOptions = NO_VARIANTS,
+    seed: int = 0,
 ) -> str:
     """Returns a digest of everything that an encoded corpus depends on."""
     source, *target = (
@@ -255,7 +269,9 @@ def encoded_key(
         encoding.ROUND_TRIPS,
         sentencepiece.__version__,
         *target,
+        # Keys without these options are those of earlier versions.
         *([filters.in_use(), pair_filters.VERSION] if filters.in_use() else []),
+        *([variants.key(seed), encoding.BLOCK] if variants.key(seed) else []),
     )
 
 
@@ -299,7 +315,7 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
         Ids(arrays[f"{side}.ids"], arrays[f"{side}.offsets"]) for side in SIDES
     ]
     return Encoded(
-        EncodedPairs(*sides),
+        EncodedPairs(*sides, variants=description.get("variants", 1)),
         [arrays["hashes"].reshape(-1, 2)],
         description["figures"],
     )
@@ -312,6 +328,8 @@ def encode_into(
     max_length: int,
     target_proto: bytes | None,
     filters: PairFilters,
+    variants: VariantOptions,
+    seed: int,
 ) -> None:
     """Writes the files of a corpus to a temporary folder and renames it."""
     part = folder.with_suffix(".part")
@@ -320,8 +338,16 @@ def encode_into(
     part.mkdir()
     try:
         selector = PairSelector(filters, corpus) if filters.in_use() else None
+        protos = model_proto, target_proto or model_proto
         encoder = PairEncoder(
-            model_proto, max_length, len(corpus), target_proto, selector
+            model_proto,
+            max_length,
+            len(corpus),
+            target_proto,
+            selector,
+            VariantEncoder(variants, seed, protos, max_length)
+            if variants.variants
+            else None,
         )
         figures, files = write_blocks(part, corpus, encoder)
         if not figures.counts["kept"]:
@@ -335,6 +361,7 @@ def encode_into(
         duplicates = count_duplicates(hashes)
         description = {
             "files": files,
+            "variants": variants.variants or 1,
             "figures": {**figures.as_json(), "duplicates": duplicates},
         }
         text = json.dumps(description, ensure_ascii=False)

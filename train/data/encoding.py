@@ -19,13 +19,14 @@ from train.data.corpus import Corpus
 from train.data.corpus_statistics import CorpusStatistics
 from train.data.corpus_statistics import hash_lines
 from train.data.pair_filters import PairSelector
+from train.data.pair_variants import SIDES
+from train.data.pair_variants import VariantEncoder
 from train.data.vocabulary import Ids
 from train.data.vocabulary import take
 
 BLOCK = 2_000  # Pairs of a block.
 # Approximate number of pairs of a corpus that are decoded again.
 ROUND_TRIPS = 10_000
-SIDES = ("source", "target")
 
 
 def write_blocks(
@@ -82,7 +83,7 @@ class EncodedBlock:
     """Some encoded pairs.
 
     Attributes:
-        sides: `Ids` of the kept sources and targets.
+        sides: `Ids` of the kept sources and targets, or of their variants.
         hashes: Uint64 array `(n, 2)` of their hashes.
         figures: Statistics of the block.
     """
@@ -103,6 +104,7 @@ class PairEncoder:
         target_proto: The model of targets, or `None` if both sides share one.
         selector: Finds pairs to drop, or `None` to drop only empty and too
             long ones.
+        variants: Encodes the variants of the pairs, or `None` without any.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class PairEncoder:
         num_pairs: int,
         target_proto: bytes | None = None,
         selector: PairSelector | None = None,
+        variants: VariantEncoder | None = None,
     ):
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto)
@@ -119,6 +122,7 @@ class PairEncoder:
         ]
         self.max_length = max_length
         self._selector = selector
+        self._variants = variants
         self.filter_names = selector.names if selector else ()
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
         sizes = [each.get_piece_size() for each in self._processors]
@@ -168,6 +172,13 @@ class PairEncoder:
                 processor, [lines[i] for i in some], [ids[i] for i in some]
             )
         hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
+        if self._variants:
+            varied = self._variants(
+                [block[i][0] for i in keep],
+                [block[i][1] for i in keep],
+                [[side[i] for i in keep] for side in sequences],
+            )
+            sides = [self._join(side) for side in varied]
         return EncodedBlock(sides, np.stack(hashes, axis=1), figures)
 
     def _join(self, sequences: list[list[int]]) -> Ids:

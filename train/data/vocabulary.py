@@ -181,14 +181,16 @@ class EncodedPairs:
         parts: Tuple of the number of pairs and the weight of each part, in
             order. The weight is the average number of times that an epoch has
             a pair. `None` means one part of weight 1.
+        variants: Int, successive sequences that are variants of one pair.
     """
 
     sources: Ids | JoinedIds
     targets: Ids | JoinedIds
     parts: tuple[tuple[int, fractions.Fraction], ...] | None = None
+    variants: int = 1
 
     def __len__(self) -> int:
-        return len(self.sources.lengths)
+        return len(self.sources.lengths) // self.variants
 
     def slices(self) -> Iterator[tuple[slice, fractions.Fraction]]:
         """Yields the slice and the weight of each part."""
