@@ -20,7 +20,6 @@ from train.data.bucketing import longest_by_boundary
 from train.data.bucketing import sentences_in_batch
 from train.data.mixture import choose_pairs
 from train.data.mixture import count_chosen
-from train.data.mixture import count_earlier
 from train.data.vocabulary import EncodedPairs
 
 MAX_SHAPES = 16
@@ -40,8 +39,10 @@ class BatchPlan:
     pairs that follow. So all epochs have equally many batches of each shape,
     and after `n` epochs each pair has occurred equally often.
 
-    If pairs have `k` variants, a pair takes one after the other each time that
-    it occurs; the longest of them decides its shape.
+    If pairs have `k` variants, epoch `e` takes variant `(i + e) % k` of pair
+    `i`, and lengths are those of the variants. Then the number of batches
+    repeats after `k` epochs, and `w n` pairs are chosen for each of these `k`
+    independently.
 
     Args:
         pairs: The encoded corpus.
@@ -56,8 +57,9 @@ class BatchPlan:
     Attributes:
         shapes: Tuple of `(sentences, source length, target length)`, shortest
             first.
-        num_batches: Tuple of ints, batches of each shape in an epoch.
-        steps_per_epoch: Int, their sum.
+        num_batches: Tuple of numbers, batches of each shape in an epoch; an
+            average, if pairs have variants.
+        steps_per_epoch: Int, their sum, rounded.
         tokens: Int, tokens of both sides in an epoch without padding; an
             average if pairs have weights or variants.
         target_tokens: Int, those of the targets.
@@ -73,14 +75,17 @@ class BatchPlan:
     ):
         self._pairs = pairs
         self._seed = seed
-        sides = [
-            longest_variant(ids.lengths, pairs.variants)
-            for ids in (pairs.sources, pairs.targets)
-        ]
+        sides = [pairs.sources.lengths, pairs.targets.lengths]
         sizes = bucket_length_of(*sides)
         boundaries = choose_boundaries(sizes, MAX_SHAPES)
         bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
-        self._bucket = bucket_of.astype(np.uint8)[sizes]
+        buckets = bucket_of.astype(np.uint8)[sizes]
+        self._variants = pairs.variants
+        # The number of the shape of each pair, in each of `variants` epochs.
+        self._buckets = [
+            buckets[self._find_variants(np.arange(len(pairs)), epoch)]
+            for epoch in range(pairs.variants)
+        ]
         self.shapes = tuple(
             (
                 sentences_in_batch(batch_tokens, max(lengths), row_multiple),
@@ -95,8 +100,14 @@ class BatchPlan:
             )
         )
         self._parts = list(pairs.slices())
-        self.num_batches = self._count_batches()
-        self.steps_per_epoch = sum(self.num_batches)
+        self._num_batches = [
+            self._count_batches(shapes_of) for shapes_of in self._buckets
+        ]
+        steps = list(map(sum, self._num_batches))
+        # The first batch of each of `variants` epochs, and their end.
+        self._starts = np.cumsum([0, *steps])
+        self.num_batches = average(self._num_batches)
+        self.steps_per_epoch = round(sum(self.num_batches))
         self.target_tokens = self._count_tokens(pairs.targets.lengths)
         tokens = self._count_tokens(pairs.sources.lengths) + self.target_tokens
         positions = sum(
@@ -112,7 +123,7 @@ class BatchPlan:
 
     def shape(self, j: int) -> tuple[int, int, int]:
         """Returns rows, source length and target length of batch `j`."""
-        epoch, place = divmod(j, self.steps_per_epoch)
+        epoch, place = self._find(j)
         return self._order(epoch)[place][0]
 
     def batch(
@@ -131,7 +142,7 @@ class BatchPlan:
             with BOS) and labels (which end with EOS), `(n, T)`, and a float32
             scalar, the number of target tokens in the whole batch.
         """
-        epoch, place = divmod(j, self.steps_per_epoch)
+        epoch, place = self._find(j)
         (rows, *lengths), indices = self._order(epoch)[place]
         tokens = self._pairs.targets.lengths[indices].sum()
         mine = indices[part::num_parts]
@@ -143,20 +154,49 @@ class BatchPlan:
         )
         return sources, shift_right(labels), labels, np.float32(tokens)
 
-    def find_shape(self, j: int, number: int) -> int:
-        """Returns the number of a batch of `shapes[number]` in `j`'s epoch."""
-        epoch = j // self.steps_per_epoch
-        # Batches are sorted by shape before they are shuffled.
-        first = sum(self.num_batches[:number])
-        place = int(np.argmax(self._order(epoch).places == first))
-        return epoch * self.steps_per_epoch + place
+    def first_batch(self, epoch: int) -> int:
+        """Returns the number of the first batch of an epoch."""
+        before, within = divmod(epoch, self._variants)
+        return int(before * self._starts[-1] + self._starts[within])
 
-    def _count_batches(self) -> tuple[int, ...]:
+    def find_shape(self, j: int, number: int) -> int:
+        """Returns the number of a batch of `shapes[number]` in `j`'s epoch.
+
+        If pairs have variants, it may be in one of the next epochs.
+        """
+        epoch, _ = self._find(j)
+        while not self._num_batches[epoch % self._variants][number]:
+            epoch += 1
+        # Batches are sorted by shape before they are shuffled.
+        first = sum(self._num_batches[epoch % self._variants][:number])
+        place = int(np.argmax(self._order(epoch).places == first))
+        return self.first_batch(epoch) + place
+
+    def _find(self, j: int) -> tuple[int, int]:
+        """Returns the epoch of batch `j`, and the batch's index in it."""
+        before, within = divmod(j, int(self._starts[-1]))
+        epoch = int(np.searchsorted(self._starts, within, "right")) - 1
+        place = within - int(self._starts[epoch])
+        return before * self._variants + epoch, place
+
+    def _find_variants(self, pairs: np.ndarray, epoch: int) -> np.ndarray:
+        """Returns the index of the variant of each pair in an epoch."""
+        if self._variants == 1:
+            return pairs
+        pairs = pairs.astype(np.int64)
+        return pairs * self._variants + (pairs + epoch) % self._variants
+
+    def _count_batches(self, shapes_of: np.ndarray) -> tuple[int, ...]:
+        """Returns the batches of each shape.
+
+        Args:
+            shapes_of: Int array, the number of the shape of each pair.
+        """
         batches = []
         left = 0
         for bucket, (rows, *_) in enumerate(self.shapes):
             for part, weight in self._parts:
-                count = np.count_nonzero(self._bucket[part] == bucket)
+                count = np.count_nonzero(shapes_of[part] == bucket)
                 left += count_chosen(count, weight)
             whole, left = divmod(left, rows)
             batches.append(whole)
@@ -168,18 +208,19 @@ class BatchPlan:
         Args:
             lengths: Int array, tokens of a side of each variant of each pair.
         """
-        if self._pairs.variants > 1:
-            lengths = lengths.reshape(-1, self._pairs.variants).mean(axis=1)
         tokens = 0
-        for part, weight in self._parts:
-            if weight == 1:
-                tokens += lengths[part].sum()
-                continue
-            for bucket in range(len(self.shapes)):
-                mine = lengths[part][self._bucket[part] == bucket]
-                drawn = count_chosen(len(mine), weight)
-                tokens += mine.sum() * drawn / max(1, len(mine))
-        return round(float(tokens))
+        for epoch, shapes_of in enumerate(self._buckets):
+            for part, weight in self._parts:
+                pairs = np.arange(part.start, part.stop)
+                in_part = lengths[self._find_variants(pairs, epoch)]
+                if weight == 1:
+                    tokens += in_part.sum()
+                    continue
+                for bucket in range(len(self.shapes)):
+                    mine = in_part[shapes_of[part] == bucket]
+                    drawn = count_chosen(len(mine), weight)
+                    tokens += mine.sum() * drawn / max(1, len(mine))
+        return round(float(tokens) / self._variants)
 
     def _order(self, epoch: int) -> "EpochOrder":
         # Threads of tf.data may read batches of two epochs at a time.
@@ -195,6 +236,7 @@ class BatchPlan:
 
     def _draw(self, epoch: int) -> "EpochOrder":
         random = np.random.default_rng((self._seed, epoch))
+        num_batches = self._num_batches[epoch % self._variants]
         pairs, left = [], np.zeros(0, np.int32)
         for bucket, (rows, *_) in enumerate(self.shapes):
             indices = self._choose(bucket, epoch)
@@ -203,32 +245,26 @@ class BatchPlan:
             whole = len(indices) // rows * rows
             pairs.append(indices[:whole])
             left = indices[whole:]
-        rows = np.repeat([rows for rows, *_ in self.shapes], self.num_batches)
+        rows = np.repeat([rows for rows, *_ in self.shapes], num_batches)
         return EpochOrder(
             np.concatenate([*pairs, left]),
             np.concatenate([[0], np.cumsum(rows)]),
-            np.repeat(self.shapes, self.num_batches, axis=0),
-            random.permutation(self.steps_per_epoch),
+            np.repeat(self.shapes, num_batches, axis=0),
+            random.permutation(sum(num_batches)),
         )
 
     def _choose(self, bucket: int, epoch: int) -> np.ndarray:
-        """Returns the pairs of a shape in an epoch, or which variants."""
+        """Returns the pairs of a shape in an epoch, or their variants."""
         chosen = []
-        variants = self._pairs.variants
+        before, within = divmod(epoch, self._variants)
         for number, (part, weight) in enumerate(self._parts):
-            pairs = np.flatnonzero(self._bucket[part] == bucket)
+            pairs = np.flatnonzero(self._buckets[within][part] == bucket)
             pairs = (pairs + part.start).astype(np.int32)
-            count = len(pairs)
             if weight != 1:
                 # Four numbers, so the seed differs from that of every epoch.
-                seed = (self._seed, number, bucket, 1)
-                pairs = choose_pairs(pairs, weight, epoch, seed)
-            if variants > 1:
-                # An index of a variant needs more bits than one of a pair.
-                pairs = pairs.astype(np.int64)
-                earlier = count_earlier(count, weight, epoch)
-                pairs = pairs * variants + (pairs + earlier) % variants
-            chosen.append(pairs)
+                seed = (self._seed, number, bucket, 1 + within)
+                pairs = choose_pairs(pairs, weight, before, seed)
+            chosen.append(self._find_variants(pairs, within))
         return np.concatenate(chosen)
 
 
@@ -258,11 +294,11 @@ class EpochOrder:
         return shape, self.pairs[start:end]
 
 
-def longest_variant(lengths: np.ndarray, variants: int) -> np.ndarray:
-    """Returns the greatest length of each `variants` successive ones."""
-    if variants == 1:
-        return lengths
-    return lengths.reshape(-1, variants).max(axis=1)
+def average(counts: list[tuple[int, ...]]) -> tuple[float, ...]:
+    """Returns the mean of each column; of a single row, the row."""
+    if len(counts) == 1:
+        return counts[0]
+    return tuple(np.mean(counts, axis=0).tolist())
 
 
 def shift_right(labels: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Selects the pairs of a weighted mixture for an epoch, and their variants."""
+"""Selects the pairs of a weighted mixture for an epoch."""
 
 import fractions
 
@@ -24,17 +24,3 @@ def choose_pairs(
     circle = np.random.default_rng(seed).permutation(pairs)
     count = count_chosen(len(pairs), weight)
     return np.resize(np.roll(circle, -epoch * count), count)
-
-
-def count_earlier(
-    count: int, weight: fractions.Fraction, epoch: int
-) -> np.ndarray:
-    """Returns how often each pair of `choose_pairs` was chosen before.
-
-    Args:
-        count: Int, number of pairs to choose from.
-        weight: Their weight.
-        epoch: Int, number of the epoch.
-    """
-    chosen = count_chosen(count, weight)
-    return (epoch * chosen + np.arange(chosen)) // max(1, count)

@@ -6,9 +6,7 @@ stay a pure function of the seed.
 """
 
 import dataclasses
-import threading
 
-import numpy as np
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
@@ -18,15 +16,14 @@ from command_line.options import fraction
 from command_line.options import option
 from command_line.options import positive
 from train.data import augmentation
+from train.data import subword_sampling
 from train.data.augmentation import augment
+from train.data.subword_sampling import SubwordSampler
 
 USER_DEFINED = sentencepiece_model_pb2.ModelProto.SentencePiece.USER_DEFINED
 BOTH = "both"
 SIDES = ("source", "target")
 DEFAULT_VARIANTS = 8
-VERSION = 1  # Of the random numbers; encoded text depends on it.
-# SentencePiece has one seed for all threads.
-SEED_LOCK = threading.Lock()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +93,8 @@ class VariantOptions:
         if not self.variants:
             return []
         values = list(dataclasses.asdict(self).items())
-        return [values, seed, VERSION, augmentation.VERSION]
+        versions = augmentation.VERSION, subword_sampling.VERSION
+        return [values, seed, *versions]
 
 
 class VariantEncoder:
@@ -119,10 +117,14 @@ class VariantEncoder:
     ):
         self.count = options.variants
         self._augment = options.augment
-        self._alpha = options.subword_sampling
-        sides = options.subword_sampling_sides
-        self._is_sampled = [sides in (side, BOTH) for side in SIDES]
         self._seed = seed
+        share = options.subword_sampling
+        self._samplers = [
+            SubwordSampler(proto, share, seed)
+            if options.subword_sampling_sides in (side, BOTH)
+            else None
+            for side, proto in zip(SIDES, protos, strict=True)
+        ]
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto)
             for proto in protos
@@ -174,22 +176,10 @@ class VariantEncoder:
         self, side: int, lines: list[str], name: tuple[int, int]
     ) -> list[list[int]] | None:
         """Encodes lines; `None` if they are those without variants."""
-        processor = self._processors[side]
-        if self._is_sampled[side]:
-            seed = np.random.SeedSequence((self._seed % 2**32, side, *name))
-            # The last number stands for no seed.
-            number = int(seed.generate_state(1)[0]) % (2**32 - 1)
-            with SEED_LOCK:
-                sentencepiece.set_random_generator_seed(number)
-                return processor.encode(
-                    lines,
-                    add_eos=True,
-                    enable_sampling=True,
-                    alpha=self._alpha,
-                    nbest_size=-1,
-                    num_threads=1,
-                )
+        if self._samplers[side]:
+            return self._samplers[side](lines, side, *name)
         if self._augment:
+            processor = self._processors[side]
             return processor.encode(lines, add_eos=True, num_threads=1)
         return None
 

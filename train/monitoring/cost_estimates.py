@@ -118,7 +118,7 @@ def count_positions(plan: BatchPlan) -> int:
             plan.num_batches, plan.shapes, strict=True
         )
     )
-    return total // plan.steps_per_epoch
+    return int(total // plan.steps_per_epoch)
 
 
 def micro_batch_shapes(

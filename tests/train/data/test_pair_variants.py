@@ -20,8 +20,6 @@ from train.data.corpus import Pairs
 from train.data.corpus import demo_pairs
 from train.data.encoded_corpus import encode_corpus
 from train.data.encoded_corpus import encoded_key
-from train.data.mixture import choose_pairs
-from train.data.mixture import count_earlier
 from train.data.pair_filters import PairFilters
 from train.data.pair_variants import VariantEncoder
 from train.data.pair_variants import VariantOptions
@@ -179,8 +177,7 @@ def test_a_variant_that_is_too_long_or_empty_is_the_pair_as_it_is(bpe):
 def epoch_of(plan, epoch):
     """Returns the sources and the labels of an epoch, padding removed."""
     found = []
-    first = epoch * plan.steps_per_epoch
-    for j in range(first, first + plan.steps_per_epoch):
+    for j in range(plan.first_batch(epoch), plan.first_batch(epoch + 1)):
         sources, _, labels, _ = plan.batch(j)
         for row in zip(sources, labels, strict=True):
             ids = tuple(tuple(side[side != 0].tolist()) for side in row)
@@ -230,19 +227,6 @@ def test_a_batch_of_variants_is_there_at_once_for_any_replicas(bpe, tmp_path):
         np.testing.assert_array_equal(halves[1], expected[1::2])
 
 
-@pytest.mark.parametrize("weight", ["1/2", "5/2", "1/3", "1"])
-def test_of_a_mixture_a_pair_takes_all_variants_in_turn(weight):
-    weight, count = fractions.Fraction(weight), 12
-    seen = [[] for _ in range(count)]
-    for epoch in range(24):
-        pairs = choose_pairs(np.arange(count), weight, epoch, (7, 1))
-        earlier = count_earlier(count, weight, epoch)
-        for pair, times in zip(pairs, earlier, strict=True):
-            seen[pair].append(times)
-
-    assert seen == [list(range(int(24 * weight)))] * count
-
-
 def test_a_mixture_of_variants(bpe, tmp_path):
     one = Pairs(PAIRS.sources[:40], PAIRS.targets[:40])
     two = Pairs(PAIRS.sources[40:], PAIRS.targets[40:])
@@ -286,7 +270,7 @@ def test_a_cache_is_named_after_the_variants_too(monkeypatch):
     first = keys()
     assert key(seed=1) == encoded_key(DEMO, b"model", 90)
     for name in (
-        "pair_variants.VERSION",
+        "subword_sampling.VERSION",
         "augmentation.VERSION",
         "encoding.BLOCK",
     ):
