@@ -140,6 +140,34 @@ train/data/batches.py: test_batches.py ../test_fit.py
 + tokens = self._pairs.targets.lengths[indices[part::num_parts]].sum()
 - tf.data.Dataset.range(first * local_replicas, end)
 + tf.data.Dataset.range(0, end)
+train/data/batches.py: test_pair_variants.py
+- (pairs + epoch) % self._variants
++ pairs % self._variants
+- int(before * self._starts[-1] + self._starts[within])
++ int(self._starts[within])
+train/data/pair_variants.py: test_pair_variants.py
+- lengths[1] > self._max_length
++ lengths[1] > 10 * self._max_length
+- self._samplers[side](lines, side, *name)
++ self._samplers[side](lines, side)
+train/data/subword_sampling.py: test_subword_sampling.py
+- f"{self._seed} {number} {word}"
++ f"{hash(word)} {number}"
+- generator.random() >= self._share
++ generator.random() >= self._share**2
+- self._share * score
++ score
+train/data/augmentation.py: test_augmentation.py
+- parts[::2] = map(change, parts[::2])
++ parts[:] = map(change, parts)
+train/data/pair_filters.py: test_pair_filters.py
+- side[-start % step :: step]
++ side[::step]
+- 2 * letters[script] < letters.total()
++ letters[script] < letters.total()
+train/data/tokenizer_file.py: test_vocabulary_options.py
+- changed.pieces.extend(others)
++ changed.pieces.extend(reversed(others))
 train/data/encoding.py: .
 - full = shorter > 1
 + full = longer > 1

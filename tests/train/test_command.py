@@ -391,7 +391,7 @@ def test_mistakes_end_in_one_line_and_claim_no_folder(
     corpus, tmp_path, capsys, monkeypatch, change
 ):
     if change in BEFORE:
-        for name in ("cached_vocabulary", "encode_corpus"):
+        for name in ("make_vocabulary", "encode_corpus"):
             monkeypatch.delattr(train_command, name)
     options = ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS, *change.split()]
 

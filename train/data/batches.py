@@ -83,7 +83,7 @@ class BatchPlan:
         self._variants = pairs.variants
         # The number of the shape of each pair, in each of `variants` epochs.
         self._buckets = [
-            buckets[self._find_variants(np.arange(len(pairs)), epoch)]
+            self._take_variants(buckets, slice(0, len(pairs)), epoch)
             for epoch in range(pairs.variants)
         ]
         self.shapes = tuple(
@@ -186,6 +186,21 @@ class BatchPlan:
         pairs = pairs.astype(np.int64)
         return pairs * self._variants + (pairs + epoch) % self._variants
 
+    def _take_variants(
+        self, values: np.ndarray, part: slice, epoch: int
+    ) -> np.ndarray:
+        """Returns the values of the pairs of a part in an epoch.
+
+        Args:
+            values: Array with a value for each variant of each pair.
+            part: The slice of the pairs.
+            epoch: Int, number of the epoch.
+        """
+        if self._variants == 1:
+            return values[part]
+        pairs = np.arange(part.start, part.stop)
+        return values[self._find_variants(pairs, epoch)]
+
     def _count_batches(self, shapes_of: np.ndarray) -> tuple[int, ...]:
         """Returns the batches of each shape.
 
@@ -211,8 +226,7 @@ class BatchPlan:
         tokens = 0
         for epoch, shapes_of in enumerate(self._buckets):
             for part, weight in self._parts:
-                pairs = np.arange(part.start, part.stop)
-                in_part = lengths[self._find_variants(pairs, epoch)]
+                in_part = self._take_variants(lengths, part, epoch)
                 if weight == 1:
                     tokens += in_part.sum()
                     continue
