@@ -11,7 +11,6 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError
-from command_line.options import flag
 from command_line.options import fraction
 from command_line.options import option
 from command_line.options import positive
@@ -82,11 +81,6 @@ class VariantOptions:
             subword_sampling_sides=sides or (BOTH if sampling else None),
             variants=self.variants or (DEFAULT_VARIANTS if used else None),
         )
-
-    def flags(self) -> list[str]:
-        """Returns the options in use, such as `--augment`."""
-        values = dataclasses.asdict(self)
-        return [flag(name) for name, value in values.items() if value]
 
     def key(self, seed: int) -> list:
         """Returns what encoded text depends on, as JSON; empty if unused."""

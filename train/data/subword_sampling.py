@@ -15,14 +15,16 @@ import numpy as np
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
+from command_line.errors import UserError
 from keras_transformer.masks import EOS_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.augmentation import compile_symbols
+from train.data.tokenizer_file import KINDS
+from train.data.tokenizer_file import PIECE
+from train.data.tokenizer_file import TRAINER
 
-PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
-TRAINER = sentencepiece_model_pb2.TrainerSpec
 SPLITS = 64  # Most different splits of a word.
-CACHED = 1 << 19  # Splits of words in memory, about 0.1 GB.
+CACHED = 1 << 19  # Most splits of words in memory.
 UNKNOWN_PENALTY = 10.0  # SentencePiece's, of characters that are no piece.
 VERSION = 1  # Encoded text depends on the rules and random numbers here.
 
@@ -43,6 +45,9 @@ class SubwordSampler:
         proto: Serialized SentencePiece model, bpe or unigram.
         share: Float, see above.
         seed: Int, seed of the splits.
+
+    Raises:
+        UserError: If the model is of another type.
     """
 
     def __init__(self, proto: bytes, share: float, seed: int):
@@ -50,6 +55,12 @@ class SubwordSampler:
         self._processor = sentencepiece.SentencePieceProcessor(
             model_proto=proto
         )
+        type_ = model.trainer_spec.model_type
+        if type_ not in KINDS:
+            raise UserError(
+                "--subword-sampling needs a vocabulary of type bpe or unigram. "
+                f"Received: one of type {TRAINER.ModelType.Name(type_).lower()}"
+            )
         self._share = share
         self._seed = seed
         normal = [
@@ -76,7 +87,7 @@ class SubwordSampler:
         # Pieces of some models contain blanks; then a text is one word.
         crosses = any("▁" in piece[1:] for piece in self._ids)
         self._word = re.compile(".+" if crosses else "▁?[^▁]+|▁", re.DOTALL)
-        is_bpe = model.trainer_spec.model_type == TRAINER.BPE
+        is_bpe = type_ == TRAINER.BPE
         split = self._drop_merges if is_bpe else self._draw_split
         self._sample = functools.lru_cache(CACHED)(
             functools.partial(self._split_word, split)

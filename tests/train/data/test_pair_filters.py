@@ -158,8 +158,8 @@ def test_drops_sides_of_another_script(kept):
 def test_the_script_is_that_of_a_sample_from_the_whole_corpus(monkeypatch):
     for name, value in (("SCRIPT_SAMPLE", 4), ("CHUNK", 3)):
         monkeypatch.setattr(f"train.data.pair_filters.{name}", value)
-    # Of eight pairs the sample has 0, 2, 4 and 6.
-    lines = ["да", "a", "a", "да", "да", "a", "да", "a"]
+    # Of eight pairs the sample has 0, 2, 4 and 6, and 4 most of its letters.
+    lines = ["aa", "a", "aa", "aaa", "дададада", "aaa", "aa", "a"]
 
     selector = PairSelector(
         PairFilters(drop_wrong_script=True), Pairs(lines, lines)

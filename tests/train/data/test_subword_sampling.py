@@ -9,6 +9,7 @@ import math
 import pytest
 import sentencepiece
 
+from command_line.errors import UserError
 from tests.helpers.python_subprocess import run_python
 from train.data.corpus import demo_pairs
 from train.data.subword_sampling import SubwordSampler
@@ -31,10 +32,9 @@ def learn(kind, **options):
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(LINES),
         model_writer=model,
-        vocab_size=500,
         user_defined_symbols=["<2es>", "▁two"],
         minloglevel=2,
-        **{**TRAINING, "model_type": kind, **options},
+        **{**TRAINING, "vocab_size": 500, "model_type": kind, **options},
     )
     return model.getvalue()
 
@@ -149,6 +149,13 @@ def test_merges_are_left_out_as_often_as_the_paper_says(share):
     for key, value in expected.items():
         deviation = math.sqrt(value * (1 - value) / 20_000)
         assert abs(found.get(key, 0) - value) < 5 * deviation + 1e-4
+
+
+def test_refuses_a_vocabulary_of_characters():
+    with pytest.raises(
+        UserError, match="bpe or unigram. Received: .*type char"
+    ):
+        SubwordSampler(learn("char", vocab_size=320), 0.1, 0)
 
 
 DIGEST = """
