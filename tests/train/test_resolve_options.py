@@ -174,6 +174,8 @@ def test_a_translation_is_the_task_that_needs_no_name():
         (["--task=parsing", *TREES, "--validate-bleu=2"], "--validate-bleu$"),
         (["--task=parsing", *TREES, "--placeholders"], "--placeholders$"),
         (["--task=parsing", *TREES, "--drop-invalid"], "--drop-invalid$"),
+        (["--task=parsing", *TREES, "--drop-copies"], "--drop-copies$"),
+        (["--task=parsing", *TREES, "--augment"], "--augment$"),
         (
             ["--dataset=demo", "--drop-invalid"],
             "with text files. Received: --drop-invalid and --dataset demo",
