@@ -114,7 +114,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.decay = decay
 
     def __call__(self, step):
-        step = ops.cast(step, "float32") + 1.0
+        step = 1.0 + ops.cast(step, "float32")
         share = (step - self.warmup_steps) / (
             self.steps + 1 - self.warmup_steps
         )
