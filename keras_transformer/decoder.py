@@ -149,8 +149,7 @@ class DecoderLayer(BaseLayer):
                 training,
             )
             x = self.memory_attention_residual(x, y, training=training)
-        y = self.feed_forward_residual.prepare(x)
-        y = self.feed_forward(y, training=training)
+        y = self.feed_forward(self.feed_forward_residual.prepare(x))
         x = self.feed_forward_residual(x, y, training=training)
         x = self.keep_or_skip(target, x, training)
         result = LayerOutput(x, (self_scores, memory_scores), self_cache)

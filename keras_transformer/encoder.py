@@ -90,8 +90,7 @@ class EncoderLayer(BaseLayer):
         )
         y, *scores = y if return_attention_scores else (y,)
         x = self.attention_residual(x, y, training=training)
-        y = self.feed_forward_residual.prepare(x)
-        y = self.feed_forward(y, training=training)
+        y = self.feed_forward(self.feed_forward_residual.prepare(x))
         x = self.feed_forward_residual(x, y, training=training)
         x = self.keep_or_skip(inputs, x, training)
         return (x, *scores) if return_attention_scores else x

@@ -27,7 +27,6 @@ class FeedForward(CompositeLayer):
 
     Call arguments:
         inputs: Float tensor of shape `(B, T, D)`: batch, length, features.
-        training: Bool, whether dropout is on.
 
     Returns:
         Float tensor of the shape of `inputs`, in the compute dtype.
@@ -75,9 +74,10 @@ class FeedForward(CompositeLayer):
             keras.layers.Dropout, self.dropout, name="inner_dropout"
         )
 
-    def call(self, inputs, training=None):
-        x = self.inner_dropout(self.expand(inputs), training=training)
-        return self.contract(x)
+    def call(self, inputs):
+        # Keras tells the dropout whether it is training: JAX's
+        # rematerialization takes no Python bool as an argument of `call`.
+        return self.contract(self.inner_dropout(self.expand(inputs)))
 
     def get_config(self):
         return {

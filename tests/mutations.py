@@ -87,8 +87,8 @@ keras_transformer/restricted_attention.py: test_restricted_attention.py
 - last = self.radius if after else 0
 + last = self.radius
 keras_transformer/encoder.py: test_encoder.py
-- y = self.feed_forward_residual.prepare(x)
-+ y = x
+- y = self.feed_forward(self.feed_forward_residual.prepare(x))
++ y = self.feed_forward(x)
 keras_transformer/base_model.py: test_transformer.py test_decoder.py
 - self.position_encoding(x, start_index=start_index)
 + self.position_encoding(x)
