@@ -131,7 +131,7 @@ def test_a_signal_before_the_training_ends_it_with_its_code(
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(train_command, "cached_vocabulary", interrupted)
+    monkeypatch.setattr(train_command, "make_vocabulary", interrupted)
     with pytest.raises(SystemExit) as exit_:
         train_command.main([*corpus, *OPTIONS, "--run-dir", str(tmp_path)])
 
