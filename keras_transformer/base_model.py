@@ -3,6 +3,7 @@
 import dataclasses
 
 import keras
+from keras import ops
 
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
@@ -172,8 +173,14 @@ class BaseModel(CompositeMixin, keras.Model):
         cache=None,
         training=None,
         return_attention_scores=False,
+        kept=None,
     ):
         """Runs the decoder like `decode`, but without computing the logits.
+
+        Args:
+            kept: Bool tensor `(B, T)`, False where zeros replace the embedding
+                of a token; or `None`. The other arguments are those of
+                `decode`.
 
         Returns:
             Float tensor `(B, T, D)`; with `return_attention_scores`, a tuple of
@@ -183,7 +190,7 @@ class BaseModel(CompositeMixin, keras.Model):
         """
         start_index = 0 if cache is None else cache.length
         x = self.embedding(target_ids, training=training)
-        x = self.target_word_dropout(x, training=training)
+        x = self.target_word_dropout(keep(x, kept), training=training)
         x = self._place(x, self.target_dropout, start_index, training)
         return self.decoder(
             x,
@@ -275,3 +282,10 @@ class BaseModel(CompositeMixin, keras.Model):
 
 def is_linear(layer):
     return isinstance(layer, Linear)
+
+
+def keep(embeddings, kept):
+    """Replaces the embeddings of tokens by zeros, where `kept` is False."""
+    if kept is None:
+        return embeddings
+    return embeddings * ops.cast(kept, embeddings.dtype)[..., None]

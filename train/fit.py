@@ -125,7 +125,12 @@ def make_training_model(
             name="transformer",
         )
         give_replicas_own_seeds(transformer)
-    task = TrainingModel(transformer, preset.recipe.label_smoothing)
+    task = TrainingModel(
+        transformer,
+        preset.recipe.label_smoothing,
+        settings.make_simcut(),
+        settings.seed,
+    )
     with strategy.scope():
         task.build()
         schedule = settings.make_schedule(preset)

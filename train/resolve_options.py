@@ -71,6 +71,7 @@ def resolve(
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     given.training.check_schedule(preset)
+    given.training.make_simcut()  # It may be refused.
     if start:
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)

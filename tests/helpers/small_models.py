@@ -58,11 +58,11 @@ def make_training_pairs():
 
 
 def weights_after_twenty_updates(
-    pairs, adam, strategy=None, limit=None, **changes
+    pairs, adam, strategy=None, limit=None, settings=SETTINGS, **changes
 ):
     """Trains; returns the weights and what the progress bar would show."""
     strategy = strategy or tf.distribute.get_strategy()
-    task = small_task(strategy=strategy, **changes)
+    task = small_task(settings, strategy, **changes)
     plan = BatchPlan(pairs, 120, seed=0)
     with strategy.scope():
         if not adam:

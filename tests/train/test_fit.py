@@ -12,6 +12,7 @@ from command_line.errors import UserError
 from keras_transformer import SmoothedCrossentropy
 from keras_transformer import TransformerSchedule
 from tests.helpers.custom_models import CustomOutputModel
+from tests.helpers.reference_searches import log_softmax
 from tests.helpers.small_models import SETTINGS
 from tests.helpers.small_models import VOCABULARY_SIZE
 from tests.helpers.small_models import make_ids
@@ -30,6 +31,7 @@ from train.fit import make_strategy
 from train.fit import make_training_model
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.memory_check import check_memory
+from train.loop.training_model import SimCut
 from train.loop.training_model import TrainingModel
 from train.loop.training_model import exported_weights
 from train.monitoring.attention_pictures import AttentionPictures
@@ -109,6 +111,77 @@ def test_the_loss_is_that_of_a_custom_output_layer(pairs):
     loss = SmoothedCrossentropy(0.2, reduction="sum")
     expected = loss(batch["labels"], model(batch))
     np.testing.assert_allclose(own, expected, rtol=1e-5)
+
+
+CUT = (7, 20)  # Ids that a test cuts off.
+SIMCUT = dataclasses.replace(SETTINGS, simcut=3.0)
+
+
+def cut_some_ids(self, ids, seed):
+    """Cuts the same tokens on all replicas and in all micro-batches."""
+    return tf.reduce_all(ids[..., None] != CUT, axis=-1)
+
+
+def test_simcut_adds_the_divergence_of_a_second_pass(pairs, monkeypatch):
+    monkeypatch.setattr(SimCut, "draw", cut_some_ids)
+    task = small_task(SIMCUT, tied_output=False)
+    plain = small_task(tied_output=False)
+    plain.transformer.set_weights(task.transformer.get_weights())
+    names = ("source_ids", "target_ids", "labels", "num_tokens")
+    batch = BatchPlan(pairs, 2_000, 0).batch(0)
+    batch = dict(zip(names, batch, strict=True))
+    assert all(np.isin(CUT, batch[name]).all() for name in names[:2])
+
+    own = task.token_losses(batch, training=True).numpy()
+
+    expected = plain.token_losses(batch, training=True).numpy()
+    real = batch["labels"] != 0
+    p = log_softmax(plain.transformer(batch))[real]
+    # In the second pass these tokens have an embedding of zeros.
+    table = plain.transformer.embedding.embeddings
+    table.assign(tf.where(np.isin(range(61), CUT)[:, None], 0.0, table))
+    q = log_softmax(plain.transformer(batch))[real]
+    divergences = (np.exp(p) * (p - q)).sum(axis=1)
+    np.testing.assert_allclose(
+        own, expected + 3 * divergences, rtol=1e-4, atol=1e-5
+    )
+    assert divergences.max() > 0.01
+    # Validation has no second pass.
+    np.testing.assert_allclose(
+        task.token_losses(batch, training=False), expected, rtol=1e-5
+    )
+
+
+def test_simcut_cuts_the_share_and_repeats_its_draws(pairs):
+    task = small_task(dataclasses.replace(SIMCUT, simcut_cutoff=0.3))
+    ids = {
+        name: np.ones((40, 50), int) for name in ("source_ids", "target_ids")
+    }
+
+    def draw(number=0):
+        return [x.numpy() for x in task._draw_kept(ids, number).values()]
+
+    sources, targets = draw()
+    np.testing.assert_array_equal(draw()[0], sources)
+    for kept in (sources, targets):
+        assert kept.mean() == pytest.approx(0.7, abs=0.05)
+    others = [targets, draw(1)[0]]
+    task.optimizer.iterations.assign_add(1)
+    others.append(draw()[0])
+    for other in others:
+        assert np.mean(other != sources) > 0.3
+
+
+def test_simcut_is_exact_on_replicas_with_micro_batches(pairs, monkeypatch):
+    monkeypatch.setattr(SimCut, "draw", cut_some_ids)
+    whole, _ = weights_after_twenty_updates(pairs, False, settings=SIMCUT)
+
+    parts, _ = weights_after_twenty_updates(
+        pairs, False, make_strategy(["CPU:0", "CPU:1"]), 24, settings=SIMCUT
+    )
+
+    for a, b in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 @pytest.fixture(

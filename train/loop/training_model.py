@@ -1,6 +1,7 @@
 """Keras model for `fit`: trains a Transformer by teacher forcing."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 
 import keras
@@ -12,6 +13,29 @@ from keras_transformer.argument_checks import check_fraction
 from keras_transformer.losses import smoothed_loss
 from keras_transformer.masks import padding_mask
 from train.loop.tied_softmax_loss import label_losses
+
+
+@dataclasses.dataclass(frozen=True)
+class SimCut:
+    """Consistency where some tokens are cut off (Gao et al., 2022).
+
+    The loss of a target token becomes `-sum_v q(v) log p(v) + α KL(p || p')`:
+    `p'` is the distribution of a second pass, with its own dropout, in which
+    the embeddings of some tokens, of source and target, are zeros. The
+    gradient flows through both.
+
+    Attributes:
+        weight: Float, `α`.
+        cutoff: Float in (0, 1), the share of the tokens that are cut off.
+    """
+
+    weight: float
+    cutoff: float
+
+    def draw(self, ids, seed):
+        """Returns which tokens are kept, a bool tensor of the shape of ids."""
+        shares = tf.random.stateless_uniform(tf.shape(ids), seed)
+        return shares >= self.cutoff
 
 
 class TrainingModel(keras.Model):
@@ -32,13 +56,23 @@ class TrainingModel(keras.Model):
     Args:
         transformer: The model to train.
         label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
+        simcut: The `SimCut`, or `None`.
+        seed: Int, of the tokens that SimCut cuts off.
     """
 
-    def __init__(self, transformer: Transformer, label_smoothing: float):
+    def __init__(
+        self,
+        transformer: Transformer,
+        label_smoothing: float,
+        simcut: SimCut | None = None,
+        seed: int = 0,
+    ):
         super().__init__(name="teacher_forcing")
         self.transformer = transformer
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
+        self.simcut = simcut
+        self._seed = seed
         # Whether `fit` reads the metrics of this update, which waits for the
         # device. Otherwise it shows the values that were read last.
         self.reads_figures = True
@@ -126,7 +160,7 @@ class TrainingModel(keras.Model):
 
     def _micro_gradients(self, batch, k):
         with tf.GradientTape() as tape:
-            losses = self.token_losses(micro_batch(batch, k), training=True)
+            losses = self.token_losses(micro_batch(batch, k), True, k)
             loss = tf.reduce_sum(losses) / batch["num_tokens"]
             loss = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(loss, self.trainable_variables)
@@ -134,18 +168,17 @@ class TrainingModel(keras.Model):
         # over replicas and Adam's squares need them summed.
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def token_losses(self, batch, training):
-        """Returns the loss of each real target token; updates the metrics."""
-        memory = self.transformer.encode(batch["source_ids"], training=training)
-        states = self.transformer.decode_states(
-            batch["target_ids"],
-            memory,
-            padding_mask(batch["source_ids"]),
-            training=training,
-        )
+    def token_losses(self, batch, training, number=0):
+        """Returns the loss of each real target token; updates the metrics.
+
+        Args:
+            batch: A micro-batch.
+            training: Bool, whether dropout and SimCut are on.
+            number: Int or int32 scalar tensor, the number of the micro-batch.
+        """
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
-        states = tf.gather_nd(states, real)  # (N, D)
+        states = tf.gather_nd(self._states(batch, training), real)  # (N, D)
         nll, mean, best = self._label_losses(states, labels)
         losses = smoothed_loss(
             nll,
@@ -163,7 +196,60 @@ class TrainingModel(keras.Model):
                 update_mean(self.means[name], values)
             else:  # Validation has no skipped updates.
                 self.means[name].update_state(values)
+        if training and self.simcut:
+            kept = self._draw_kept(batch, number)
+            others = tf.gather_nd(self._states(batch, training, **kept), real)
+            losses += self.simcut.weight * self._divergences(states, others)
         return losses
+
+    def _states(self, batch, training, kept_sources=None, kept_targets=None):
+        """Returns the states before the logits, `(B, T, D)`."""
+        kept = ({}, {})
+        if kept_sources is not None:
+            kept = {"kept": kept_sources}, {"kept": kept_targets}
+        memory = self.transformer.encode(
+            batch["source_ids"], training=training, **kept[0]
+        )
+        return self.transformer.decode_states(
+            batch["target_ids"],
+            memory,
+            padding_mask(batch["source_ids"]),
+            training=training,
+            **kept[1],
+        )
+
+    def _draw_kept(self, batch, number):
+        """Draws the tokens that SimCut keeps.
+
+        They are a function of the seed, the update, the replica and the
+        micro-batch, so a resumed run draws the same.
+        """
+        context = tf.distribute.get_replica_context()
+        seed = tf.constant([self._seed % 2**31, 0])
+        for value in (
+            self.optimizer.iterations.value,
+            context.replica_id_in_sync_group,
+            number,
+        ):
+            value = tf.cast(value, tf.int32)
+            seed = tf.random.experimental.stateless_fold_in(seed, value)
+        of_sources, of_targets = tf.unstack(
+            tf.random.experimental.stateless_split(seed, 2)
+        )
+        return {
+            "kept_sources": self.simcut.draw(batch["source_ids"], of_sources),
+            "kept_targets": self.simcut.draw(batch["target_ids"], of_targets),
+        }
+
+    def _divergences(self, states, others):
+        """Returns `KL(p || q)` of two passes, for each target token `(N,)`."""
+        p, q = (
+            tf.nn.log_softmax(
+                tf.cast(self.transformer.compute_logits(x), tf.float32)
+            )
+            for x in (states, others)
+        )
+        return tf.reduce_sum(tf.exp(p) * (p - q), axis=1)
 
     def _label_losses(self, states, labels):
         """Computes the losses of labels and the best ids, each `(N,)`.

@@ -13,9 +13,11 @@ from keras_transformer import TransformerSchedule
 from keras_transformer import WarmupDecay
 from keras_transformer.schedules import DECAYS
 from train.data.vocabulary import EncodedPairs
+from train.loop.training_model import SimCut
 
 DEFAULT_NUM_EPOCHS = 40
 INVERSE_SQRT = "inverse-sqrt"
+SIMCUT_CUTOFF = 0.05
 PRECISIONS = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
@@ -71,6 +73,21 @@ class UpdateOptions:
         kind=positive(float),
         metavar="RATE",
     )
+    simcut: float | None = option(
+        None,
+        "weight of a second loss, such as 3: predictions must stay the same "
+        "where some tokens are cut off; an update then takes twice as long "
+        "(default: no such loss)",
+        kind=positive(float),
+        metavar="ALPHA",
+    )
+    simcut_cutoff: float | None = option(
+        None,
+        "share of the tokens that --simcut cuts off (default: "
+        f"{SIMCUT_CUTOFF})",
+        kind=fraction,
+        metavar="P",
+    )
     precision: str = option(
         "float32",
         "of matrix products; weights, softmax and loss stay float32",
@@ -98,6 +115,21 @@ class UpdateOptions:
         metavar="DECAY",
     )
     seed: int = option(0, "of weights, dropout and order", kind=int)
+
+    def make_simcut(self) -> SimCut | None:
+        """Returns the `SimCut` of the options.
+
+        Raises:
+            UserError: If there is a share of tokens without a weight.
+        """
+        if self.simcut is None:
+            if self.simcut_cutoff is not None:
+                raise UserError(
+                    "--simcut-cutoff needs --simcut. "
+                    f"Received: --simcut-cutoff {self.simcut_cutoff} alone"
+                )
+            return None
+        return SimCut(self.simcut, self.simcut_cutoff or SIMCUT_CUTOFF)
 
     def check_schedule(self, preset: Preset) -> None:
         """Refuses options of the learning rate that exclude each other.

@@ -65,8 +65,18 @@ def describe_training(
     at_once = micro_batch_shapes(
         plan, num_replicas, settings.max_tokens_per_replica
     )
-    flops = count_flops(preset.architecture, vocabulary_size, plan)
+    passes = 2 if settings.simcut else 1
+    flops = passes * count_flops(preset.architecture, vocabulary_size, plan)
     sizes = vocabulary_size, max_length
+    memory = estimate_memory(
+        preset.architecture,
+        *sizes,
+        at_once,
+        settings.precision,
+        source_vocabulary_size,
+    )
+    for name in ("logits", "activations"):
+        memory[name] *= passes
     return {
         "training": training.figures,
         "validation": {
@@ -91,13 +101,7 @@ def describe_training(
             "steps": preset.recipe.steps,
             "warmup_steps": preset.recipe.warmup_steps,
             "flops": flops * preset.recipe.steps,
-            "memory_bytes": estimate_memory(
-                preset.architecture,
-                *sizes,
-                at_once,
-                settings.precision,
-                source_vocabulary_size,
-            ),
+            "memory_bytes": memory,
         },
     }
 

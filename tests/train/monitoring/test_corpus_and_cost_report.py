@@ -77,6 +77,18 @@ def test_writes_json_and_a_picture(report, tmp_path):
     )
 
 
+def test_simcut_costs_a_second_pass(describe, report):
+    once, twice = (
+        report["model"],
+        describe(UpdateOptions(64, simcut=3.0))["model"],
+    )
+
+    assert twice["flops"] == 2 * once["flops"]
+    for name, count in once["memory_bytes"].items():
+        passes = 2 if name in ("logits", "activations") else 1
+        assert twice["memory_bytes"][name] == passes * count
+
+
 def test_the_memory_is_that_of_a_shape_in_its_own_turns(describe, report):
     """Of 24 rows of 2 tokens each turn takes 4, of 8 rows of 8 tokens one."""
     settings = UpdateOptions(64, max_tokens_per_replica=8)
