@@ -81,8 +81,11 @@ def search_option(name: str, help: str, kind: type):
 class ExportOptions:
     """Options of `python -m export`."""
 
-    run_dir: pathlib.Path = option(
-        help="folder of a finished run", kind=pathlib.Path
+    run_dir: list[pathlib.Path] = option(
+        help="folder of a finished run; several times: an ensemble, whose "
+        "probabilities are the means of the models'",
+        kind=pathlib.Path,
+        action="append",
     )
     export_dir: pathlib.Path = option(
         help="folder for the versions of the export", kind=pathlib.Path
@@ -209,15 +212,16 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     The values come from the decoding options that the run recorded, as a
     converted run does, or else from the paper.
     """
-    run = read_arguments(options.run_dir) or {}
-    path = options.run_dir / "arguments.json"
+    run_dir = options.run_dir[0]
+    run = read_arguments(run_dir) or {}
+    path = run_dir / "arguments.json"
     task = run.get("arguments", {}).get("task")
     with refuse_damage(path):
         defaults = DEFAULTS[task]
     if options.constrain_trees and task != "parsing":
         raise UserError(
             "--constrain-trees must come with a run of --task parsing. "
-            f"Received: {options.run_dir}"
+            f"Received: {run_dir}"
         )
     recorded = check_decoding(run.get("decoding", {}), path)
     defaults = {name: recorded.get(name, defaults[name]) for name in defaults}
@@ -269,6 +273,11 @@ def check_options(options: ExportOptions) -> None:
             )
     if options.format == "saved_model":
         return
+    if len(options.run_dir) > 1:
+        raise UserError(
+            f"--run-dir must be one folder with --format {options.format}. "
+            f"Received: {len(options.run_dir)} folders"
+        )
     for name in LACKING[options.format]:
         given = getattr(options, name)
         # 0 is a valid layer; for the other options it means "off".
@@ -283,7 +292,7 @@ def check_options(options: ExportOptions) -> None:
 def run(options: ExportOptions) -> None:
     options = fill_in_defaults(options)
     check_options(options)
-    run_dir, export_dir = options.run_dir, options.export_dir
+    run_dir, export_dir = options.run_dir[0], options.export_dir
     settings = SearchSettings(
         options.beam_size,
         options.length_penalty,
@@ -309,10 +318,12 @@ def run(options: ExportOptions) -> None:
     else:
         signatures = choose_signatures(options.signatures)
         name = choose_name(export_dir, options.model_name)
-        translator = load_run(run_dir, settings, options.precision, signatures)
+        translator = load_run(
+            options.run_dir, settings, options.precision, signatures
+        )
         folder = write_version(
             translator,
-            run_dir,
+            options.run_dir,
             export_dir,
             name,
             options.version,

@@ -124,7 +124,7 @@ def export_dir(run_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
     settings = SearchSettings(3, max_extra_length=8, source_language="en")
     translator = load_run(run_dir, settings, signatures=INPUTS)
-    write_version(translator, run_dir, folder, "reverse")
+    write_version(translator, [run_dir], folder, "reverse")
     return folder
 
 

@@ -40,8 +40,8 @@ train/__main__.py: test_command.py
 - settings.average_decay is not None
 + False
 export/model/forced_decoding.py: .
-- model.transformer, settings.align_layer
-+ model.transformer, None
+- transformer, settings.align_layer
++ transformer, None
 - return tf.where(padding_mask(labels), found, 0.0)
 + return found
 keras_transformer/attention.py: test_attention.py

@@ -3,6 +3,7 @@
 import json
 import pathlib
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -23,27 +24,37 @@ SIGNATURE = "serving_default"
 
 
 def load_run(
-    run_dir: pathlib.Path,
+    run_dirs: pathlib.Path | Sequence[pathlib.Path],
     settings: SearchSettings,
     precision: str = "float32",
     signatures: Iterable[str] = DEFAULT_SIGNATURES,
 ) -> Translator:
-    """Returns the `Translator` of a finished run.
+    """Returns the `Translator` of a finished run, or of several: an ensemble.
 
     Args:
-        run_dir: The run folder.
+        run_dirs: The run folder, or the run folders.
         settings: Settings of the search.
         precision: `"float32"`, or `"bfloat16"` for weights of half the size;
             softmax and scores are float32 in both.
         signatures: Names of the signatures of the translator.
 
     Raises:
-        UserError: If the folder holds no finished run, or a damaged one, or
-            if the settings do not fit its model.
+        UserError: If a folder holds no finished run, or a damaged one, if the
+            tokenizers differ, or if the settings do not fit the models.
     """
-    run = read_run(run_dir, precision)
+    if isinstance(run_dirs, pathlib.Path):
+        run_dirs = [run_dirs]
+    first, *others = (read_run(run_dir, precision) for run_dir in run_dirs)
+    for run_dir, (_, protos) in zip(run_dirs[1:], others, strict=True):
+        if protos != first[1]:
+            raise UserError(
+                "--run-dir must be runs with the same tokenizer. "
+                f"Received: {run_dirs[0]} and {run_dir}, whose tokenizers "
+                "differ"
+            )
+    models = [transformer for transformer, _ in (first, *others)]
     try:
-        return Translator(*run, settings, signatures)
+        return Translator(models, first[1], settings, signatures)
     except ValueError as error:
         raise UserError(str(error)) from None
 

@@ -5,6 +5,7 @@ import importlib.metadata
 import json
 import pathlib
 import zipfile
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -32,7 +33,7 @@ MEMORY_BOUND_ROWS = 1000  # Batch size of the reported memory bound.
 
 def write_version(
     translator: Translator,
-    run_dir: pathlib.Path,
+    run_dirs: Sequence[pathlib.Path],
     export_dir: pathlib.Path,
     model_name: str,
     version: int | None = None,
@@ -42,7 +43,8 @@ def write_version(
 
     Args:
         translator: The `Translator` to export.
-        run_dir: Folder of the run that trained the model.
+        run_dirs: Folders of the runs that trained the models; of several,
+            samples are those of the first.
         export_dir: Folder of the versions.
         model_name: The name of the model on the server.
         version: Int, the folder's name; `None` takes the next number.
@@ -56,7 +58,7 @@ def write_version(
         UserError: If the version exists already, if another export writes into
             the same folder, or if an output of the model is not finite.
     """
-    notes = read_notes(run_dir)
+    notes = read_notes(run_dirs[0])
     chosen = choose_samples(notes, samples)
     with new_version(export_dir, file_layout.SAVED_MODEL, version) as (
         folder,
@@ -66,8 +68,9 @@ def write_version(
             translator, str(part), signatures=translator.signatures
         )
         write_warmup_and_samples(translator, part, model_name, chosen)
-        description = describe_bundle(translator, run_dir, model_name, part)
-        description["validation"] = notes.get("validation")
+        description = describe_bundle(translator, run_dirs, model_name, part)
+        if len(run_dirs) == 1:  # Those scores are of one model.
+            description["validation"] = notes.get("validation")
         description["placeholders"] = has_placeholders(translator.tokenizer)
         write_json(part / file_layout.BUNDLE, description)
         write_server_files(export_dir, model_name, translator.signatures)
@@ -117,11 +120,12 @@ def write_warmup_and_samples(
 
 def describe_bundle(
     translator: Translator,
-    run_dir: pathlib.Path,
+    run_dirs: Sequence[pathlib.Path],
     model_name: str,
     folder: pathlib.Path,
 ) -> dict:
     """Returns the content of `bundle.json`."""
+    run_dir, *others = run_dirs
     return {
         "model_name": model_name,
         "packages": {
@@ -136,6 +140,8 @@ def describe_bundle(
         },
         "run": read_arguments(run_dir),
         "averaged": averaged_checkpoints(run_dir / "model.keras"),
+        "validation": None,
+        "ensemble": [read_arguments(other) for other in others],
         "files": file_layout.list_files(folder),
     }
 

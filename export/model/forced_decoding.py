@@ -1,5 +1,6 @@
 """Teacher-forced scoring, alignment and attention of given translations."""
 
+import math
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -56,7 +57,9 @@ def align_layer_of(transformer: Transformer, layer: int | None) -> int:
 
 
 class ForcedDecoder:
-    """Runs a Transformer on pairs with given targets (teacher forcing).
+    """Runs Transformers on pairs with given targets (teacher forcing).
+
+    Of an ensemble, probabilities and alignments are means over its models.
 
     Args:
         model: The `TextModel`.
@@ -69,9 +72,10 @@ class ForcedDecoder:
     def __init__(self, model: TextModel, settings: SearchSettings):
         self._model = model
         self._settings = settings
-        self._align_layer = align_layer_of(
-            model.transformer, settings.align_layer
-        )
+        self._align_layers = [
+            align_layer_of(transformer, settings.align_layer)
+            for transformer in model.transformers
+        ]
 
     def score(self, source, target) -> dict[str, tf.Tensor]:
         """Scores given translations.
@@ -96,8 +100,9 @@ class ForcedDecoder:
                 tf.gather(ids, rows)[:, : tf.reduce_max(tf.gather(count, rows))]
                 for ids, count in zip(pairs[:2], lengths, strict=True)
             )
-            states = self._run(sources, targets).states
-            found = self._log_probabilities(targets, states)
+            found = self._log_probabilities(
+                targets, self._run(sources, targets)
+            )
             missing = tf.shape(pairs.labels)[1] - tf.shape(found)[1]
             return tf.pad(found, [[0, 0], [0, missing]])
 
@@ -133,9 +138,10 @@ class ForcedDecoder:
             bool `(B,)`: whether source or target was cut at the model's limit.
         """
         pairs = self._read_few(source, target, with_logits=False)
-        outputs = self._run(pairs.source_ids, pairs.labels)
-        _, attention = outputs.decoder_scores[self._align_layer]
-        attention = tf.reduce_mean(tf.cast(attention, tf.float32), axis=1)
+        attention = mean(
+            tf.reduce_mean(tf.cast(of_model, tf.float32), axis=1)
+            for of_model in self._run_attention(pairs)
+        )
         real = padding_mask(pairs.labels)
         attention = tf.where(real[:, :, None], attention, 0.0)
         places = tf.argmax(attention, axis=2, output_type=tf.int32)
@@ -172,11 +178,11 @@ class ForcedDecoder:
             text's end come zeros and `""`.
         """
         pairs = self._read_few(source, target)
-        outputs = self._run(pairs.source_ids, pairs.labels)
+        (outputs,) = self._run(pairs.source_ids, pairs.labels)
         to_target, to_source = zip(*outputs.decoder_scores, strict=True)
         if None in to_target:
             to_target = no_scores(to_source)
-        found = self._log_probabilities(pairs.labels, outputs.states)
+        found = self._log_probabilities(pairs.labels, [outputs])
         real = padding_mask(pairs.labels)
         return {
             "encoder_attention": stack_scores(
@@ -200,12 +206,38 @@ class ForcedDecoder:
         )
         return tf.reduce_sum(log_probabilities, axis=1) / penalty
 
-    def _log_probabilities(self, labels, states):
-        """Returns the log-probabilities of labels, `(B, T)`, 0 for padding."""
-        logits = self._model.transformer.compute_logits(states)
-        logits = tf.cast(logits, tf.float32)
-        found = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        return tf.where(padding_mask(labels), found, 0.0)
+    def _log_probabilities(self, labels, all_outputs):
+        """Returns the log-probabilities of labels, `(B, T)`, 0 for padding.
+
+        Args:
+            labels: Int32 tensor `(B, T)`.
+            all_outputs: The `ForcedOutputs` of each model.
+        """
+        found = []
+        for transformer, outputs in zip(
+            self._model.transformers, all_outputs, strict=True
+        ):
+            logits = transformer.compute_logits(outputs.states)
+            logits = tf.cast(logits, tf.float32)
+            found.append(
+                -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+            )
+        (log_probabilities, *others) = found
+        if others:
+            log_probabilities = tf.reduce_logsumexp(tf.stack(found), axis=0)
+            log_probabilities -= math.log(len(found))
+        return tf.where(padding_mask(labels), log_probabilities, 0.0)
+
+    def _run_attention(self, pairs):
+        """Returns the attention to the source of each model, `(B, H, T, S)`."""
+        return [
+            outputs.decoder_scores[layer][1]
+            for layer, outputs in zip(
+                self._align_layers,
+                self._run(pairs.source_ids, pairs.labels),
+                strict=True,
+            )
+        ]
 
     def _read(self, source, target) -> Pairs:
         source, target = with_equal_rows(source=source, target=target)
@@ -228,13 +260,14 @@ class ForcedDecoder:
 
     def _cost(self, sources, targets, with_logits=True):
         """Returns how many numbers the outputs of pairs have, int64."""
-        transformer = self._model.transformer
         source, target = tf.cast(sources, tf.int64), tf.cast(targets, tf.int64)
-        a = transformer.architecture
-        of_decoder = a.layers_of_decoder * (target**2 + source * target)
-        cost = a.num_heads * (a.num_layers * source**2 + of_decoder)
-        if with_logits:
-            cost += transformer.vocabulary_size * target
+        cost = 0
+        for transformer in self._model.transformers:
+            a = transformer.architecture
+            of_decoder = a.layers_of_decoder * (target**2 + source * target)
+            cost += a.num_heads * (a.num_layers * source**2 + of_decoder)
+            if with_logits:
+                cost += transformer.vocabulary_size * target
         return cost
 
     # One graph for all signatures, since a server prepares each one separately.
@@ -242,20 +275,28 @@ class ForcedDecoder:
         input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
         autograph=False,
     )
-    def _run(self, source_ids, labels) -> ForcedOutputs:
-        """Runs the model on pairs."""
-        transformer = self._model.transformer
+    def _run(self, source_ids, labels) -> list[ForcedOutputs]:
+        """Runs each model on pairs."""
         begin = tf.fill([tf.shape(labels)[0], 1], BOS_ID)
         target_ids = tf.concat([begin, labels[:, :-1]], axis=1)
         target_ids = tf.where(padding_mask(labels), target_ids, PADDING_ID)
-        memory, encoder_scores = transformer.encode(
-            source_ids, training=False, return_attention_scores=True
-        )
-        states, decoder_scores = transformer.decode_states(
-            target_ids,
-            memory,
-            padding_mask(source_ids),
-            return_attention_scores=True,
-            training=False,
-        )
-        return ForcedOutputs(states, encoder_scores, decoder_scores)
+        found = []
+        for transformer in self._model.transformers:
+            memory, encoder_scores = transformer.encode(
+                source_ids, training=False, return_attention_scores=True
+            )
+            states, decoder_scores = transformer.decode_states(
+                target_ids,
+                memory,
+                padding_mask(source_ids),
+                return_attention_scores=True,
+                training=False,
+            )
+            found.append(ForcedOutputs(states, encoder_scores, decoder_scores))
+        return found
+
+
+def mean(tensors):
+    """Returns the mean of tensors; of one, itself."""
+    first, *others = tensors
+    return tf.add_n([first, *others]) / (1 + len(others)) if others else first

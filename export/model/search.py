@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -18,7 +19,7 @@ from keras_transformer.search.sampling import Sampling
 from keras_transformer.search.sampling import with_one_beam
 from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.tensorflow.graph_transformer import (
-    GraphTransformer,
+    make_graph_model,
 )
 from keras_transformer.search.tensorflow.graph_transformer import (
     sample_in_graph,
@@ -81,8 +82,8 @@ class Search(tf.Module):
     """Beam search over a Transformer with an export's settings.
 
     Args:
-        transformer: A built `Transformer`, which is not tracked: see
-            `TextModel`.
+        transformers: Built `Transformer`s, several for an ensemble. They are
+            not tracked: see `TextModel`.
         vocabulary_size: Int, subwords of targets. Ids from there on are never
             chosen.
         settings: The `SearchSettings`.
@@ -95,16 +96,16 @@ class Search(tf.Module):
 
     def __init__(
         self,
-        transformer: Transformer,
+        transformers: Sequence[Transformer],
         vocabulary_size: int,
         settings: SearchSettings,
         find_leaves: Callable | None = None,
     ):
         super().__init__(name="search")
         self._find_leaves = lambda: find_leaves  # Not tracked.
-        self._transformer = lambda: transformer
+        self._transformers = lambda: transformers
         self._settings = settings
-        padded = range(vocabulary_size, transformer.vocabulary_size)
+        padded = range(vocabulary_size, transformers[0].vocabulary_size)
         self.options = SearchOptions(
             settings.beam_size,
             settings.length_penalty,
@@ -115,10 +116,13 @@ class Search(tf.Module):
             min_length=settings.min_length,
         )
         # A transposed copy of the embeddings; else every call would transpose.
-        self._output_kernel = tf.Variable(
-            tf.transpose(transformer.embedding_of_logits.embeddings),
-            trainable=False,
-        )
+        self._output_kernels = [
+            tf.Variable(
+                tf.transpose(transformer.embedding_of_logits.embeddings),
+                trainable=False,
+            )
+            for transformer in transformers
+        ]
 
     def __call__(
         self,
@@ -173,8 +177,9 @@ class Search(tf.Module):
         )
 
         def find(source_ids, max_lengths, length_penalty, prefix_ids):
+            transformer, kernel = self._model()
             return search_in_graph(
-                self._transformer(),
+                transformer,
                 source_ids,
                 max_lengths,
                 self._with_trees(
@@ -182,7 +187,7 @@ class Search(tf.Module):
                     source_ids,
                 ),
                 prefix_ids,
-                self._output_kernel,
+                kernel,
             )
 
         return self._in_chunks(
@@ -200,14 +205,15 @@ class Search(tf.Module):
         """
 
         def find(source_ids, max_lengths, rules):
+            transformer, kernel = self._model()
             return search_in_graph(
-                self._transformer(),
+                transformer,
                 source_ids,
                 max_lengths,
                 self._with_trees(
                     dataclasses.replace(self.options, **rules), source_ids
                 ),
-                output_kernel=self._output_kernel,
+                output_kernel=kernel,
             )
 
         limits = limits_of(lengths, self._settings.max_extra_length)
@@ -224,13 +230,14 @@ class Search(tf.Module):
         options = with_one_beam(self.options)
 
         def draw(source_ids, max_lengths, sampling):
+            transformer, kernel = self._model()
             return sample_in_graph(
-                self._transformer(),
+                transformer,
                 source_ids,
                 max_lengths,
                 Sampling(**sampling),
                 self._with_trees(options, source_ids),
-                output_kernel=self._output_kernel,
+                output_kernel=kernel,
             )
 
         limits = limits_of(lengths, self._settings.max_extra_length)
@@ -277,16 +284,21 @@ class Search(tf.Module):
     def trace(self, source_ids, lengths) -> BeamTrace:
         """Searches for the n best, and returns the trace of the search."""
         options = dataclasses.replace(self.options, num_hypotheses=None)
-        model = GraphTransformer(
-            self._transformer(),
-            source_ids,
-            options.beam_size,
-            self._output_kernel,
+        transformer, kernel = self._model()
+        model = make_graph_model(
+            transformer, source_ids, options.beam_size, kernel
         )
         limits = limits_of(lengths, self._settings.max_extra_length)
         options = self._with_trees(options, source_ids)
         _, trace = trace_beam_search(model, options, model.limit(limits))
         return trace
+
+    def _model(self):
+        """Returns the transformer and its kernel, or lists of several."""
+        transformers, kernels = self._transformers(), self._output_kernels
+        if len(transformers) == 1:
+            return transformers[0], kernels[0]
+        return transformers, kernels
 
     def _with_trees(self, options, source_ids):
         """Returns the options with the constraint to trees, if there is one."""

@@ -1,5 +1,7 @@
 """Tokenization and detokenization around the model, for all signatures."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from export.model.request_splitting import MAX_CHUNK_BYTES
@@ -24,8 +26,9 @@ class TextModel(tf.Module):
     and loaders other than Python's read the copy that is never filled.
 
     Args:
-        transformer: A built `Transformer`. Texts are cut at its
-            `sequence_length`, the longest it was trained on.
+        transformers: A built `Transformer`, or several: an ensemble. Texts are
+            cut at the lowest `sequence_length`, the longest they were trained
+            on.
         protos: Bytes of the SentencePiece model of sources, and of that of
             targets, or `None` if they share one.
 
@@ -37,28 +40,36 @@ class TextModel(tf.Module):
             characters, which are a single token: text after them is lost.
         max_target_bytes: Int, the same for targets.
         tokenizer: The `SubwordTokenizer`.
-        transformer: The Transformer.
+        transformers: The Transformers, a tuple.
+        sequence_length: Int, the tokens at which a text is cut.
 
     Raises:
-        ValueError: If a vocabulary of the tokenizer exceeds the model's.
+        ValueError: If a vocabulary of the tokenizer exceeds a model's.
     """
 
     def __init__(
-        self, transformer: Transformer, protos: tuple[bytes, bytes | None]
+        self,
+        transformers: Transformer | Sequence[Transformer],
+        protos: tuple[bytes, bytes | None],
     ):
         super().__init__(name="text_model")
+        if isinstance(transformers, Transformer):
+            transformers = [transformers]
+        transformers = tuple(transformers)
         self.tokenizer = SubwordTokenizer(*protos)
-        check_sizes(self.tokenizer, transformer)
+        for transformer in transformers:
+            check_sizes(self.tokenizer, transformer)
+        self.sequence_length = min(t.sequence_length for t in transformers)
         self.max_bytes, self.max_target_bytes = (
-            4 * longest * transformer.sequence_length
+            4 * longest * self.sequence_length
             for longest in longest_pieces(self.tokenizer)
         )
-        self._weights = [v.value for v in transformer.weights]
-        self._transformer = lambda: transformer  # Not tracked: see above.
+        self._weights = [v.value for t in transformers for v in t.weights]
+        self._transformers = lambda: transformers  # Not tracked: see above.
 
     @property
-    def transformer(self):
-        return self._transformer()
+    def transformers(self):
+        return self._transformers()
 
     def tokenize(self, text):
         """Returns padded ids `(B, S)`, their lengths, and which were cut."""
@@ -71,7 +82,7 @@ class TextModel(tf.Module):
         )
 
     def _tokenize(self, text, tokenize, max_bytes):
-        limit = self.transformer.sequence_length
+        limit = self.sequence_length
 
         def answer(rows):
             part, was_cut = cut_bytes(tf.gather(text, rows), max_bytes)
@@ -98,7 +109,7 @@ class TextModel(tf.Module):
 
     def cut(self, ids):
         """Cuts padded ids at the limit and ends them in EOS."""
-        limit = self.transformer.sequence_length
+        limit = self.sequence_length
         ids = tf.pad(ids, [[0, 0], [0, 1]])[:, : limit + 1]
         goes_on = (tf.range(tf.shape(ids)[1] - 1) == limit - 1) & (
             ids[:, 1:] != PADDING_ID

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -84,15 +85,17 @@ DEFAULT_SIGNATURES = (
 
 
 class Translator(tf.Module):
-    """A Transformer, its tokenizer and beam search as `tf.function`s.
+    """Transformers, their tokenizer and beam search as `tf.function`s.
 
     Strings are UTF-8. A text without any token gives `""` with score 0, and
     one that is longer than `sequence_length` is cut. Sentences of a batch do
     not affect each other.
 
     Args:
-        transformer: A built `Transformer`. Sources are cut at its
-            `sequence_length`, the longest it was trained on.
+        transformers: A built `Transformer`, or several of one vocabulary: an
+            ensemble, whose probabilities are the means of theirs. Sources are
+            cut at the lowest `sequence_length`, the longest they were trained
+            on.
         protos: Bytes of the SentencePiece model of sources, and of that of
             targets, or `None` if they share one.
         settings: The `SearchSettings`.
@@ -106,28 +109,32 @@ class Translator(tf.Module):
         precision: String, the type of weights and products.
 
     Raises:
-        ValueError: If a vocabulary of the tokenizer exceeds the model's, or
-            if there is no layer `settings.align_layer`.
+        ValueError: If a vocabulary of the tokenizer exceeds a model's, if
+            there is no layer `settings.align_layer`, or if an ensemble has
+            vocabularies of different sizes or the signature `explain`.
     """
 
     def __init__(
         self,
-        transformer: Transformer,
+        transformers: Transformer | Sequence[Transformer],
         protos: tuple[bytes, bytes | None],
         settings: SearchSettings,
         names: Iterable[str] = DEFAULT_SIGNATURES,
     ):
         super().__init__(name="translator")
-        self._model = TextModel(transformer, protos)
+        self._model = TextModel(transformers, protos)
+        transformers = self._model.transformers
+        transformer = transformers[0]
+        check_ensemble(transformers, names)
         self.settings = settings
         self.tokenizer = self._model.tokenizer
-        self.sequence_length = transformer.sequence_length
+        self.sequence_length = self._model.sequence_length
         self.precision = transformer.dtype_policy.name
         find_leaves = settings.constrain_trees and TreeLeaves(
             self.tokenizer, protos[0], transformer.vocabulary_size
         )
         self._search = Search(
-            transformer,
+            transformers,
             self.tokenizer.vocabulary_size,
             settings,
             find_leaves or None,
@@ -163,14 +170,21 @@ class Translator(tf.Module):
 
     def memory_bound(self, rows: int) -> int:
         """Returns an upper bound of a request's memory, without the weights."""
-        transformer = self._model.transformer
-        sizes = ModelSizes(
-            transformer.architecture,
-            transformer.vocabulary_size,
-            self.sequence_length,
-            max(self._model.max_bytes, self._model.max_target_bytes),
-        )
-        return memory_bound(sizes, self.settings, self.signatures, rows)
+        bounds = [
+            memory_bound(
+                ModelSizes(
+                    transformer.architecture,
+                    transformer.vocabulary_size,
+                    self.sequence_length,
+                    max(self._model.max_bytes, self._model.max_target_bytes),
+                ),
+                self.settings,
+                self.signatures,
+                rows,
+            )
+            for transformer in self._model.transformers
+        ]
+        return sum(bounds)
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Translates sentences by beam search.
@@ -416,4 +430,27 @@ class Translator(tf.Module):
             is_empty_source(lengths),
             self._search.options,
             self.tokenizer.id_to_piece,
+        )
+
+
+def check_ensemble(transformers, names):
+    """Refuses models whose probabilities have no mean.
+
+    Args:
+        transformers: Tuple of `Transformer`s.
+        names: Names of the signatures.
+
+    Raises:
+        ValueError: See `Translator`.
+    """
+    sizes = {transformer.vocabulary_size for transformer in transformers}
+    if len(sizes) > 1:
+        raise ValueError(
+            "the models of an ensemble must have vocabularies of one size. "
+            f"Received: {', '.join(map(str, sorted(sizes)))}"
+        )
+    if len(transformers) > 1 and "explain" in names:
+        raise ValueError(
+            "an ensemble must be without the signature explain, the attention "
+            f"of one model. Received: {len(transformers)} models"
         )

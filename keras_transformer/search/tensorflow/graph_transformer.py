@@ -26,6 +26,7 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.search.sampling import sampling_tensors
 from keras_transformer.search.sampling import with_one_beam
 from keras_transformer.search.tensorflow.decoder_cache import make_cache
+from keras_transformer.search.tensorflow.graph_ensemble import GraphEnsemble
 from keras_transformer.search.tensorflow.layers import add_and_norm
 from keras_transformer.search.tensorflow.layers import additive_mask
 from keras_transformer.search.tensorflow.layers import attend
@@ -68,7 +69,8 @@ def search_in_graph(
     """Like `search_translations`, in a TensorFlow graph, and faster.
 
     Args:
-        transformer: A built `Transformer`.
+        transformer: A built `Transformer`, or a list of several with one
+            vocabulary: an ensemble, see `GraphEnsemble`.
         source_ids: Int tensor `(B, S)`, padded with 0 at the end.
         max_lengths: Int32 tensor `(B,)`, at least 1: the limit of each
             translation, in tokens with EOS. Learned positions
@@ -78,13 +80,14 @@ def search_in_graph(
         prefix_ids: Int32 tensor `(B, P)`, padded.
         output_kernel: Float tensor or variable `(D, V)`, the matrix of the
             logits, transposed. `None` means to transpose it here, once a call.
+            Of an ensemble, a list of them.
         max_length: Int32 scalar tensor, the length of the returned ids, at
             least the largest limit. `None` means the largest limit.
 
     Returns:
         `Hypotheses`.
     """
-    model = GraphTransformer(
+    model = make_graph_model(
         transformer, source_ids, options.beam_size, output_kernel
     )
     limits = model.limit(max_lengths)
@@ -113,11 +116,27 @@ def sample_in_graph(
     Returns:
         `Hypotheses`, one for each source.
     """
-    model = GraphTransformer(transformer, source_ids, 1, output_kernel)
+    model = make_graph_model(transformer, source_ids, 1, output_kernel)
     limits = model.limit(max_lengths)
     draws = sampling_tensors(sampling, limits)
     return run_search_loop(
         model, with_one_beam(options), limits, prefix_ids, draws
+    )
+
+
+def make_graph_model(transformer, source_ids, num_beams, output_kernel):
+    """Makes a `GraphTransformer`, or a `GraphEnsemble` of a list of models.
+
+    The arguments are those of `search_in_graph`.
+    """
+    if not isinstance(transformer, (list, tuple)):
+        return GraphTransformer(
+            transformer, source_ids, num_beams, output_kernel
+        )
+    kernels = output_kernel or [None] * len(transformer)
+    return GraphEnsemble(
+        GraphTransformer(each, source_ids, num_beams, kernel)
+        for each, kernel in zip(transformer, kernels, strict=True)
     )
 
 

@@ -48,7 +48,7 @@ def test_tokens_are_those_of_the_whole_text(text_model, text):
         return
     count = 2 + 2 * text_model.max_bytes // len(text)
     many = b" ".join([text] * count)
-    limit = text_model.transformer.sequence_length
+    limit = text_model.sequence_length
     words = tf.constant([many.replace(b"\0", b" ")])
     whole = text_model.tokenizer.tokenize(words)[0]
 
@@ -60,7 +60,7 @@ def test_tokens_are_those_of_the_whole_text(text_model, text):
 
 
 def test_a_text_that_just_fits_is_not_cut(text_model):
-    limit = text_model.transformer.sequence_length
+    limit = text_model.sequence_length
     words = choose_words(text_model.tokenizer)
     texts = [make_sentences(words, limit + n, 1)[0] for n in (0, 1)]
 

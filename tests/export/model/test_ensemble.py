@@ -1,0 +1,138 @@
+"""Tests of exports of several models."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export.__main__ as export_command
+from export import check
+from export.bundle.model_loading import load_run
+from export.model.search import SearchSettings
+from export.model.translator import Translator
+from keras_transformer.tokenizer import read_protos
+from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.example_sentences import SENTENCES
+
+SETTINGS = SearchSettings(3, max_extra_length=8, no_repeat_ngram=2)
+NAMES = ("serving_default", "translate_nbest", "score", "align")
+TEXTS = tf.constant(SENTENCES[:4])
+
+
+@pytest.fixture(scope="module")
+def run_dirs(run_dir, tmp_path_factory):
+    """The run, and two others with its tokenizer: deeper, and recurrent."""
+    folders = [run_dir]
+    for changes in (
+        {"num_layers": 3, "hidden_dim": 24},
+        {"decoder_mixer": "ssru"},
+    ):
+        folder = tmp_path_factory.mktemp("run")
+        shutil.copy(run_dir / "tokenizer.model", folder)
+        model = make_model(**changes)
+        model.embedding.embeddings.assign(2 * model.embedding.embeddings)
+        model.save(folder / "model.keras")
+        folders.append(folder)
+    return folders
+
+
+@pytest.fixture(scope="module")
+def ensemble(run_dirs):
+    return load_run(run_dirs, SETTINGS, signatures=NAMES).signatures
+
+
+@pytest.fixture(scope="module")
+def members(run_dirs):
+    names = ("score", "align")
+    return [
+        load_run(run_dir, SETTINGS, signatures=names).signatures
+        for run_dir in run_dirs
+    ]
+
+
+def test_probabilities_and_alignments_are_means(ensemble, members):
+    pairs = TEXTS, TEXTS[::-1]
+
+    for name, key, to_mean, from_mean in (
+        ("score", "token_log_probabilities", np.exp, np.log),
+        ("align", "attention", np.array, np.array),
+    ):
+        found = ensemble[name](*pairs)[key].numpy()
+
+        each = [member[name](*pairs)[key].numpy() for member in members]
+        expected = from_mean(np.mean([to_mean(x) for x in each], axis=0))
+        assert not np.allclose(each[0], expected, atol=1e-2)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_the_search_scores_by_the_mean(ensemble):
+    found = ensemble["translate_nbest"](TEXTS)
+
+    for column in range(3):
+        translations = found["translation"][:, column]
+        forced = ensemble["score"](TEXTS, translations)
+        whole = ~(found["truncated"][:, column] | forced["truncated"]).numpy()
+        scores = found["score"][:, column].numpy()
+        # Another split into subwords has another score.
+        same = forced["tokens"].numpy() != b""
+        same = same.sum(axis=1) == found["length"][:, column].numpy()
+        assert (whole & same).any()
+        np.testing.assert_allclose(
+            scores[whole & same],
+            forced["score"].numpy()[whole & same],
+            atol=1e-3,
+        )
+
+
+def test_a_model_with_itself_translates_as_alone(run_dir):
+    one, twice = (
+        load_run(run_dirs, SETTINGS, signatures=NAMES[:1]).translate(TEXTS)
+        for run_dirs in (run_dir, [run_dir, run_dir])
+    )
+
+    assert one["translation"].numpy().tolist() == (
+        twice["translation"].numpy().tolist()
+    )
+    np.testing.assert_allclose(one["score"], twice["score"], atol=1e-5)
+
+
+def test_the_command_writes_one_savedmodel(run_dirs, ensemble, tmp_path):
+    folders = [f"--run-dir={folder}" for folder in run_dirs]
+    options = ["--beam-size=3", "--max-extra-length=8", "--no-repeat-ngram=2"]
+
+    export_command.main([f"--export-dir={tmp_path}", *folders, *options])
+
+    check.main([f"--export-dir={tmp_path}"])
+    bundle = json.loads((tmp_path / "1" / "bundle.json").read_text())
+    assert len(bundle["ensemble"]) == 2
+    assert bundle["validation"] is None
+    saved = tf.saved_model.load(str(tmp_path / "1"))
+    found = saved.signatures["serving_default"](TEXTS)
+    expected = ensemble["serving_default"](TEXTS)
+    assert found["translation"].numpy().tolist() == (
+        expected["translation"].numpy().tolist()
+    )
+
+
+def test_refuses_what_has_no_mean(run_dirs, run_dir, tmp_path, refused):
+    other = tmp_path / "other"
+    shutil.copytree(run_dir, other)
+    proto = (other / "tokenizer.model").read_bytes()
+    two = [f"--run-dir={folder}" for folder in run_dirs[:2]]
+    export_dir = f"--export-dir={tmp_path / 'export'}"
+
+    line = refused(export_command, *two, export_dir, "--format=litert")
+    assert "one folder with --format litert. Received: 2 folders" in line
+    line = refused(export_command, *two, export_dir, "--signatures=all")
+    assert "without the signature explain" in line
+    (other / "target_tokenizer.model").write_bytes(proto)
+    line = refused(export_command, two[0], f"--run-dir={other}", export_dir)
+    assert f"Received: {run_dir} and {other}, whose tokenizers differ" in line
+    with pytest.raises(ValueError, match="of one size. Received: 330, 338"):
+        Translator(
+            [make_model(), make_model(vocabulary_size=338)],
+            read_protos(run_dir),
+            SETTINGS,
+        )
