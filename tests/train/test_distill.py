@@ -1,0 +1,135 @@
+"""Tests of `train.distill`."""
+
+import fcntl
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import train.__main__ as train_command
+from export import translate
+from tests.helpers.error_capture import refusal
+from tests.helpers.example_sentences import SENTENCES
+from train import distill
+
+VALIDATION = ["--validation-source=v.en", "--validation-target=v.de"]
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """A folder with text; `train` and the command of translation are spies."""
+    monkeypatch.chdir(tmp_path)
+    lines = SENTENCES * 3
+    pathlib.Path("a.en").write_text("".join(f"{line}\n" for line in lines))
+    trained, run = [], subprocess.Popen
+
+    def translate_in_capitals(command, **kwargs):
+        assert command[1:4] == ["-m", "export.translate", "--export-dir"]
+        return run(["tr", "a-z", "A-Z"], **kwargs)
+
+    monkeypatch.setattr(train_command, "main", trained.append)
+    monkeypatch.setattr(subprocess, "Popen", translate_in_capitals)
+    return trained, lines
+
+
+def command(*options, teacher="teacher"):
+    return [f"--teacher={teacher}", "--run-dir=run", *VALIDATION, *options]
+
+
+def test_trains_on_the_translations_and_resumes_them(corpus):
+    trained, lines = corpus
+    options = command("--train-source=a.en", "--preset=tiny")
+    expected = "".join(f"{line.upper()}\n" for line in lines)
+
+    distill.main(options)
+
+    (given,) = trained
+    assert given[:-2] == options[1:]
+    targets = pathlib.Path(given[-1])
+    assert targets.read_text() == expected
+    assert given[-2:] == ["--train-target", str(targets)]
+
+    # As a kill in the middle of line 3 leaves it.
+    first = expected.splitlines(keepends=True)[:2]
+    part = targets.with_name(f"{targets.name}.part")
+    part.write_text("OLD\n" + first[1] + "NOT A WHOLE LI")
+    targets.unlink()
+    distill.main(options)
+
+    assert trained[1] == given
+    assert targets.read_text() == "OLD\n" + expected.removeprefix(first[0])
+    assert not part.exists()
+    targets.write_text("whole\n")
+    distill.main(options)
+    assert targets.read_text() == "whole\n"
+    distill.main(command("--train-source=a.en", teacher="other"))
+    assert trained[-1][-1] != given[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--train-source=no"], "no such file: no"),
+        ([], "--train-source must come without --train-target.*neither"),
+        (["--train-source=a.en", "--train-target=x"], "Received: x"),
+        (["--train-source=a.en", "--dataset=demo"], "not both"),
+    ],
+)
+def test_refuses_before_it_translates(corpus, options, message, capsys):
+    line = refusal(capsys, distill.main, command(*options))
+
+    assert re.search(message, line)
+    assert not corpus[0]
+    assert not list(pathlib.Path().glob("run/*"))
+
+
+def test_refuses_a_second_process_and_missing_lines(
+    corpus, monkeypatch, capsys
+):
+    options = command("--train-source=a.en")
+    distill.main(options)
+    targets = pathlib.Path(corpus[0][0][-1])
+    targets.unlink()
+    part = targets.with_name(f"{targets.name}.part")
+
+    with part.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        line = refusal(capsys, distill.main, options)
+        assert f"another process is writing to {part}" in line
+    run = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda _, **kwargs: run(["true"], **kwargs)
+    )
+    line = refusal(capsys, distill.main, options)
+    assert f"a line for each of a.en. Received: 0 and {len(SENTENCES * 3)}" in (
+        line
+    )
+    assert not targets.exists()
+
+
+@pytest.mark.slow
+def test_a_student_learns_from_an_export(export_dir, tmp_path):
+    for name in ("a.en", "v.en", "v.de"):
+        (tmp_path / name).write_text("".join(f"{s}\n" for s in SENTENCES * 9))
+    folder = tmp_path / "run"
+
+    distill.main(
+        [
+            *(f"--teacher={export_dir}", f"--run-dir={folder}"),
+            *(f"--train-source={tmp_path}/a.en", "--vocabulary-size=330"),
+            f"--validation-source={tmp_path}/v.en",
+            f"--validation-target={tmp_path}/v.de",
+            *("--preset=tiny", "--num-layers=1", "--hidden-dim=16"),
+            *("--steps=2", "--batch-tokens=200", "--warmup-steps=1"),
+        ]
+    )
+
+    assert (folder / "model.keras").exists()
+    (targets,) = folder.glob("distilled-*.txt")
+    expected = tmp_path / "expected"
+    translate.main(
+        [f"--export-dir={export_dir}", f"--input={tmp_path}/a.en"]
+        + [f"--output={expected}"]
+    )
+    assert targets.read_text() == expected.read_text()
