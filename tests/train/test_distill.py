@@ -13,6 +13,7 @@ from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from train import distill
 
+POPEN = subprocess.Popen
 VALIDATION = ["--validation-source=v.en", "--validation-target=v.de"]
 
 
@@ -22,11 +23,11 @@ def corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = SENTENCES * 3
     pathlib.Path("a.en").write_text("".join(f"{line}\n" for line in lines))
-    trained, run = [], subprocess.Popen
+    trained = []
 
     def translate_in_capitals(command, **kwargs):
         assert command[1:4] == ["-m", "export.translate", "--export-dir"]
-        return run(["tr", "a-z", "A-Z"], **kwargs)
+        return POPEN(["tr", "a-z", "A-Z"], **kwargs)
 
     monkeypatch.setattr(train_command, "main", trained.append)
     monkeypatch.setattr(subprocess, "Popen", translate_in_capitals)
@@ -97,9 +98,8 @@ def test_refuses_a_second_process_and_missing_lines(
         fcntl.flock(file, fcntl.LOCK_EX)
         line = refusal(capsys, distill.main, options)
         assert f"another process is writing to {part}" in line
-    run = subprocess.Popen
     monkeypatch.setattr(
-        subprocess, "Popen", lambda _, **kwargs: run(["true"], **kwargs)
+        subprocess, "Popen", lambda _, **kwargs: POPEN(["true"], **kwargs)
     )
     line = refusal(capsys, distill.main, options)
     assert f"a line for each of a.en. Received: 0 and {len(SENTENCES * 3)}" in (
