@@ -9,15 +9,20 @@ import tensorflow as tf
 
 import export.__main__ as export_command
 from export import check
+from export.bundle.file_layout import BUNDLE
 from export.bundle.model_loading import load_run
+from export.bundle.model_loading import read_run
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer.tokenizer import read_protos
 from tests.helpers.ctranslate2_models import make_model
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.numpy_scores import encode
+from tests.helpers.numpy_scores import penalty
+from tests.helpers.numpy_scores import target_log_probabilities
 
 SETTINGS = SearchSettings(3, max_extra_length=8, no_repeat_ngram=2)
-NAMES = ("serving_default", "translate_nbest", "score", "align")
+NAMES = ("serving_default", "translate_ids", "score", "align")
 TEXTS = tf.constant(SENTENCES[:4])
 
 
@@ -67,23 +72,19 @@ def test_probabilities_and_alignments_are_means(ensemble, members):
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_the_search_scores_by_the_mean(ensemble):
-    found = ensemble["translate_nbest"](TEXTS)
+def test_the_search_scores_by_the_mean(run_dirs, ensemble, tokenizer):
+    ids = encode(tokenizer, [text.encode() for text in SENTENCES[:4]])
 
-    for column in range(3):
-        translations = found["translation"][:, column]
-        forced = ensemble["score"](TEXTS, translations)
-        whole = ~(found["truncated"][:, column] | forced["truncated"]).numpy()
-        scores = found["score"][:, column].numpy()
-        # Another split into subwords has another score.
-        same = forced["tokens"].numpy() != b""
-        same = same.sum(axis=1) == found["length"][:, column].numpy()
-        assert (whole & same).any()
-        np.testing.assert_allclose(
-            scores[whole & same],
-            forced["score"].numpy()[whole & same],
-            atol=1e-3,
-        )
+    found = ensemble["translate_ids"](ids)
+
+    targets = found["ids"].numpy()
+    each = [
+        target_log_probabilities(read_run(run_dir)[0], ids, targets)
+        for run_dir in run_dirs
+    ]
+    expected = np.log(np.mean(np.exp(each), axis=0)).sum(axis=1)
+    expected /= penalty((targets > 0).sum(axis=1), SETTINGS.length_penalty)
+    np.testing.assert_allclose(found["score"], expected, atol=1e-3)
 
 
 def test_a_model_with_itself_translates_as_alone(run_dir):
@@ -105,7 +106,7 @@ def test_the_command_writes_one_savedmodel(run_dirs, ensemble, tmp_path):
     export_command.main([f"--export-dir={tmp_path}", *folders, *options])
 
     check.main([f"--export-dir={tmp_path}"])
-    bundle = json.loads((tmp_path / "1" / "bundle.json").read_text())
+    bundle = json.loads((tmp_path / "1" / BUNDLE).read_text())
     assert len(bundle["ensemble"]) == 2
     assert bundle["validation"] is None
     saved = tf.saved_model.load(str(tmp_path / "1"))
