@@ -101,6 +101,7 @@ def test_filters_concern_the_training_pairs_alone(run, corpus, capsys):
     assert "invalid ratio value: '0.5'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_with_variants_resumes_to_the_same_weights(
     corpus, tmp_path, capsys
 ):

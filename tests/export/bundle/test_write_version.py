@@ -84,9 +84,12 @@ def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
     )
     (tmp_path / "1" / "assets.extra").mkdir(parents=True)
 
-    description = describe_bundle(translator, tmp_path, "mine", tmp_path / "1")
+    description = describe_bundle(
+        translator, [tmp_path], "mine", tmp_path / "1"
+    )
 
     assert description["run"] == run
+    assert description["ensemble"] == []
     assert description["averaged"] == averaged
     assert description["settings"]["length_penalty"] == 1
     assert description["precision"] == "bfloat16"
