@@ -2,7 +2,6 @@
 
 import numpy as np
 import tensorflow as tf
-from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer import SubwordTokenizer
 from keras_transformer.masks import EOS_ID
@@ -11,7 +10,6 @@ from keras_transformer.search.tree_constraint import TAG
 from keras_transformer.search.tree_constraint import TreeConstraint
 from text_processing.trees import ESCAPES
 
-PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
 BLANK = "▁"  # SentencePiece's: begins a word.
 
 
@@ -31,12 +29,15 @@ class TreeLeaves:
     def __init__(
         self, tokenizer: SubwordTokenizer, proto: bytes, vocabulary_size: int
     ):
+        # Not above: Apache Beam's protobuf is too old for it.
+        from sentencepiece import sentencepiece_model_pb2
+
         self._tokenizer = tokenizer
         pieces = sentencepiece_model_pb2.ModelProto.FromString(proto).pieces
         symbols = {
             entry.piece.removeprefix(BLANK): i
             for i, entry in enumerate(pieces)
-            if entry.type == PIECE.USER_DEFINED
+            if entry.type == entry.USER_DEFINED
         }
         self._closing_of = {
             i: symbols[f"){symbol[1:]}"]
