@@ -75,7 +75,7 @@ class FeedForward(CompositeLayer):
         )
 
     def call(self, inputs):
-        # Keras tells the dropout whether it is training: JAX's
+        # Keras passes `training` to the dropout by itself: JAX's
         # rematerialization takes no Python bool as an argument of `call`.
         return self.contract(self.inner_dropout(self.expand(inputs)))
 
