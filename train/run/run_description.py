@@ -128,9 +128,10 @@ class RunDescription:
     ) -> "RunDescription | None":
         """Returns the description in a folder, which this run may resume.
 
-        An update depends neither on the number of later updates nor on the
-        validation set. So both may change: with another `--steps` the run
-        becomes longer, or shorter, if it has not passed that update.
+        An update depends neither on the number of later updates (but for the
+        rates of `--schedule linear` and `cosine`) nor on the validation set. So
+        both may change: with another `--steps` the run becomes longer, or
+        shorter, if it has not passed that update.
 
         Returns:
             The description, or `None` if the folder holds no run.
