@@ -17,6 +17,7 @@ from command_line.errors import UserError
 from command_line.options import option
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 from export.client import Client
+from export.nearest_translations import NearestTranslator
 from export.sampling import Sampler
 
 WINDOW = 2048  # Lines of a window.
@@ -60,7 +61,7 @@ def translate_lines(
     """Translates sentences in bounded memory.
 
     Args:
-        translate: Function that `load` or `load_sampler` returned.
+        translate: Function that `load` returned, or one of numbered lines.
         lines: Sentences, with or without line ends.
         batch_tokens: Int, source tokens of a batch, padding included.
         counts: Counter to which the function adds the number of sentences
@@ -72,8 +73,8 @@ def translate_lines(
         A translation for each sentence, in order, without line ends.
     """
     lines = iter(lines)
-    is_drawn = isinstance(translate, Sampler)
-    client = translate.client if is_drawn else translate
+    is_numbered = isinstance(translate, (NearestTranslator, Sampler))
+    client = translate.client if is_numbered else translate
     if isinstance(client, Client):
         max_rows = MAX_ROWS
         translate_all = functools.partial(client.map, answer=translate)
@@ -84,7 +85,7 @@ def translate_lines(
         translations = [b""] * len(window)
         batches = list(cut_batches(window, batch_tokens, max_rows))
         texts = ([window[i] for i in places] for places in batches)
-        if is_drawn:
+        if is_numbered:
             first = counts["lines"] + 1
             numbers = ([first + i for i in places] for places in batches)
             texts = zip(texts, numbers, strict=True)

@@ -111,19 +111,19 @@ class Sampler:
         return check_outputs(outputs, rows)
 
 
-def load_ask(export_dir: pathlib.Path) -> Callable:
-    """Loads the newest version of an export, to sample from it.
+def load_ask(export_dir: pathlib.Path, signature: str = SIGNATURE) -> Callable:
+    """Loads a signature of an export's newest version, by default `sample`.
 
     Returns:
         Function from the name of a signature and a dict of arrays to the dict
         of its outputs.
 
     Raises:
-        UserError: If there is no version, or it lacks the signature `sample`.
+        UserError: If there is no version, or it lacks the signature.
     """
-    sample = load_signature(export_dir, SIGNATURE)
+    called = load_signature(export_dir, signature)
 
     def ask(_, inputs):
-        return sample(**{k: tf.constant(value) for k, value in inputs.items()})
+        return called(**{k: tf.constant(value) for k, value in inputs.items()})
 
     return ask

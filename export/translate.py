@@ -34,6 +34,8 @@ from export.line_batching import translate_lines
 from export.markup.encoded_documents import load_translator
 from export.markup.encoded_documents import translate_document
 from export.markup.translate_markup import FORMATS
+from export.nearest_translations import SIGNATURE as NBEST
+from export.nearest_translations import NearestTranslator
 from export.plain_text_translation import pair_files
 from export.plain_text_translation import translate_text
 from export.sampling import Sampler
@@ -85,6 +87,13 @@ class TranslateOptions(TranslatorOptions):
         "the description of HTML, and the texts of images in Markdown, as "
         "they are",
     )
+    nearest_to: pathlib.Path | None = option(
+        None,
+        "references, one a line: write, of the best translations of a line, "
+        "as many as the beam has, the one with the highest BLEU",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
     sampling: SamplingOptions = part(
         "drawing", "an export with the signature `sample` can"
     )
@@ -104,6 +113,15 @@ def load_sampler(options: TranslateOptions) -> Sampler:
         client = connect(options.model.server, options.client)
         return Sampler(client.ask, options.sampling, client)
     return Sampler(load_ask(options.model.export_dir), options.sampling)
+
+
+def load_nearest(options: TranslateOptions) -> NearestTranslator:
+    """Returns a function that chooses translations by their references."""
+    if options.model.server:
+        client = connect(options.model.server, options.client)
+        return NearestTranslator(client.ask, options.nearest_to, client)
+    ask = load_ask(options.model.export_dir, NBEST)
+    return NearestTranslator(ask, options.nearest_to)
 
 
 def show_progress(translations: Iterable[bytes]) -> Iterator[bytes]:
@@ -128,14 +146,20 @@ def check_options(options: TranslateOptions) -> None:
     for name, given in (
         ("trees", options.trees),
         ("sample", options.sampling.sample),
+        ("nearest-to", options.nearest_to),
     ):
         for other in ("documents", "format"):
             if given and getattr(options, other):
                 raise UserError(
                     f"--{name} must be left out with --{other}. Received: both"
                 )
-    if options.input and not options.input.exists():
-        raise UserError(f"no such file: {options.input}")
+    if options.nearest_to and options.sampling.sample:
+        raise UserError(
+            "--nearest-to must be left out with --sample. Received: both"
+        )
+    for path in filter(None, (options.input, options.nearest_to)):
+        if not path.exists():
+            raise UserError(f"no such file: {path}")
     if (
         options.input
         and options.output
@@ -199,8 +223,12 @@ def translate_file(
 
 def run_lines(options: TranslateOptions) -> None:
     """Translates a file line by line."""
-    drawn = options.sampling.sample
-    translate = load_sampler(options) if drawn else load(options)
+    if options.sampling.sample:
+        translate = load_sampler(options)
+    elif options.nearest_to:
+        translate = load_nearest(options)
+    else:
+        translate = load(options)
     counts, faults = collections.Counter(), collections.Counter()
 
     def translate_all(file):
@@ -214,6 +242,8 @@ def run_lines(options: TranslateOptions) -> None:
             translations = repair_trees(sentences, translations, faults)
         for translation in show_progress(translations):
             yield translation + b"\n"
+        if options.nearest_to:
+            translate.check_count(counts["lines"])
 
     translate_file(translate_all, options.input, options.output)
     print_warnings(counts)

@@ -14,6 +14,7 @@ from export.bundle.file_layout import CTRANSLATE2_MODEL
 from export.bundle.file_layout import LITERT_CONFIG
 from export.bundle.file_layout import LITERT_STEP
 from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.model_loading import SIGNATURE
 from export.bundle.versions import find_version
 from export.ctranslate2.model_directory import CTranslate2Translator
@@ -56,8 +57,9 @@ def load_signature(
     """Loads a signature of a version of an export, by default of the newest.
 
     Returns:
-        Function from tensors, by keyword, to the dict of outputs. Its attribute
-        `version` is the result of `load_version`.
+        Function from tensors, by keyword, to the dict of outputs; what has a
+        default may be left out. Its attribute `version` is the result of
+        `load_version`.
 
     Raises:
         UserError: If the version does not exist, is damaged, or lacks the
@@ -72,13 +74,30 @@ def load_signature(
             f"Received: {folder}"
         )
     called = loaded.signatures[signature]
+    defaults = read_defaults(folder).get(signature, {})
 
     def call(**tensors):
-        return called(**tensors)
+        return called(**{**defaults, **tensors})
 
     # A signature of a SavedModel does not keep the weights alive.
     call.version = loaded
     return call
+
+
+def read_defaults(folder: pathlib.Path) -> dict[str, dict[str, tf.Tensor]]:
+    """Returns the defaults of the inputs of a SavedModel's signatures.
+
+    Of other formats it returns an empty dict: they fill in their own.
+    """
+    if not (folder / SAVED_MODEL).exists():
+        return {}
+    return {
+        name: {
+            key: tf.constant(tf.make_ndarray(value))
+            for key, value in signature.defaults.items()
+        }
+        for name, signature in read_meta_graph(folder).signature_def.items()
+    }
 
 
 def load_translate(

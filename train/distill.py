@@ -1,9 +1,9 @@
 """Trains a student on the translations of a teacher (Kim and Rush, 2016).
 
 The teacher, an export, translates the training sources into a file in RUN_DIR;
-a student learns from these pairs. All options but --teacher are those of
-`python -m train`, without --train-target. The same command continues where it
-was interrupted.
+a student learns from these pairs. All options but --teacher and --references
+are those of `python -m train`, without --train-target. The same command
+continues where it was interrupted.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import train.__main__ as train_command
 from command_line.errors import UserError
@@ -25,7 +26,10 @@ from train.resolve_options import check_corpus
 
 
 def translate_sources(
-    teacher: pathlib.Path, sources: pathlib.Path, targets: pathlib.Path
+    teacher: pathlib.Path,
+    sources: pathlib.Path,
+    targets: pathlib.Path,
+    references: pathlib.Path | None = None,
 ) -> None:
     """Writes a teacher's translation of each line; continues a started file.
 
@@ -33,6 +37,8 @@ def translate_sources(
         teacher: Folder of an export, of any format.
         sources: Text file, one sentence a line.
         targets: Path of the translations, which `FILE.part` becomes.
+        references: Text file, a reference for each line: of the teacher's best
+            translations, the nearest is written.
 
     Raises:
         UserError: If another process writes them, or if lines are missing.
@@ -41,14 +47,24 @@ def translate_sources(
     if targets.exists():
         return
     part = targets.with_name(f"{targets.name}.part")
-    with part.open("ab+") as file:
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(part.open("ab+"))
         lock(file, part)
         done = drop_incomplete_line(file)
         if done:
             print(f"continuing after line {done:,} of {sources}")
+        options = ["--export-dir", str(teacher)]
+        if references:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            rest = pathlib.Path(folder) / references.name.removesuffix(".gz")
+            with rest.open("w", encoding="utf-8") as written:
+                for line in itertools.islice(
+                    read_lines(references), done, None
+                ):
+                    written.write(f"{line}\n")
+            options += ["--nearest-to", str(rest)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "export.translate"]
-            + ["--export-dir", str(teacher)],
+            [sys.executable, "-m", "export.translate", *options],
             stdin=subprocess.PIPE,
             stdout=file,
         )
@@ -91,8 +107,10 @@ def drop_incomplete_line(file) -> int:
     return count
 
 
-def parse_teacher(argv: list[str] | None) -> tuple[pathlib.Path, list[str]]:
-    """Returns the teacher's folder, and the options of `python -m train`."""
+def parse_teacher(
+    argv: list[str] | None,
+) -> tuple[argparse.Namespace, list[str]]:
+    """Returns the options of this command, and those of `python -m train`."""
     parser = argparse.ArgumentParser(
         prog="python -m train.distill", description=__doc__, allow_abbrev=False
     )
@@ -103,17 +121,27 @@ def parse_teacher(argv: list[str] | None) -> tuple[pathlib.Path, list[str]]:
         metavar="EXPORT_DIR",
         help="folder that `python -m export` wrote, such as an ensemble",
     )
-    found, rest = parser.parse_known_args(argv)
-    return found.teacher, rest
+    parser.add_argument(
+        "--references",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="translations of the training sources: the student learns, of "
+        "the teacher's best translations of a line, as many as its beam has, "
+        "the one with the highest BLEU against the reference",
+    )
+    return parser.parse_known_args(argv)
 
 
-def name_of(teacher: pathlib.Path, sources: pathlib.Path) -> str:
-    """Returns a name for the translations, which depends on both."""
-    try:
-        with sources.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256")
-    except OSError:
-        raise UserError(f"no such file: {sources}") from None
+def name_of(teacher: pathlib.Path, *texts: pathlib.Path) -> str:
+    """Returns a name for the translations, which depends on all of these."""
+    digest = hashlib.sha256()
+    for path in texts:
+        try:
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256")
+        except OSError:
+            raise UserError(f"no such file: {path}") from None
+        digest.update(found.digest())
     versions = sorted(path.name for path in teacher.glob("[0-9]*/"))
     digest.update(f"{teacher.resolve()} {versions[-1:]}".encode())
     return digest.hexdigest()[:12]
@@ -125,7 +153,7 @@ def run(argv: list[str] | None) -> list[str]:
     Raises:
         UserError: If the sources are missing, or the targets are given.
     """
-    teacher, rest = parse_teacher(argv)
+    own, rest = parse_teacher(argv)
     given = parse_options(rest)
     source, target = given.corpus.train_source, given.corpus.train_target
     if source is None or target is not None:
@@ -133,12 +161,20 @@ def run(argv: list[str] | None) -> list[str]:
             "--train-source must come without --train-target, since the "
             f"teacher translates. Received: {target or 'neither'}"
         )
+    texts = [source, own.references] if own.references else [source]
+    name = name_of(own.teacher, *texts)
+    counts = [sum(1 for _ in read_lines(path)) for path in texts]
+    if len({*counts}) > 1:
+        raise UserError(
+            f"--references must have a line for each of {source}, "
+            f"{counts[0]:,}. Received: {counts[1]:,} in {own.references}"
+        )
     run_dir = given.run.run_dir
     run_dir.mkdir(parents=True, exist_ok=True)
-    targets = run_dir / f"distilled-{name_of(teacher, source)}.txt"
+    targets = run_dir / f"distilled-{name}.txt"
     rest += ["--train-target", str(targets)]
     check_corpus(parse_options(rest))
-    translate_sources(teacher, source, targets)
+    translate_sources(own.teacher, source, targets, own.references)
     return rest
 
 

@@ -9,8 +9,6 @@ import tensorflow as tf
 
 from command_line.cpu_count import count_processors
 from command_line.errors import UserError
-from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.model_loading import SIGNATURE
 from export.client import ClientOptions
 from export.client import connect
@@ -23,6 +21,7 @@ from export.serve.word_confidence import group_words
 from export.translator_loading import DOCUMENT
 from export.version_loading import find_export
 from export.version_loading import load_version
+from export.version_loading import read_defaults
 
 # Optional features, and the signatures that each needs.
 MARKUP = "markup"
@@ -174,7 +173,7 @@ def load_model(export_dir: pathlib.Path) -> Model:
     """
     folder = find_export(export_dir)
     loaded = load_version(folder)
-    defaults = read_defaults(folder) if (folder / SAVED_MODEL).exists() else {}
+    defaults = read_defaults(folder)
 
     def ask(name, inputs):
         given = {key: tf.constant(value) for key, value in inputs.items()}
@@ -196,17 +195,6 @@ def load_model(export_dir: pathlib.Path) -> Model:
     model = Model(translate, ask, shows, count_batches())
     model.probe()
     return model
-
-
-def read_defaults(folder: pathlib.Path) -> dict[str, dict[str, tf.Tensor]]:
-    """Returns the defaults of the inputs of a SavedModel's signatures."""
-    return {
-        name: {
-            key: tf.constant(tf.make_ndarray(value))
-            for key, value in signature.defaults.items()
-        }
-        for name, signature in read_meta_graph(folder).signature_def.items()
-    }
 
 
 def count_batches() -> int:

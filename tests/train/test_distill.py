@@ -27,6 +27,10 @@ def corpus(tmp_path, monkeypatch):
 
     def translate_in_capitals(command, **kwargs):
         assert command[1:4] == ["-m", "export.translate", "--export-dir"]
+        if command[5:]:
+            option, path = command[5:]
+            assert option == "--nearest-to"
+            pathlib.Path("nearest").write_bytes(pathlib.Path(path).read_bytes())
         return POPEN(["tr", "a-z", "A-Z"], **kwargs)
 
     monkeypatch.setattr(train_command, "main", trained.append)
@@ -68,16 +72,44 @@ def test_trains_on_the_translations_and_resumes_them(corpus):
     assert trained[-1][-1] != given[-1]
 
 
+def test_passes_the_references_of_the_lines_that_are_left(corpus):
+    trained, lines = corpus
+    references = [f"{number} {line}\n" for number, line in enumerate(lines)]
+    pathlib.Path("a.ja").write_text("".join(references))
+    options = command("--train-source=a.en", "--references=a.ja")
+
+    distill.main(options)
+
+    assert pathlib.Path("nearest").read_text() == "".join(references)
+    targets = pathlib.Path(trained[0][-1])
+    part = targets.with_name(f"{targets.name}.part")
+    targets.rename(part)
+    part.write_text("A\nB\n")
+    distill.main(options)
+    assert pathlib.Path("nearest").read_text() == "".join(references[2:])
+    distill.main(command("--train-source=a.en"))
+    pathlib.Path("a.ja").write_text("".join(references[::-1]))
+    distill.main(options)
+    assert len({given[-1] for given in trained}) == 3
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--train-source=no"], "no such file: no"),
+        (["--train-source=a.en", "--references=no"], "no such file: no"),
+        (
+            ["--train-source=a.en", "--references=one"],
+            "--references must have a line for each of a.en, .*: 1 in one",
+        ),
         ([], "--train-source must come without --train-target.*neither"),
         (["--train-source=a.en", "--train-target=x"], "Received: x"),
         (["--train-source=a.en", "--dataset=demo"], "not both"),
     ],
 )
 def test_refuses_before_it_translates(corpus, options, message, capsys):
+    pathlib.Path("one").write_text("one line\n")
+
     line = refusal(capsys, distill.main, command(*options))
 
     assert re.search(message, line)
