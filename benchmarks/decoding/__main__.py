@@ -26,7 +26,6 @@ from benchmarks.decoding.report import draw
 from benchmarks.decoding.report import fit_curves
 from benchmarks.decoding.report import make_row
 from benchmarks.decoding.report import print_curves
-from benchmarks.decoding.report import print_goals
 from benchmarks.decoding.report import print_table
 from benchmarks.decoding.worker import SYSTEMS
 from benchmarks.decoding.worker import TRAINED_SYSTEMS
@@ -170,8 +169,21 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     )
     add("--run-dir", type=pathlib.Path, help="of a trained model, beside them")
     add("--vocabulary-size", type=int, default=8_000, help="of these models")
-    add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
-    add("--batch-sizes", type=int, nargs="+", default=[1, 32])
+    add(
+        "--systems",
+        nargs="+",
+        choices=SYSTEMS,
+        default=list(SYSTEMS),
+        metavar="SYSTEM",
+        help=f"what is measured, of {', '.join(SYSTEMS)}",
+    )
+    add(
+        "--batch-sizes",
+        type=int,
+        nargs="+",
+        default=[1, 32],
+        help="sentences of a batch",
+    )
     add("--sentences", type=int, default=64, help="of each batch size, about")
     add("--repetitions", type=int, default=5, help="runs after the first")
     add("--threads", type=int, default=os.cpu_count(), help="of each library")
@@ -180,12 +192,25 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         nargs="*",
         choices=SYSTEMS,
         default=["package", "ctranslate2"],
+        metavar="SYSTEM",
         help="whose cost is drawn against lengths and batch sizes",
     )
     lengths = [8, 16, 32, 64, 128]
-    add("--curve-lengths", type=int, nargs="+", default=lengths)
+    add(
+        "--curve-lengths",
+        type=int,
+        nargs="+",
+        default=lengths,
+        help="target tokens of a sentence",
+    )
     sizes = [1, 2, 4, 8, 16, 32, 64]
-    add("--curve-batch-sizes", type=int, nargs="+", default=sizes)
+    add(
+        "--curve-batch-sizes",
+        type=int,
+        nargs="+",
+        default=sizes,
+        help="sentences of a batch of the curves",
+    )
     path = {"type": pathlib.Path, "metavar": "FILE"}
     add("--source", **path, help="sentences; by default the demo corpus")
     add("--reference", **path, help="their translations")
@@ -216,7 +241,6 @@ def main(argv: list[str] | None = None) -> None:
     for model in [*([TRAINED] if args.run_dir else []), *args.sizes]:
         more, points, missing = measure(model, args)
         print_table(more, missing)
-        print_goals(model, more)
         rows += more
         curves += points
         left_out += missing

@@ -9,7 +9,6 @@ from matplotlib import pyplot
 from benchmarks.shared.model_sizes import BEAM_SIZE
 from benchmarks.shared.model_sizes import CURVE_BATCH_SIZE
 from benchmarks.shared.model_sizes import CURVE_LENGTH
-from benchmarks.shared.model_sizes import TRAINED
 from benchmarks.shared.model_sizes import Size
 from benchmarks.shared.model_sizes import count_source_weights
 from benchmarks.shared.model_sizes import count_step_weights
@@ -17,27 +16,6 @@ from benchmarks.shared.model_sizes import count_step_weights
 PACKAGE = "package"
 OWN_WEIGHTS = "hugging-face"  # All others have the package's.
 PERCENTILES = (50, 90, 99)
-# By model: this package in one form, another system, a batch size, and how many
-# times as fast the first is to be. The trained one is meant to be `tiny`.
-GOALS = {
-    TRAINED: (
-        ("package", "ctranslate2", 1, 0.5),
-        ("package", "ctranslate2", 32, 1.0),
-        ("package-greedy", "ctranslate2-greedy", 1, 0.4),
-        ("package-greedy", "ctranslate2-greedy", 32, 0.9),
-    ),
-    "base": (
-        ("package", "ctranslate2", 1, 0.65),
-        ("package", "ctranslate2", 32, 1.5),
-        ("package-greedy", "ctranslate2-greedy", 1, 0.75),
-        ("package-greedy", "ctranslate2-greedy", 32, 1.9),
-        ("package-bfloat16", "ctranslate2-int8", 32, 0.9),
-        ("package", "hugging-face", 1, 1.8),
-        ("package", "hugging-face", 32, 1.8),
-        ("package", "keras-hub", 1, 2.0),
-        ("package", "keras-hub", 32, 3.0),
-    ),
-}
 
 
 def make_row(worker, case: str, batches: list[dict]) -> dict:
@@ -161,22 +139,6 @@ def speed_ratio(
 def format_ratio(*arguments) -> str:
     ratio = speed_ratio(*arguments)
     return "" if ratio is None else f"{ratio:.2f} ×"
-
-
-def print_goals(model: str, rows: list[dict]) -> None:
-    """Prints what is to be reached beside what is, for models with goals."""
-    if model not in GOALS:
-        return
-    print(
-        f"\n| {model} | other | batch | goal | package is, first time | again "
-        "|\n|---|---|---|---|---|---|"
-    )
-    for *case, goal in GOALS[model]:
-        ratios = [
-            format_ratio(rows, *case, part) or "not measured"
-            for part in ("first_time", "again")
-        ]
-        print("|", " | ".join(map(str, [*case, f"{goal} ×", *ratios])), "|")
 
 
 def fit_length(points: list[tuple[int, float]]) -> tuple[float, float]:
