@@ -60,7 +60,7 @@ class NearestTranslator:
             batch: Lines, and their numbers, counted from 1.
 
         Raises:
-            UserError: If there is no reference for a line.
+            UserError: If a line lacks its reference.
         """
         lines, numbers = batch
         self.check_count(max(numbers), "at least ")
@@ -85,7 +85,7 @@ class NearestTranslator:
             bound: `"at least "`, if there may be more lines.
 
         Raises:
-            UserError: If there are less references, or, without bound, more.
+            UserError: If there are fewer references, or, without bound, more.
         """
         count = len(self._references)
         if count < lines or (count > lines and not bound):
@@ -95,7 +95,7 @@ class NearestTranslator:
             )
 
     def _nearest(self, translations: np.ndarray, reference: str) -> int:
-        """Returns the index of the nearest, 0 if there is no translation."""
+        """Returns the index of the nearest translation; 0 of an empty list."""
         scores = [
             self._bleu.sentence_score(text.decode(), [reference]).score
             for text in translations

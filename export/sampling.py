@@ -119,7 +119,7 @@ def load_ask(export_dir: pathlib.Path, signature: str = SIGNATURE) -> Callable:
         of its outputs.
 
     Raises:
-        UserError: If there is no version, or it lacks the signature.
+        UserError: If the folder has no version, or it lacks the signature.
     """
     called = load_signature(export_dir, signature)
 

@@ -62,7 +62,9 @@ def translate_sources(
                     read_lines(references), done, None
                 ):
                     written.write(f"{line}\n")
-            options += ["--nearest-to", str(rest)]
+            # A run may end between its last line and the renaming.
+            if rest.stat().st_size:
+                options += ["--nearest-to", str(rest)]
         process = subprocess.Popen(
             [sys.executable, "-m", "export.translate", *options],
             stdin=subprocess.PIPE,
@@ -107,7 +109,7 @@ def drop_incomplete_line(file) -> int:
     return count
 
 
-def parse_teacher(
+def parse_own_options(
     argv: list[str] | None,
 ) -> tuple[argparse.Namespace, list[str]]:
     """Returns the options of this command, and those of `python -m train`."""
@@ -151,9 +153,10 @@ def run(argv: list[str] | None) -> list[str]:
     """Translates the sources; returns the options of the student's training.
 
     Raises:
-        UserError: If the sources are missing, or the targets are given.
+        UserError: If the sources are missing, the targets are given, or the
+            references have another number of lines.
     """
-    own, rest = parse_teacher(argv)
+    own, rest = parse_own_options(argv)
     given = parse_options(rest)
     source, target = given.corpus.train_source, given.corpus.train_target
     if source is None or target is not None:

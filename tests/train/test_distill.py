@@ -30,6 +30,7 @@ def corpus(tmp_path, monkeypatch):
         if command[5:]:
             option, path = command[5:]
             assert option == "--nearest-to"
+            assert pathlib.Path(path).suffix == ".ja"
             pathlib.Path("nearest").write_bytes(pathlib.Path(path).read_bytes())
         return POPEN(["tr", "a-z", "A-Z"], **kwargs)
 
@@ -87,6 +88,12 @@ def test_passes_the_references_of_the_lines_that_are_left(corpus):
     part.write_text("A\nB\n")
     distill.main(options)
     assert pathlib.Path("nearest").read_text() == "".join(references[2:])
+    # A run that was killed after its last line.
+    targets.rename(part)
+    pathlib.Path("nearest").unlink()
+    distill.main(options)
+    assert not pathlib.Path("nearest").exists()
+    assert targets.exists()
     distill.main(command("--train-source=a.en"))
     pathlib.Path("a.ja").write_text("".join(references[::-1]))
     distill.main(options)
