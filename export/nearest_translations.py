@@ -67,10 +67,10 @@ class NearestTranslator:
         outputs = self._ask(
             SIGNATURE, {"text": np.array([*lines, b""], object)[:-1]}
         )
-        texts, valid = (np.array(outputs[k]) for k in ("translation", "valid"))
+        texts = np.array(outputs["translation"])
         chosen = [
-            self._nearest(row[is_real], self._references[number - 1])
-            for row, is_real, number in zip(texts, valid, numbers, strict=True)
+            self._nearest(row, self._references[number - 1])
+            for row, number in zip(texts, numbers, strict=True)
         ]
         return {
             name: tf.gather(outputs[name], chosen, batch_dims=1)
@@ -95,9 +95,12 @@ class NearestTranslator:
             )
 
     def _nearest(self, translations: np.ndarray, reference: str) -> int:
-        """Returns the index of the nearest translation; 0 of an empty list."""
+        """Returns the index of the nearest translation.
+
+        Empty ones, which fill up a row, have a BLEU of 0 and come last.
+        """
         scores = [
             self._bleu.sentence_score(text.decode(), [reference]).score
             for text in translations
         ]
-        return int(np.argmax([*scores, -1.0]))
+        return int(np.argmax(scores))
