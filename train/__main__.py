@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import pathlib
 import sys
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -18,6 +19,8 @@ from command_line.errors import first_line
 from keras_transformer import Preset
 from keras_transformer.tokenizer import read_protos
 from train import fit
+from train.corpus_size_recipe import apply_recipe
+from train.corpus_size_recipe import uses_corpus_size
 from train.data.atomic_files import write_atomically
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
@@ -26,6 +29,7 @@ from train.data.corpus import read_all
 from train.data.corpus import write_demo_tests
 from train.data.encoded_corpus import Encoded
 from train.data.encoded_corpus import encode_corpus
+from train.data.reversed_pairs import in_both_directions
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary_options import make_vocabulary
 from train.loop import multi_worker
@@ -44,6 +48,8 @@ from train.monitoring.final_scores import score_translations
 from train.monitoring.final_scores import write_scores
 from train.monitoring.validation_bleu import ValidationBleu
 from train.monitoring.validation_bleu import make_validation_bleu
+from train.options import BOTH_DIRECTIONS
+from train.options import CORPUS_SIZE_RECIPE
 from train.options import DIGESTED
 from train.options import PARSING
 from train.options import Options
@@ -55,6 +61,7 @@ from train.resolve_options import resolve
 from train.resolve_options import resolve_tokenizer
 from train.run import run_folder
 from train.run.best_checkpoints import BestCheckpoints
+from train.run.best_checkpoints import ValidationOptions
 from train.run.checkpoint_averaging import choose_weights
 from train.run.checkpoint_averaging import make_float32_copy
 from train.run.checkpoint_averaging import save_model
@@ -188,18 +195,80 @@ def prepare(
 
 
 def run(given: Options) -> None:
-    """Trains the model in a run folder that it locks."""
+    """Trains the model in the run folder, which is locked."""
     # The other workers wait while the chief encodes, so join them first.
     strategy = fit.make_strategy(given.run.devices)
     start = load_initial_run(given.run)
     options, preset = resolve(given, start)
+    if uses_corpus_size(given):
+        corpus = load_corpus(options.corpus, options.cache)[0]
+        place = dataclasses.replace(given.run, recipe=CORPUS_SIZE_RECIPE)
+        given = dataclasses.replace(given, run=place)
+        options, preset = resolve(apply_recipe(given, len(corpus)), start)
+    if options.run.both_directions:
+        start = train_both_directions(options, preset, strategy)
+        options, preset = resolve(options, start)
+    train_run(options, preset, start, strategy)
+    if multi_worker.is_chief():
+        print(
+            f"Next:\n  python -m export --run-dir {options.run.run_dir} "
+            "--export-dir EXPORT_DIR"
+        )
+
+
+def train_both_directions(
+    options: Options, preset: Preset, strategy: tf.distribute.Strategy
+) -> FinishedRun:
+    """Trains in both directions, unless that has ended; returns the run.
+
+    Args:
+        options: Those of the run that follows.
+        preset: Its preset; half of its updates are in both directions.
+        strategy: The distribution strategy.
+    """
+    run_dir = options.run.run_dir / BOTH_DIRECTIONS
+    if not (run_dir / "model.keras").exists():
+        steps = max(1, preset.recipe.steps // 2)
+        print(f"in both directions, {steps:,} updates, in {run_dir}")
+        first = dataclasses.replace(
+            options,
+            run=dataclasses.replace(options.run, run_dir=run_dir),
+            corpus=dataclasses.replace(options.corpus, cache_dir=options.cache),
+            validation=ValidationOptions(validate_bleu=0),
+            hyperparameters=dataclasses.replace(
+                options.hyperparameters, steps=steps
+            ),
+        )
+        run_dir.mkdir(parents=True, exist_ok=True)
+        train_run(*resolve(first, None), None, strategy, in_both_directions)
+    return load_finished(run_dir)
+
+
+def train_run(
+    options: Options,
+    preset: Preset,
+    start: FinishedRun | None,
+    strategy: tf.distribute.Strategy,
+    change_training_corpus: Callable[[Corpus], Corpus] = lambda corpus: corpus,
+) -> None:
+    """Trains one model, in its run folder.
+
+    Args:
+        options: The options, resolved.
+        preset: The preset.
+        start: The run to start from, if any.
+        strategy: The distribution strategy.
+        change_training_corpus: Function of the training corpus that returns
+            the one to learn from.
+    """
     if multi_worker.is_multi_worker():
         asked = options.arguments()
         compared = {n: x for n, x in asked.items() if n not in DIGESTED}
         multi_worker.check_same_arguments(strategy, compared)
     chosen = ()
     if multi_worker.is_chief():
-        pairs = load_corpus(options.corpus, options.cache)
+        training, validation = load_corpus(options.corpus, options.cache)
+        pairs = change_training_corpus(training), validation
         options = resolve_tokenizer(options, pairs)
         chosen = pairs, start, *describe_run(options, preset, pairs, start)
     if options.run.deterministic:
@@ -314,7 +383,7 @@ def finish(
     run_dir: pathlib.Path,
     bleu: ValidationBleu | None,
 ) -> None:
-    """Writes the final model and its scores, and prints the next command."""
+    """Writes the final model and its scores."""
     moving = settings.average_decay is not None
     paths, step = best.choose_final(warmup_steps)
     model = make_float32_copy(task.transformer)
@@ -330,9 +399,6 @@ def finish(
         scores["validation"].update(translated.pop("validation"))
         scores.update(translated)
     write_scores(path, final.paths, moving, scores)
-    print(
-        f"Next:\n  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR"
-    )
 
 
 def main(argv: list[str] | None = None) -> None:

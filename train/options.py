@@ -35,6 +35,12 @@ MAX_LENGTH = 256
 PARSING_MAX_LENGTH = 512  # A tree has more symbols than its sentence words.
 PRESET = "base"
 PARSING_PRESET = "parsing"
+PAPER_RECIPE, CORPUS_SIZE_RECIPE = "paper", "corpus-size"
+# Presets whose numbers of training follow the size of the corpus by default.
+CORPUS_SIZE_PRESETS = "tiny", "small"
+
+# Folder, in that of a run, of the run in both directions before it.
+BOTH_DIRECTIONS = "both-directions"
 
 PATH = {"kind": pathlib.Path, "metavar": "FILE"}
 TEXT_FILE = {
@@ -153,6 +159,15 @@ class RunOptions:
         metavar="NAME",
         properties=("free",),
     )
+    recipe: str | None = option(
+        None,
+        f"numbers of training that no option gives: {PAPER_RECIPE}, those of "
+        f"the paper and the preset; {CORPUS_SIZE_RECIPE}, vocabulary, batch, "
+        "warm-up, dropout and patience by the number of pairs (default: "
+        f"{CORPUS_SIZE_RECIPE} for the presets "
+        f"{' and '.join(CORPUS_SIZE_PRESETS)}, but for the demo)",
+        choices=[PAPER_RECIPE, CORPUS_SIZE_RECIPE],
+    )
     devices: list[str] | None = option(
         None,
         "such as GPU:0 GPU:1 (default: all GPUs, else the CPU)",
@@ -178,6 +193,12 @@ class RunOptions:
         kind=pathlib.Path,
         metavar="RUN_DIR",
         properties=("digested",),
+    )
+    both_directions: bool = option(
+        False,
+        "train first on the pairs of both directions, in "
+        f"RUN_DIR/{BOTH_DIRECTIONS} and for half as many updates, then from "
+        "that model in the one direction (BiT)",
     )
     extend_vocabulary: pathlib.Path | None = option(
         None,
@@ -325,6 +346,8 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
         "steps_per_epoch": description.steps_per_epoch,
     }
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
+    if defaults.get("recipe") is None:
+        defaults["recipe"] = PAPER_RECIPE
     unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(

@@ -24,9 +24,12 @@ from train.data.vocabulary_options import VocabularyOptions
 from train.data.vocabulary_options import check_placeholders
 from train.data.vocabulary_options import check_vocabulary
 from train.data.vocabulary_options import count_pieces
+from train.loop import multi_worker
+from train.loop.update_options import BATCH_TOKENS
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.options import CorpusOptions
 from train.options import Options
+from train.options import RunOptions
 from train.run import run_description
 from train.run.best_checkpoints import BEAM_SIZE
 from train.run.best_checkpoints import ValidationOptions
@@ -49,6 +52,7 @@ def resolve(
             the shape of `start`.
     """
     check_corpus(given)
+    check_both_directions(given)
     vocabulary = resolve_vocabulary(given.vocabulary)
     tokenizer = check_vocabulary(
         vocabulary,
@@ -80,7 +84,11 @@ def resolve(
         corpus=resolve_corpus(given.corpus, start, tokenizer),
         variants=given.variants.resolve(),
         vocabulary=vocabulary,
-        run=dataclasses.replace(given.run, preset=name),
+        run=resolve_run(given.run, name),
+        training=dataclasses.replace(
+            given.training,
+            batch_tokens=given.training.batch_tokens or BATCH_TOKENS,
+        ),
         validation=validation,
     )
     return resolved, preset
@@ -127,6 +135,21 @@ def check_corpus(given: Options) -> None:
         raise UserError(
             "--validation-split must come with --dataset. Received: "
             f"--validation-split {corpus.validation_split} and files"
+        )
+
+
+def check_both_directions(given: Options) -> None:
+    """Refuses options that exclude `--both-directions`."""
+    excluded = {
+        f"--task {options.PARSING}": given.corpus.task == options.PARSING,
+        "--init-from": given.run.init_from is not None,
+        "TF_CONFIG": multi_worker.is_multi_worker(),
+    }
+    found = [name for name, there in excluded.items() if there]
+    if given.run.both_directions and found:
+        raise UserError(
+            "--both-directions is for translation models that start from "
+            f"random weights on one machine. Received: {found[0]}"
         )
 
 
@@ -185,6 +208,12 @@ def resolve_corpus(
         ),
         max_length=length if corpus.max_length is None else corpus.max_length,
     )
+
+
+def resolve_run(given: RunOptions, preset: str | None) -> RunOptions:
+    """Returns the options with a preset; older runs name no recipe."""
+    recipe = None if given.recipe == options.PAPER_RECIPE else given.recipe
+    return dataclasses.replace(given, preset=preset, recipe=recipe)
 
 
 def resolve_vocabulary(given: VocabularyOptions) -> VocabularyOptions:

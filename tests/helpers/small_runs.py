@@ -10,6 +10,7 @@ from train.run.run_folder import read_history
 
 SIZES = {
     "preset": "tiny",
+    "recipe": "paper",
     "num-layers": 1,
     "hidden-dim": 8,
     "intermediate-dim": 8,

@@ -15,6 +15,7 @@ from keras_transformer.schedules import DECAYS
 from train.data.vocabulary import EncodedPairs
 from train.loop.training_model import SimCut
 
+BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40
 INVERSE_SQRT = "inverse-sqrt"
 SIMCUT_CUTOFF = 0.05
@@ -29,9 +30,10 @@ PRECISIONS = {
 class UpdateOptions:
     """Options of training that are not part of a preset."""
 
-    batch_tokens: int = option(
-        25_000,
-        "positions of a side in an update, over all devices (Section 5.1)",
+    batch_tokens: int | None = option(
+        None,
+        "positions of a side in an update, over all devices (default: "
+        f"{BATCH_TOKENS}, Section 5.1)",
         kind=positive(int),
     )
     steps_per_epoch: int | None = option(

@@ -1,0 +1,79 @@
+"""Tests of `python -m train --both-directions`."""
+
+import fractions
+import json
+
+import pytest
+
+import train.__main__ as train_command
+from command_line.errors import UserError
+from tests.helpers.small_runs import TINY_OPTIONS
+from tests.helpers.small_runs import assert_same_run
+from train.data.corpus import Mixture
+from train.data.corpus import Pairs
+from train.data.reversed_pairs import in_both_directions
+from train.options import parse_options
+from train.resolve_options import check_both_directions
+
+
+def test_each_pair_comes_in_both_directions():
+    first, second = Pairs(["a", "b"], ["c", "d"]), Pairs(["e"], ["f"])
+    both = in_both_directions(
+        Mixture(
+            [(first, fractions.Fraction(2)), (second, fractions.Fraction(1))]
+        )
+    )
+
+    pairs = [("a", "c"), ("b", "d"), ("e", "f")]
+    assert list(both) == [*pairs, *((b, a) for a, b in pairs)]
+    assert [weight for _, weight in both.parts()] == [2, 1, 2, 1]
+    assert len({part.digest() for part, _ in both.parts()}) == 4
+    assert list(in_both_directions(first))[2:] == [("c", "a"), ("d", "b")]
+
+
+def test_it_is_a_run_in_both_directions_and_one_that_starts_from_it(
+    corpus, tmp_path, capsys
+):
+    options = [*TINY_OPTIONS, "--steps=4"]
+    command = [f"--run-dir={tmp_path / 'run'}", *corpus, *options]
+    train_command.main([*command, "--both-directions"])
+    assert capsys.readouterr().out.count("Next:\n") == 1
+    # The same by hand.
+    source, target = corpus[1], corpus[3]
+    mixture = tmp_path / "mixture.json"
+    mixture.write_text(
+        json.dumps(
+            [
+                {"source": source, "target": target},
+                {"source": target, "target": source},
+            ]
+        )
+    )
+    first = tmp_path / "first"
+    train_command.main(
+        [
+            *(f"--run-dir={first}", f"--mixture={mixture}", *corpus[4:]),
+            *(*TINY_OPTIONS, "--steps=2"),
+        ]
+    )
+    train_command.main(
+        [
+            *(f"--run-dir={tmp_path / 'second'}", f"--init-from={first}"),
+            *(*corpus, *options),
+        ]
+    )
+
+    assert_same_run(first, tmp_path / "run" / "both-directions")
+    assert_same_run(tmp_path / "second", tmp_path / "run")
+    # The first part of a run that has ended is not repeated.
+    path = tmp_path / "run" / "both-directions" / "model.keras"
+    before = path.stat()
+    train_command.main([*command, "--both-directions"])
+    assert path.stat() == before
+
+
+@pytest.mark.parametrize("obstacle", ["--task=parsing", "--init-from=run"])
+def test_it_is_refused_where_it_cannot_be(obstacle):
+    given = parse_options(["--run-dir=run", obstacle, "--both-directions"])
+    with pytest.raises(UserError, match=f"Received: {obstacle.split('=')[0]}"):
+        check_both_directions(given)

@@ -1,0 +1,103 @@
+"""Tests of `train.corpus_size_recipe`."""
+
+import json
+
+import pytest
+
+import train.__main__ as train_command
+from command_line.errors import UserError
+from command_line.options import values_of
+from tests.helpers.small_runs import TINY_OPTIONS
+from train.corpus_size_recipe import PARTS
+from train.corpus_size_recipe import apply_recipe
+from train.corpus_size_recipe import uses_corpus_size
+from train.options import FILES
+from train.options import parse_options
+
+TEXTS = [f"--{name.replace('_', '-')}=f" for name in FILES]
+
+
+def parse(*options, run_dir="run"):
+    return parse_options([f"--run-dir={run_dir}", "--preset=tiny", *options])
+
+
+def numbers_of(options):
+    values = values_of(options)
+    return [values[name] for name in PARTS]
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "expected"),
+    [
+        (14_999, [1_000, 2_048, 500, 0.3, 10]),
+        (15_000, [2_000, 4_096, 1_000, 0.3, 10]),
+        (60_000, [4_000, 8_192, 2_000, 0.2, 10]),
+        # A quarter of the 8,000 updates of the preset.
+        (4_000_000, [8_000, 25_000, 2_000, 0.1, 10]),
+    ],
+)
+def test_numbers_follow_the_size_of_the_corpus(num_pairs, expected, capsys):
+    assert numbers_of(apply_recipe(parse(), num_pairs)) == expected
+    assert f"for {num_pairs:,} pairs: --vocab" in capsys.readouterr().out
+
+
+def test_options_replace_numbers_of_the_recipe(capsys):
+    given = parse(
+        *("--dropout=0.25", "--batch-tokens=25000", "--steps=400"),
+        *("--vocabulary-size=900", "--patience=3"),
+    )
+    expected = [900, 25_000, 100, 0.25, 3]
+    assert numbers_of(apply_recipe(given, 20_000)) == expected
+    # All that was filled in.
+    assert "pairs: --warmup-steps 100 (--re" in capsys.readouterr().out
+    given = parse("--tokenizer=t")
+    assert apply_recipe(given, 20_000).corpus.vocabulary_size is None
+
+
+def test_the_recipe_is_the_default_of_small_presets_and_text(tmp_path):
+    assert uses_corpus_size(parse(*TEXTS))
+    assert uses_corpus_size(parse("--preset=small", *TEXTS))
+    assert uses_corpus_size(
+        parse("--preset=base", "--recipe=corpus-size", *TEXTS)
+    )
+    for others in (
+        ["--preset=base", *TEXTS],
+        ["--recipe=paper", *TEXTS],
+        ["--dataset=demo"],
+        ["--init-from=run", *TEXTS],
+        ["--task=parsing"],
+    ):
+        assert not uses_corpus_size(parse(*others))
+    # The file of an older run, and that of one with the recipe.
+    for recipe in (None, "corpus-size"):
+        arguments = {"vocabulary_size": 8, "max_length": 9, "recipe": recipe}
+        content = {"arguments": arguments, "preset": {}, "steps_per_epoch": 1}
+        (tmp_path / "arguments.json").write_text(json.dumps(content))
+        resumed = parse(*TEXTS, run_dir=tmp_path)
+        assert uses_corpus_size(resumed) == (recipe is not None)
+
+
+@pytest.mark.parametrize("obstacle", ["--task=parsing", "--init-from=run"])
+def test_the_recipe_is_refused_where_it_cannot_be(obstacle):
+    given = parse(obstacle, "--recipe=corpus-size")
+    with pytest.raises(UserError, match=f"Received: {obstacle.split('=')[0]}"):
+        uses_corpus_size(given)
+
+
+def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):
+    options = [
+        option
+        for option in TINY_OPTIONS
+        if not option.startswith(("--recipe", "--batch-tokens"))
+    ]
+    command = ["--run-dir", str(tmp_path), *corpus, *options]
+    train_command.main([*command, "--steps=4"])
+    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
+    assert found["recipe"] == "corpus-size"
+    assert [found[n] for n in PARTS] == [340, 2_048, 1, 0.3, 10]
+
+    train_command.main([*command, "--steps=8"])
+
+    found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
+    assert found["warmup_steps"] == 1
+    assert "continuing after update 4" in capsys.readouterr().out

@@ -1,0 +1,134 @@
+"""Chooses numbers of training by the size of the corpus (--recipe)."""
+
+import dataclasses
+import pathlib
+
+from command_line.errors import UserError
+from command_line.options import flag
+from command_line.options import values_of
+from keras_transformer.presets import find_preset
+from train import options
+from train.loop import multi_worker
+from train.options import CORPUS_SIZE_PRESETS
+from train.options import PAPER_RECIPE
+from train.options import Options
+from train.run.run_description import RunDescription
+
+# A warm-up takes at most this share of the updates.
+WARMUP_SHARE = 0.25
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusSizeRecipe:
+    """Numbers of training for corpora of a size; options replace them.
+
+    Attributes:
+        below: The corpora have fewer pairs than this.
+        vocabulary_size: Subword pieces.
+        batch_tokens: Positions of a side in an update. An epoch has about a
+            hundred updates, if a sentence has fifteen tokens.
+        warmup_steps: Updates in which the learning rate rises.
+        dropout: Share of the features dropped in training.
+        patience: Scores of the validation set without a better one, after
+            which training stops.
+    """
+
+    below: float
+    vocabulary_size: int
+    batch_tokens: int
+    warmup_steps: int
+    dropout: float
+    patience: int = 10
+
+
+RECIPES = (
+    CorpusSizeRecipe(15_000, 1_000, 2_048, 500, 0.3),
+    CorpusSizeRecipe(60_000, 2_000, 4_096, 1_000, 0.3),
+    CorpusSizeRecipe(250_000, 4_000, 8_192, 2_000, 0.2),
+    CorpusSizeRecipe(float("inf"), 8_000, 25_000, 4_000, 0.1),
+)
+# The part of `Options` that has each number.
+PARTS = {
+    "vocabulary_size": "corpus",
+    "batch_tokens": "training",
+    "warmup_steps": "hyperparameters",
+    "dropout": "hyperparameters",
+    "patience": "validation",
+}
+
+
+def uses_corpus_size(given: Options) -> bool:
+    """Returns whether numbers of training follow the size of the corpus.
+
+    They do with `--recipe corpus-size`, and by default for the presets tiny and
+    small, but not for the demo, parsing, fine-tuning, on several machines, or
+    for a run that began without a recipe.
+
+    Raises:
+        UserError: If the recipe is asked for where it cannot be used.
+    """
+    run, corpus = given.run, given.corpus
+    obstacles = {
+        "--task parsing": corpus.task == options.PARSING,
+        "--init-from": run.init_from is not None,
+        "TF_CONFIG": multi_worker.is_multi_worker(),
+    }
+    found = [name for name, there in obstacles.items() if there]
+    if run.recipe is not None:
+        asked = run.recipe != PAPER_RECIPE
+        if asked and found:
+            raise UserError(
+                f"--recipe {run.recipe} is for translation models that start "
+                f"from random weights on one machine. Received: {found[0]}"
+            )
+        return asked
+    if found or corpus.dataset == "demo":
+        return False
+    earlier = read_arguments(run.run_dir)
+    if earlier is not None:
+        return earlier.get("recipe") is not None
+    return run.preset in CORPUS_SIZE_PRESETS
+
+
+def read_arguments(run_dir: pathlib.Path) -> dict | None:
+    """Returns the arguments of the run in a folder, or `None` without one."""
+    path = run_dir / "arguments.json"
+    return RunDescription.load(path).arguments if path.exists() else None
+
+
+def apply_recipe(given: Options, num_pairs: int) -> Options:
+    """Fills in the options that are not given, and prints them.
+
+    Args:
+        given: The options of the command line, which `resolve` accepts.
+        num_pairs: Int, pairs of the training corpus.
+    """
+    recipe = next(r for r in RECIPES if num_pairs < r.below)
+    preset = find_preset(given.run.preset or options.PRESET)
+    steps = given.hyperparameters.steps or preset.recipe.steps
+    chosen = dataclasses.asdict(recipe)
+    # A run that becomes longer keeps its warm-up.
+    earlier = read_arguments(given.run.run_dir) or {}
+    chosen["warmup_steps"] = earlier.get("warmup_steps") or max(
+        1, min(recipe.warmup_steps, int(WARMUP_SHARE * steps))
+    )
+    if given.vocabulary.tokenizer is not None:
+        del chosen["vocabulary_size"]
+    asked = values_of(given)
+    filled, parts = [], {}
+    for name, part in PARTS.items():
+        if name in chosen and asked[name] is None:
+            parts.setdefault(part, {})[name] = chosen[name]
+            filled.append(f"{flag(name)} {chosen[name]}")
+    if filled:
+        print(
+            f"for {num_pairs:,} pairs: {' '.join(filled)} "
+            f"(--recipe {PAPER_RECIPE}: the numbers of the preset)"
+        )
+    return dataclasses.replace(
+        given,
+        **{
+            part: dataclasses.replace(getattr(given, part), **numbers)
+            for part, numbers in parts.items()
+        },
+    )

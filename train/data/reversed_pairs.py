@@ -1,0 +1,43 @@
+"""Adds the pairs of a corpus in the other direction."""
+
+import hashlib
+from collections.abc import Iterator
+
+from train.data.corpus import Corpus
+from train.data.corpus import Mixture
+
+
+class Reversed(Corpus):
+    """A corpus whose sources are the targets of another one.
+
+    Args:
+        corpus: The other corpus.
+    """
+
+    def __init__(self, corpus: Corpus):
+        self._corpus = corpus
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((target, source) for source, target in self._corpus)
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    def digest(self) -> str:
+        text = f"reversed {self._corpus.digest()}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def languages(self) -> tuple[str, str]:
+        source, target = self._corpus.languages()
+        return target, source
+
+    def symbols(self) -> list[str]:
+        return self._corpus.symbols()
+
+
+def in_both_directions(corpus: Corpus) -> Mixture:
+    """Returns a corpus, or a mixture of such, with its reversed pairs."""
+    parts = corpus.parts()
+    return Mixture(
+        [*parts, *((Reversed(part), weight) for part, weight in parts)]
+    )
