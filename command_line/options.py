@@ -17,6 +17,7 @@ import argparse
 import dataclasses
 import math
 import pathlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,23 @@ def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
         if "required" not in arguments:
             arguments["default"] = field.default
         parser.add_argument(flag(field.name), **arguments)
+
+
+def parse_or_show_examples(
+    parser: argparse.ArgumentParser, argv: list[str] | None, examples: str
+) -> argparse.Namespace:
+    """Parses a command line; without arguments shows examples instead.
+
+    Raises:
+        SystemExit: With code 2, if there are no arguments or wrong ones.
+    """
+    if not (sys.argv[1:] if argv is None else argv):
+        print(
+            f"{examples.strip()}\n\nAll options: {parser.prog} --help",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    return parser.parse_args(argv)
 
 
 def read_options(args: argparse.Namespace, cls: type) -> Any:

@@ -16,6 +16,7 @@ import pathlib
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import option
+from command_line.options import parse_or_show_examples
 from command_line.options import read_options
 from convert import from_ctranslate2
 from convert import from_hugging_face
@@ -162,7 +163,7 @@ def parse_options(argv: list[str] | None = None):
     for name, cls in COMMANDS.items():
         command = commands.add_parser(name, description=cls.__doc__)
         add_options(command, cls)
-    args = parser.parse_args(argv)
+    args = parse_or_show_examples(parser, argv, __doc__)
     return read_options(args, COMMANDS[args.command])
 
 

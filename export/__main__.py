@@ -14,6 +14,7 @@ from command_line.errors import refuse_damage
 from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
+from command_line.options import parse_or_show_examples
 from command_line.options import read_options
 from command_line.recorded_search_options import check_decoding
 from export.bundle.file_layout import BUNDLE
@@ -33,6 +34,15 @@ from export.model.search import SearchSettings
 from export.model.translator import DEFAULT_SIGNATURES
 from export.model.translator import INPUTS
 
+EXAMPLES = """
+python -m export --run-dir runs/mine --export-dir exports/mine
+    writes exports/mine/1, a SavedModel for TF Serving.
+python -m export --run-dir runs/mine --export-dir exports/device \\
+    --format litert --precision int8
+    writes files for LiteRT, which translate without TensorFlow.
+python -m export.translate --export-dir exports/mine < text.en > text.de
+    translates with either of them.
+"""
 PRECISIONS = {
     "saved_model": ("float32", "bfloat16"),
     "litert": ("float32", "int8"),
@@ -181,7 +191,8 @@ def parse_options(argv: list[str] | None = None) -> ExportOptions:
         prog="python -m export", description=__doc__
     )
     add_options(parser, ExportOptions)
-    return read_options(parser.parse_args(argv), ExportOptions)
+    args = parse_or_show_examples(parser, argv, EXAMPLES)
+    return read_options(args, ExportOptions)
 
 
 def choose_signatures(names: list[str] | None) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from keras_transformer.search.transformer_search import search_translations
 from keras_transformer.ssru import SSRU
 from keras_transformer.transformer import Transformer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "PRESETS",

@@ -15,6 +15,7 @@ from command_line.errors import UserError
 from command_line.options import add_options
 from command_line.options import option
 from command_line.options import option_names_tagged
+from command_line.options import parse_or_show_examples
 from command_line.options import part
 from command_line.options import positive
 from command_line.options import read_options
@@ -27,6 +28,16 @@ from train.loop.update_options import UpdateOptions
 from train.run.best_checkpoints import ValidationOptions
 from train.run.run_description import RunDescription
 
+EXAMPLES = """
+python -m train --dataset demo --preset tiny --run-dir runs/demo
+    learns from the embedded English-Spanish sentences.
+python -m train --preset tiny --run-dir runs/mine \\
+    --train-source train.en --train-target train.de \\
+    --validation-source valid.en --validation-target valid.de
+    learns from text files, one sentence a line. The same command resumes.
+python -m export --run-dir runs/mine --export-dir exports/mine
+    makes a SavedModel of the run.
+"""
 TRANSLATION, PARSING = "translation", "parsing"
 DEMO_VOCABULARY_SIZE = 1_500
 PARSING_VOCABULARY_SIZE = 16_000  # Section 6.3.
@@ -324,7 +335,8 @@ def parse_options(
         prog="python -m train", description=description
     )
     add_options(parser, Options)
-    given = read_options(parser.parse_args(argv), Options)
+    args = parse_or_show_examples(parser, argv, EXAMPLES)
+    given = read_options(args, Options)
     path = given.run.from_arguments
     if path is None:
         return given

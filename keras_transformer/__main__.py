@@ -1,0 +1,44 @@
+"""Prints versions and devices, for a bug report."""
+
+import importlib.metadata
+import os
+import pathlib
+import platform
+
+import keras
+
+from keras_transformer import __version__
+
+PACKAGES = (
+    "keras",
+    "tensorflow",
+    "tensorflow-text",
+    "jax",
+    "torch",
+    "numpy",
+    "sentencepiece",
+)
+
+
+def version_of(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def describe() -> str:
+    """Returns versions and devices, one a line."""
+    rows = {
+        "keras_transformer": f"{__version__} in {pathlib.Path(__file__).parent}",
+        **{package: version_of(package) for package in PACKAGES},
+        "backend": keras.backend.backend(),
+        "devices": ", ".join(keras.distribution.list_devices()),
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        "processors": f"{os.cpu_count()} of {platform.machine()}",
+    }
+    return "\n".join(f"{name:18}{value}" for name, value in rows.items())
+
+
+if __name__ == "__main__":
+    print(describe())
