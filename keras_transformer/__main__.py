@@ -29,8 +29,9 @@ def version_of(package: str) -> str:
 
 def describe() -> str:
     """Returns versions and devices, one a line."""
+    folder = pathlib.Path(__file__).parent
     rows = {
-        "keras_transformer": f"{__version__} in {pathlib.Path(__file__).parent}",
+        "keras_transformer": f"{__version__} in {folder}",
         **{package: version_of(package) for package in PACKAGES},
         "backend": keras.backend.backend(),
         "devices": ", ".join(keras.distribution.list_devices()),
