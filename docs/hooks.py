@@ -1,12 +1,17 @@
 """MkDocs hooks that insert source code and other files into the pages.
 
 `{{ source attention.scaled_dot_product_attention }}` becomes the lines of that
-function or method of `keras_transformer`, without its docstring, and
-`{{ include README.md }}` the text of a file. Its headings go one level down
-where the page has a heading before it.
+function or method of `keras_transformer`, without its docstring,
+`{{ include README.md }}` the text of a file, and
+`{{ options train.options.Options }}` tables of a command's options. The
+headings of a file go one level down where the page has a heading before it.
+Formulas between `$$` become MathML, which browsers draw without a script.
 """
 
 import ast
+import dataclasses
+import html
+import importlib
 import pathlib
 import re
 import textwrap
@@ -19,6 +24,7 @@ LINK_REPLACEMENTS = {
     "docs/": "",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 
 
@@ -50,6 +56,53 @@ def find_defining_file(name: str) -> tuple[pathlib.Path, list[str]]:
     return path, names
 
 
+def describe_options(name: str) -> str:
+    """Returns the options of a dataclass as tables, one a group."""
+    module, _, cls = name.rpartition(".")
+    tables = []
+    add_tables(getattr(importlib.import_module(module), cls), "", tables)
+    return "\n\n".join(tables)
+
+
+def add_tables(cls: type, title: str, tables: list[str]) -> None:
+    """Appends the table of a dataclass's own options, then those of parts."""
+    from command_line.options import PART
+    from command_line.options import flag
+
+    rows, parts = [], []
+    for field in dataclasses.fields(cls):
+        if PART in field.metadata:
+            parts.append((field.type, (field.metadata[PART] or [""])[0]))
+            continue
+        given = field.metadata["arguments"]
+        help_ = given["help"].replace("%(default)s", str(field.default))
+        help_ = html.escape(help_.replace("%%", "%"))
+        help_ = re.sub(r"([|\[\]])", r"\\\1", help_)  # Markdown's marks.
+        if "choices" in given:
+            help_ += f": {', '.join(f'`{c}`' for c in given['choices'])}"
+        if given.get("required"):
+            help_ += " (required)"
+        rows.append(f"| `{flag(field.name)}` | {help_} |")
+    if rows:
+        head = f"### {title}\n\n" if title else ""
+        rows = "\n".join(["| option | |", "|---|---|", *rows])
+        tables.append(head + rows)
+    for part, name in parts:
+        add_tables(part, name, tables)
+
+
+def draw_formulas(markdown: str) -> str:
+    """Replaces the formulas between `$$` by MathML."""
+    from latex2mathml.converter import convert
+
+    return re.sub(
+        r"^\$\$(.+)\$\$$",
+        lambda match: f"<p>{convert(match[1], display='block')}</p>",
+        markdown,
+        flags=re.M,
+    )
+
+
 def lower(markdown: str) -> str:
     """Moves headings one level down, but not what looks like one in code."""
     parts = re.split(r"(^```.*?^```)", markdown, flags=re.M | re.S)
@@ -62,6 +115,8 @@ def expand(markdown: str) -> str:
 
     def replace(match):
         kind, name = match.groups()
+        if kind == "options":
+            return describe_options(name)
         if kind == "include":
             text = (ROOT / name).read_text("utf-8")
             return lower(text) if match.start() else text
@@ -69,7 +124,10 @@ def expand(markdown: str) -> str:
         return f'```python title="{path}"\n{find_source(name)}\n```'
 
     markdown = re.sub(
-        r"^\{\{ (source|include) (.+) \}\}$", replace, markdown, flags=re.M
+        r"^\{\{ (source|include|options) (.+) \}\}$",
+        replace,
+        markdown,
+        flags=re.M,
     )
     for path, page in LINK_REPLACEMENTS.items():
         markdown = markdown.replace(f"]({path}", f"]({page}")
@@ -77,4 +135,4 @@ def expand(markdown: str) -> str:
 
 
 def on_page_markdown(markdown, **_):
-    return expand(markdown)
+    return draw_formulas(expand(markdown))

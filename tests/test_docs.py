@@ -77,7 +77,7 @@ def test_commands_are_also_those_of_zsh(page):
     commands = [
         line
         for line in "\n".join(blocks).splitlines()
-        if re.match(r"(\.venv/bin/|\.ci/|make |pip |hf |[A-Z]\w*=)", line)
+        if re.match(r"(\.ci/|python |make |pip |hf |[A-Z]\w*=)", line)
     ]
     commands += re.findall(r"`([^`\n]*pip install[^`\n]*)`", text)
     for command in commands:

@@ -22,6 +22,10 @@ WARMUP_SHARE = 0.25
 class CorpusSizeRecipe:
     """Numbers of training for corpora of a size; options replace them.
 
+    With few pairs, the paper's normalization after each sub-layer needs many
+    updates until the decoder attends to the source; before each sub-layer it
+    needs few.
+
     Attributes:
         below: The corpora have fewer pairs than this.
         vocabulary_size: Subword pieces.
@@ -29,6 +33,8 @@ class CorpusSizeRecipe:
             hundred updates, if a sentence has fifteen tokens.
         warmup_steps: Updates in which the learning rate rises.
         dropout: Share of the features dropped in training.
+        norm: Place of layer normalization.
+        schedule: Fall of the learning rate after the warm-up.
         patience: Scores of the validation set without a better one, after
             which training stops.
     """
@@ -38,14 +44,16 @@ class CorpusSizeRecipe:
     batch_tokens: int
     warmup_steps: int
     dropout: float
+    norm: str = "pre"
+    schedule: str = "cosine"
     patience: int = 10
 
 
 RECIPES = (
     CorpusSizeRecipe(15_000, 1_000, 2_048, 500, 0.3),
-    CorpusSizeRecipe(60_000, 2_000, 4_096, 1_000, 0.3),
-    CorpusSizeRecipe(250_000, 4_000, 8_192, 2_000, 0.2),
-    CorpusSizeRecipe(float("inf"), 8_000, 25_000, 4_000, 0.1),
+    CorpusSizeRecipe(60_000, 2_000, 4_096, 500, 0.25),
+    CorpusSizeRecipe(250_000, 4_000, 8_192, 1_000, 0.2),
+    CorpusSizeRecipe(float("inf"), 8_000, 25_000, 2_000, 0.1),
 )
 # The part of `Options` that has each number.
 PARTS = {
@@ -53,6 +61,8 @@ PARTS = {
     "batch_tokens": "training",
     "warmup_steps": "hyperparameters",
     "dropout": "hyperparameters",
+    "norm": "hyperparameters",
+    "schedule": "training",
     "patience": "validation",
 }
 

@@ -174,7 +174,7 @@ class RunOptions:
         None,
         f"numbers of training that no option gives: {PAPER_RECIPE}, those of "
         f"the paper and the preset; {CORPUS_SIZE_RECIPE}, vocabulary, batch, "
-        "warm-up, dropout and patience by the number of pairs (default: "
+        "warm-up, dropout and others by the number of pairs (default: "
         f"{CORPUS_SIZE_RECIPE} for the presets "
         f"{' and '.join(CORPUS_SIZE_PRESETS)}, but for the demo)",
         choices=[PAPER_RECIPE, CORPUS_SIZE_RECIPE],

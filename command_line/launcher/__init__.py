@@ -4,25 +4,29 @@ A wheel has this package as `keras_transformer_commands`, and the packages of
 the commands within it. `keras-transformer NAME` is `python -m NAME` there.
 """
 
+import argparse
+import importlib
 import os
 import pathlib
 import runpy
 import sys
 
-COMMANDS = (
-    "train",
-    "train.average",
-    "train.distill",
-    "export",
-    "export.translate",
-    "export.evaluate",
-    "export.check",
-    "export.explain",
-    "export.page",
-    "export.serve",
-    "export.bulk",
-    "convert",
-)
+# The commands, and the dataclass of each one's options.
+COMMANDS = {
+    "train": "train.options.Options",
+    "train.average": "train.average.AverageOptions",
+    "train.distill": "train.options.Options",
+    "export": "export.__main__.ExportOptions",
+    "export.translate": "export.translate.TranslateOptions",
+    "export.evaluate": "export.evaluate.EvaluateOptions",
+    "export.check": "export.check.CheckOptions",
+    "export.explain": "export.explain.ExplainOptions",
+    "export.page": "export.page.PageOptions",
+    "export.serve": "export.serve.options.ServeOptions",
+    "export.bulk": "export.bulk.__main__.BulkOptions",
+    "convert": None,  # It has commands of its own.
+}
+SHELLS = ("bash", "zsh", "tcsh")
 
 
 def find_commands() -> pathlib.Path:
@@ -32,13 +36,35 @@ def find_commands() -> pathlib.Path:
     return here if (here / "train").exists() else here.parent.parent
 
 
+def make_completion(shell: str) -> str:
+    """Returns the script that completes commands and options in a shell."""
+    import shtab
+
+    from command_line.options import add_options
+
+    parser = argparse.ArgumentParser(prog="keras-transformer")
+    commands = parser.add_subparsers()
+    for name, options in COMMANDS.items():
+        command = commands.add_parser(name)
+        if options is not None:
+            module, _, cls = options.rpartition(".")
+            add_options(command, getattr(importlib.import_module(module), cls))
+    return shtab.complete(parser, shell)
+
+
 def main() -> None:
     name, *rest = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help"):
         print(
             f"usage: keras-transformer COMMAND ...\n{', '.join(COMMANDS)}\n"
-            "Each command has --help. Versions: python -m keras_transformer"
+            "Each command has --help. Versions: python -m keras_transformer\n"
+            'Completion: eval "$(keras-transformer --print-completion bash)"'
         )
+        return
+    folder = str(find_commands())
+    sys.path.insert(0, folder)
+    if name == "--print-completion" and rest and rest[0] in SHELLS:
+        print(make_completion(rest[0]))
         return
     if name not in COMMANDS:
         print(
@@ -47,8 +73,6 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(2)
-    folder = str(find_commands())
-    sys.path.insert(0, folder)
     # Commands start others, such as workers and `export.translate`.
     paths = [folder, os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))

@@ -31,7 +31,7 @@ for translation in translator.translate(["A sentence."]):
 
 `python -m export.page`, in a checkout of keras_transformer, writes a folder of
 static files that translates in a browser; its `translator.js` is a module for
-other pages. `docs/serving.md` there says more.
+other pages. `docs/device.md` there says more.
 
 ## C++ and other languages
 

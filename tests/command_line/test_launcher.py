@@ -9,7 +9,6 @@ import zipfile
 
 import pytest
 
-from command_line.launcher import COMMANDS
 from keras_transformer.__main__ import describe
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -74,8 +73,21 @@ def test_commands_run_from_a_wheel(installed):
 def test_other_commands_are_refused(installed):
     done = launch(installed, "trane")
     assert done.returncode == 2
-    assert done.stderr.endswith(f"{COMMANDS[-1]}. Received: trane\n")
-    assert COMMANDS[-1] in launch(installed).stdout
+    assert done.stderr.endswith("export.bulk, convert. Received: trane\n")
+    assert "export.bulk, convert\n" in launch(installed).stdout
+
+
+@pytest.mark.slow
+def test_a_shell_completes_options(installed):
+    done = launch(installed, "--print-completion", "bash")
+    assert done.returncode == 0, done.stderr
+    script = f"{done.stdout}\ncomplete -p keras-transformer"
+    found = subprocess.run(
+        ["bash"], input=script, capture_output=True, text=True
+    )
+    assert "keras-transformer" in found.stdout
+    for option in ("--run-dir", "--beam-size", "--batch-tokens"):
+        assert option in done.stdout
 
 
 def test_versions_and_devices_are_listed():

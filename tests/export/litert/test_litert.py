@@ -383,7 +383,7 @@ def test_refuses_in_one_line(run_dir, tmp_path, refused, monkeypatch):
 def test_the_block_of_the_guide_runs(folder, tmp_path, monkeypatch, capsys):
     (tmp_path / "exports").mkdir()
     (tmp_path / "exports/litert").symlink_to(folder.parent)
-    guide = pathlib.Path("docs/serving.md").read_text("utf-8")
+    guide = pathlib.Path("docs/device.md").read_text("utf-8")
     (block,) = re.findall(r"```python\n(import litert.*?)```", guide, re.S)
     monkeypatch.chdir(tmp_path)
 
