@@ -45,7 +45,7 @@ def make_completion(shell: str) -> str:
     parser = argparse.ArgumentParser(prog="keras-transformer")
     commands = parser.add_subparsers()
     for name, options in COMMANDS.items():
-        command = commands.add_parser(name)
+        command = commands.add_parser(name, help=f"python -m {name}")
         if options is not None:
             module, _, cls = options.rpartition(".")
             add_options(command, getattr(importlib.import_module(module), cls))
