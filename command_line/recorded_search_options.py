@@ -1,4 +1,4 @@
-"""Checks the default search options that `convert` recorded in a run folder."""
+"""Checks the default search options that a run folder recorded."""
 
 import math
 import pathlib
@@ -12,6 +12,7 @@ KINDS = {
     "length_penalty": (int, float),
     "max_extra_length": (int,),
     "penalty_offset": (int, float),
+    "align_head": (int,),
 }
 
 

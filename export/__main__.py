@@ -71,10 +71,11 @@ RULES = (
     "constrain_trees",
 )
 # Those that the search of another format does not have.
+ALIGNMENT = ("align_layer", "align_head")
 SERVER_OPTIONS = ("model_name", "signatures")
 LACKING = {
     "litert": (*SERVER_OPTIONS, "max_length_ratio", "constrain_trees"),
-    "ctranslate2": (*SERVER_OPTIONS, "align_layer", *RULES),
+    "ctranslate2": (*SERVER_OPTIONS, *ALIGNMENT, *RULES),
 }
 WRITERS = {"litert": write_litert, "ctranslate2": write_ctranslate2}
 
@@ -157,6 +158,13 @@ class ExportOptions:
         kind=int,
         metavar="LAYER",
     )
+    align_head: int | None = option(
+        None,
+        "head of that layer which aligns (default: that of a run with "
+        "--alignments, unless --align-layer is given; else the mean over all)",
+        kind=int,
+        metavar="HEAD",
+    )
     source_language: str | None = option(
         None,
         "ISO 639-1 code; its abbreviations do not end a sentence when "
@@ -236,6 +244,8 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
         )
     recorded = check_decoding(run.get("decoding", {}), path)
     defaults = {name: recorded.get(name, defaults[name]) for name in defaults}
+    if options.align_layer is None and options.format != "ctranslate2":
+        defaults["align_head"] = recorded.get("align_head")
     defaults["source_language"] = run.get("source_language", "")
     return dataclasses.replace(
         options,
@@ -292,7 +302,7 @@ def check_options(options: ExportOptions) -> None:
     for name in LACKING[options.format]:
         given = getattr(options, name)
         # 0 is a valid layer; for the other options it means "off".
-        if given or (given is not None and name == "align_layer"):
+        if given or (given is not None and name in ALIGNMENT):
             raise UserError(
                 f"{flag(name)} must be left out with --format "
                 f"{options.format}. Received: "
@@ -309,6 +319,7 @@ def run(options: ExportOptions) -> None:
         options.length_penalty,
         options.max_extra_length,
         align_layer=options.align_layer,
+        align_head=options.align_head,
         penalty_offset=options.penalty_offset,
         source_language=options.source_language.lower().split("-")[0],
         **{name: getattr(options, name) for name in RULES},

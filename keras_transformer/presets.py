@@ -71,6 +71,15 @@ class Architecture:
     layer_dropout: float = 0.0
 
     @property
+    def alignment_layer(self) -> int:
+        """Index of the decoder layer whose attention aligns best.
+
+        It is the last but one (Garg et al., 2019); of two layers, the last.
+        """
+        layers = self.layers_of_decoder
+        return max(min(1, layers - 1), layers - 2)
+
+    @property
     def layers_of_decoder(self) -> int:
         """Number of decoder layers, also if `decoder_layers` is `None`."""
         if self.decoder_layers is None:

@@ -130,6 +130,7 @@ def make_training_model(
         preset.recipe.label_smoothing,
         settings.make_simcut(),
         settings.seed,
+        settings.make_guided_alignment(),
     )
     with strategy.scope():
         task.build()

@@ -88,6 +88,14 @@ class CorpusOptions:
     train_target: pathlib.Path | None = option(None, **TEXT_FILE)
     validation_source: pathlib.Path | None = option(None, **TEXT_FILE)
     validation_target: pathlib.Path | None = option(None, **TEXT_FILE)
+    alignments: pathlib.Path | None = option(
+        None,
+        "links between the words of each training pair, which one head of "
+        "attention learns; a line is such as 0-0 1-2 (source-target, counted "
+        "from 0 between blanks; Pharaoh's format)",
+        **PATH,
+        properties=("digested",),
+    )
     mixture: pathlib.Path | None = option(
         None,
         "JSON list of training sources and their weights; the validation set "
@@ -310,12 +318,12 @@ TREES = option_names_tagged(Options, "tree file")
 OF_SETS = option_names_tagged(Options, "of a set")
 # If the command line has an option, these options of the file are ignored.
 SUPERSEDED_OPTIONS = {
-    "dataset": (*FILES, "bleu_tokenize"),
-    "mixture": FILES[:2],
+    "dataset": (*FILES, "alignments", "bleu_tokenize"),
+    "mixture": (*FILES[:2], "alignments"),
     **dict.fromkeys(FILES[:2], ("dataset", "mixture")),
     **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize")),
     "tokenizer": ("subwords", "symbols", "vocabulary_size"),
-    "train_trees": ("dataset", "mixture", *FILES),
+    "train_trees": ("dataset", "mixture", "alignments", *FILES),
 }
 
 

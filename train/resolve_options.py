@@ -24,6 +24,7 @@ from train.data.vocabulary_options import VocabularyOptions
 from train.data.vocabulary_options import check_placeholders
 from train.data.vocabulary_options import check_vocabulary
 from train.data.vocabulary_options import count_pieces
+from train.data.word_links import LinkedPairs
 from train.loop import multi_worker
 from train.loop.update_options import BATCH_TOKENS
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
@@ -105,7 +106,7 @@ def check_corpus(given: Options) -> None:
     if corpus.task == options.PARSING:
         others = ("dataset", *options.FILES, "mixture", *options.OF_SETS)
         bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
-        texts = ("drop_invalid", "placeholders", "augment")
+        texts = ("drop_invalid", "placeholders", "augment", "alignments")
         texts += tuple(given.filters.in_use())
         check_parsing(trees, flags((*others, *texts, *bleu)))
         return
@@ -115,6 +116,7 @@ def check_corpus(given: Options) -> None:
             f"Received: {trees[0]} alone"
         )
     check_files(corpus, flags(options.FILES))
+    check_alignments(given)
     if corpus.drop_invalid and corpus.dataset and not corpus.mixture:
         raise UserError(
             "--drop-invalid must come with text files. "
@@ -161,6 +163,29 @@ def check_parsing(trees: list[str], others: list[str]) -> None:
             f"--task {options.PARSING} must come with {' and '.join(wanted)}, "
             "and without other corpora and options of text or BLEU. "
             f"Received: {', '.join(trees + others) or 'none of them'}"
+        )
+
+
+def check_alignments(given: Options) -> None:
+    """Refuses `--alignments` where the words of a pair are not the file's."""
+    corpus = given.corpus
+    excluded = {
+        "--dataset": corpus.dataset,
+        "--mixture": corpus.mixture,
+        "--drop-invalid": corpus.drop_invalid,
+        "--placeholders": corpus.placeholders,
+    }
+    found = [name for name, there in excluded.items() if there]
+    if corpus.alignments and found:
+        raise UserError(
+            "--alignments must come with text files, whose words stay as they "
+            f"are. Received: {found[0]}"
+        )
+    weight = given.training.alignment_weight
+    if weight and not corpus.alignments:
+        raise UserError(
+            "--alignment-weight needs --alignments. "
+            f"Received: --alignment-weight {weight} alone"
         )
 
 
@@ -299,6 +324,9 @@ def describe_run(
     )
     if start:
         description.decoding = start.decoding
+    if given.corpus.alignments:
+        # The head that `GuidedAlignment` trains.
+        description.decoding = {**description.decoding, "align_head": 0}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
     run_dir, repeated = given.run.run_dir, None
@@ -372,6 +400,9 @@ def open_split(
     if corpus.dataset is None:
         files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
         pairs = FilePairs(*files, corpus.drop_invalid)
+        if corpus.alignments and split == "train":
+            pairs = LinkedPairs(pairs, corpus.alignments)
+            files = [*files, corpus.alignments]
         return DigestCachedCorpus(pairs, files, cache)
     return open_corpus(
         corpus.dataset,

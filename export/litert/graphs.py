@@ -16,6 +16,10 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
+from export.model.forced_decoding import align_layer_of
+from export.model.forced_decoding import check_align_head
+from export.model.forced_decoding import choose_head
+from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.tensorflow.graph_transformer import is_supported
@@ -85,7 +89,7 @@ def make_step(
     max_length: int,
     num_candidates: int,
     forbidden_ids: list[int],
-    align_layer: int,
+    settings: SearchSettings,
     precision: str,
 ) -> Callable:
     """Returns a function that decodes one position of all hypotheses.
@@ -104,7 +108,8 @@ def make_step(
         logits: Float32 `(K, V)`.
         candidates: Int32 `(K, C)`, the best allowed tokens.
         log_probabilities: Float32 `(K, C)`, theirs.
-        attention: Float32 `(K, S)`, the mean over the heads of one layer.
+        attention: Float32 `(K, S)`, which aligns: of one layer, that of one
+            head or the mean over the heads.
         keys_0, values_0: `(H, K, d)`, the new entries; or the new `state_0`.
 
     Args:
@@ -112,10 +117,12 @@ def make_step(
         max_length: Int, the maximum number of positions.
         num_candidates: Int, `C`.
         forbidden_ids: The tokens that are no candidates.
-        align_layer: Int, the layer of `attention`.
+        settings: Settings with the layer and the head of `attention`.
         precision: As in `convert`.
     """
     layers = transformer.decoder.layers
+    align_layer = align_layer_of(transformer, settings.align_layer)
+    check_align_head(transformer, settings.align_head)
     positions = encode_positions(transformer, max_length)
     penalties = np.zeros(transformer.vocabulary_size, "float32")
     penalties[forbidden_ids] = IMPOSSIBLE
@@ -138,7 +145,7 @@ def make_step(
             )
             y, weights = attend(layer.memory_attention, y, *memory)
             if i == align_layer:
-                outputs["attention"] = tf.reduce_mean(weights, axis=0)
+                outputs["attention"] = choose_head(weights, settings, axis=0)
             x = add_and_norm(layer.memory_attention_residual, x, y)
             y = normalize_input(layer.feed_forward_residual, x)
             y = feed_forward(layer.feed_forward, y)

@@ -24,7 +24,6 @@ from export.litert.graphs import make_encoder
 from export.litert.graphs import make_step
 from export.litert.runtime import import_translator
 from export.litert.runtime import load_translator
-from export.model.forced_decoding import align_layer_of
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
@@ -88,7 +87,7 @@ def write_litert(
             max_target_length,
             num_candidates,
             forbidden,
-            align_layer_of(transformer, settings.align_layer),
+            settings,
             precision,
         ),
     }

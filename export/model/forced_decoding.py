@@ -47,13 +47,27 @@ def align_layer_of(transformer: Transformer, layer: int | None) -> int:
     """
     layers = transformer.architecture.layers_of_decoder
     if layer is None:
-        layer = max(min(1, layers - 1), layers - 2)
+        layer = transformer.architecture.alignment_layer
     if not -layers <= layer < layers:
         raise ValueError(
             f"`align_layer` must be between {-layers} and {layers - 1}. "
             f"Received: align_layer={layer}"
         )
     return layer % layers
+
+
+def check_align_head(transformer: Transformer, head: int | None) -> None:
+    """Refuses a head that does not exist.
+
+    Raises:
+        ValueError: If `SearchSettings.align_head` is out of range.
+    """
+    heads = transformer.architecture.num_heads
+    if head is not None and not 0 <= head < heads:
+        raise ValueError(
+            f"`align_head` must be between 0 and {heads - 1}. "
+            f"Received: align_head={head}"
+        )
 
 
 class ForcedDecoder:
@@ -66,12 +80,15 @@ class ForcedDecoder:
         settings: Settings with the length penalty and the alignment layer.
 
     Raises:
-        ValueError: If the layer `settings.align_layer` does not exist.
+        ValueError: If the layer `settings.align_layer` or its head
+            `settings.align_head` does not exist.
     """
 
     def __init__(self, model: TextModel, settings: SearchSettings):
         self._model = model
         self._settings = settings
+        for transformer in model.transformers:
+            check_align_head(transformer, settings.align_head)
         self._align_layers = [
             align_layer_of(transformer, settings.align_layer)
             for transformer in model.transformers
@@ -130,8 +147,9 @@ class ForcedDecoder:
             target: String tensor `(B,)`, its translations.
 
         Returns:
-            Dict of `"attention"`, float32 `(B, T, S)`, the mean over the heads
-            of a layer, as the decoder predicts each target token;
+            Dict of `"attention"`, float32 `(B, T, S)`, that of the settings'
+            head of a layer, or the mean over its heads, as the decoder
+            predicts each target token;
             `"alignment"`, int32 `(B, T)`, its largest position, -1 after the
             target's end; `"source_tokens"`, string `(B, S)`, and
             `"target_tokens"`, string `(B, T)`, the subwords; and `"truncated"`,
@@ -139,7 +157,7 @@ class ForcedDecoder:
         """
         pairs = self._read_few(source, target, with_logits=False)
         attention = mean(
-            tf.reduce_mean(tf.cast(of_model, tf.float32), axis=1)
+            choose_head(tf.cast(of_model, tf.float32), self._settings)
             for of_model in self._run_attention(pairs)
         )
         real = padding_mask(pairs.labels)
@@ -294,6 +312,13 @@ class ForcedDecoder:
             )
             found.append(ForcedOutputs(states, encoder_scores, decoder_scores))
         return found
+
+
+def choose_head(attention, settings: SearchSettings, axis: int = 1):
+    """Returns the attention of the head that aligns, or the mean over all."""
+    if settings.align_head is None:
+        return tf.reduce_mean(attention, axis)
+    return tf.gather(attention, settings.align_head, axis=axis)
 
 
 def mean(tensors):

@@ -52,6 +52,8 @@ class SearchSettings:
             aligns the two, from 0, or from the last if negative. `None` means
             the last but one, which aligns best (Garg et al., 2019); of two,
             the last.
+        align_head: Int, the head of that layer that aligns, as of a run with
+            `--alignments`; `None` for the mean over all heads.
         penalty_offset: Float, as in `SearchOptions`: 5 is the penalty of Wu et
             al. (2016), 0 that of Marian and Hugging Face.
         source_language: String, ISO 639-1 code; its abbreviations do not end a
@@ -67,6 +69,7 @@ class SearchSettings:
     length_penalty: float = 0.6
     max_extra_length: int = 50
     align_layer: int | None = None
+    align_head: int | None = None
     budget: int = (
         40_960  # 40 sentences of 100 tokens, and 150 more, with 4 beams.
     )

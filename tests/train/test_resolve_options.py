@@ -30,7 +30,7 @@ patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
 num_heads key_dim value_dim dropout positions norm label_smoothing steps
 warmup_steps extend_vocabulary decoder_layers activation max_wavelength
 norm_epsilon decoder_mixer placeholders drop_invalid position_offset
-simcut simcut_cutoff recipe both_directions
+simcut simcut_cutoff recipe both_directions alignments alignment_weight
 peak_learning_rate schedule weight_decay attention_dropout
 feed_forward_dropout word_dropout layer_dropout
 tokenizer subwords symbols augment subword_sampling

@@ -21,6 +21,7 @@ from train.data.bucketing import sentences_in_batch
 from train.data.mixture import choose_pairs
 from train.data.mixture import count_chosen
 from train.data.vocabulary import EncodedPairs
+from train.data.word_links import to_weights
 
 MAX_SHAPES = 16
 
@@ -139,8 +140,9 @@ class BatchPlan:
 
         Returns:
             Int32 arrays of source ids, `(n, S)`, and of target ids (which begin
-            with BOS) and labels (which end with EOS), `(n, T)`, and a float32
-            scalar, the number of target tokens in the whole batch.
+            with BOS) and labels (which end with EOS), `(n, T)`; if the pairs
+            have links, these as uint8 `(n, T, S)`; and a float32 scalar, the
+            number of target tokens in the whole batch.
         """
         epoch, place = self._find(j)
         (rows, *lengths), indices = self._order(epoch)[place]
@@ -152,7 +154,20 @@ class BatchPlan:
         sources, labels = (
             np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels)
         )
-        return sources, shift_right(labels), labels, np.float32(tokens)
+        links = []
+        if self.has_links:
+            numbers = self._pairs.links.pad(
+                mine, self._pairs.links.lengths[mine].max(initial=0)
+            )
+            numbers = np.pad(numbers, ((0, missing), (0, 0)))
+            links = [to_weights(numbers, lengths[::-1])]
+        ids = sources, shift_right(labels), labels
+        return *ids, *links, np.float32(tokens)
+
+    @property
+    def has_links(self) -> bool:
+        """Whether batches have links."""
+        return self._pairs.links is not None
 
     def first_batch(self, epoch: int) -> int:
         """Returns the number of the first batch of an epoch."""
@@ -333,8 +348,9 @@ def make_replica_batch(
     """Returns a replica's sentences of batch `j`, as `K` micro-batches.
 
     Returns:
-        Source ids `(K, n, S)`, target ids and labels `(K, n, T)`, and the
-        number of target tokens in the whole batch.
+        Source ids `(K, n, S)`, target ids and labels `(K, n, T)`, links `(K, n,
+        T, S)` if there are any, and the number of target tokens in the whole
+        batch.
     """
     count = count_micro_batches(plan.shape(j), num_replicas, limit)
     parts = [
@@ -366,12 +382,16 @@ def make_dataset(
     Returns:
         Dataset of dicts: int32 `"source_ids"` of shape `(K, n, S)`,
         `"target_ids"` and `"labels"` of shape `(K, n, T)`, and float32
-        `"num_tokens"`, a scalar: target tokens in the batch of all replicas.
+        `"num_tokens"`, a scalar: target tokens in the batch of all replicas;
+        and if the pairs have links, uint8 `"links"` of shape `(K, n, T, S)`.
     """
-    names = ("source_ids", "target_ids", "labels", "num_tokens")
-    dtypes = (tf.int32, tf.int32, tf.int32, tf.float32)
     count = 1 if limit is None else None
-    shapes = ((count, None, None),) * 3 + ((),)
+    ids = (tf.int32, (count, None, None))
+    contents = {"source_ids": ids, "target_ids": ids, "labels": ids}
+    if plan.has_links:
+        contents["links"] = tf.uint8, (count, None, None, None)
+    contents["num_tokens"] = tf.float32, ()
+    dtypes, shapes = zip(*contents.values(), strict=True)
     last = np.iinfo(np.int64).max if last is None else last
 
     def for_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
@@ -387,7 +407,7 @@ def make_dataset(
             values = tf.numpy_function(read, [i], dtypes, stateful=False)
             for value, shape in zip(values, shapes, strict=True):
                 value.set_shape(shape)
-            return dict(zip(names, values, strict=True))
+            return dict(zip(contents, values, strict=True))
 
         end = last * local_replicas if last < 2**60 else last
         numbers = tf.data.Dataset.range(first * local_replicas, end)

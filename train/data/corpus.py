@@ -53,6 +53,14 @@ class Corpus(abc.ABC):
         """Returns the codes of both languages; `""` if unknown."""
         return "", ""
 
+    def links(self) -> Iterator[np.ndarray] | None:
+        """Returns, if they are known, the links between words of each pair.
+
+        Each is an int array `(n, 2)` of the positions of a word of the source
+        and one of the target.
+        """
+        return None
+
     def symbols(self) -> list[str]:
         """Returns texts that are one piece each of the vocabulary (default:
         none).

@@ -29,6 +29,7 @@ from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
 from train.data.corpus_statistics import count_duplicates
 from train.data.corpus_statistics import merge_statistics
+from train.data.encoding import LINKS
 from train.data.encoding import SIDES
 from train.data.encoding import PairEncoder
 from train.data.encoding import write_blocks
@@ -98,6 +99,9 @@ class DigestCachedCorpus(Corpus):
 
     def symbols(self) -> list[str]:
         return self._corpus.symbols()
+
+    def links(self) -> Iterator[np.ndarray] | None:
+        return self._corpus.links()
 
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
@@ -218,11 +222,13 @@ def join_parts(
     """Joins encoded corpora without copying them."""
     if len(parts) == 1 and weights == (1,):
         return parts[0]
+    links = [part.pairs.links for part in parts]
     pairs = EncodedPairs(
         JoinedIds(tuple(part.pairs.sources for part in parts)),
         JoinedIds(tuple(part.pairs.targets for part in parts)),
         tuple(zip((len(part.pairs) for part in parts), weights, strict=True)),
         parts[0].pairs.variants,
+        None if None in links else JoinedIds(tuple(links)),
     )
     hashes = [hashes for part in parts for hashes in part.hashes]
     return Encoded(pairs, hashes, merge_statistics([p.figures for p in parts]))
@@ -311,11 +317,13 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
             return None
         # A plain view: slices of `np.memmap` itself are slow.
         arrays[name] = np.asarray(np.memmap(path, dtype, mode="r"))
-    sides = [
-        Ids(arrays[f"{side}.ids"], arrays[f"{side}.offsets"]) for side in SIDES
-    ]
+    names = SIDES if "links.ids" not in arrays else (*SIDES, LINKS)
+    *sides, links = [
+        Ids(arrays[f"{name}.ids"], arrays[f"{name}.offsets"]) for name in names
+    ] + [None] * (len(names) == len(SIDES))
+    variants = description.get("variants", 1)
     return Encoded(
-        EncodedPairs(*sides, variants=description.get("variants", 1)),
+        EncodedPairs(*sides, variants=variants, links=links),
         [arrays["hashes"].reshape(-1, 2)],
         description["figures"],
     )

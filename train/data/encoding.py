@@ -23,7 +23,9 @@ from train.data.pair_variants import SIDES
 from train.data.pair_variants import VariantEncoder
 from train.data.vocabulary import Ids
 from train.data.vocabulary import take
+from train.data.word_links import LinkEncoder
 
+LINKS = "links"  # Name of their files.
 BLOCK = 2_000  # Pairs of a block.
 # Approximate number of pairs of a corpus that are decoded again.
 ROUND_TRIPS = 10_000
@@ -40,19 +42,22 @@ def write_blocks(
     figures = CorpusStatistics(encoder.max_length, encoder.filter_names)
     with contextlib.ExitStack() as stack:
         files = ArrayFiles(folder, stack)
-        offsets = dict.fromkeys(SIDES, 0)
-        for side in SIDES:
-            files.write(f"{side}.offsets", np.zeros(1, "<i8"))
+        offsets = {}
         for block in show_progress(encode_blocks(encoder, corpus), len(corpus)):
             figures.add(block.figures)
             files.write("hashes", block.hashes)
-            for side, ids in zip(SIDES, block.sides, strict=True):
-                files.write(f"{side}.ids", ids.flat)
+            sequences = dict(zip(SIDES, block.sides, strict=True))
+            if block.links is not None:
+                sequences[LINKS] = block.links
+            for name, ids in sequences.items():
+                if name not in offsets:
+                    files.write(f"{name}.offsets", np.zeros(1, "<i8"))
+                files.write(f"{name}.ids", ids.flat)
+                start = offsets.get(name, 0)
                 files.write(
-                    f"{side}.offsets",
-                    (ids.offsets[1:] + offsets[side]).astype("<i8"),
+                    f"{name}.offsets", (ids.offsets[1:] + start).astype("<i8")
                 )
-                offsets[side] += ids.flat.size
+                offsets[name] = start + ids.flat.size
     return figures, files.contents
 
 
@@ -86,11 +91,13 @@ class EncodedBlock:
         sides: `Ids` of the kept sources and targets, or of their variants.
         hashes: Uint64 array `(n, 2)` of their hashes.
         figures: Statistics of the block.
+        links: The links of each of these pairs or variants, if they are known.
     """
 
     sides: list[Ids]
     hashes: np.ndarray
     figures: CorpusStatistics
+    links: Ids | None = None
 
 
 class PairEncoder:
@@ -123,6 +130,7 @@ class PairEncoder:
         self.max_length = max_length
         self._selector = selector
         self._variants = variants
+        self._link_encoder = LinkEncoder(self._processors)
         self.filter_names = selector.names if selector else ()
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
         sizes = [each.get_piece_size() for each in self._processors]
@@ -133,9 +141,16 @@ class PairEncoder:
         ]
 
     def __call__(
-        self, block: list[tuple[int, tuple[str, str]]]
+        self,
+        block: list[tuple[int, tuple[str, str]]],
+        links: list[np.ndarray] | None = None,
     ) -> EncodedBlock:
-        """Encodes pairs, each with its number in the corpus."""
+        """Encodes pairs, each with its number in the corpus.
+
+        Args:
+            block: The numbers and the pairs.
+            links: The links between their words, if they are known.
+        """
         figures = CorpusStatistics(self.max_length, self.filter_names)
         figures.counts["pairs"] = len(block)
         texts = [[pair[side] for _, pair in block] for side in (0, 1)]
@@ -179,13 +194,33 @@ class PairEncoder:
                 [[side[i] for i in keep] for side in sequences],
             )
             sides = [self._join(side) for side in varied]
-        return EncodedBlock(sides, np.stack(hashes, axis=1), figures)
+        encoded = None
+        if links is not None:
+            encoded = self._encode_links(block, links, keep, sides)
+        return EncodedBlock(sides, np.stack(hashes, axis=1), figures, encoded)
 
-    def _join(self, sequences: list[list[int]]) -> Ids:
+    def _encode_links(self, block, links, keep, sides):
+        """Returns the links of the kept pairs, or of their variants."""
+        variants = len(sides[0].lengths) // max(1, len(keep))
+        rows = [
+            [side.flat[a:b] for a, b in itertools.pairwise(side.offsets)]
+            for side in sides
+        ]
+        numbers = [
+            self._link_encoder(
+                links[keep[place // variants]],
+                block[keep[place // variants]][1],
+                ids,
+            )
+            for place, ids in enumerate(zip(*rows, strict=True))
+        ]
+        return self._join(numbers, np.dtype("<u4"))
+
+    def _join(self, sequences, dtype: np.dtype | None = None) -> Ids:
         lengths = np.array([len(ids) for ids in sequences], np.int64)
         flat = np.fromiter(
             itertools.chain.from_iterable(sequences),
-            self.dtype,
+            dtype or self.dtype,
             count=lengths.sum(),
         )
         return Ids(flat, np.concatenate([[0], np.cumsum(lengths)]))
@@ -199,13 +234,14 @@ def encode_blocks(
     encoder: PairEncoder, corpus: Corpus
 ) -> Iterator[EncodedBlock]:
     """Yields the blocks of a corpus in order, and encodes some in advance."""
-    pairs = enumerate(corpus)
+    pairs, links = enumerate(corpus), corpus.links()
     # SentencePiece releases Python's global lock while it encodes.
     workers = os.cpu_count() or 1
     waiting = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         for block in iter(lambda: list(itertools.islice(pairs, BLOCK)), []):
-            waiting.append(pool.submit(encoder, block))
+            of_block = links and list(itertools.islice(links, len(block)))
+            waiting.append(pool.submit(encoder, block, of_block))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
         while waiting:

@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Iterator
 
+import numpy as np
+
 from train.data.corpus import Corpus
 from train.data.corpus import Mixture
 
@@ -30,6 +32,10 @@ class Reversed(Corpus):
     def languages(self) -> tuple[str, str]:
         source, target = self._corpus.languages()
         return target, source
+
+    def links(self) -> Iterator[np.ndarray] | None:
+        links = self._corpus.links()
+        return links and (of_pair[:, ::-1] for of_pair in links)
 
     def symbols(self) -> list[str]:
         return self._corpus.symbols()

@@ -182,12 +182,15 @@ class EncodedPairs:
             order. The weight is the average number of times that an epoch has
             a pair. `None` means one part of weight 1.
         variants: Int, successive sequences that are variants of one pair.
+        links: For each pair the numbers of links between its tokens, see
+            `LinkEncoder`; `None` if none are known.
     """
 
     sources: Ids | JoinedIds
     targets: Ids | JoinedIds
     parts: tuple[tuple[int, fractions.Fraction], ...] | None = None
     variants: int = 1
+    links: Ids | JoinedIds | None = None
 
     def __len__(self) -> int:
         return len(self.sources.lengths) // self.variants

@@ -38,6 +38,35 @@ class SimCut:
         return shares >= self.cutoff
 
 
+@dataclasses.dataclass(frozen=True)
+class GuidedAlignment:
+    """Draws attention to given links (Chen et al., 2016).
+
+    The loss of a target token with `n` links gets `-weight / n sum_s log a(s)`
+    over its linked source tokens `s`, where `a` is the attention of head 0 of
+    the decoder layer `Architecture.alignment_layer`.
+
+    Attributes:
+        weight: Float.
+    """
+
+    weight: float
+
+    def losses(self, attention, links):
+        """Returns the loss of each target token, `(B, T)`.
+
+        Args:
+            attention: Float tensor `(B, T, S)`.
+            links: Uint8 tensor `(B, T, S)`, 1 for a link.
+        """
+        links = tf.cast(links, tf.float32)
+        # A weight may be 0 where its logarithm is needed.
+        logs = tf.math.log(tf.cast(attention, tf.float32) + 1e-6)
+        sums = tf.reduce_sum(links * logs, axis=2)
+        counts = tf.reduce_sum(links, axis=2)
+        return -self.weight * tf.math.divide_no_nan(sums, counts)
+
+
 class TrainingModel(keras.Model):
     """Trains a Transformer to predict each next token.
 
@@ -58,6 +87,8 @@ class TrainingModel(keras.Model):
         label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
         simcut: The `SimCut`, or `None`.
         seed: Int, of the tokens that SimCut cuts off.
+        guided_alignment: The `GuidedAlignment` of batches with links, or
+            `None`.
     """
 
     def __init__(
@@ -66,6 +97,7 @@ class TrainingModel(keras.Model):
         label_smoothing: float,
         simcut: SimCut | None = None,
         seed: int = 0,
+        guided_alignment: GuidedAlignment | None = None,
     ):
         super().__init__(name="teacher_forcing")
         self.transformer = transformer
@@ -73,6 +105,7 @@ class TrainingModel(keras.Model):
         self.label_smoothing = label_smoothing
         self.simcut = simcut
         self._seed = seed
+        self.guided_alignment = guided_alignment
         # Whether `fit` reads the metrics of this update, which waits for the
         # device. Otherwise it shows the values that were read last.
         self.reads_figures = True
@@ -178,7 +211,9 @@ class TrainingModel(keras.Model):
         """
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
-        states = tf.gather_nd(self._states(batch, training), real)  # (N, D)
+        guided = training and self.guided_alignment and "links" in batch
+        states, attention = self._states(batch, training, with_attention=guided)
+        states = tf.gather_nd(states, real)  # (N, D)
         nll, mean, best = self._label_losses(states, labels)
         losses = smoothed_loss(
             nll,
@@ -198,25 +233,46 @@ class TrainingModel(keras.Model):
                 self.means[name].update_state(values)
         if training and self.simcut:
             kept = self._draw_kept(batch, number)
-            others = tf.gather_nd(self._states(batch, training, **kept), real)
+            others, _ = self._states(batch, training, **kept)
+            others = tf.gather_nd(others, real)
             losses += self.simcut.weight * self._divergences(states, others)
+        if guided:
+            of_tokens = self.guided_alignment.losses(attention, batch["links"])
+            losses += tf.gather_nd(of_tokens, real)
         return losses
 
-    def _states(self, batch, training, kept_sources=None, kept_targets=None):
-        """Returns the states before the logits, `(B, T, D)`."""
+    def _states(
+        self,
+        batch,
+        training,
+        kept_sources=None,
+        kept_targets=None,
+        with_attention=False,
+    ):
+        """Returns the states before the logits, `(B, T, D)`.
+
+        With `with_attention` the attention that is guided comes with them,
+        `(B, T, S)`, else `None`.
+        """
         kept = ({}, {})
         if kept_sources is not None:
             kept = {"kept": kept_sources}, {"kept": kept_targets}
         memory = self.transformer.encode(
             batch["source_ids"], training=training, **kept[0]
         )
-        return self.transformer.decode_states(
+        states = self.transformer.decode_states(
             batch["target_ids"],
             memory,
             padding_mask(batch["source_ids"]),
             training=training,
+            return_attention_scores=bool(with_attention),
             **kept[1],
         )
+        if not with_attention:
+            return states, None
+        states, scores = states
+        _, to_source = scores[self.transformer.architecture.alignment_layer]
+        return states, to_source[:, 0]
 
     def _draw_kept(self, batch, number):
         """Draws the tokens that SimCut keeps.

@@ -13,12 +13,14 @@ from keras_transformer import TransformerSchedule
 from keras_transformer import WarmupDecay
 from keras_transformer.schedules import DECAYS
 from train.data.vocabulary import EncodedPairs
+from train.loop.training_model import GuidedAlignment
 from train.loop.training_model import SimCut
 
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40
 INVERSE_SQRT = "inverse-sqrt"
 SIMCUT_CUTOFF = 0.05
+ALIGNMENT_WEIGHT = 0.1
 PRECISIONS = {
     "float32": "float32",
     "bfloat16": "mixed_bfloat16",
@@ -90,6 +92,13 @@ class UpdateOptions:
         kind=fraction,
         metavar="P",
     )
+    alignment_weight: float | None = option(
+        None,
+        "weight of the loss that draws attention to the links of --alignments "
+        f"(default: {ALIGNMENT_WEIGHT})",
+        kind=positive(float),
+        metavar="W",
+    )
     precision: str = option(
         "float32",
         "of matrix products; weights, softmax and loss stay float32",
@@ -132,6 +141,10 @@ class UpdateOptions:
                 )
             return None
         return SimCut(self.simcut, self.simcut_cutoff or SIMCUT_CUTOFF)
+
+    def make_guided_alignment(self) -> GuidedAlignment:
+        """Returns the `GuidedAlignment` of batches with links."""
+        return GuidedAlignment(self.alignment_weight or ALIGNMENT_WEIGHT)
 
     def check_schedule(self, preset: Preset) -> None:
         """Refuses options of the learning rate that exclude each other.

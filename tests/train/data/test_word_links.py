@@ -1,0 +1,200 @@
+"""Tests of `train.data.word_links`, and of batches with links."""
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies
+
+from command_line.errors import UserError
+from train.data.batches import BatchPlan
+from train.data.corpus import FilePairs
+from train.data.corpus import Pairs
+from train.data.encoded_corpus import encode_corpus
+from train.data.pair_variants import VariantOptions
+from train.data.reversed_pairs import in_both_directions
+from train.data.vocabulary import learn_vocabulary
+from train.data.word_links import LinkedPairs
+from train.data.word_links import LinkEncoder
+
+SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
+TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
+LINKS = ["0-0 1-2 2-1", "0-0 1-2 2-1 3-3", "0-0 1-1 2-2 3-3 4-4"]
+COPIES = 12
+
+
+@pytest.fixture(scope="module")
+def model_proto():
+    return learn_vocabulary(Pairs(SOURCES * 5, TARGETS * 5), 310)
+
+
+@pytest.fixture(scope="module")
+def processor(model_proto):
+    return sentencepiece.SentencePieceProcessor(model_proto=model_proto)
+
+
+@pytest.fixture
+def linked(tmp_path):
+    for name, lines in (("s", SOURCES), ("t", TARGETS), ("links", LINKS)):
+        (tmp_path / name).write_text("\n".join(lines * COPIES) + "\n")
+    pairs = FilePairs(tmp_path / "s", tmp_path / "t")
+    return LinkedPairs(pairs, tmp_path / "links")
+
+
+def words_of(pieces):
+    """The number of the word of each piece, by the pieces' own text."""
+    words = -1
+    for piece in pieces:
+        words += piece.startswith("▁")
+        yield words
+
+
+def linked_tokens(processor, source, target, line):
+    """Positions of target and source tokens that a line links, naively."""
+    links = {tuple(map(int, word.split("-"))) for word in line.split()}
+    sides = [
+        list(words_of(processor.encode(text, out_type=str)))
+        for text in (source, target)
+    ]
+    return {
+        (t, s)
+        for t, target_word in enumerate(sides[1])
+        for s, source_word in enumerate(sides[0])
+        if (source_word, target_word) in links
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(strategies.data())
+def test_all_tokens_of_a_word_have_its_links(processor, data):
+    words = strategies.lists(strategies.sampled_from(["cat", "red", "house"]))
+    pair = [" ".join(data.draw(words)) for _ in range(2)]
+    counts = [len(text.split()) for text in pair]
+    possible = [(i, j) for i in range(counts[0]) for j in range(counts[1])]
+    links = data.draw(strategies.sets(strategies.sampled_from(possible or [0])))
+    links = sorted(links) if possible else []
+    ids = [processor.encode(text, add_eos=True) for text in pair]
+
+    numbers = LinkEncoder([processor] * 2)(
+        np.array(links, np.int64).reshape(-1, 2), pair, ids
+    )
+
+    line = " ".join(f"{i}-{j}" for i, j in links)
+    found = {divmod(number - 1, 1 << 16) for number in numbers.tolist()}
+    assert found == linked_tokens(processor, *pair, line)
+
+
+def test_a_tokenizer_that_finds_other_words_links_none(processor):
+    pair = "a\u00a0cat", "gato"  # A no-break space is a blank for both.
+    ids = [processor.encode(text, add_eos=True) for text in pair]
+    encoder = LinkEncoder([processor] * 2)
+    links = np.array([[0, 0]])
+    assert len(encoder(links, pair, ids))
+    assert not len(encoder(links, ("a cat here", "gato"), ids))
+
+
+def check_batches(plan, processor, expected):
+    """Compares the links of an epoch with those of `expected` by text."""
+    seen = 0
+    for j in range(plan.steps_per_epoch):
+        sources, _, labels, links, _ = plan.batch(j)
+        for source, target, weights in zip(
+            sources.tolist(), labels.tolist(), links, strict=True
+        ):
+            pair = processor.decode(source), processor.decode(target)
+            if any(pair):
+                found = set(map(tuple, np.argwhere(weights).tolist()))
+                assert found == linked_tokens(processor, *pair, expected[pair])
+                seen += 1
+    return seen
+
+
+def test_batches_have_the_links_of_their_pairs(
+    linked, model_proto, processor, tmp_path
+):
+    encoded = encode_corpus(linked, model_proto, 90, tmp_path / "cache")
+    plan = BatchPlan(encoded.pairs, batch_tokens=200, seed=7)
+
+    pairs = zip(SOURCES, TARGETS, strict=True)
+    expected = dict(zip(pairs, LINKS, strict=True))
+    assert check_batches(plan, processor, expected) == 3 * COPIES
+    # The parts of a batch, too.
+    whole, parts = plan.batch(0)[3], [plan.batch(0, i, 2)[3] for i in (0, 1)]
+    np.testing.assert_array_equal(whole[0::2], parts[0])
+    np.testing.assert_array_equal(whole[1::2], parts[1])
+
+
+def test_the_other_direction_has_the_links_the_other_way_round(
+    linked, model_proto, processor, tmp_path
+):
+    both = in_both_directions(linked)
+    encoded = encode_corpus(both, model_proto, 90, tmp_path / "cache")
+    plan = BatchPlan(encoded.pairs, batch_tokens=200, seed=7)
+
+    expected = {}
+    for source, target, line in zip(SOURCES, TARGETS, LINKS, strict=True):
+        expected[source, target] = line
+        turned = [word.split("-")[::-1] for word in line.split()]
+        expected[target, source] = " ".join(map("-".join, turned))
+    assert check_batches(plan, processor, expected) == 6 * COPIES
+
+
+def test_random_subwords_keep_the_links_of_their_words(
+    linked, model_proto, tmp_path
+):
+    options = VariantOptions(subword_sampling=0.5, variants=3).resolve()
+    encoded = encode_corpus(
+        linked, model_proto, 90, tmp_path / "cache", variants=options
+    ).pairs
+    first = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
+    splits = set()
+    for i in range(3 * COPIES * 3):
+        rows = [
+            ids.flat[slice(*ids.offsets[i : i + 2])].tolist()
+            for ids in (encoded.sources, encoded.targets, encoded.links)
+        ]
+        words = [
+            list(words_of(first.id_to_piece(id_) for id_ in side[:-1]))
+            for side in rows[:2]
+        ]
+        found = {divmod(number - 1, 1 << 16) for number in rows[2]}
+        links = {
+            tuple(map(int, word.split("-")))
+            for word in LINKS[i // 3 % 3].split()
+        }
+        assert found == {
+            (t, s)
+            for t, target_word in enumerate(words[1])
+            for s, source_word in enumerate(words[0])
+            if (source_word, target_word) in links
+        }
+        splits.add(tuple(rows[0]))
+    assert len(splits) > 10
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("0-0 3-1", "has 3 and 3 words, such as 0-0 1-2. Received: '0-0 3-1'"),
+        ("0-0 1-3", "line 2 of --alignments"),
+        ("0:0", "Received: '0:0'"),
+    ],
+)
+def test_links_of_other_words_are_refused(tmp_path, line, message):
+    (tmp_path / "s").write_text("a b\na b c\n")
+    (tmp_path / "t").write_text("d\nd e f\n")
+    (tmp_path / "links").write_text(f"0-0\n{line}\n")
+    pairs = FilePairs(tmp_path / "s", tmp_path / "t")
+    with pytest.raises(UserError) as error:
+        list(LinkedPairs(pairs, tmp_path / "links").links())
+    assert message in str(error.value)
+
+
+def test_other_numbers_of_lines_are_refused(linked, tmp_path):
+    before = linked.digest()
+    (tmp_path / "links").write_text("\n".join(LINKS) + "\n")
+    with pytest.raises(UserError, match="training pair, 36. Received: 3 in"):
+        linked.digest()
+    (tmp_path / "links").write_text("0-0\n" * 3 * COPIES)
+    assert linked.digest() != before

@@ -1,0 +1,147 @@
+"""Links between the words of a pair, for guided alignment.
+
+A line of Pharaoh's format has the links of a pair: `0-0 1-2` links the first
+words of both sides, and the second word of the source with the third one of
+the target. Words are what blanks separate, and are counted from 0.
+"""
+
+import hashlib
+import pathlib
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import sentencepiece
+
+from command_line.errors import UserError
+from command_line.text_files import read_lines
+from train.data.corpus import Corpus
+from train.data.corpus import FilePairs
+
+LINK = re.compile(r"(\d+)-(\d+)")
+WORD_START = "▁"
+# A link of two tokens is one number: its target's position times this, plus
+# its source's, plus 1. (0 is padding.)
+POSITIONS = 1 << 16
+
+
+class LinkedPairs(Corpus):
+    """Two text files, and a file with the links of their words.
+
+    Args:
+        pairs: The text.
+        path: Path of the links, a line for each pair, in Pharaoh's format.
+
+    Raises:
+        UserError: At the first use, if a line is missing, is no list of links,
+            or links a word that is not there.
+    """
+
+    def __init__(self, pairs: FilePairs, path: pathlib.Path):
+        self._pairs = pairs
+        self._path = path
+
+    def __repr__(self) -> str:
+        return f"LinkedPairs({self._pairs!r}, {str(self._path)!r})"
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def digest(self) -> str:
+        digest = hashlib.sha256(self._pairs.digest().encode())
+        count = 0
+        for line in read_lines(self._path):
+            digest.update(f"{line}\n".encode())
+            count += 1
+        if count != len(self):
+            raise UserError(
+                "--alignments must have a line for each training pair, "
+                f"{len(self):,}. Received: {count:,} in {self._path}"
+            )
+        return digest.hexdigest()
+
+    def languages(self) -> tuple[str, str]:
+        return self._pairs.languages()
+
+    def links(self) -> Iterator[np.ndarray]:
+        pairs = zip(self._pairs, read_lines(self._path), strict=True)
+        for number, (pair, line) in enumerate(pairs, 1):
+            links = parse_links(line)
+            words = [len(text.split()) for text in pair]
+            if links is None or (links >= words).any():
+                wanted = f"{words[0]} and {words[1]} words"
+                raise UserError(
+                    f"line {number} of --alignments {self._path} must link "
+                    f"words of its pair, which has {wanted}, such as 0-0 1-2. "
+                    f"Received: {line!r}"
+                )
+            yield links
+
+
+def parse_links(line: str) -> np.ndarray | None:
+    """Returns the links `(n, 2)` of a line; `None` if it has something else."""
+    found = [LINK.fullmatch(word) for word in line.split()]
+    if not all(found):
+        return None
+    return np.array([m.groups() for m in found], np.int64).reshape(-1, 2)
+
+
+class LinkEncoder:
+    """Turns links between words into links between tokens.
+
+    Args:
+        processors: SentencePiece models of sources and of targets.
+    """
+
+    def __init__(self, processors: list[sentencepiece.SentencePieceProcessor]):
+        self._starts = [
+            np.array(
+                [
+                    processor.id_to_piece(id_).startswith(WORD_START)
+                    for id_ in range(processor.get_piece_size())
+                ]
+            )
+            for processor in processors
+        ]
+
+    def __call__(
+        self, links: np.ndarray, pair: tuple[str, str], ids: list[list[int]]
+    ) -> np.ndarray:
+        """Returns the numbers of the links between tokens, int64 `(m,)`.
+
+        All tokens of a word have its links. The result is empty if the
+        tokenizer finds other words than the blanks separate.
+
+        Args:
+            links: Int array `(n, 2)`, words of source and target.
+            pair: The text.
+            ids: Its tokens, which end in EOS.
+        """
+        words = [
+            np.cumsum(starts[side[:-1]]) - 1
+            for starts, side in zip(self._starts, ids, strict=True)
+        ]
+        counts = [int(of[-1]) + 1 if len(of) else 0 for of in words]
+        if counts != [len(text.split()) for text in pair]:
+            return np.zeros(0, np.int64)
+        linked = np.zeros(counts[::-1], bool)
+        linked[links[:, 1], links[:, 0]] = True
+        targets, sources = np.nonzero(linked[np.ix_(words[1], words[0])])
+        return targets * POSITIONS + sources + 1
+
+
+def to_weights(numbers: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Returns the links of a batch as uint8 `(n, T, S)`, 1 for a link.
+
+    Args:
+        numbers: Int array `(n, m)`, those of `LinkEncoder`, padded with 0.
+        shape: `T` and `S`.
+    """
+    weights = np.zeros((len(numbers), *shape), np.uint8)
+    rows, columns = np.nonzero(numbers)
+    targets, sources = np.divmod(numbers[rows, columns] - 1, POSITIONS)
+    weights[rows, targets, sources] = 1
+    return weights
