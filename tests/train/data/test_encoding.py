@@ -221,11 +221,11 @@ def encode_slowly(proto, folder, at):
     """Encodes in a process of its own that kills itself at block `at`."""
     encode = encoding.PairEncoder.__call__
 
-    def die(encoder, block):
+    def die(encoder, block, links):
         if block[0][0] >= at:
             time.sleep(0.05)  # Blocks before this one are on disk.
             os.kill(os.getpid(), signal.SIGKILL)
-        return encode(encoder, block)
+        return encode(encoder, block, links)
 
     encoding.BLOCK = 1
     encoding.PairEncoder.__call__ = die
