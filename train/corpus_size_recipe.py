@@ -50,9 +50,9 @@ class CorpusSizeRecipe:
 
 
 RECIPES = (
-    CorpusSizeRecipe(15_000, 1_000, 2_048, 500, 0.3),
-    CorpusSizeRecipe(60_000, 2_000, 4_096, 500, 0.25),
-    CorpusSizeRecipe(250_000, 4_000, 8_192, 1_000, 0.2),
+    CorpusSizeRecipe(15_000, 4_000, 2_048, 500, 0.3),
+    CorpusSizeRecipe(60_000, 8_000, 4_096, 500, 0.3),
+    CorpusSizeRecipe(250_000, 8_000, 8_192, 1_000, 0.2),
     CorpusSizeRecipe(float("inf"), 8_000, 25_000, 2_000, 0.1),
 )
 # The part of `Options` that has each number.

@@ -16,6 +16,7 @@ COMMANDS = {
     "train": "train.options.Options",
     "train.average": "train.average.AverageOptions",
     "train.distill": "train.options.Options",
+    "train.grid": "train.options.Options",
     "export": "export.__main__.ExportOptions",
     "export.translate": "export.translate.TranslateOptions",
     "export.evaluate": "export.evaluate.EvaluateOptions",
