@@ -62,7 +62,8 @@ class EvaluateOptions(TranslatorOptions):
     paper_bleu: str | None = option(
         None,
         "add the paper's BLEU: tokenized by Moses's rules for this target "
-        "language (de without one), compounds split",
+        "language (de without one), compounds split; and that of lower case, "
+        "compounds whole",
         nargs="?",
         const="de",
         metavar="LANGUAGE",

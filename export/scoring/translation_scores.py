@@ -18,6 +18,7 @@ TITLES = {
     "bleu": "BLEU",
     "bleu_lowercase": "BLEU, lower-cased",
     "bleu_paper": "BLEU, the paper's",
+    "bleu_moses": "BLEU, Moses, lower",
     "chrf": "chrF",
 }
 
@@ -36,7 +37,8 @@ def score(
         translations: Sentences to score.
         references: As many reference translations.
         paper_language: Language of both, such as `"de"`, to add `"bleu_paper"`:
-            see `load_splitter`.
+            see `load_splitter`; and `"bleu_moses"`, that of Moses's tokens in
+            lower case, the form of many results on small corpora.
         confidence: Bool, whether to add `"confidence"` to each score: its 95 %
             interval over bootstrap samples of the sentences.
         baseline: As many translations of another system, to add `"baseline"`
@@ -57,23 +59,24 @@ def score(
     }
     systems = [translations] if baseline is None else [baseline, translations]
     texts = {name: [references, *systems] for name in metrics}
-    note = ""
+    notes = {}
     if paper_language:
-        split, note = load_splitter(paper_language)
-        # As multi-bleu.perl: whitespace tokens, no smoothing.
-        metrics["bleu_paper"] = sacrebleu.BLEU(
-            tokenize="none", smooth_method="none", force=True
-        )
-        texts["bleu_paper"] = [
-            list(map(split, lines)) for lines in (references, *systems)
-        ]
+        for name, lowercase in (("bleu_paper", False), ("bleu_moses", True)):
+            split, notes[name] = load_splitter(paper_language, lowercase)
+            # As multi-bleu.perl: whitespace tokens, no smoothing.
+            metrics[name] = sacrebleu.BLEU(
+                lowercase, tokenize="none", smooth_method="none", force=True
+            )
+            texts[name] = [
+                list(map(split, lines)) for lines in (references, *systems)
+            ]
     results = {}
     for name in TITLES:
         if name in metrics:
             resamples = confidence or baseline is not None
             results[name] = score_systems(metrics[name], texts[name], resamples)
-    if paper_language:
-        results["bleu_paper"]["signature"] += note
+    for name, note in notes.items():
+        results[name]["signature"] += note
     return results
 
 
@@ -126,7 +129,9 @@ def with_interval(result) -> dict:
     }
 
 
-def load_splitter(language: str) -> tuple[Callable[[str], str], str]:
+def load_splitter(
+    language: str, lowercase: bool = False
+) -> tuple[Callable[[str], str], str]:
     """Returns a function that splits a line as the paper did.
 
     That is what `get_ende_bleu.sh` of tensor2tensor does to the translations:
@@ -136,6 +141,8 @@ def load_splitter(language: str) -> tuple[Callable[[str], str], str]:
 
     Args:
         language: Code of a language, such as `"de"`.
+        lowercase: Bool, whether the line is lower-cased first, and compounds
+            stay whole.
 
     Returns:
         The function, and its description for a signature.
@@ -155,9 +162,10 @@ def load_splitter(language: str) -> tuple[Callable[[str], str], str]:
         )
     tokenizer = sacremoses.MosesTokenizer(language)
 
-    german = language == "de"
+    german = language == "de" and not lowercase
 
     def split(line: str) -> str:
+        line = line.lower() if lowercase else line
         line = tokenizer.tokenize(line, return_str=True)
         return split_compounds(line) if german else line
 

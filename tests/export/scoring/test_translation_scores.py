@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import sacrebleu
+import sacremoses
 
 from command_line.errors import UserError
 from export.scoring import translation_scores
@@ -209,3 +210,19 @@ def test_says_what_the_papers_bleu_needs(monkeypatch):
 def test_refuses_a_language_that_moses_does_not_know():
     with pytest.raises(UserError, match=r"de, el, en.*Received: deutsch"):
         translation_scores.score(["a"], ["a"], "deutsch")
+
+
+def test_bleu_of_lower_case_keeps_compounds_whole():
+    both = translation_scores.score(TRANSLATIONS, REFERENCES, "de")
+    tokenizer = sacremoses.MosesTokenizer("de")
+    lines = [
+        [tokenizer.tokenize(x.lower(), return_str=True) for x in side]
+        for side in (TRANSLATIONS, REFERENCES)
+    ]
+
+    found = both["bleu_moses"]
+    assert "u-bahn-station" in lines[0][0]
+    assert found["score"] == pytest.approx(multi_bleu(*lines))
+    assert found["score"] != pytest.approx(both["bleu_paper"]["score"])
+    assert "|case:lc|" in found["signature"]
+    assert "split:atat" not in found["signature"]
