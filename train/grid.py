@@ -82,7 +82,7 @@ def read_grid(path: pathlib.Path) -> dict[str, list[str]]:
     """Returns the options of each variant by its name.
 
     Raises:
-        UserError: If the file is no such object.
+        UserError: If the file has another form.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -33,8 +33,8 @@ class LinkedPairs(Corpus):
         path: Path of the links, a line for each pair, in Pharaoh's format.
 
     Raises:
-        UserError: At the first use, if a line is missing, is no list of links,
-            or links a word that is not there.
+        UserError: At the first use, if a line is missing or is not a list of
+            links, or if it links a word that is not there.
     """
 
     def __init__(self, pairs: FilePairs, path: pathlib.Path):
