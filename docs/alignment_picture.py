@@ -22,7 +22,6 @@ from export.bundle.versions import find_version
 from export.markup.word_alignment import find_words
 from export.markup.word_alignment import word_attention
 
-FONT_SIZE = 20
 CHARACTER = 11  # Pixels of a character, about.
 SPACE = 14
 HEIGHTS = 34, 160  # Baselines of source and translation.

@@ -8,10 +8,10 @@ from command_line.options import flag
 from command_line.options import values_of
 from keras_transformer.presets import find_preset
 from train import options
-from train.loop import multi_worker
 from train.options import CORPUS_SIZE_PRESETS
 from train.options import PAPER_RECIPE
 from train.options import Options
+from train.resolve_options import find_obstacles
 from train.run.run_description import RunDescription
 
 # A warm-up takes at most this share of the updates.
@@ -78,12 +78,7 @@ def uses_corpus_size(given: Options) -> bool:
         UserError: If the recipe is asked for where it cannot be used.
     """
     run, corpus = given.run, given.corpus
-    obstacles = {
-        "--task parsing": corpus.task == options.PARSING,
-        "--init-from": run.init_from is not None,
-        "TF_CONFIG": multi_worker.is_multi_worker(),
-    }
-    found = [name for name, there in obstacles.items() if there]
+    found = find_obstacles(given)
     if run.recipe is not None:
         asked = run.recipe != PAPER_RECIPE
         if asked and found:

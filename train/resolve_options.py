@@ -140,14 +140,22 @@ def check_corpus(given: Options) -> None:
         )
 
 
-def check_both_directions(given: Options) -> None:
-    """Refuses options that exclude `--both-directions`."""
-    excluded = {
+def find_obstacles(given: Options) -> list[str]:
+    """Returns what makes a run other than a new translation model.
+
+    That is another task, a model to start from, or several machines.
+    """
+    obstacles = {
         f"--task {options.PARSING}": given.corpus.task == options.PARSING,
         "--init-from": given.run.init_from is not None,
         "TF_CONFIG": multi_worker.is_multi_worker(),
     }
-    found = [name for name, there in excluded.items() if there]
+    return [name for name, there in obstacles.items() if there]
+
+
+def check_both_directions(given: Options) -> None:
+    """Refuses options that exclude `--both-directions`."""
+    found = find_obstacles(given)
     if given.run.both_directions and found:
         raise UserError(
             "--both-directions is for translation models that start from "

@@ -80,16 +80,20 @@ def write_litert(
     # A greedy search needs the best token only.
     beams = settings.beam_size
     num_candidates = 2 * beams if beams > 1 else 1
-    graphs = {
-        LITERT_ENCODER: make_encoder(transformer, max_source_length, precision),
-        LITERT_STEP: make_step(
+    try:
+        step = make_step(
             transformer,
             max_target_length,
             num_candidates,
             forbidden,
             settings,
             precision,
-        ),
+        )
+    except ValueError as error:  # The layer or the head does not exist.
+        raise UserError(str(error)) from None
+    graphs = {
+        LITERT_ENCODER: make_encoder(transformer, max_source_length, precision),
+        LITERT_STEP: step,
     }
     config = {
         "precision": precision,

@@ -11,6 +11,7 @@ from tests.helpers.small_runs import TINY_OPTIONS
 from train.corpus_size_recipe import PARTS
 from train.corpus_size_recipe import apply_recipe
 from train.corpus_size_recipe import uses_corpus_size
+from train.loop import multi_worker
 from train.options import FILES
 from train.options import parse_options
 
@@ -83,6 +84,13 @@ def test_the_recipe_is_refused_where_it_cannot_be(obstacle):
     given = parse(obstacle, "--recipe=corpus-size")
     with pytest.raises(UserError, match=f"Received: {obstacle.split('=')[0]}"):
         uses_corpus_size(given)
+
+
+def test_several_machines_keep_the_numbers_of_the_preset(monkeypatch):
+    monkeypatch.setattr(multi_worker, "is_multi_worker", lambda: True)
+    assert not uses_corpus_size(parse(*TEXTS))
+    with pytest.raises(UserError, match="on one machine. Received: TF_CONFIG"):
+        uses_corpus_size(parse("--recipe=corpus-size", *TEXTS))
 
 
 def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):

@@ -114,6 +114,14 @@ def test_other_grids_are_refused(tmp_path, content, message):
     assert message in str(error.value)
 
 
+def test_a_signal_ends_the_grid(command, monkeypatch):
+    options, _ = command
+    done = subprocess.CompletedProcess([], 143)
+    monkeypatch.setattr(grid.subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(SystemExit, match="143"):
+        grid.main([*options, "--seeds=1"])
+
+
 def test_what_fails_is_named_at_the_end(command, capsys, tmp_path):
     options, trained = command
     (tmp_path / "grid.json").write_text('{"a": "", "b": "--num-heads=0"}')

@@ -11,6 +11,7 @@ import tensorflow as tf
 from export.__main__ import main as export
 from export.version_loading import load_version
 from keras_transformer.masks import padding_mask
+from tests.helpers.error_capture import refusal
 from tests.helpers.small_models import SETTINGS
 from tests.helpers.small_models import make_training_pairs
 from tests.helpers.small_models import small_task
@@ -157,6 +158,7 @@ def test_alignments_of_other_words_are_refused(
 def test_a_head_that_is_not_there_is_refused(run_dir, tmp_path, capsys):
     command = ["--run-dir", str(run_dir), "--export-dir", str(tmp_path / "x")]
     for options in (["--signatures=align"], ["--format=litert"]):
-        with pytest.raises((SystemExit, ValueError)):
-            export([*command, *options, "--align-head=2"])
-    assert "`align_head` must be between 0 and 1" in capsys.readouterr().err
+        line = refusal(capsys, export, [*command, *options, "--align-head=2"])
+        assert "`align_head` must be between 0 and 1" in line
+        line = refusal(capsys, export, [*command, *options, "--align-layer=2"])
+        assert "`align_layer` must be between -2 and 1" in line

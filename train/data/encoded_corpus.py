@@ -317,13 +317,17 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
             return None
         # A plain view: slices of `np.memmap` itself are slow.
         arrays[name] = np.asarray(np.memmap(path, dtype, mode="r"))
-    names = SIDES if "links.ids" not in arrays else (*SIDES, LINKS)
-    *sides, links = [
-        Ids(arrays[f"{name}.ids"], arrays[f"{name}.offsets"]) for name in names
-    ] + [None] * (len(names) == len(SIDES))
-    variants = description.get("variants", 1)
+    sides = {
+        name: Ids(arrays[f"{name}.ids"], arrays[f"{name}.offsets"])
+        for name in (*SIDES, LINKS)
+        if f"{name}.ids" in arrays
+    }
     return Encoded(
-        EncodedPairs(*sides, variants=variants, links=links),
+        EncodedPairs(
+            *(sides[side] for side in SIDES),
+            variants=description.get("variants", 1),
+            links=sides.get(LINKS),
+        ),
         [arrays["hashes"].reshape(-1, 2)],
         description["figures"],
     )
