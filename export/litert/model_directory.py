@@ -10,6 +10,7 @@ the SavedModel's.
 import pathlib
 from collections.abc import Sequence
 
+from command_line.errors import UserError
 from export.bundle.file_layout import LITERT_CONFIG
 from export.bundle.file_layout import LITERT_ENCODER
 from export.bundle.file_layout import LITERT_SAMPLES

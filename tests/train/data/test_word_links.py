@@ -20,7 +20,7 @@ from train.data.word_links import LinkEncoder
 
 SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
 TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
-LINKS = ["0-0 1-2 2-1", "0-0 1-2 2-1 3-3", "0-0 1-1 2-2 3-3 4-4"]
+LINKS = ["0-0 0-1 1-2", "0-0 1-2 2-1 3-1", "0-0 1-1 2-2 3-3 4-4"]
 COPIES = 12
 
 
