@@ -1,9 +1,13 @@
 """Subword tokenizer inside the TensorFlow graph (Section 5.1)."""
 
+import hashlib
 import pathlib
 
 import tensorflow as tf
 import tensorflow_text as tf_text
+from tensorflow_text.python.ops.sentencepiece_tokenizer import (
+    gen_sentencepiece_tokenizer,
+)
 
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
@@ -137,6 +141,7 @@ def load_sentencepiece(argument, proto):
     # FastSentencepieceTokenizer gives different ids for BPE models.
     try:
         model = tf_text.SentencepieceTokenizer(proto)
+        make_permanent(model, proto)
         specials = [PADDING_ID, EOS_ID, UNKNOWN_ID, BOS_ID]
         pieces = model.id_to_string(specials).numpy().tolist()
     except tf.errors.OpError as error:
@@ -150,6 +155,18 @@ def load_sentencepiece(argument, proto):
             f"0 to 3. Received: {pieces}"
         )
     return model
+
+
+def make_permanent(model, proto):
+    """Lets a tokenizer survive `tf.random.set_seed` (tensorflow/text#570).
+
+    Seeding deletes the ops that ran eagerly, and with them the resources that
+    they own. No op owns a resource with a shared name.
+    """
+    resource = model._model_resource
+    resource._resource_handle = gen_sentencepiece_tokenizer.sentencepiece_op(
+        model=proto, shared_name=hashlib.sha256(proto).hexdigest()
+    )
 
 
 def tokenize(model, strings):

@@ -183,6 +183,17 @@ class Echo(tf.Module):
         return ids, self.tokenizer.detokenize(ids)
 
 
+def test_seeding_deletes_no_tokenizer(tokenizer):
+    """It deletes those of tensorflow_text (tensorflow/text#570)."""
+    in_graph = tf.function(lambda text: tokenizer.tokenize(text).to_tensor())
+    before = in_graph(tf.constant(["two dogs"])).numpy().tolist()
+
+    tf.random.set_seed(1)
+
+    assert tokenizer.tokenize(["two dogs"]).to_list() == before
+    assert in_graph(tf.constant(["two dogs"])).numpy().tolist() == before
+
+
 def test_works_in_a_graph_and_in_a_saved_model(tokenizer, tmp_path):
     echo = Echo(tokenizer)
     tf.saved_model.save(echo, tmp_path)
