@@ -6,15 +6,14 @@ the order of features. So all weights are permuted along the model's width, and
 the layers stay the same.
 """
 
-import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 
-import keras
 import numpy as np
 
+from command_line.progress import show_progress
 from convert.tensor_files import Tensors
 from convert.vocabularies import NEVER
 from keras_transformer import Transformer
@@ -122,12 +121,9 @@ def copy_layers(
         in_halves: Bool, whether their order of features is another.
     """
     weights = list(weights_of(model))
-    bar = keras.utils.Progbar(len(weights), unit_name="weight")
-    for count, weight in enumerate(weights, start=1):
+    for weight in show_progress(weights, len(weights), "weight"):
         axes = weight.feature_axes if in_halves else ()
         weight.variable.assign(to_our_order(read(weight), axes))
-        if sys.stdout.isatty():
-            bar.update(count)
 
 
 def copy_table(

@@ -343,6 +343,11 @@ def run(options: ExportOptions) -> None:
         translator = load_run(
             options.run_dir, settings, options.precision, signatures
         )
+        print(
+            f"tracing {len(translator.signatures)} signatures, which may take "
+            "a minute, and writing samples",
+            flush=True,
+        )
         folder = write_version(
             translator,
             options.run_dir,

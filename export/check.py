@@ -26,6 +26,7 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import part
 from command_line.options import read_options
+from command_line.progress import show_progress
 from export.bundle import file_layout
 from export.bundle.file_checks import LEFT_OUT
 from export.bundle.file_checks import Check
@@ -216,10 +217,9 @@ def check_xla(meta_graph) -> Check:
 def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
     """Runs the warm-up requests, as the server does when it loads a version."""
     check = Check("warm-up", [], [])
-    requests = read_warmup(path)
     count = 0
     try:
-        for request in requests:
+        for request in show_progress(read_warmup(path), unit="request"):
             model.run(
                 request.model_spec.signature_name, read_tensors(request.inputs)
             )
@@ -238,7 +238,8 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
     """Runs the samples and compares the outputs with the recorded ones."""
     check = Check("samples", [], [])
     try:
-        for sample in read_samples(folder, model.signatures):
+        samples = read_samples(folder, model.signatures)
+        for sample in show_progress(samples, unit="sample"):
             outputs = model.run(sample.signature, sample.inputs)
             check.problems += [
                 f"{sample.name}: {difference}"

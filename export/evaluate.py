@@ -18,6 +18,7 @@ from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
+from command_line.progress import show_progress
 from command_line.text_files import read_lines
 from export.bundle import file_layout
 from export.bundle.recorded_scores import read_scores
@@ -198,6 +199,7 @@ def run(options: EvaluateOptions) -> None:
     lines = [line.encode() for line in sources]
     counts = collections.Counter()
     outputs = translate_lines(translate, lines, options.batch_tokens, counts)
+    outputs = show_progress(outputs, len(lines))
     translations = list(map(parse_scores.decode_utf8, outputs))
     seconds = time.monotonic() - started
     print_warnings(counts)

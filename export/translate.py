@@ -13,10 +13,7 @@ import dataclasses
 import itertools
 import pathlib
 import sys
-import time
 from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
 
 from command_line.errors import InvalidDocumentError
 from command_line.errors import UserError
@@ -25,6 +22,7 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import part
 from command_line.options import read_options
+from command_line.progress import show_progress
 from command_line.text_files import open_atomically
 from command_line.text_files import open_text
 from command_line.text_files import strip_byte_order_mark
@@ -122,23 +120,6 @@ def load_nearest(options: TranslateOptions) -> NearestTranslator:
         return NearestTranslator(client.ask, options.nearest_to, client)
     ask = load_ask(options.model.export_dir, NBEST)
     return NearestTranslator(ask, options.nearest_to)
-
-
-def show_progress(translations: Iterable[bytes]) -> Iterator[bytes]:
-    """Shows a counter on the terminal and yields the translations."""
-    if not sys.stderr.isatty():
-        yield from translations
-        return
-    started = time.monotonic()
-    for count, translation in enumerate(translations, start=1):
-        yield translation
-        seconds = time.monotonic() - started
-        print(
-            f"\r{count:,} sentences, {count / seconds:,.1f} a second",
-            end="",
-            file=sys.stderr,
-        )
-    print(file=sys.stderr)
 
 
 def check_options(options: TranslateOptions) -> None:

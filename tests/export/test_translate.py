@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -85,19 +84,6 @@ def test_reads_no_further_than_a_window():
     next(translate_lines(Spy(), endless(), 64))
 
     assert len(read) == WINDOW
-
-
-def test_progress_is_of_all_sentences_so_far(monkeypatch, capsys):
-    times = iter([10.0, 12.0, 18.0])
-    clock = types.SimpleNamespace(monotonic=lambda: next(times))
-    monkeypatch.setattr(translate, "time", clock)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-
-    assert [*translate.show_progress([b"a", b"b"])] == [b"a", b"b"]
-    assert capsys.readouterr().err.split("\r")[1:] == [
-        "1 sentences, 0.5 a second",
-        "2 sentences, 0.2 a second\n",
-    ]
 
 
 def test_a_line_stays_a_line():

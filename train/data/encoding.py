@@ -7,14 +7,13 @@ import dataclasses
 import itertools
 import os
 import pathlib
-import sys
 import time
 from collections.abc import Iterator
 
-import keras
 import numpy as np
 import sentencepiece
 
+from command_line.progress import show_progress
 from train.data.corpus import Corpus
 from train.data.corpus_statistics import CorpusStatistics
 from train.data.corpus_statistics import hash_lines
@@ -43,7 +42,7 @@ def write_blocks(
     with contextlib.ExitStack() as stack:
         files = ArrayFiles(folder, stack)
         offsets = {}
-        for block in show_progress(encode_blocks(encoder, corpus), len(corpus)):
+        for block in report_speed(encode_blocks(encoder, corpus), len(corpus)):
             figures.add(block.figures)
             files.write("hashes", block.hashes)
             sequences = dict(zip(SIDES, block.sides, strict=True))
@@ -248,21 +247,18 @@ def encode_blocks(
             yield waiting.popleft().result()
 
 
-def show_progress(
+def report_speed(
     blocks: Iterator[EncodedBlock], total: int
 ) -> Iterator[EncodedBlock]:
-    """Yields the blocks, with a progress bar and a line at the end."""
+    """Yields the blocks, with a line before and after them."""
     print(f"encoding {total:,} pairs")
-    bar = keras.utils.Progbar(total, unit_name="pair")
     started = time.monotonic()
     done = tokens = 0
-    for block in blocks:
+    for block in show_progress(blocks, -(-total // BLOCK), "block"):
         yield block
         counts = block.figures.counts
         done += counts["pairs"]
         tokens += counts["source_tokens"] + counts["target_tokens"]
-        if sys.stdout.isatty():
-            bar.update(done)
     seconds = time.monotonic() - started
     print(
         f"encoded {done:,} pairs, {tokens:,} tokens, in {seconds:.1f} seconds"
