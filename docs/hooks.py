@@ -3,8 +3,8 @@
 `{{ source attention.scaled_dot_product_attention }}` becomes the lines of that
 function or method of `keras_transformer`, without its docstring,
 `{{ include README.md }}` the text of a file, and
-`{{ options train.options.Options }}` tables of a command's options. The
-headings of a file go one level down where the page has a heading before it.
+`{{ options train.options.Options }}` tables of a command's options, and
+`{{ measured NAME }}` what `python -m benchmarks.all` measured. The headings of a file go one level down where the page has a heading before it.
 Formulas between `$$` become MathML, which browsers draw without a script.
 """
 
@@ -15,6 +15,8 @@ import importlib
 import pathlib
 import re
 import textwrap
+
+from benchmarks.all import describe_results
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = "keras_transformer"
@@ -117,14 +119,16 @@ def expand(markdown: str) -> str:
         kind, name = match.groups()
         if kind == "options":
             return describe_options(name)
+        if kind == "measured":
+            return describe_results(name)
         if kind == "include":
-            text = (ROOT / name).read_text("utf-8")
+            text = expand((ROOT / name).read_text("utf-8"))
             return lower(text) if match.start() else text
         path = find_defining_file(name)[0].relative_to(ROOT)
         return f'```python title="{path}"\n{find_source(name)}\n```'
 
     markdown = re.sub(
-        r"^\{\{ (source|include|options) (.+) \}\}$",
+        r"^\{\{ (source|include|options|measured) (.+) \}\}$",
         replace,
         markdown,
         flags=re.M,

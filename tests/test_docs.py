@@ -69,6 +69,22 @@ def test_a_page_is_filled_in_and_leads_somewhere(page, hooks):
         ), link
 
 
+def test_boxes_of_figure_1_lead_to_sections():
+    headings = re.findall(
+        r"^## (.+)$", (DOCS / "paper.md").read_text("utf-8"), re.M
+    )
+    slugs = {
+        re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
+        for heading in headings
+    }
+    links = re.findall(
+        r'href="#([^"]+)"', (DOCS / "figure1.svg").read_text("utf-8")
+    )
+
+    assert len(links) >= 15
+    assert slugs.issuperset(links)
+
+
 @pytest.mark.parametrize("page", SHELL_PAGES, ids=lambda page: page.stem)
 def test_commands_are_also_those_of_zsh(page):
     """It has no comments, and takes `[` and unmatched `*` as patterns."""
