@@ -3,11 +3,11 @@
     python -m benchmarks.all [NAME ...] [--quick]
 
 `measurements.toml`, beside this file, lists the names with their commands, and
-the variables that say where corpora are. Their output goes to `results.json`, with
-the processor, the versions, the commit and the seconds, and from there to the
-pages of the guide: `{{ measured NAME }}` shows commands and output. All take
-hours. The same command resumes: it skips what was measured with this code on
-this machine.
+the variables that say where corpora are. Their output goes to `results.json`,
+with the processor, the versions, the commit and the seconds, and from there to
+the pages of the guide: `{{ measured NAME }}` shows commands and output. All
+take hours. The same command resumes: it skips what was measured with this code
+on this machine.
 """
 
 import argparse
@@ -196,9 +196,7 @@ def show(output: str) -> str:
 def describe_conditions(entry: dict) -> str:
     """Returns a sentence on machine, versions, commit and time."""
     origin = entry["origin"]
-    versions = ", ".join(
-        f"{package} {version}" for package, version in origin["packages"].items()
-    )
+    versions = ", ".join(map(" ".join, origin["packages"].items()))
     seconds = sum(done["seconds"] for done in entry["commands"])
     return (
         f"*{origin['cores']} cores, {origin['processor']} "

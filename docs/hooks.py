@@ -2,9 +2,10 @@
 
 `{{ source attention.scaled_dot_product_attention }}` becomes the lines of that
 function or method of `keras_transformer`, without its docstring,
-`{{ include README.md }}` the text of a file, and
+`{{ include README.md }}` the text of a file,
 `{{ options train.options.Options }}` tables of a command's options, and
-`{{ measured NAME }}` what `python -m benchmarks.all` measured. The headings of a file go one level down where the page has a heading before it.
+`{{ measured NAME }}` what `python -m benchmarks.all` measured. The headings of
+a file go one level down where the page has a heading before it.
 Formulas between `$$` become MathML, which browsers draw without a script.
 """
 

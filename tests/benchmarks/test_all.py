@@ -1,0 +1,131 @@
+"""Measurements run once, and become Markdown."""
+
+import json
+
+import pytest
+
+from benchmarks import all as measuring
+from command_line.errors import UserError
+
+PRINT = "python -c 'print(\"$D\")'"
+TABLE = "python -c 'print(\"| a |\\n|---|\\n| 1 |\")'"
+MEASUREMENTS = f"""
+[lines]
+commands = '''
+@python -c pass
+{PRINT}
+'''
+quick = '''
+python -c \\
+    "print(1)"
+'''
+
+[table]
+commands = '''
+{TABLE}
+'''
+quick = '''
+python -c "raise SystemExit(3)"
+'''
+"""
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """Returns a function that runs the command, and returns its results."""
+    monkeypatch.setattr(measuring, "MEASUREMENTS", tmp_path / "measurements")
+    monkeypatch.setattr(measuring, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(measuring, "QUICK_RESULTS", tmp_path / "quick.json")
+    monkeypatch.setattr(measuring, "ROOT", tmp_path)
+    monkeypatch.setattr(measuring, "check_conditions", lambda: None)
+    monkeypatch.setattr(measuring, "git", lambda *_: "abc1234")
+    (tmp_path / "measurements").write_text(MEASUREMENTS)
+
+    def run(*argv, file="results.json"):
+        try:
+            measuring.main(argv)
+        finally:
+            found = json.loads((tmp_path / file).read_text())
+        return found
+
+    return run
+
+
+def test_output_is_kept_but_for_silent_commands(results, monkeypatch):
+    monkeypatch.setenv("D", "/corpus")
+
+    found = results()
+
+    silent, printed = found["lines"]["commands"]
+    assert (silent["command"], silent["output"]) == ("python -c pass", "")
+    assert (printed["command"], printed["output"]) == (PRINT, "/corpus\n")
+
+
+def test_a_measurement_is_not_repeated_until_the_code_changes(
+    results, monkeypatch
+):
+    monkeypatch.setenv("D", "/before")
+    results("lines")
+    monkeypatch.setenv("D", "/after")
+
+    assert results("lines")["lines"]["commands"][1]["output"] == "/before\n"
+    monkeypatch.setattr(measuring, "git", lambda *_: "def5678")
+    assert results("lines")["lines"]["commands"][1]["output"] == "/after\n"
+
+
+def test_what_fails_leaves_the_others(results, monkeypatch, capsys):
+    monkeypatch.delenv("D", raising=False)
+
+    with pytest.raises(SystemExit):
+        results()
+
+    error = capsys.readouterr().err
+    assert "the variable D must be set" in error
+    assert error.endswith("Received: failures of lines\n")
+    found = json.loads(measuring.RESULTS.read_text())
+    # The command before the one that failed is not run again.
+    assert len(found["lines"]["commands"]) == 1
+    assert found["table"]["commands"][0]["output"]
+
+
+def test_quick_commands_have_a_file_of_their_own(results):
+    found = results("lines", "--quick", file="quick.json")
+
+    assert found["lines"]["commands"][0]["output"] == "1\n"
+    assert not measuring.RESULTS.exists()
+
+
+def test_pages_show_commands_with_their_output(results, monkeypatch):
+    monkeypatch.setenv("D", "/corpus")
+    results()
+
+    shown = measuring.describe_results("lines", measuring.RESULTS)
+    assert shown.startswith(
+        f"```\npython -c pass\n{PRINT}\n```\n\n```\n/corpus\n```\n\n*"
+    )
+    assert "commit abc1234" in shown
+    shown = measuring.describe_results("table", measuring.RESULTS)
+    assert "\n\n| a |\n|---|\n| 1 |\n\n*" in shown
+    with pytest.raises(ValueError, match="benchmarks.all other` comes first"):
+        measuring.describe_results("other", measuring.RESULTS)
+
+
+def test_every_command_of_the_project_can_be_split(monkeypatch):
+    for is_quick in (False, True):
+        for commands in measuring.read_measurements(is_quick).values():
+            for command in commands:
+                first = command.text.split()[0]
+                assert first in ("python", "make", "taskset"), command.text
+
+
+def test_refuses_an_unknown_name(capsys):
+    with pytest.raises(SystemExit):
+        measuring.main(["nothing"])
+    assert "Received: nothing" in capsys.readouterr().err
+
+
+def test_refuses_a_busy_machine(monkeypatch):
+    monkeypatch.setattr(measuring.os, "getloadavg", lambda: (1.9, 0, 0))
+
+    with pytest.raises(UserError, match="a load of 1.9"):
+        measuring.check_conditions()
