@@ -100,7 +100,9 @@ def draw_formulas(markdown: str) -> str:
 
     return re.sub(
         r"^\$\$(.+)\$\$$",
-        lambda match: f"<p>{convert(match[1], display='block')}</p>",
+        lambda match: (
+            f'<p class="formula">{convert(match[1], display="block")}</p>'
+        ),
         markdown,
         flags=re.M,
     )
