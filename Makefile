@@ -13,7 +13,7 @@ UPDATES ?= 1200
 # Of each test set, the BLEU below which the demo fails.
 AT_LEAST ?= test=90 unseen=75
 
-.PHONY: demo test slow peers bulk docs check format clean
+.PHONY: demo test slow peers bulk wheel docs check format clean
 
 # Trains on the embedded corpus, exports, scores and translates: about six
 # minutes on two cores, less than one the second time.
@@ -59,6 +59,20 @@ bulk .venv-bulk/bulk.stamp: PY := .venv-bulk/bin/python
 bulk: .venv-bulk/bulk.stamp
 	$(PYTEST) -m peers tests/export/bulk
 
+# The wheel in an environment of its own, with the layers' checks on two
+# backends, outside of the checkout.
+wheel: PY := .venv-wheel/bin/python
+wheel: .venv-wheel/bin/python
+	rm -rf build/wheel build/lib
+	$(PY) -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(PY) -m pip install --quiet --disable-pip-version-check \
+	    --force-reinstall build/wheel/*.whl jax pytest
+	cd build/wheel && for backend in tensorflow jax; do \
+	    KERAS_BACKEND=$$backend ../../$(PY) \
+	        ../../tests/helpers/keras_workflows.py || exit 1; \
+	done
+	cd build/wheel && ../../.venv-wheel/bin/keras-transformer train --help >/dev/null
+
 # The guide, in build/site/index.html.
 docs: .venv/docs.stamp
 	$(PY) -m docs.paper_pictures
@@ -73,7 +87,7 @@ format: .venv/test.stamp
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-.venv/bin/python .venv-bulk/bin/python:
+.venv/bin/python .venv-bulk/bin/python .venv-wheel/bin/python:
 	@test -n "$(PYTHON)" || { echo "keras_transformer needs Python 3.11, 3.12\
  or 3.13 with venv; none of python3, python3.13, python3.12, python3.11 is\
  one. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
@@ -111,4 +125,4 @@ APT = apt-get -qq -o Acquire::http::Timeout=30 -o Acquire::Retries=0
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-bulk
+	rm -rf .venv .venv-bulk .venv-wheel
