@@ -88,9 +88,11 @@ class Command:
 def read_measurements(is_quick: bool) -> dict[str, list[Command]]:
     """Returns the commands of each measurement."""
     tables = tomllib.loads(MEASUREMENTS.read_text("utf-8"))
+    key = "quick" if is_quick else "commands"
     return {
-        name: split_commands(table["quick" if is_quick else "commands"])
+        name: split_commands(table[key])
         for name, table in tables.items()
+        if key in table
     }
 
 
@@ -206,7 +208,7 @@ def describe_conditions(entry: dict) -> str:
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    names = list(read_measurements(is_quick=False))
+    names = read_measurements(is_quick=False)
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.all",
         description=__doc__,
@@ -243,6 +245,8 @@ def run(args: argparse.Namespace) -> None:
     origin = describe_origin()
     failed = []
     for name in args.names or measurements:
+        if name not in measurements:  # It has no quick commands.
+            continue
         try:
             for _ in measure(name, measurements[name], origin, results):
                 save(results, path)
