@@ -71,7 +71,7 @@ wheel: .venv-wheel/bin/python
 	    KERAS_BACKEND=$$backend ../../$(PY) \
 	        ../../tests/helpers/keras_workflows.py || exit 1; \
 	done
-	cd build/wheel && ../../.venv-wheel/bin/keras-transformer train --help >/dev/null
+	.venv-wheel/bin/keras-transformer --help >/dev/null
 
 # The guide, in build/site/index.html.
 docs: .venv/docs.stamp

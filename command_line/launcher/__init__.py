@@ -28,6 +28,8 @@ COMMANDS = {
     "convert": None,  # It has commands of its own.
 }
 SHELLS = ("bash", "zsh", "tcsh")
+# The extras that commands need, where it is not `train`.
+EXTRAS = {"convert": "convert", "export.serve": "web", "export.bulk": "bulk"}
 
 
 def find_commands() -> pathlib.Path:
@@ -79,4 +81,16 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     # Python's own name of a program that `-m` names, see quiet_tensorflow.py.
     sys.argv[:] = ["-m", *rest]
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except ModuleNotFoundError as error:
+        if find_commands().joinpath(error.name.partition(".")[0]).exists():
+            raise  # A bug.
+        extra = EXTRAS.get(name, "train")
+        print(
+            f"error: {name} needs the extra `{extra}`: pip install "
+            f"'keras_transformer[{extra}]', from a clone '.[{extra}]'. "
+            f"Received: no module {error.name}",
+            file=sys.stderr,
+        )
+        raise SystemExit(2) from None

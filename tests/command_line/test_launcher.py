@@ -52,6 +52,27 @@ def test_a_wheel_has_no_generic_names(installed):
     assert "entry_points.txt" in names
 
 
+def test_a_missing_package_names_its_extra(tmp_path):
+    commands = tmp_path / "keras_transformer_commands"
+    shutil.copytree(ROOT / "command_line/launcher", commands)
+    (commands / "train").mkdir()
+    (commands / "train/__init__.py").touch()
+    (commands / "train/__main__.py").write_text("import sentencepieces")
+    script = "import keras_transformer_commands as k; k.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "train"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "needs the extra `train`" in line
+    assert line.endswith("Received: no module sentencepieces")
+
+
 @pytest.mark.slow
 def test_a_wheel_has_the_pages(installed):
     commands = installed / "keras_transformer_commands"
