@@ -36,7 +36,7 @@ MEASUREMENTS = ROOT / "benchmarks/measurements.toml"
 RESULTS = ROOT / "benchmarks/results.json"
 QUICK_RESULTS = ROOT / "build/quick_results.json"
 PACKAGES = ("tensorflow", "keras", "ctranslate2", "ai-edge-litert", "torch")
-# What decides about the speed of products of matrices.
+# Features of a processor that decide the speed of matrix products.
 CPU_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 # Beyond this load the machine does something else.
 MAX_LOAD = 0.7
