@@ -291,7 +291,7 @@ def test_refuses_an_optimizer_that_clips_one_replica_or_is_not_new():
         distribute_updates(keras.optimizers.AdamW(clipnorm=1.0))
     built = keras.optimizers.SGD()
     built.build(make_variables())
-    with pytest.raises(ValueError, match="(?i)must not be built. Received: sgd"):
+    with pytest.raises(ValueError, match="(?i)not be built. Received: sgd"):
         distribute_updates(built)
     own = DistributedAdam(0.1)
     with pytest.raises(ValueError, match="of Keras.*Received: DistributedAdam"):
