@@ -142,10 +142,17 @@ def check_conditions() -> None:
 def measure(
     name: str, commands: list[Command], origin: dict, results: dict
 ) -> Iterator[None]:
-    """Runs the commands that have no result yet; yields after each of them."""
+    """Runs the commands that have no result yet.
+
+    Yields before the first one and after each, so that the caller can save.
+    """
     entry = results.get(name)
     if not entry or entry["origin"] != origin:
         entry = results[name] = {"origin": origin, "commands": []}
+    elif len(entry["commands"]) < len(commands):
+        # The command that was interrupted may resume, and take less time.
+        entry["resumed"] = True
+    yield
     for command in commands[len(entry["commands"]) :]:
         started = time.monotonic()
         output = command.run()
@@ -196,15 +203,17 @@ def show(output: str) -> str:
 
 
 def describe_conditions(entry: dict) -> str:
-    """Returns a sentence on machine, versions, commit and time."""
+    """Returns a line with machine, versions, commit, and minutes if known."""
     origin = entry["origin"]
     versions = ", ".join(map(" ".join, origin["packages"].items()))
-    seconds = sum(done["seconds"] for done in entry["commands"])
-    return (
-        f"*{origin['cores']} cores, {origin['processor']} "
-        f"({', '.join(origin['flags'])}); {versions}; commit "
-        f"{origin['commit']}; {seconds / 60:.1f} minutes in all.*"
+    line = (
+        f"{origin['cores']} cores, {origin['processor']} "
+        f"({', '.join(origin['flags'])}); {versions}; commit {origin['commit']}"
     )
+    if not entry.get("resumed"):
+        seconds = sum(done["seconds"] for done in entry["commands"])
+        line += f"; {seconds / 60:.1f} minutes in all"
+    return f"*{line}.*"
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -23,5 +23,5 @@ def show_progress(
         total=total,
         unit=f" {unit}s",
         delay=SECONDS_BEFORE_THE_FIRST,
-        disable=None,  # Where standard error is no terminal.
+        disable=None,  # Off where standard error is not a terminal.
     )

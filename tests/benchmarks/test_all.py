@@ -86,6 +86,20 @@ def test_what_fails_leaves_the_others(results, monkeypatch, capsys):
     # The command before the one that failed is not run again.
     assert len(found["lines"]["commands"]) == 1
     assert found["table"]["commands"][0]["output"]
+    shown = measuring.describe_results("table", measuring.RESULTS)
+    assert " minutes in all" in shown
+    # A command that resumes after an interruption takes less time.
+    monkeypatch.setenv("D", "/corpus")
+    results()
+    shown = measuring.describe_results("lines", measuring.RESULTS)
+    assert " minutes in all" not in shown
+
+
+def test_a_status_is_reported(results, capsys):
+    with pytest.raises(SystemExit):
+        results("table", "--quick", file="quick.json")
+
+    assert "must succeed. Received: status 3 of " in capsys.readouterr().err
 
 
 def test_quick_commands_have_a_file_of_their_own(results):
@@ -122,6 +136,14 @@ def test_refuses_an_unknown_name(capsys):
     with pytest.raises(SystemExit):
         measuring.main(["nothing"])
     assert "Received: nothing" in capsys.readouterr().err
+
+
+def test_refuses_code_that_is_not_committed(monkeypatch):
+    monkeypatch.setattr(measuring.os, "getloadavg", lambda: (0.1, 0, 0))
+    monkeypatch.setattr(measuring, "git", lambda *_: " M train/fit.py")
+
+    with pytest.raises(UserError, match="Received: changes of train/fit.py"):
+        measuring.check_conditions()
 
 
 def test_refuses_a_busy_machine(monkeypatch):
