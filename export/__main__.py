@@ -343,11 +343,8 @@ def run(options: ExportOptions) -> None:
         translator = load_run(
             options.run_dir, settings, options.precision, signatures
         )
-        print(
-            f"tracing {len(translator.signatures)} signatures, which may take "
-            "a minute, and writing samples",
-            flush=True,
-        )
+        count = len(translator.signatures)
+        print(f"tracing {count} signatures, and writing samples", flush=True)
         folder = write_version(
             translator,
             options.run_dir,
