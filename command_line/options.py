@@ -39,13 +39,16 @@ def option(
             `False` makes it a switch.
         help: Text of `--help`, with the unit.
         kind: Function that parses the value, such as `positive(int)`. A
-            `pathlib.Path` must be on this machine.
+            `pathlib.Path` must be on this machine. `bool` with the default
+            `None` also makes `--no-…`, which gives `False`.
         properties: Words by which `option_names_tagged` finds the option.
         **kwargs: Arguments of `argparse`: `choices`, `metavar`, `nargs`.
     """
     arguments = {"help": help, **kwargs}
     if default is False:
         arguments["action"] = "store_true"
+    elif kind is bool:
+        arguments["action"] = argparse.BooleanOptionalAction
     else:
         arguments["type"] = local_path if kind is pathlib.Path else kind
         if default is dataclasses.MISSING:

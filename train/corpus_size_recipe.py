@@ -33,6 +33,7 @@ class CorpusSizeRecipe:
             hundred updates, if a sentence has fifteen tokens.
         warmup_steps: Updates in which the learning rate rises.
         dropout: Share of the features dropped in training.
+        both_directions: Whether a training in both directions comes first.
         norm: Place of layer normalization.
         schedule: Fall of the learning rate after the warm-up.
         patience: Scores of the validation set without a better one, after
@@ -44,16 +45,17 @@ class CorpusSizeRecipe:
     batch_tokens: int
     warmup_steps: int
     dropout: float
+    both_directions: bool
     norm: str = "pre"
     schedule: str = "cosine"
     patience: int = 10
 
 
 RECIPES = (
-    CorpusSizeRecipe(15_000, 4_000, 2_048, 500, 0.3),
-    CorpusSizeRecipe(60_000, 8_000, 4_096, 500, 0.3),
-    CorpusSizeRecipe(250_000, 8_000, 8_192, 1_000, 0.2),
-    CorpusSizeRecipe(float("inf"), 8_000, 25_000, 2_000, 0.1),
+    CorpusSizeRecipe(15_000, 4_000, 2_048, 500, 0.3, True),
+    CorpusSizeRecipe(60_000, 8_000, 4_096, 500, 0.3, True),
+    CorpusSizeRecipe(250_000, 8_000, 8_192, 1_000, 0.2, False),
+    CorpusSizeRecipe(float("inf"), 8_000, 25_000, 2_000, 0.1, False),
 )
 # The part of `Options` that has each number.
 PARTS = {
@@ -61,6 +63,7 @@ PARTS = {
     "batch_tokens": "training",
     "warmup_steps": "hyperparameters",
     "dropout": "hyperparameters",
+    "both_directions": "run",
     "norm": "hyperparameters",
     "schedule": "training",
     "patience": "validation",
@@ -101,6 +104,13 @@ def read_arguments(run_dir: pathlib.Path) -> dict | None:
     return RunDescription.load(path).arguments if path.exists() else None
 
 
+def describe_option(name: str, value: object) -> str:
+    """Returns an option as one writes it on the command line."""
+    if isinstance(value, bool):
+        return flag(name if value else f"no_{name}")
+    return f"{flag(name)} {value}"
+
+
 def apply_recipe(given: Options, num_pairs: int) -> Options:
     """Fills in the options that are not given, and prints them.
 
@@ -112,11 +122,13 @@ def apply_recipe(given: Options, num_pairs: int) -> Options:
     preset = find_preset(given.run.preset or options.PRESET)
     steps = given.hyperparameters.steps or preset.recipe.steps
     chosen = dataclasses.asdict(recipe)
-    # A run that becomes longer keeps its warm-up.
+    # A run that becomes longer keeps its warm-up, and its beginning.
     earlier = read_arguments(given.run.run_dir) or {}
     chosen["warmup_steps"] = earlier.get("warmup_steps") or max(
         1, min(recipe.warmup_steps, int(WARMUP_SHARE * steps))
     )
+    if earlier:
+        chosen["both_directions"] = bool(earlier.get("both_directions"))
     if given.vocabulary.tokenizer is not None:
         del chosen["vocabulary_size"]
     asked = values_of(given)
@@ -124,7 +136,7 @@ def apply_recipe(given: Options, num_pairs: int) -> Options:
     for name, part in PARTS.items():
         if name in chosen and asked[name] is None:
             parts.setdefault(part, {})[name] = chosen[name]
-            filled.append(f"{flag(name)} {chosen[name]}")
+            filled.append(describe_option(name, chosen[name]))
     if filled:
         print(
             f"for {num_pairs:,} pairs: {' '.join(filled)} "

@@ -213,11 +213,12 @@ class RunOptions:
         metavar="RUN_DIR",
         properties=("digested",),
     )
-    both_directions: bool = option(
-        False,
+    both_directions: bool | None = option(
+        None,
         "train first on the pairs of both directions, in "
         f"RUN_DIR/{BOTH_DIRECTIONS} and for half as many updates, then from "
-        "that model in the one direction (BiT)",
+        "that model in the one direction (BiT; default: as the recipe says)",
+        kind=bool,
     )
     extend_vocabulary: pathlib.Path | None = option(
         None,

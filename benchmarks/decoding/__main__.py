@@ -35,7 +35,8 @@ from benchmarks.shared.interleaved_runs import list_failures
 from benchmarks.shared.interleaved_runs import make_environment
 from benchmarks.shared.interleaved_runs import run_interleaved
 from benchmarks.shared.interleaved_runs import write_json
-from benchmarks.shared.model_sizes import SIZES
+from benchmarks.shared.model_sizes import DECODED_SIZES
+from benchmarks.shared.model_sizes import STUDENTS
 from benchmarks.shared.model_sizes import TRAINED
 
 PACKAGES = (
@@ -49,6 +50,10 @@ PACKAGES = (
     ),
     *("tensorflow", "tensorflow-text", "torch", "transformers"),
 )
+# Those that decode students, which have fewer layers in the decoder.
+STUDENT_SYSTEMS = [
+    name for name in SYSTEMS if name.startswith(("package", "litert"))
+]
 
 
 def prepare(
@@ -163,7 +168,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add(
         "--sizes",
         nargs="*",
-        choices=SIZES,
+        choices=DECODED_SIZES,
         default=["base"],
         help="models; check, a toy, is for trying the benchmark itself",
     )
@@ -231,6 +236,13 @@ def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
     if bool(args.source) != bool(args.reference):
         parser.error("--source and --reference must come together")
+    if set(STUDENTS) & {*args.sizes} and not set(STUDENT_SYSTEMS) >= {
+        *args.systems
+    }:
+        parser.error(
+            f"{', '.join(STUDENTS)} must come with --systems of "
+            f"{', '.join(STUDENT_SYSTEMS)}"
+        )
     if not args.sizes and not args.run_dir:
         parser.error("--sizes must name a model where there is no --run-dir")
 
@@ -246,7 +258,7 @@ def main(argv: list[str] | None = None) -> None:
         left_out += missing
         if points:
             size = dataclasses.replace(
-                SIZES[model], vocabulary_size=args.vocabulary_size
+                DECODED_SIZES[model], vocabulary_size=args.vocabulary_size
             )
             slopes = fit_curves(points, size)
             print_curves(title(model, args), slopes)

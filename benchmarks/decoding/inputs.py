@@ -31,7 +31,7 @@ from benchmarks.shared.model_sizes import EOS_ID
 from benchmarks.shared.model_sizes import LENGTH_PENALTY
 from benchmarks.shared.model_sizes import MAX_EXTRA_LENGTH
 from benchmarks.shared.model_sizes import PADDING_ID
-from benchmarks.shared.model_sizes import SIZES
+from benchmarks.shared.model_sizes import DECODED_SIZES
 from benchmarks.shared.model_sizes import Size
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
@@ -58,7 +58,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     path = {"type": pathlib.Path}
     add("--folder", **path, required=True)
-    add("--size", choices=SIZES)
+    add("--size", choices=DECODED_SIZES)
     add("--vocabulary-size", type=int)
     add("--run-dir", **path)
     add("--systems", nargs="+")
@@ -82,6 +82,8 @@ def make_transformer(size: Size) -> Transformer:
         num_heads=size.num_heads,
         key_dim=size.hidden_dim // size.num_heads,
         value_dim=size.hidden_dim // size.num_heads,
+        decoder_layers=size.decoder_layers,
+        decoder_mixer=size.decoder_mixer,
     )
     transformer.build()
     suppress_eos(transformer)
@@ -223,7 +225,7 @@ def make_curves(args: argparse.Namespace) -> dict[str, list[dict]]:
 def write_random_run(args: argparse.Namespace, corpus: Corpus) -> pathlib.Path:
     """Writes the run folder of a model that was never trained."""
     size = dataclasses.replace(
-        SIZES[args.size], vocabulary_size=args.vocabulary_size
+        DECODED_SIZES[args.size], vocabulary_size=args.vocabulary_size
     )
     folder = args.folder / "run"
     folder.mkdir()
@@ -239,7 +241,8 @@ def write_exports(args: argparse.Namespace, run_dir: pathlib.Path) -> None:
     settings = SearchSettings(BEAM_SIZE, LENGTH_PENALTY, MAX_EXTRA_LENGTH)
     if args.run_dir:
         write_saved_models(args, settings)
-    if importlib.util.find_spec("ctranslate2"):
+    asked = any(name.startswith("ctranslate2") for name in args.systems)
+    if asked and importlib.util.find_spec("ctranslate2"):
         folder = args.folder / "ctranslate2"
         write_ctranslate2(*read_run(run_dir), settings, "float32", folder)
     for name in args.systems:

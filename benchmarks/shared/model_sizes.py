@@ -37,6 +37,8 @@ class Size:
         vocabulary_size: Int, ids.
         rows: Int, sentence pairs in a batch.
         length: Int, positions of a sentence, padding included.
+        decoder_layers: Int, layers of the decoder, or `None` for `num_layers`.
+        decoder_mixer: String, "attention" or "ssru".
     """
 
     num_layers: int
@@ -47,6 +49,8 @@ class Size:
     vocabulary_size: int
     rows: int
     length: int
+    decoder_layers: int | None = None
+    decoder_mixer: str = "attention"
 
 
 SIZES = {
@@ -54,6 +58,16 @@ SIZES = {
     "tiny": Size(4, 128, 256, 4, 0.3, 10_000, 256, 32),
     "check": Size(1, 16, 32, 2, 0.1, 100, 8, 8),
 }
+# Students as wide as Firefox's tiny ones, with 6 layers of the encoder.
+STUDENT = Size(6, 256, 1536, 8, 0.0, 8_000, 64, 32)
+STUDENTS = {
+    "6-6": STUDENT,
+    "6-2": dataclasses.replace(STUDENT, decoder_layers=2),
+    "6-2-ssru": dataclasses.replace(
+        STUDENT, decoder_layers=2, decoder_mixer="ssru"
+    ),
+}
+DECODED_SIZES = SIZES | STUDENTS
 
 
 def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:

@@ -30,10 +30,10 @@ def numbers_of(options):
 @pytest.mark.parametrize(
     ("num_pairs", "expected"),
     [
-        (14_999, [4_000, 2_048, 500, 0.3, "pre", "cosine", 10]),
-        (15_000, [8_000, 4_096, 500, 0.3, "pre", "cosine", 10]),
-        (60_000, [8_000, 8_192, 1_000, 0.2, "pre", "cosine", 10]),
-        (4_000_000, [8_000, 25_000, 2_000, 0.1, "pre", "cosine", 10]),
+        (14_999, [4_000, 2_048, 500, 0.3, True, "pre", "cosine", 10]),
+        (15_000, [8_000, 4_096, 500, 0.3, True, "pre", "cosine", 10]),
+        (60_000, [8_000, 8_192, 1_000, 0.2, False, "pre", "cosine", 10]),
+        (4_000_000, [8_000, 25_000, 2_000, 0.1, False, "pre", "cosine", 10]),
     ],
 )
 def test_numbers_follow_the_size_of_the_corpus(num_pairs, expected, capsys):
@@ -45,10 +45,10 @@ def test_options_replace_numbers_of_the_recipe(capsys):
     given = parse(
         *("--dropout=0.25", "--batch-tokens=25000", "--steps=400"),
         *("--vocabulary-size=900", "--patience=3", "--norm=post"),
-        "--schedule=inverse-sqrt",
+        *("--schedule=inverse-sqrt", "--no-both-directions"),
     )
     # The warm-up takes a quarter of the updates at most.
-    expected = [900, 25_000, 100, 0.25, "post", "inverse-sqrt", 3]
+    expected = [900, 25_000, 100, 0.25, False, "post", "inverse-sqrt", 3]
     assert numbers_of(apply_recipe(given, 20_000)) == expected
     # All that was filled in.
     assert "pairs: --warmup-steps 100 (--re" in capsys.readouterr().out
@@ -77,6 +77,8 @@ def test_the_recipe_is_the_default_of_small_presets_and_text(tmp_path):
         (tmp_path / "arguments.json").write_text(json.dumps(content))
         resumed = parse(*TEXTS, run_dir=tmp_path)
         assert uses_corpus_size(resumed) == (recipe is not None)
+    # It had no training in both directions.
+    assert not apply_recipe(resumed, 20_000).run.both_directions
 
 
 @pytest.mark.parametrize("obstacle", ["--task=parsing", "--init-from=run"])
@@ -103,7 +105,7 @@ def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):
     train_command.main([*command, "--steps=4"])
     found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
     assert found["recipe"] == "corpus-size"
-    numbers = [340, 2_048, 1, 0.3, "pre", "cosine", 10]
+    numbers = [340, 2_048, 1, 0.3, True, "pre", "cosine", 10]
     assert [found[name] for name in PARTS] == numbers
 
     train_command.main([*command, "--steps=8"])
