@@ -27,11 +27,11 @@ from benchmarks.shared.model_sizes import BEAM_SIZE
 from benchmarks.shared.model_sizes import BOS_ID
 from benchmarks.shared.model_sizes import CURVE_BATCH_SIZE
 from benchmarks.shared.model_sizes import CURVE_LENGTH
+from benchmarks.shared.model_sizes import DECODED_SIZES
 from benchmarks.shared.model_sizes import EOS_ID
 from benchmarks.shared.model_sizes import LENGTH_PENALTY
 from benchmarks.shared.model_sizes import MAX_EXTRA_LENGTH
 from benchmarks.shared.model_sizes import PADDING_ID
-from benchmarks.shared.model_sizes import DECODED_SIZES
 from benchmarks.shared.model_sizes import Size
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error

@@ -1,0 +1,258 @@
+"""Measures the alignment error rate on sentences of the embedded grammar.
+
+    python -m benchmarks.alignment_error --write runs/links
+    python -m benchmarks.alignment_error --export-dir exports/one exports/other
+
+The grammar fills the same slots of both sides, so it says which words belong
+together. `--write` writes sentences and their links for `python -m train
+--alignments`. Exports align the reference translations of 500 other sentences.
+The error is that of Och and Ney (2003): links are sure between nouns, between
+determiners, between adjectives, and between slots of one word each; between the
+other words of a slot they are possible. Words of the patterns themselves, which
+have no link, are left out.
+"""
+
+import argparse
+import pathlib
+import random
+import re
+from collections.abc import Callable
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from command_line.errors import exit_on_user_error
+from demo_corpus import generator
+from demo_corpus.parts_of_speech import Phrase
+from export.version_loading import load_signature
+
+SIZES = {"train": 20_000, "valid": 500, "test": 500}
+LANGUAGES = "english", "spanish"
+SEED = 0
+Links = set[tuple[int, int]]
+
+
+class RecordingWords(generator.SentenceWords):
+    """Records which slot each character of a side comes from."""
+
+    def fill(self, language: str) -> tuple[str, list[str]]:
+        text, owners = "", []
+        for literal, slot, form, target in generator.slots(
+            self.templates[language]
+        ):
+            text += literal
+            owners += [""] * len(literal)
+            if slot:
+                word = self.get(slot, target or "subject")
+                subject = self.drawn.get("subject", generator.IT)
+                agreeing = self.get(target) if target else subject
+                written = word.write(language, form, agreeing)
+                text += written
+                owners += [slot] * len(written)
+        return text, owners
+
+
+def apply_rule(
+    rule: re.Pattern, replacement: str, text: str, owners: list[str]
+) -> tuple[str, list[str]]:
+    """Replaces text; what is new belongs to the end of what it replaces."""
+    new_text, new_owners, end = "", [], 0
+    for match in rule.finditer(text):
+        written = match.expand(replacement)
+        new_text += text[end : match.start()] + written
+        new_owners += owners[end : match.start()]
+        new_owners += owners[match.end() - len(written) : match.end()]
+        end = match.end()
+    return new_text + text[end:], new_owners + owners[end:]
+
+
+def find_slots(text: str, owners: list[str]) -> dict[str, list[int]]:
+    """Returns the words of each slot."""
+    found = {}
+    for place, match in enumerate(re.finditer(r"\S+", text)):
+        of_word = {
+            owner
+            for letter, owner in zip(
+                match[0], owners[match.start() : match.end()], strict=True
+            )
+            if letter.isalnum() and owner
+        }
+        for slot in of_word:
+            found.setdefault(slot, []).append(place)
+    return found
+
+
+def link_slot(
+    phrase: object, words: tuple[list[str], ...], places: tuple[list[int], ...]
+) -> tuple[Links, Links]:
+    """Returns the sure links of a slot, and the other possible ones.
+
+    Args:
+        phrase: What fills the slot.
+        words: Words of its sides, lower-cased and without punctuation.
+        places: Their places in the sentences.
+    """
+    rest = [list(range(len(side))) for side in words]
+    sure = []
+    noun = isinstance(phrase, Phrase) and phrase.noun
+    if noun:
+        nouns = (
+            {noun.english, noun.english_plural},
+            {noun.spanish, noun.spanish_plural},
+        )
+        of_noun = [
+            [i for i in left if side[i] in {form.lower() for form in forms}]
+            for left, side, forms in zip(rest, words, nouns, strict=True)
+        ]
+        if [len(side) for side in of_noun] == [1, 1]:
+            sure.append(tuple(side[0] for side in of_noun))
+            for left, (place,) in zip(rest, of_noun, strict=True):
+                left.remove(place)
+        # The determiner stands first in both languages.
+        if min(map(len, rest)) > 1 and rest[0][0] == rest[1][0] == 0:
+            sure.append((0, 0))
+            for left in rest:
+                left.remove(0)
+    if [len(left) for left in rest] == [1, 1]:
+        sure.append((rest[0][0], rest[1][0]))
+        rest = [[], []]
+    first, second = places
+    possible = {(first[i], second[j]) for i in rest[0] for j in rest[1]}
+    return {(first[i], second[j]) for i, j in sure}, possible
+
+
+def draw_pair(rng: random.Random) -> tuple[tuple[str, str], Links, Links]:
+    """Returns a pair of sentences, its sure links and its possible ones."""
+    scene = RecordingWords(rng.choice(generator.patterns()), rng)
+    sides = [scene.fill(language) for language in LANGUAGES]
+    for rule, replacement in generator.SPANISH_RULES:
+        sides[1] = apply_rule(rule, replacement, *sides[1])
+    words = [
+        [re.sub(r"\W", "", word).lower() for word in text.split()]
+        for text, _ in sides
+    ]
+    slots = [find_slots(*side) for side in sides]
+    sure, possible = set(), set()
+    for slot in slots[0].keys() & slots[1].keys():
+        places = tuple(of_side[slot] for of_side in slots)
+        of_slot = tuple(
+            [side[i] for i in chosen]
+            for side, chosen in zip(words, places, strict=True)
+        )
+        surely, maybe = link_slot(scene.drawn[slot], of_slot, places)
+        sure |= surely
+        possible |= maybe
+    english, spanish = (
+        generator.CAPITAL.sub(lambda first: first[0].upper(), text)
+        for text, _ in sides
+    )
+    return (english, spanish), sure, sure | possible
+
+
+def draw_splits() -> dict[str, list[tuple]]:
+    """Returns the pairs with their links by split; no sentence occurs twice."""
+    rng, found = random.Random(SEED), {}
+    while len(found) < sum(SIZES.values()):
+        drawn = draw_pair(rng)
+        found.setdefault(drawn[0][0], drawn)
+    rows = iter(found.values())
+    return {
+        split: [next(rows) for _ in range(size)]
+        for split, size in SIZES.items()
+    }
+
+
+def write(folder: pathlib.Path) -> None:
+    """Writes the training and the validation set, with links."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, rows in draw_splits().items():
+        for side, suffix in enumerate(("en", "es")):
+            texts = [row[0][side] for row in rows]
+            write_lines(folder / f"{split}.{suffix}", texts)
+        links = [
+            " ".join(f"{i}-{j}" for i, j in sorted(possible))
+            for _, _, possible in rows
+        ]
+        write_lines(folder / f"{split}.links", links)
+
+
+def write_lines(path: pathlib.Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def align(call: Callable, pairs: list[tuple[str, str]]) -> Iterator[Links]:
+    """Yields the links between words that an export's `align` finds."""
+    for source, target in pairs:
+        found = call(source=tf.constant([source]), target=tf.constant([target]))
+        sources, targets = (
+            count_words(found[name][0].numpy())
+            for name in ("source_tokens", "target_tokens")
+        )
+        places = found["alignment"][0].numpy()
+        yield {
+            (sources[place], word)
+            for word, place in zip(targets, places, strict=True)
+        }
+
+
+def count_words(pieces: list[bytes]) -> list[int]:
+    """Returns the number of each piece's word; that of EOS exceeds them."""
+    numbers, number = [], -1
+    for piece in pieces:
+        number += piece.decode().startswith(("▁", "</s>"))
+        numbers.append(number)
+    return numbers
+
+
+def error_rate(rows: list[tuple], found: list[Links]) -> float:
+    """Returns 1 - (|A & S| + |A & P|) / (|A| + |S|) of all sentences.
+
+    `A` are the links found, of words that have a possible link; `S` the sure
+    ones, and `P` the possible ones.
+    """
+    right = total = 0
+    for (_, sure, possible), links in zip(rows, found, strict=True):
+        known = {target for _, target in possible}
+        asked = {link for link in links if link[1] in known}
+        right += len(asked & sure) + len(asked & possible)
+        total += len(asked) + len(sure)
+    return 1 - right / total
+
+
+def measure(export_dirs: list[pathlib.Path]) -> None:
+    rows = draw_splits()["test"]
+    for export_dir in export_dirs:
+        call = load_signature(export_dir, "align")
+        found = list(align(call, [row[0] for row in rows]))
+        print(
+            f"{export_dir}: alignment error {error_rate(rows, found):.1%} of "
+            f"{len(rows)} sentences"
+        )
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.alignment_error",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument(
+        "--write", type=pathlib.Path, help="folder for sentences and links"
+    )
+    group.add_argument(
+        "--export-dir",
+        type=pathlib.Path,
+        nargs="+",
+        help="exports with `align` (--signatures all), which are measured",
+    )
+    options = parser.parse_args(argv)
+    with exit_on_user_error():
+        if options.write:
+            write(options.write)
+        else:
+            measure(options.export_dir)
+
+
+if __name__ == "__main__":
+    main()
