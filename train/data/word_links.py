@@ -97,14 +97,20 @@ class LinkEncoder:
     """
 
     def __init__(self, processors: list[sentencepiece.SentencePieceProcessor]):
-        self._starts = [
-            np.array(
-                [
-                    processor.id_to_piece(id_).startswith(WORD_START)
-                    for id_ in range(processor.get_piece_size())
-                ]
-            )
+        pieces = [
+            [
+                processor.id_to_piece(id_)
+                for id_ in range(processor.get_piece_size())
+            ]
             for processor in processors
+        ]
+        self._starts = [
+            np.array([piece.startswith(WORD_START) for piece in side])
+            for side in pieces
+        ]
+        self._are_marks = [
+            np.array([is_punctuation(piece) for piece in side])
+            for side in pieces
         ]
 
     def __call__(
@@ -112,8 +118,9 @@ class LinkEncoder:
     ) -> np.ndarray:
         """Returns the numbers of the links between tokens, int64 `(m,)`.
 
-        All tokens of a word have its links. The result is empty if the
-        tokenizer finds other words than the blanks separate.
+        All tokens of a word have its links, but its letters with the letters
+        of the other word, and its punctuation with that word's. The result is
+        empty if the tokenizer finds other words than the blanks separate.
 
         Args:
             links: Int array `(n, 2)`, words of source and target.
@@ -129,8 +136,32 @@ class LinkEncoder:
             return np.zeros(0, np.int64)
         linked = np.zeros(counts[::-1], bool)
         linked[links[:, 1], links[:, 0]] = True
-        targets, sources = np.nonzero(linked[np.ix_(words[1], words[0])])
+        linked = linked[np.ix_(words[1], words[0])]
+        source_marks, target_marks = (
+            find_marks(are_marks[side[:-1]], of)
+            for are_marks, side, of in zip(
+                self._are_marks, ids, words, strict=True
+            )
+        )
+        linked &= target_marks[:, None] == source_marks
+        targets, sources = np.nonzero(linked)
         return targets * POSITIONS + sources + 1
+
+
+def is_punctuation(piece: str) -> bool:
+    text = piece.replace(WORD_START, "")
+    return bool(text) and not any(letter.isalnum() for letter in text)
+
+
+def find_marks(are_marks: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """Returns which tokens are punctuation beside letters of their word.
+
+    Args:
+        are_marks: Bool array `(n,)`, whether a token is punctuation.
+        words: Int array `(n,)`, the number of its word.
+    """
+    letters = np.bincount(words, ~are_marks)
+    return are_marks & (letters[words] > 0)
 
 
 def to_weights(numbers: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

@@ -57,18 +57,28 @@ def linked_tokens(processor, source, target, line):
         list(words_of(processor.encode(text, out_type=str)))
         for text in (source, target)
     ]
+    source_marks, target_marks = (
+        list(marks_of(processor.encode(text, out_type=str)))
+        for text in (source, target)
+    )
     return {
         (t, s)
         for t, target_word in enumerate(sides[1])
         for s, source_word in enumerate(sides[0])
         if (source_word, target_word) in links
+        and source_marks[s] == target_marks[t]
     }
+
+
+def marks_of(pieces):
+    """Whether each piece is a mark; no word of the tests is one alone."""
+    return (piece in tuple(".,?") for piece in pieces)
 
 
 @settings(max_examples=40, deadline=None)
 @given(strategies.data())
 def test_all_tokens_of_a_word_have_its_links(processor, data):
-    words = strategies.lists(strategies.sampled_from(["cat", "red", "house"]))
+    words = strategies.lists(strategies.sampled_from(["cat", "red,", "house."]))
     pair = [" ".join(data.draw(words)) for _ in range(2)]
     counts = [len(text.split()) for text in pair]
     possible = [(i, j) for i in range(counts[0]) for j in range(counts[1])]
@@ -92,6 +102,22 @@ def test_a_tokenizer_that_finds_other_words_links_none(processor):
     links = np.array([[0, 0]])
     assert len(encoder(links, pair, ids))
     assert not len(encoder(links, ("a cat here", "gato"), ids))
+
+
+def test_a_word_of_punctuation_alone_keeps_its_links(processor):
+    pair = "red . house.", "casa . roja"
+    ids = [processor.encode(text, add_eos=True) for text in pair]
+    links = np.array([[0, 2], [1, 1], [2, 0]])
+    numbers = LinkEncoder([processor] * 2)(links, pair, ids)
+    pieces = [[processor.id_to_piece(id_) for id_ in side] for side in ids]
+    linked = [
+        (pieces[1][target], pieces[0][source])
+        for target, source in (
+            divmod(number - 1, 1 << 16) for number in numbers.tolist()
+        )
+    ]
+    # That of `house.` has no link: `casa` lacks one.
+    assert [pair for pair in linked if "." in pair] == [(".", ".")]
 
 
 def check_batches(plan, processor, expected):
@@ -158,6 +184,10 @@ def test_random_subwords_keep_the_links_of_their_words(
             list(words_of(first.id_to_piece(id_) for id_ in side[:-1]))
             for side in rows[:2]
         ]
+        marks = [
+            list(marks_of(first.id_to_piece(id_) for id_ in side[:-1]))
+            for side in rows[:2]
+        ]
         found = {divmod(number - 1, 1 << 16) for number in rows[2]}
         links = {
             tuple(map(int, word.split("-")))
@@ -168,6 +198,7 @@ def test_random_subwords_keep_the_links_of_their_words(
             for t, target_word in enumerate(words[1])
             for s, source_word in enumerate(words[0])
             if (source_word, target_word) in links
+            and marks[0][s] == marks[1][t]
         }
         splits.add(tuple(rows[0]))
     assert len(splits) > 10
