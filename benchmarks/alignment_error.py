@@ -88,7 +88,7 @@ def link_slot(
     """Returns the sure links of a slot, and the other possible ones.
 
     Args:
-        phrase: What fills the slot.
+        phrase: The word or phrase of the slot.
         words: Words of its sides, lower-cased and without punctuation.
         places: Their places in the sentences.
     """
@@ -181,26 +181,32 @@ def write_lines(path: pathlib.Path, lines: list[str]) -> None:
 
 
 def align(call: Callable, pairs: list[tuple[str, str]]) -> Iterator[Links]:
-    """Yields the links between words that an export's `align` finds."""
+    """Yields the links between words that an export's `align` finds.
+
+    Those of the punctuation of a word are left out.
+    """
     for source, target in pairs:
         found = call(source=tf.constant([source]), target=tf.constant([target]))
         sources, targets = (
-            count_words(found[name][0].numpy())
+            number_words(found[name][0].numpy())
             for name in ("source_tokens", "target_tokens")
         )
         places = found["alignment"][0].numpy()
         yield {
-            (sources[place], word)
-            for word, place in zip(targets, places, strict=True)
+            (sources[place], targets[i])
+            for i, place in enumerate(places)
+            if targets[i] is not None and sources[place] is not None
         }
 
 
-def count_words(pieces: list[bytes]) -> list[int]:
-    """Returns the number of each piece's word; that of EOS exceeds them."""
+def number_words(pieces: list[bytes]) -> list[int | None]:
+    """Returns the number of each piece's word, `None` for punctuation."""
     numbers, number = [], -1
     for piece in pieces:
-        number += piece.decode().startswith(("▁", "</s>"))
-        numbers.append(number)
+        text = piece.decode()
+        number += text.startswith("▁")
+        is_word = text != "</s>" and any(map(str.isalnum, text))
+        numbers.append(number if is_word else None)
     return numbers
 
 
