@@ -42,8 +42,8 @@ train/__main__.py: test_command.py
 export/model/forced_decoding.py: .
 - transformer, settings.align_layer
 + transformer, None
-- return tf.where(padding_mask(labels), found, 0.0)
-+ return found
+- return tf.where(padding_mask(labels), log_probabilities, 0.0)
++ return log_probabilities
 keras_transformer/attention.py: test_attention.py
 - query.shape[-1] ** -0.5
 + key.shape[-2] ** -0.5

@@ -17,21 +17,15 @@ from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.errors import first_line
 from keras_transformer import Preset
-from keras_transformer.tokenizer import read_protos
 from train import fit
 from train.corpus_size_recipe import apply_recipe
 from train.corpus_size_recipe import uses_corpus_size
-from train.data.atomic_files import write_atomically
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
-from train.data.corpus import Pairs
-from train.data.corpus import read_all
-from train.data.corpus import write_demo_tests
-from train.data.encoded_corpus import Encoded
-from train.data.encoded_corpus import encode_corpus
 from train.data.reversed_pairs import in_both_directions
 from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary_options import make_vocabulary
+from train.data_preparation import PreparedData
+from train.data_preparation import prepare
 from train.loop import multi_worker
 from train.loop import signal_handling
 from train.loop.training_model import TrainingModel
@@ -40,7 +34,6 @@ from train.monitoring.attention_pictures import picture_first_pair
 from train.monitoring.corpus_and_cost_report import describe_training
 from train.monitoring.corpus_and_cost_report import warn_of_dropped_pairs
 from train.monitoring.corpus_and_cost_report import warn_of_idle_gpus
-from train.monitoring.corpus_and_cost_report import warn_of_unknown_text
 from train.monitoring.corpus_and_cost_report import write_report
 from train.monitoring.final_scores import make_scored_model
 from train.monitoring.final_scores import score_model
@@ -51,7 +44,6 @@ from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import BOTH_DIRECTIONS
 from train.options import CORPUS_SIZE_RECIPE
 from train.options import DIGESTED
-from train.options import PARSING
 from train.options import Options
 from train.options import RunOptions
 from train.options import parse_options
@@ -67,7 +59,6 @@ from train.run.checkpoint_averaging import make_float32_copy
 from train.run.checkpoint_averaging import save_model
 from train.run.fine_tuning import FinishedRun
 from train.run.fine_tuning import load_finished
-from train.run.run_description import RunDescription
 from train.run.vocabulary_extension import extend_vocabulary
 
 
@@ -83,34 +74,6 @@ def load_initial_run(run: RunOptions) -> FinishedRun | None:
         return None
     start = load_finished(run.init_from)
     return start if pieces is None else extend_vocabulary(start, pieces)
-
-
-def load_or_learn_vocabulary(
-    options: Options,
-    training: Corpus,
-    start: FinishedRun | None,
-    continues: bool,
-) -> tuple[bytes, bytes | None]:
-    """Returns the tokenizers' protos; a new run learns its vocabulary here."""
-    run_dir = options.run.run_dir
-    if not continues:
-        size = options.corpus.vocabulary_size
-        source, target = (
-            start.protos
-            if start
-            else (
-                make_vocabulary(
-                    options.vocabulary, training, size, options.cache
-                ),
-                None,
-            )
-        )
-        write_atomically(run_dir / "tokenizer.model", source)
-        path = run_dir / "target_tokenizer.model"
-        path.unlink(missing_ok=True)  # Left over from a run that was refused.
-        if target is not None:
-            write_atomically(path, target)
-    return read_protos(run_dir)
 
 
 def make_training_model(
@@ -141,57 +104,6 @@ def make_training_model(
         with strategy.scope():
             task.transformer.set_weights(start.transformer.get_weights())
     return task
-
-
-@dataclasses.dataclass(frozen=True)
-class PreparedData:
-    """Data of a run; on several workers the chief prepares it.
-
-    Attributes:
-        protos: SentencePiece models of sources and of targets; the second is
-            `None` if both sides share one.
-        training: The encoded corpus.
-        validation: The encoded validation set.
-        validation_text: The same as text, for BLEU, or `None` without one.
-        description: Content of `arguments.json`.
-    """
-
-    protos: tuple[bytes, bytes | None]
-    training: Encoded
-    validation: Encoded
-    validation_text: Pairs | None
-    description: RunDescription
-
-
-def prepare(
-    options: Options,
-    pairs: tuple[Corpus, Corpus],
-    start: FinishedRun | None,
-    description: RunDescription,
-    continues: bool,
-) -> PreparedData:
-    """Learns the vocabulary and encodes the text, or reads both from cache."""
-    if options.corpus.dataset == "demo":
-        write_demo_tests(options.run.run_dir / "demo")
-    protos = load_or_learn_vocabulary(options, pairs[0], start, continues)
-    source, target = protos
-    # The small one first: it reveals errors early.
-    arguments = source, options.corpus.max_length, options.cache, target
-    validation = encode_corpus(pairs[1], *arguments)
-    training = encode_corpus(
-        pairs[0],
-        *arguments,
-        options.filters,
-        options.variants,
-        options.training.seed,
-    )
-    if start:
-        warn_of_unknown_text(training.pairs, protos)
-    translates = options.validation.validate_bleu != 0
-    # Read the text now: the files may not exist any more at the end.
-    is_text = translates and options.corpus.task != PARSING
-    text = read_all(pairs[1]) if is_text else None
-    return PreparedData(protos, training, validation, text, description)
 
 
 def run(given: Options) -> None:

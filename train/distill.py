@@ -21,8 +21,8 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.text_files import read_lines
+from train.check_options import check_corpus
 from train.options import parse_options
-from train.resolve_options import check_corpus
 
 
 def translate_sources(

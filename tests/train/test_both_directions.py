@@ -9,11 +9,11 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from tests.helpers.small_runs import TINY_OPTIONS
 from tests.helpers.small_runs import assert_same_run
+from train.check_options import check_both_directions
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs
 from train.data.reversed_pairs import in_both_directions
 from train.options import parse_options
-from train.resolve_options import check_both_directions
 
 
 def test_each_pair_comes_in_both_directions():

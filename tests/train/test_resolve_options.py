@@ -7,11 +7,11 @@ import tensorflow_datasets as tfds
 
 from command_line.errors import UserError
 from command_line.options import flag
+from train.check_options import check_corpus
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.tree_pairs import TreePairs
 from train.options import FILES
 from train.options import parse_options
-from train.resolve_options import check_corpus
 from train.resolve_options import describe_run
 from train.resolve_options import load_corpus
 from train.resolve_options import resolve
