@@ -20,6 +20,7 @@ from tests.helpers.small_runs import TINY_OPTIONS
 from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import refused as refusal
 from train import average
+from train import data_preparation
 from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
 from train.options import NOT_COMPARED
@@ -392,7 +393,7 @@ def test_mistakes_end_in_one_line_and_claim_no_folder(
 ):
     if change in BEFORE:
         for name in ("make_vocabulary", "encode_corpus"):
-            monkeypatch.delattr(train_command, name)
+            monkeypatch.delattr(data_preparation, name)
     options = ["--run-dir", tmp_path, *corpus, *TINY_OPTIONS, *change.split()]
 
     assert MISTAKES[change] in refusal(capsys, options)

@@ -18,6 +18,7 @@ from tests.helpers import killed_runs
 from tests.helpers.small_runs import OPTIONS
 from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import refused as refusal
+from train import data_preparation
 from train.fit import UpdateOptions
 from train.fit import make_training_model
 from train.run.run_description import RunDescription
@@ -131,7 +132,7 @@ def test_a_signal_before_the_training_ends_it_with_its_code(
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(train_command, "make_vocabulary", interrupted)
+    monkeypatch.setattr(data_preparation, "make_vocabulary", interrupted)
     with pytest.raises(SystemExit) as exit_:
         train_command.main([*corpus, *OPTIONS, "--run-dir", str(tmp_path)])
 
