@@ -32,24 +32,13 @@ SEED = 0
 Links = set[tuple[int, int]]
 
 
-class RecordingWords(generator.SentenceWords):
-    """Records which slot each character of a side comes from."""
-
-    def fill(self, language: str) -> tuple[str, list[str]]:
-        text, owners = "", []
-        for literal, slot, form, target in generator.slots(
-            self.templates[language]
-        ):
-            text += literal
-            owners += [""] * len(literal)
-            if slot:
-                word = self.get(slot, target or "subject")
-                subject = self.drawn.get("subject", generator.IT)
-                agreeing = self.get(target) if target else subject
-                written = word.write(language, form, agreeing)
-                text += written
-                owners += [slot] * len(written)
-        return text, owners
+def fill(
+    scene: generator.SentenceWords, language: str
+) -> tuple[str, list[str]]:
+    """Returns the text of a side, and the slot of each character, or ""."""
+    parts = list(scene.fill_parts(language))
+    text = "".join(written for _, written in parts)
+    return text, [slot for slot, written in parts for _ in written]
 
 
 def apply_rule(
@@ -123,8 +112,8 @@ def link_slot(
 
 def draw_pair(rng: random.Random) -> tuple[tuple[str, str], Links, Links]:
     """Returns a pair of sentences, its sure links and its possible ones."""
-    scene = RecordingWords(rng.choice(generator.patterns()), rng)
-    sides = [scene.fill(language) for language in LANGUAGES]
+    scene = generator.SentenceWords(rng.choice(generator.patterns()), rng)
+    sides = [fill(scene, language) for language in LANGUAGES]
     for rule, replacement in generator.SPANISH_RULES:
         sides[1] = apply_rule(rule, replacement, *sides[1])
     words = [
@@ -163,7 +152,7 @@ def draw_splits() -> dict[str, list[tuple]]:
 
 
 def write(folder: pathlib.Path) -> None:
-    """Writes the training and the validation set, with links."""
+    """Writes the sentences of each split, and their links."""
     folder.mkdir(parents=True, exist_ok=True)
     for split, rows in draw_splits().items():
         for side, suffix in enumerate(("en", "es")):

@@ -12,6 +12,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -250,15 +251,17 @@ class SentenceWords:
 
     def fill(self, language: str) -> str:
         """Write the template of a language."""
-        text = ""
+        return "".join(text for _, text in self.fill_parts(language))
+
+    def fill_parts(self, language: str) -> Iterator[Pair]:
+        """Yield the parts of a filled template, each after its slot or ""."""
         for literal, slot, form, target in slots(self.templates[language]):
-            text += literal
+            yield "", literal
             if slot:
                 word = self.get(slot, target or "subject")
                 subject = self.drawn.get("subject", IT)
                 agreeing = self.get(target) if target else subject
-                text += word.write(language, form, agreeing)
-        return text
+                yield slot, word.write(language, form, agreeing)
 
     def get(self, slot: str, target: str = "subject") -> "Word":
         """Look up what fills a slot; draw it when it is first met."""

@@ -236,12 +236,11 @@ def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
     if bool(args.source) != bool(args.reference):
         parser.error("--source and --reference must come together")
-    if set(STUDENTS) & {*args.sizes} and not set(STUDENT_SYSTEMS) >= {
-        *args.systems
-    }:
+    other = [name for name in args.systems if name not in STUDENT_SYSTEMS]
+    if other and set(STUDENTS) & {*args.sizes}:
         parser.error(
             f"{', '.join(STUDENTS)} must come with --systems of "
-            f"{', '.join(STUDENT_SYSTEMS)}"
+            f"{', '.join(STUDENT_SYSTEMS)}. Received: {', '.join(other)}"
         )
     if not args.sizes and not args.run_dir:
         parser.error("--sizes must name a model where there is no --run-dir")

@@ -58,7 +58,7 @@ SIZES = {
     "tiny": Size(4, 128, 256, 4, 0.3, 10_000, 256, 32),
     "check": Size(1, 16, 32, 2, 0.1, 100, 8, 8),
 }
-# Students as wide as Firefox's tiny ones, with 6 layers of the encoder.
+# Students as wide as Mozilla's `tiny`, with 6 layers in the encoder.
 STUDENT = Size(6, 256, 1536, 8, 0.0, 8_000, 64, 32)
 STUDENTS = {
     "6-6": STUDENT,
@@ -137,8 +137,10 @@ def count_step_weights(size: Size) -> int:
     memory are projected before the first step.
     """
     width = size.hidden_dim
-    layer = (4 + 2) * width**2 + 2 * width * size.intermediate_dim
-    return size.num_layers * layer + width * size.vocabulary_size
+    mixer = {"attention": 4, "ssru": 2}[size.decoder_mixer]
+    layer = (mixer + 2) * width**2 + 2 * width * size.intermediate_dim
+    layers = size.decoder_layers or size.num_layers
+    return layers * layer + width * size.vocabulary_size
 
 
 def count_source_weights(size: Size) -> int:
@@ -147,8 +149,9 @@ def count_source_weights(size: Size) -> int:
     Those of the encoder, and of the memory's keys and values.
     """
     width = size.hidden_dim
-    layer = (4 + 2) * width**2 + 2 * width * size.intermediate_dim
-    return size.num_layers * layer
+    layer = 4 * width**2 + 2 * width * size.intermediate_dim
+    layers = size.decoder_layers or size.num_layers
+    return size.num_layers * layer + layers * 2 * width**2
 
 
 def sine_positions(length: int, width: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+import tensorflow as tf
 
 from benchmarks import alignment_error
 from demo_corpus import generator
@@ -65,6 +66,20 @@ def test_the_error_is_that_of_och_and_ney():
     # |A & S| = 1, |A & P| = 2, |A| = 3, |S| = 2.
     expected = 1 - (1 + 2) / (3 + 2)
     assert alignment_error.error_rate(rows, found) == pytest.approx(expected)
+
+
+def test_links_are_between_words_and_not_their_punctuation():
+    def align(source, target):
+        assert (source.numpy(), target.numpy()) == ([b"s"], [b"t"])
+        return {
+            "source_tokens": tf.constant([["▁on", "e", ",", "▁two", "</s>"]]),
+            "target_tokens": tf.constant([["▁a", "▁b", "b", ".", "</s>"]]),
+            # `b` attends to `two` and to the comma, the full stop to `one`.
+            "alignment": tf.constant([[1, 3, 2, 0, 4]]),
+        }
+
+    found = list(alignment_error.align(align, [("s", "t")]))
+    assert found == [{(0, 0), (1, 1)}]
 
 
 def test_it_writes_text_with_links(tmp_path, monkeypatch):

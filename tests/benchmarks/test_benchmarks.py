@@ -20,6 +20,9 @@ from benchmarks.decoding.inputs import make_transformer
 from benchmarks.decoding.worker import WrongLengthError
 from benchmarks.decoding.worker import decode
 from benchmarks.shared.model_sizes import SIZES
+from benchmarks.shared.model_sizes import STUDENTS
+from benchmarks.shared.model_sizes import count_source_weights
+from benchmarks.shared.model_sizes import count_step_weights
 from benchmarks.shared.model_sizes import make_batch
 from benchmarks.training import update_profile
 from benchmarks.training import worker as training
@@ -96,6 +99,31 @@ def test_batches_are_of_neighbours_and_evenly_taken():
     assert sorted(batches) == [[6, 4], [8, 2]]
     with pytest.raises(UserError, match="Received: 10, and 9 sentences"):
         choose_batches(order, batch_size=10, sentences=4)
+
+
+@pytest.mark.parametrize("name", ["check", *STUDENTS])
+def test_weights_are_counted_as_the_model_has_them(name):
+    size = dataclasses.replace(
+        {**SIZES, **STUDENTS}[name],
+        hidden_dim=16,
+        intermediate_dim=24,
+        vocabulary_size=30,
+    )
+    model = make_transformer(size)
+    matrices = sum(
+        math.prod(weight.shape)
+        for weight in model.weights
+        if len(weight.shape) > 1
+    )
+    # The table of embeddings makes the logits, too.
+    assert count_step_weights(size) + count_source_weights(size) == matrices
+
+
+def test_students_are_decoded_by_systems_of_the_package_alone(capsys):
+    with pytest.raises(SystemExit):
+        decoding.parse_arguments(["--sizes", "6-2", "--systems", "keras-hub"])
+    assert "--systems of package" in (error := capsys.readouterr().err)
+    assert "Received: keras-hub" in error
 
 
 @pytest.fixture(scope="module")

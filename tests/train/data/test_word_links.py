@@ -104,8 +104,10 @@ def test_a_tokenizer_that_finds_other_words_links_none(processor):
     assert not len(encoder(links, ("a cat here", "gato"), ids))
 
 
-def test_a_word_of_punctuation_alone_keeps_its_links(processor):
-    pair = "red . house.", "casa . roja"
+def test_a_word_of_punctuation_alone_keeps_its_links():
+    pair = "red & house.", "casa y roja"
+    proto = learn_vocabulary(Pairs([pair[0]] * 9, [pair[1]] * 9), 285)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
     ids = [processor.encode(text, add_eos=True) for text in pair]
     links = np.array([[0, 2], [1, 1], [2, 0]])
     numbers = LinkEncoder([processor] * 2)(links, pair, ids)
@@ -116,8 +118,10 @@ def test_a_word_of_punctuation_alone_keeps_its_links(processor):
             divmod(number - 1, 1 << 16) for number in numbers.tolist()
         )
     ]
-    # That of `house.` has no link: `casa` lacks one.
-    assert [pair for pair in linked if "." in pair] == [(".", ".")]
+    assert [pair for pair in linked if "▁&" in pair] == [("▁y", "▁&")]
+    # The full stop has no link: `casa` lacks one.
+    assert "." in pieces[0]
+    assert not any("." in pair for pair in linked)
 
 
 def check_batches(plan, processor, expected):
