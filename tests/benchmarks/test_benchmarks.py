@@ -24,11 +24,13 @@ from benchmarks.shared.model_sizes import STUDENTS
 from benchmarks.shared.model_sizes import count_source_weights
 from benchmarks.shared.model_sizes import count_step_weights
 from benchmarks.shared.model_sizes import make_batch
+from benchmarks.training import on_jax
 from benchmarks.training import update_profile
 from benchmarks.training import worker as training
 from command_line.errors import UserError
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.python_subprocess import run_python
 
 
 @pytest.mark.slow
@@ -70,6 +72,27 @@ def test_an_update_changes_the_loss(system):
     # That of equal probabilities is log(100) = 4.6.
     assert all(math.isfinite(loss) and 4 < loss < 7 for loss in losses)
     assert losses[0] != losses[1]
+
+
+@pytest.mark.slow
+def test_the_model_trains_on_jax():
+    said = run_python(
+        *("-m", "benchmarks.training.on_jax", "--sizes", "check"),
+        *("--steps", "2", "--repetitions", "1", "--product-width", "64"),
+        backend="jax",
+    )
+
+    *_, row = said.splitlines()
+    name, system, _, _, _, loss = row.strip("| ").split(" | ")
+    assert (name, system) == ("check", "package")
+    assert 4 < float(loss) < 7
+
+
+def test_training_on_jax_needs_that_backend(capsys):
+    with pytest.raises(SystemExit):
+        on_jax.main([])
+
+    assert "KERAS_BACKEND must be jax" in capsys.readouterr().err
 
 
 @pytest.mark.slow

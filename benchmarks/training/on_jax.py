@@ -1,0 +1,225 @@
+"""Measures updates of the paper's models on JAX, beside flax's example.
+
+    KERAS_BACKEND=jax python -m benchmarks.training.on_jax \\
+        --flax-wmt flax/examples/wmt
+
+The package's model is trained by `fit`. The other one is flax's `examples/wmt`,
+with the update of its `train.py`, of the same sizes. Both multiply in bfloat16,
+and take turns in one process.
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+
+from benchmarks.shared.model_sizes import LABEL_SMOOTHING
+from benchmarks.shared.model_sizes import SIZES
+from benchmarks.shared.model_sizes import Size
+from benchmarks.shared.model_sizes import count_flops
+from benchmarks.shared.model_sizes import make_batch
+from keras_transformer import Architecture
+from keras_transformer import SmoothedCrossentropy
+from keras_transformer import Transformer
+
+# Batches of 25,088 positions of a side, as in Section 5.1; Table 3.
+JAX_SIZES = {
+    "base": Size(6, 512, 2048, 8, 0.1, 37_000, 784, 32),
+    "big": Size(6, 1024, 4096, 16, 0.3, 37_000, 784, 32),
+    "check": SIZES["check"],
+}
+ADAM = {"b1": 0.9, "b2": 0.98, "eps": 1e-9}
+
+
+def make_package_updates(size: Size, batch: dict, steps: int):
+    """Returns a function that makes `steps` updates and returns a loss."""
+    head = size.hidden_dim // size.num_heads
+    model = Transformer(
+        size.vocabulary_size,
+        Architecture(
+            num_layers=size.num_layers,
+            hidden_dim=size.hidden_dim,
+            intermediate_dim=size.intermediate_dim,
+            num_heads=size.num_heads,
+            key_dim=head,
+            value_dim=head,
+            dropout=size.dropout,
+        ),
+        dtype="mixed_bfloat16",
+    )
+    model.compile(
+        keras.optimizers.Adam(1e-4, *ADAM.values()),
+        SmoothedCrossentropy(LABEL_SMOOTHING),
+    )
+    inputs = {
+        name: np.tile(batch[name], (steps, 1))
+        for name in ("source_ids", "target_ids")
+    }
+    labels = np.tile(batch["labels"], (steps, 1))
+
+    def update():
+        history = model.fit(
+            inputs, labels, batch_size=size.rows, shuffle=False, verbose=0
+        )
+        return history.history["loss"][0]
+
+    return update
+
+
+def make_flax_updates(size: Size, batch: dict, steps: int):
+    """Returns the same for flax's model, with the update of its `train.py`."""
+    import models
+    import optax
+
+    config = models.TransformerConfig(
+        vocab_size=size.vocabulary_size,
+        output_vocab_size=size.vocabulary_size,
+        share_embeddings=True,
+        logits_via_embedding=True,
+        dtype=jnp.bfloat16,
+        emb_dim=size.hidden_dim,
+        num_heads=size.num_heads,
+        num_layers=size.num_layers,
+        qkv_dim=size.hidden_dim,
+        mlp_dim=size.intermediate_dim,
+        max_len=size.length,
+        dropout_rate=size.dropout,
+        attention_dropout_rate=0.0,
+    )
+    model = models.Transformer(config)
+    ids = jnp.ones((1, size.length), jnp.int32)
+    still = models.Transformer(config.replace(deterministic=True))
+    weights = jax.jit(still.init)(jax.random.key(0), ids, ids)["params"]
+    optimizer = optax.adamw(1e-4, **ADAM, weight_decay=0.0)
+    wrong = LABEL_SMOOTHING / (size.vocabulary_size - 1)
+
+    def loss_of(weights, batch, key):
+        logits = model.apply(
+            {"params": weights},
+            batch["source_ids"],
+            batch["labels"],
+            rngs={"dropout": key},
+        )
+        # As its `compute_weighted_cross_entropy`.
+        wanted = jnp.where(
+            batch["labels"][..., None] == jnp.arange(size.vocabulary_size),
+            1 - LABEL_SMOOTHING,
+            wrong,
+        )
+        losses = -jnp.sum(wanted * jax.nn.log_softmax(logits), axis=-1)
+        return jnp.sum(losses) / batch["num_tokens"]
+
+    def step(state, batch, number):
+        weights, moments = state
+        key = jax.random.fold_in(jax.random.key(1), number)
+        loss, gradients = jax.value_and_grad(loss_of)(weights, batch, key)
+        changes, moments = optimizer.update(gradients, moments, weights)
+        return (optax.apply_updates(weights, changes), moments), loss
+
+    step = jax.jit(step, donate_argnums=0)
+    state = weights, optimizer.init(weights)
+    batch = {name: jnp.asarray(values) for name, values in batch.items()}
+
+    def update():
+        nonlocal state
+        for number in range(steps):
+            state, loss = step(state, batch, number)
+        return float(loss)
+
+    return update
+
+
+def measure_peak(width: int) -> float:
+    """Returns the FLOP a second of a product of matrices in bfloat16."""
+    shape = width, width
+    keys = jax.random.split(jax.random.key(0))
+    a, b = (jax.random.normal(key, shape, jnp.bfloat16) for key in keys)
+    multiply = jax.jit(jnp.matmul)
+    multiply(a, b).block_until_ready()
+    times = []
+    for _ in range(10):
+        started = time.perf_counter()
+        for _ in range(10):
+            product = multiply(a, b)
+        product.block_until_ready()
+        times.append((time.perf_counter() - started) / 10)
+    return 2 * width**3 / statistics.median(times)
+
+
+def measure(size: Size, args) -> dict[str, tuple[list[float], float]]:
+    """Returns the seconds of an update, and the last loss, of each system."""
+    batch = make_batch(size, fill=1.0)
+    systems = {"package": make_package_updates(size, batch, args.steps)}
+    if args.flax_wmt:
+        systems["flax"] = make_flax_updates(size, batch, args.steps)
+    for update in systems.values():
+        update()
+    times = {system: [] for system in systems}
+    for _ in range(args.repetitions):
+        losses = {}
+        for system, update in systems.items():
+            started = time.perf_counter()
+            losses[system] = update()
+            seconds = (time.perf_counter() - started) / args.steps
+            times[system].append(seconds)
+    return {system: (times[system], losses[system]) for system in systems}
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.training.on_jax",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--sizes", nargs="+", choices=JAX_SIZES, default=["base", "big"])
+    add("--steps", type=int, default=20, help="updates of a turn (20)")
+    add("--repetitions", type=int, default=5, help="turns of a system (5)")
+    add("--product-width", type=int, default=8192, help="of the peak (8192)")
+    add(
+        "--flax-wmt",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="folder examples/wmt of flax; without it, only the package",
+    )
+    args = parser.parse_args(argv)
+    if keras.backend.backend() != "jax":
+        parser.error(
+            "KERAS_BACKEND must be jax. "
+            f"Received: KERAS_BACKEND={keras.backend.backend()}"
+        )
+    return args
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_arguments(argv)
+    if args.flax_wmt:
+        sys.path.insert(0, str(args.flax_wmt))
+    peak = measure_peak(args.product_width)
+    device = jax.devices()[0].device_kind
+    print(f"{device}, JAX {jax.__version__}, Keras {keras.__version__}")
+    print(f"peak: {peak / 1e12:,.0f} TFLOP/s\n")
+    print("| size | system | s an update | target tokens/s | of peak | loss |")
+    print("|---|---|---|---|---|---|")
+    for name in args.sizes:
+        size = JAX_SIZES[name]
+        positions = size.rows * size.length
+        for system, (times, loss) in measure(size, args).items():
+            seconds = statistics.median(times)
+            share = count_flops(size, positions) / seconds / peak
+            print(
+                f"| {name} | {system} | {seconds:.4f} ({min(times):.4f} to "
+                f"{max(times):.4f}) | {positions / seconds:,.0f} | "
+                f"{share:.0%} | {loss:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
