@@ -25,7 +25,6 @@ from benchmarks.shared.model_sizes import count_source_weights
 from benchmarks.shared.model_sizes import count_step_weights
 from benchmarks.shared.model_sizes import make_batch
 from benchmarks.training import on_jax
-from benchmarks.training import update_profile
 from benchmarks.training import worker as training
 from command_line.errors import UserError
 from tests.helpers.error_capture import refusal
@@ -93,15 +92,6 @@ def test_training_on_jax_needs_that_backend(capsys):
         on_jax.main([])
 
     assert "KERAS_BACKEND must be jax" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_parts_of_an_update_add_up(capsys):
-    update_profile.main(["--size=check", "--repetitions=1"])
-
-    rows = capsys.readouterr().out.splitlines()[2:]
-    *some, whole = [float(row.split("|")[2]) for row in rows]
-    assert sum(some) == pytest.approx(whole, abs=0.003)
 
 
 def test_tags_are_measured_on_a_model_of_the_grammar_alone(export_dir, capsys):
