@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 
 import keras_transformer as kt
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.corpus import FilePairs
 from train.data.corpus import read_all

@@ -127,20 +127,21 @@ keras_transformer/tokenizer.py: test_tokenizer.py
 text_processing/tree_repair.py: .
 - balanced[place:place] = [LEAF] * after
 + balanced[len(balanced):] = [LEAF] * after
-train/data/batches.py: test_batches.py
+train/data/batch_plan.py: test_batches.py
 - np.random.default_rng((self._seed, epoch))
 + np.random.default_rng(self._seed)
 - np.concatenate([*pairs, left])
 + np.concatenate(pairs)
-train/data/batches.py: test_batches.py ../test_fit.py
+train/data/batch_plan.py: test_batches.py ../test_fit.py
 - np.random.default_rng((self._seed, epoch))
 + np.random.default_rng(epoch)
-train/data/batches.py: test_batches.py ../test_fit.py
+train/data/batch_plan.py: test_batches.py ../test_fit.py
 - tokens = self._pairs.targets.lengths[indices].sum()
 + tokens = self._pairs.targets.lengths[indices[part::num_parts]].sum()
+train/data/batches.py: test_batches.py ../test_fit.py
 - tf.data.Dataset.range(first * local_replicas, end)
 + tf.data.Dataset.range(0, end)
-train/data/batches.py: test_pair_variants.py
+train/data/batch_plan.py: test_pair_variants.py
 - (pairs + epoch) % self._variants
 + pairs % self._variants
 - int(before * self._starts[-1] + self._starts[within])

@@ -16,7 +16,7 @@ from command_line.errors import UserError
 from command_line.errors import first_line
 from keras_transformer import Preset
 from keras_transformer import Transformer
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.vocabulary import EncodedPairs

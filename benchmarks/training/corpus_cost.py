@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.shared.interleaved_runs import ROOT
 from benchmarks.shared.worker_reporting import peak_memory
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.encoded_corpus import cached_vocabulary

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids

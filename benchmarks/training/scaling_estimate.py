@@ -12,7 +12,7 @@ import statistics
 from benchmarks.training.input_pipeline import make_pairs
 from benchmarks.training.input_pipeline import plan_throughput
 from keras_transformer.presets import find_preset
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.monitoring.cost_estimates import count_flops
 from train.monitoring.cost_estimates import count_parameters
 

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import PRESETS
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids

@@ -20,7 +20,7 @@ from tests.helpers.small_models import make_training_pairs
 from tests.helpers.small_models import preset
 from tests.helpers.small_models import small_task
 from tests.helpers.small_models import weights_after_twenty_updates
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.vocabulary import EncodedPairs
 from train.fit import FitContext
@@ -29,9 +29,9 @@ from train.fit import FitOptions
 from train.fit import fit
 from train.fit import make_strategy
 from train.fit import make_training_model
+from train.loop.additional_losses import SimCut
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.memory_check import check_memory
-from train.loop.training_model import SimCut
 from train.loop.training_model import TrainingModel
 from train.loop.training_model import exported_weights
 from train.monitoring.attention_pictures import AttentionPictures

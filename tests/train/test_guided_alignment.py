@@ -19,7 +19,7 @@ from tests.helpers.small_models import weights_after_twenty_updates
 from tests.helpers.small_runs import TINY_OPTIONS
 from tests.helpers.small_runs import refused
 from train import __main__ as train_command
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.vocabulary import Ids
 from train.fit import make_strategy
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.loop.training_model import TrainingModel
 

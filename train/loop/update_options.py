@@ -13,8 +13,8 @@ from keras_transformer import TransformerSchedule
 from keras_transformer import WarmupDecay
 from keras_transformer.schedules import DECAYS
 from train.data.vocabulary import EncodedPairs
-from train.loop.training_model import GuidedAlignment
-from train.loop.training_model import SimCut
+from train.loop.additional_losses import GuidedAlignment
+from train.loop.additional_losses import SimCut
 
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40

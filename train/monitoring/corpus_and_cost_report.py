@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from command_line.options import flag
 from keras_transformer import Preset
 from train.data.atomic_files import write_atomically
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus_statistics import count_overlap
 from train.data.corpus_statistics import unknown_share

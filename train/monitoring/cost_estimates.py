@@ -4,7 +4,7 @@ import numpy as np
 
 from keras_transformer import Architecture
 from keras_transformer import Transformer
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.bucketing import count_micro_batches
 
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_transformer import Transformer
 from train.data.atomic_files import write_atomically
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.vocabulary import EncodedPairs
 from train.loop.training_model import TrainingModel

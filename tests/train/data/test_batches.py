@@ -1,4 +1,4 @@
-"""Tests of `train.data.batches`, `.shapes` and `.mixing`."""
+"""Tests of `train.data.batch_plan` and `.batches`."""
 
 import dataclasses
 import itertools
@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.helpers.small_models import make_ids
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.batches import make_replica_batch
 from train.data.bucketing import choose_boundaries

@@ -13,7 +13,7 @@ from command_line.errors import UserError
 from train.data import encoding
 from train.data.augmentation import augment
 from train.data.augmentation import compile_symbols
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_replica_batch
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies
 
 from command_line.errors import UserError
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs
 from train.data.corpus import Pairs
 from train.data.encoded_corpus import encode_corpus

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.small_models import make_training_pairs
 from tests.helpers.small_models import small_task
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.batches import make_replica_batch
 
 NAMES = ("source_ids", "target_ids", "labels", "num_tokens")

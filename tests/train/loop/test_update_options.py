@@ -8,7 +8,7 @@ from keras_transformer import TransformerSchedule
 from keras_transformer import WarmupDecay
 from tests.helpers.small_models import make_ids
 from train.data.vocabulary import EncodedPairs
-from train.loop.training_model import SimCut
+from train.loop.additional_losses import SimCut
 from train.loop.update_options import UpdateOptions
 
 SHORT = make_ids([(0, 3), (1, 5)], 4)

@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer import PRESETS
 from keras_transformer import Transformer
-from train.data.batches import BatchPlan
+from train.data.batch_plan import BatchPlan
 from train.data.vocabulary import EncodedPairs
 from train.data.vocabulary import Ids
 from train.monitoring.cost_estimates import count_flops

@@ -1,0 +1,336 @@
+"""Batches of sentences of similar length, counted in tokens (Section 5.1).
+
+Batch `j` is a pure function of the seed and `j`, whatever the number of
+devices. So training can start at any batch without reading those before.
+"""
+
+import dataclasses
+import threading
+
+import numpy as np
+
+from keras_transformer.masks import BOS_ID
+from keras_transformer.masks import PADDING_ID
+from train.data.bucketing import ROW_MULTIPLE
+from train.data.bucketing import bucket_length_of
+from train.data.bucketing import choose_boundaries
+from train.data.bucketing import longest_by_boundary
+from train.data.bucketing import sentences_in_batch
+from train.data.mixture import choose_pairs
+from train.data.mixture import count_chosen
+from train.data.vocabulary import EncodedPairs
+from train.data.word_links import to_weights
+
+MAX_SHAPES = 16
+
+
+class BatchPlan:
+    """Assigns sentence pairs to batches.
+
+    Each pair goes into the smallest of at most 16 shapes that is large enough.
+    A shape has a number of sentences, and a length for each side. Pairs that do
+    not fill a batch of their shape move to the next larger shape. So an epoch
+    has every pair once, and only the last batch of the largest shape is filled
+    up with padding.
+
+    Of a part of a mixture with weight `w`, an epoch takes `w n` of the `n`
+    pairs of each shape, rounded, and at least one; the next epoch takes the
+    pairs that follow. So all epochs have equally many batches of each shape,
+    and after `n` epochs each pair has occurred equally often.
+
+    If pairs have `k` variants, epoch `e` takes variant `(i + e) % k` of pair
+    `i`, and lengths are those of the variants. Then the number of batches
+    repeats after `k` epochs, and `w n` pairs are chosen for each of these `k`
+    independently.
+
+    Args:
+        pairs: The encoded corpus.
+        batch_tokens: Positive int, positions of the longer side in a batch,
+            padding included. A batch of sentences padded to `length` has
+            `batch_tokens // length` sentences, rounded down to a multiple of
+            `row_multiple`, but at least `row_multiple`.
+        seed: Int, seed of the order.
+        row_multiple: Positive int that divides the number of sentences of every
+            batch; with 8, the devices get equal shares if there are 2, 4 or 8.
+
+    Attributes:
+        shapes: Tuple of `(sentences, source length, target length)`, shortest
+            first.
+        num_batches: Tuple of numbers, batches of each shape in an epoch; an
+            average, if pairs have variants.
+        steps_per_epoch: Int, their sum, rounded.
+        tokens: Int, tokens of both sides in an epoch without padding; an
+            average if pairs have weights or variants.
+        target_tokens: Int, those of the targets.
+        fill: Float in (0, 1], tokens divided by positions, of both sides.
+    """
+
+    def __init__(
+        self,
+        pairs: EncodedPairs,
+        batch_tokens: int,
+        seed: int,
+        row_multiple: int = ROW_MULTIPLE,
+    ):
+        self._pairs = pairs
+        self._seed = seed
+        sides = [pairs.sources.lengths, pairs.targets.lengths]
+        sizes = bucket_length_of(*sides)
+        boundaries = choose_boundaries(sizes, MAX_SHAPES)
+        bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
+        buckets = bucket_of.astype(np.uint8)[sizes]
+        self._variants = pairs.variants
+        # The number of the shape of each pair, in each of `variants` epochs.
+        self._buckets = [
+            self._take_variants(buckets, slice(0, len(pairs)), epoch)
+            for epoch in range(pairs.variants)
+        ]
+        self.shapes = tuple(
+            (
+                sentences_in_batch(batch_tokens, max(lengths), row_multiple),
+                *lengths,
+            )
+            for lengths in zip(
+                *(
+                    longest_by_boundary(side, sizes, boundaries)
+                    for side in sides
+                ),
+                strict=True,
+            )
+        )
+        self._parts = list(pairs.slices())
+        self._num_batches = [
+            self._count_batches(shapes_of) for shapes_of in self._buckets
+        ]
+        steps = list(map(sum, self._num_batches))
+        # The first batch of each of `variants` epochs, and their end.
+        self._starts = np.cumsum([0, *steps])
+        self.num_batches = average(self._num_batches)
+        self.steps_per_epoch = round(sum(self.num_batches))
+        self.target_tokens = self._count_tokens(pairs.targets.lengths)
+        tokens = self._count_tokens(pairs.sources.lengths) + self.target_tokens
+        positions = sum(
+            batches * rows * (source + target)
+            for batches, (rows, source, target) in zip(
+                self.num_batches, self.shapes, strict=True
+            )
+        )
+        self.tokens = tokens
+        self.fill = tokens / positions
+        self._epochs = {}
+        self._lock = threading.Lock()
+
+    def shape(self, j: int) -> tuple[int, int, int]:
+        """Returns rows, source length and target length of batch `j`."""
+        epoch, place = self._find(j)
+        return self._order(epoch)[place][0]
+
+    def batch(
+        self, j: int, part: int = 0, num_parts: int = 1
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Returns batch `j`, or a replica's part of it.
+
+        Args:
+            j: Int, number of the batch, from 0.
+            part: Int, takes the rows `part`, `part + num_parts`, …
+            num_parts: Int, number of parts of the batch. All have equally many
+                rows; rows of padding fill them up.
+
+        Returns:
+            Int32 arrays of source ids, `(n, S)`, and of target ids (which begin
+            with BOS) and labels (which end with EOS), `(n, T)`; if the pairs
+            have links, these as uint8 `(n, T, S)`; and a float32 scalar, the
+            number of target tokens in the whole batch.
+        """
+        epoch, place = self._find(j)
+        (rows, *lengths), indices = self._order(epoch)[place]
+        tokens = self._pairs.targets.lengths[indices].sum()
+        mine = indices[part::num_parts]
+        sources = self._pairs.sources.pad(mine, lengths[0])
+        labels = self._pairs.targets.pad(mine, lengths[1])
+        missing = -(-rows // num_parts) - len(mine)
+        sources, labels = (
+            np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels)
+        )
+        links = []
+        if self.has_links:
+            numbers = self._pairs.links.pad(
+                mine, self._pairs.links.lengths[mine].max(initial=0)
+            )
+            numbers = np.pad(numbers, ((0, missing), (0, 0)))
+            links = [to_weights(numbers, lengths[::-1])]
+        ids = sources, shift_right(labels), labels
+        return *ids, *links, np.float32(tokens)
+
+    @property
+    def has_links(self) -> bool:
+        """Whether batches have links."""
+        return self._pairs.links is not None
+
+    def first_batch(self, epoch: int) -> int:
+        """Returns the number of the first batch of an epoch."""
+        before, within = divmod(epoch, self._variants)
+        return int(before * self._starts[-1] + self._starts[within])
+
+    def find_shape(self, j: int, number: int) -> int:
+        """Returns the number of a batch of `shapes[number]` in `j`'s epoch.
+
+        If pairs have variants, it may be in one of the next epochs.
+        """
+        epoch, _ = self._find(j)
+        while not self._num_batches[epoch % self._variants][number]:
+            epoch += 1
+        # Batches are sorted by shape before they are shuffled.
+        first = sum(self._num_batches[epoch % self._variants][:number])
+        place = int(np.argmax(self._order(epoch).places == first))
+        return self.first_batch(epoch) + place
+
+    def _find(self, j: int) -> tuple[int, int]:
+        """Returns the epoch of batch `j`, and the batch's index in it."""
+        before, within = divmod(j, int(self._starts[-1]))
+        epoch = int(np.searchsorted(self._starts, within, "right")) - 1
+        place = within - int(self._starts[epoch])
+        return before * self._variants + epoch, place
+
+    def _find_variants(self, pairs: np.ndarray, epoch: int) -> np.ndarray:
+        """Returns the index of the variant of each pair in an epoch."""
+        if self._variants == 1:
+            return pairs
+        pairs = pairs.astype(np.int64)
+        return pairs * self._variants + (pairs + epoch) % self._variants
+
+    def _take_variants(
+        self, values: np.ndarray, part: slice, epoch: int
+    ) -> np.ndarray:
+        """Returns the values of the pairs of a part in an epoch.
+
+        Args:
+            values: Array with a value for each variant of each pair.
+            part: The slice of the pairs.
+            epoch: Int, number of the epoch.
+        """
+        if self._variants == 1:
+            return values[part]
+        pairs = np.arange(part.start, part.stop)
+        return values[self._find_variants(pairs, epoch)]
+
+    def _count_batches(self, shapes_of: np.ndarray) -> tuple[int, ...]:
+        """Returns the batches of each shape.
+
+        Args:
+            shapes_of: Int array, the number of the shape of each pair.
+        """
+        batches = []
+        left = 0
+        for bucket, (rows, *_) in enumerate(self.shapes):
+            for part, weight in self._parts:
+                count = np.count_nonzero(shapes_of[part] == bucket)
+                left += count_chosen(count, weight)
+            whole, left = divmod(left, rows)
+            batches.append(whole)
+        return (*batches[:-1], batches[-1] + bool(left))
+
+    def _count_tokens(self, lengths: np.ndarray) -> int:
+        """Returns the tokens of an epoch; an average if pairs have weights.
+
+        Args:
+            lengths: Int array, tokens of a side of each variant of each pair.
+        """
+        tokens = 0
+        for epoch, shapes_of in enumerate(self._buckets):
+            for part, weight in self._parts:
+                in_part = self._take_variants(lengths, part, epoch)
+                if weight == 1:
+                    tokens += in_part.sum()
+                    continue
+                for bucket in range(len(self.shapes)):
+                    mine = in_part[shapes_of[part] == bucket]
+                    drawn = count_chosen(len(mine), weight)
+                    tokens += mine.sum() * drawn / max(1, len(mine))
+        return round(float(tokens) / self._variants)
+
+    def _order(self, epoch: int) -> "EpochOrder":
+        # Threads of tf.data may read batches of two epochs at a time.
+        with self._lock:
+            if epoch not in self._epochs:
+                self._epochs = {
+                    other: order
+                    for other, order in self._epochs.items()
+                    if abs(other - epoch) == 1
+                }
+                self._epochs[epoch] = self._draw(epoch)
+            return self._epochs[epoch]
+
+    def _draw(self, epoch: int) -> "EpochOrder":
+        random = np.random.default_rng((self._seed, epoch))
+        num_batches = self._num_batches[epoch % self._variants]
+        pairs, left = [], np.zeros(0, np.int32)
+        for bucket, (rows, *_) in enumerate(self.shapes):
+            indices = self._choose(bucket, epoch)
+            random.shuffle(indices)
+            indices = np.concatenate([left, indices])
+            whole = len(indices) // rows * rows
+            pairs.append(indices[:whole])
+            left = indices[whole:]
+        rows = np.repeat([rows for rows, *_ in self.shapes], num_batches)
+        return EpochOrder(
+            np.concatenate([*pairs, left]),
+            np.concatenate([[0], np.cumsum(rows)]),
+            np.repeat(self.shapes, num_batches, axis=0),
+            random.permutation(sum(num_batches)),
+        )
+
+    def _choose(self, bucket: int, epoch: int) -> np.ndarray:
+        """Returns the pairs of a shape in an epoch, or their variants."""
+        chosen = []
+        before, within = divmod(epoch, self._variants)
+        for number, (part, weight) in enumerate(self._parts):
+            pairs = np.flatnonzero(self._buckets[within][part] == bucket)
+            pairs = (pairs + part.start).astype(np.int32)
+            if weight != 1:
+                # Four numbers, so the seed differs from that of every epoch.
+                seed = (self._seed, number, bucket, 1 + within)
+                pairs = choose_pairs(pairs, weight, before, seed)
+            chosen.append(self._find_variants(pairs, within))
+        return np.concatenate(chosen)
+
+
+@dataclasses.dataclass(frozen=True)
+class EpochOrder:
+    """The batches of an epoch, as arrays, since there may be millions.
+
+    Attributes:
+        pairs: Int array, pairs in the order of batches sorted by shape, or the
+            indices of their variants.
+        starts: Int array, the index in `pairs` at which each batch begins.
+        shapes: Int array `(n, 3)`, sentences and lengths of each batch.
+        places: Int array, the index of batch `j` of the epoch in the sorted
+            batches.
+    """
+
+    pairs: np.ndarray
+    starts: np.ndarray
+    shapes: np.ndarray
+    places: np.ndarray
+
+    def __getitem__(self, place: int):
+        """Returns shape and pairs of a batch, without padding."""
+        sorted_place = self.places[place]
+        start, end = self.starts[sorted_place : sorted_place + 2]
+        shape = tuple(self.shapes[sorted_place].tolist())
+        return shape, self.pairs[start:end]
+
+
+def average(counts: list[tuple[int, ...]]) -> tuple[float, ...]:
+    """Returns the mean of each column; of a single row, the row."""
+    if len(counts) == 1:
+        return counts[0]
+    return tuple(np.mean(counts, axis=0).tolist())
+
+
+def shift_right(labels: np.ndarray) -> np.ndarray:
+    """Returns the inputs of the decoder that predicts `labels`."""
+    shifted = np.zeros_like(labels)
+    shifted[:, 1:] = labels[:, :-1]
+    shifted[:, 0] = BOS_ID
+    return np.where(labels != PADDING_ID, shifted, PADDING_ID)
