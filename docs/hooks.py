@@ -88,7 +88,7 @@ def add_tables(cls: type, title: str, tables: list[str]) -> None:
         rows.append(f"| `{flag(field.name)}` | {help_} |")
     if rows:
         head = f"### {title}\n\n" if title else ""
-        rows = "\n".join(["| option | |", "|---|---|", *rows])
+        rows = "\n".join(["| option | meaning |", "|---|---|", *rows])
         tables.append(head + rows)
     for part, name in parts:
         add_tables(part, name, tables)

@@ -131,6 +131,19 @@ def test_commands_are_also_those_of_zsh(page):
         assert not re.search(r"\s#|\[|=[^$\s]*\*", bare), command
 
 
+def test_every_command_has_its_options():
+    page = (DOCS / "options.md").read_text()
+    code = [
+        path.read_text()
+        for folder in ("train", "export", "convert", "paper")
+        for path in (DOCS.parent / folder).rglob("*.py")
+    ]
+    commands = re.findall(r'prog="(python -m [^"]+)"', "".join(code))
+    assert len(commands) > 10
+
+    assert [name for name in commands if f"## {name}" not in page] == []
+
+
 def test_the_api_has_every_public_name():
     text = (DOCS / "api.md").read_text("utf-8")
     documented = re.findall(

@@ -8,6 +8,7 @@ continues where it was interrupted.
 
 import argparse
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import itertools
@@ -20,9 +21,31 @@ import tempfile
 import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
+from command_line.options import add_options
+from command_line.options import option
+from command_line.options import read_options
 from command_line.text_files import read_lines
 from train.check_options import check_corpus
 from train.options import parse_options
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistillationOptions:
+    """Options of the command, besides those of its training."""
+
+    teacher: pathlib.Path = option(
+        help="folder that `python -m export` wrote, such as an ensemble",
+        kind=pathlib.Path,
+        metavar="EXPORT_DIR",
+    )
+    references: pathlib.Path | None = option(
+        None,
+        "translations of the training sources: the student learns, of the "
+        "teacher's best translations of a line, as many as its beam has, the "
+        "one with the highest BLEU against the reference",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
 
 
 def translate_sources(
@@ -111,27 +134,14 @@ def drop_incomplete_line(file) -> int:
 
 def parse_own_options(
     argv: list[str] | None,
-) -> tuple[argparse.Namespace, list[str]]:
+) -> tuple[DistillationOptions, list[str]]:
     """Returns the options of this command, and those of `python -m train`."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.distill", description=__doc__, allow_abbrev=False
+        prog="python -m train.distill", description=__doc__
     )
-    parser.add_argument(
-        "--teacher",
-        type=pathlib.Path,
-        required=True,
-        metavar="EXPORT_DIR",
-        help="folder that `python -m export` wrote, such as an ensemble",
-    )
-    parser.add_argument(
-        "--references",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="translations of the training sources: the student learns, of "
-        "the teacher's best translations of a line, as many as its beam has, "
-        "the one with the highest BLEU against the reference",
-    )
-    return parser.parse_known_args(argv)
+    add_options(parser, DistillationOptions)
+    args, rest = parser.parse_known_args(argv)
+    return read_options(args, DistillationOptions), rest
 
 
 def name_of(teacher: pathlib.Path, *texts: pathlib.Path) -> str:
