@@ -74,16 +74,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def make_transformer(size: Size) -> Transformer:
     keras.utils.set_random_seed(0)
     transformer = Transformer.from_preset(
-        "base",
-        size.vocabulary_size,
-        num_layers=size.num_layers,
-        hidden_dim=size.hidden_dim,
-        intermediate_dim=size.intermediate_dim,
-        num_heads=size.num_heads,
-        key_dim=size.hidden_dim // size.num_heads,
-        value_dim=size.hidden_dim // size.num_heads,
-        decoder_layers=size.decoder_layers,
-        decoder_mixer=size.decoder_mixer,
+        "base", size.vocabulary_size, **size.hyperparameters()
     )
     transformer.build()
     suppress_eos(transformer)

@@ -52,6 +52,21 @@ class Size:
     decoder_layers: int | None = None
     decoder_mixer: str = "attention"
 
+    def hyperparameters(self) -> dict:
+        """Returns the arguments of `Architecture`."""
+        width = self.hidden_dim // self.num_heads
+        return {
+            "num_layers": self.num_layers,
+            "hidden_dim": self.hidden_dim,
+            "intermediate_dim": self.intermediate_dim,
+            "num_heads": self.num_heads,
+            "key_dim": width,
+            "value_dim": width,
+            "dropout": self.dropout,
+            "decoder_layers": self.decoder_layers,
+            "decoder_mixer": self.decoder_mixer,
+        }
+
 
 SIZES = {
     "base": Size(6, 512, 2048, 8, 0.1, 37_000, 64, 32),

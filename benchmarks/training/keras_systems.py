@@ -134,15 +134,8 @@ def smoothed_crossentropy(labels, logits):
 
 
 def make_package_task(size: Size, precision: str):
-    head = size.hidden_dim // size.num_heads
     preset = Preset("a size of the benchmark").replace(
-        num_layers=size.num_layers,
-        hidden_dim=size.hidden_dim,
-        intermediate_dim=size.intermediate_dim,
-        num_heads=size.num_heads,
-        key_dim=head,
-        value_dim=head,
-        dropout=size.dropout,
+        **size.hyperparameters(),
         label_smoothing=LABEL_SMOOTHING,
     )
     settings = UpdateOptions(

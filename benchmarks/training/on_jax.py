@@ -39,18 +39,9 @@ ADAM = {"b1": 0.9, "b2": 0.98, "eps": 1e-9}
 
 def make_package_updates(size: Size, batch: dict, steps: int):
     """Returns a function that makes `steps` updates and returns a loss."""
-    head = size.hidden_dim // size.num_heads
     model = Transformer(
         size.vocabulary_size,
-        Architecture(
-            num_layers=size.num_layers,
-            hidden_dim=size.hidden_dim,
-            intermediate_dim=size.intermediate_dim,
-            num_heads=size.num_heads,
-            key_dim=head,
-            value_dim=head,
-            dropout=size.dropout,
-        ),
+        Architecture(**size.hyperparameters()),
         dtype="mixed_bfloat16",
     )
     model.compile(
