@@ -177,12 +177,11 @@ def describe_results(name: str, path: pathlib.Path = RESULTS) -> str:
     """Returns the commands of a measurement, and their results, as Markdown.
 
     Raises:
-        ValueError: If it was not measured.
+        ValueError: If it was not measured, or not all of it.
     """
-    results = json.loads(path.read_text("utf-8"))
-    if name not in results:
+    entry = json.loads(path.read_text("utf-8")).get(name, {"commands": []})
+    if len(entry["commands"]) < len(read_measurements(is_quick=False)[name]):
         raise ValueError(f"`python -m benchmarks.all {name}` comes first")
-    entry = results[name]
     parts, waiting = [], []
     for done in entry["commands"]:
         waiting.append(done["command"])

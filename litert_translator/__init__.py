@@ -70,7 +70,8 @@ class Translator:
     Args:
         folder: Path of a version of an export.
         num_threads: Int, number of sentences that are translated at a time.
-            Each thread has a copy of the weights. `None`: one for each core.
+            Each thread has a copy of the weights. `None`: as many as the CPUs
+            that this process may use.
     """
 
     def __init__(self, folder, num_threads: int | None = None):
@@ -83,6 +84,8 @@ class Translator:
             )
             for name in ("tokenizer", "target_tokenizer")
         )
+        if num_threads is None and hasattr(os, "sched_getaffinity"):
+            num_threads = len(os.sched_getaffinity(0))
         self._pool = concurrent.futures.ThreadPoolExecutor(
             num_threads or os.cpu_count()
         )

@@ -120,8 +120,11 @@ def test_pages_show_commands_with_their_output(results, monkeypatch):
     assert "commit abc1234" in shown
     shown = measuring.describe_results("table", measuring.RESULTS)
     assert "\n\n| a |\n|---|\n| 1 |\n\n*" in shown
-    with pytest.raises(ValueError, match="benchmarks.all other` comes first"):
-        measuring.describe_results("other", measuring.RESULTS)
+    found = json.loads(measuring.RESULTS.read_text())
+    del found["lines"]["commands"][-1]
+    measuring.RESULTS.write_text(json.dumps(found))
+    with pytest.raises(ValueError, match="benchmarks.all lines` comes first"):
+        measuring.describe_results("lines", measuring.RESULTS)
 
 
 def test_every_command_of_the_project_can_be_split(monkeypatch):

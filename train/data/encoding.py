@@ -5,7 +5,6 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import itertools
-import os
 import pathlib
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import sentencepiece
 
+from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
 from train.data.corpus import Corpus
 from train.data.corpus_statistics import CorpusStatistics
@@ -235,7 +235,7 @@ def encode_blocks(
     """Yields the blocks of a corpus in order, and encodes some in advance."""
     pairs, links = enumerate(corpus), corpus.links()
     # SentencePiece releases Python's global lock while it encodes.
-    workers = os.cpu_count() or 1
+    workers = count_processors()
     waiting = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         for block in iter(lambda: list(itertools.islice(pairs, BLOCK)), []):

@@ -65,8 +65,8 @@ def describe_training(
     at_once = micro_batch_shapes(
         plan, num_replicas, settings.max_tokens_per_replica
     )
-    passes = 2 if settings.simcut else 1
-    flops = passes * count_flops(preset.architecture, vocabulary_size, plan)
+    with_simcut = bool(settings.simcut)
+    flops = count_flops(preset.architecture, vocabulary_size, plan, with_simcut)
     sizes = vocabulary_size, max_length
     memory = estimate_memory(
         preset.architecture,
@@ -74,9 +74,8 @@ def describe_training(
         at_once,
         settings.precision,
         source_vocabulary_size,
+        with_simcut,
     )
-    for name in ("logits", "activations"):
-        memory[name] *= passes
     return {
         "training": training.figures,
         "validation": {

@@ -7,6 +7,8 @@ from keras_transformer import Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import count_micro_batches
 
+# How often an update computes the layers, and the logits; with SimCut or not.
+PASSES = {False: (1, 1), True: (2, 3)}
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -72,7 +74,10 @@ def features_of_heads(architecture: Architecture) -> int:
 
 
 def count_flops(
-    architecture: Architecture, vocabulary_size: int, plan: BatchPlan
+    architecture: Architecture,
+    vocabulary_size: int,
+    plan: BatchPlan,
+    with_simcut: bool = False,
 ) -> float:
     """Returns the floating point operations of an update, on average.
 
@@ -82,11 +87,13 @@ def count_flops(
     layers and the keys and values of the memory have the positions of the
     source, all others those of the target. Only the `n` target tokens have
     logits, which cost `6 n D V`; their bias counts as one more feature.
+    SimCut has all products twice, and the logits of the first pass once more.
 
     Args:
         architecture: Sizes of the model.
         vocabulary_size: Int, `V`.
         plan: The batches.
+        with_simcut: Bool, whether SimCut adds its loss.
     """
     attention = attention_weights(architecture)
     feed_forward = 2 * architecture.hidden_dim * architecture.intermediate_dim
@@ -99,14 +106,15 @@ def count_flops(
     )
     looks_back = architecture.decoder_mixer == "attention"
     features = architecture.hidden_dim + architecture.logits_bias
-    total = 6 * plan.target_tokens * features * vocabulary_size
+    passes, logits = PASSES[with_simcut]
+    total = 6 * logits * plan.target_tokens * features * vocabulary_size
     for batches, (rows, source, target) in zip(
         plan.num_batches, plan.shapes, strict=True
     ):
         scores = depth * source**2
         scores += decoders * (looks_back * target**2 + target * source)
         products = source * of_source + target * of_target + heads * scores
-        total += 6 * batches * rows * products
+        total += 6 * passes * batches * rows * products
     return total / plan.steps_per_epoch
 
 
@@ -183,6 +191,7 @@ def estimate_memory(
     shapes: list[tuple[int, int, int]],
     precision: str = "float32",
     source_vocabulary_size: int | None = None,
+    with_simcut: bool = False,
 ) -> dict[str, int]:
     """Estimates the bytes that a device needs.
 
@@ -192,8 +201,8 @@ def estimate_memory(
     `8 D + 2 h (d_k + d_v) + 2 d_ff` numbers for each position of an encoder
     layer, `12 D + 4 h (d_k + d_v) + 2 d_ff` of a decoder layer, and three for
     each attention weight. A recurrence has `4 D` for each of its `log2(T)`
-    steps instead of heads and weights. TensorFlow itself needs some hundred MB
-    more.
+    steps instead of heads and weights. SimCut computes logits three times, and
+    activations twice. TensorFlow itself needs some hundred MB more.
 
     Args:
         architecture: Sizes of the model.
@@ -205,6 +214,7 @@ def estimate_memory(
             activations.
         source_vocabulary_size: Int, ids of sources that have a matrix of their
             own, or `None`.
+        with_simcut: Bool, whether SimCut adds its loss.
     """
     weights = 4 * count_parameters(
         architecture, vocabulary_size, max_length, source_vocabulary_size
@@ -214,12 +224,13 @@ def estimate_memory(
         rows * count_activations(architecture, source, target)
         for rows, source, target in shapes
     )
+    passes, logits = PASSES[with_simcut]
     return {
         "weights": weights,
         "gradients": weights,
         "optimizer": 2 * weights,
-        "logits": 3 * 4 * positions * vocabulary_size,
-        "activations": FLOAT_BYTES[precision] * numbers,
+        "logits": logits * 3 * 4 * positions * vocabulary_size,
+        "activations": passes * FLOAT_BYTES[precision] * numbers,
     }
 
 

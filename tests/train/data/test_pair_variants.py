@@ -3,7 +3,6 @@
 import dataclasses
 import fractions
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -111,7 +110,9 @@ def test_variants_do_not_depend_on_threads(bpe, tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "BLOCK", 7)
     found = []
     for workers in (1, 6):
-        monkeypatch.setattr(os, "cpu_count", lambda workers=workers: workers)
+        monkeypatch.setattr(
+            encoding, "count_processors", lambda workers=workers: workers
+        )
         options = dataclasses.replace(FEW, augment=True)
         found.append(encode(bpe, tmp_path / str(workers), options).pairs)
     other = encode(

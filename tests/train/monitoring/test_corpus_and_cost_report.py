@@ -77,15 +77,21 @@ def test_writes_json_and_a_picture(report, tmp_path):
     )
 
 
-def test_simcut_costs_a_second_pass(describe, report):
+def test_simcut_costs_a_second_pass_and_its_logits_a_third(describe, report):
     once, twice = (
         report["model"],
         describe(UpdateOptions(64, simcut=3.0))["model"],
     )
 
-    assert twice["flops"] == 2 * once["flops"]
+    width = PRESETS["tiny"].architecture.hidden_dim
+    batches = report["batches"]
+    tokens = batches["target_tokens_per_epoch"] / batches["steps_per_epoch"]
+    of_logits = 6 * tokens * width * 310
+    assert twice["flops_per_step"] == pytest.approx(
+        2 * once["flops_per_step"] + of_logits
+    )
     for name, count in once["memory_bytes"].items():
-        passes = 2 if name in ("logits", "activations") else 1
+        passes = {"logits": 3, "activations": 2}.get(name, 1)
         assert twice["memory_bytes"][name] == passes * count
 
 
