@@ -15,7 +15,7 @@ AT_LEAST ?= test=90 unseen=75
 
 .PHONY: demo test slow peers bulk wheel docs check format clean
 
-# Trains on the embedded corpus, exports, scores and translates: about six
+# Trains on the embedded corpus, exports, scores and translates: some
 # minutes on two cores, less than one the second time.
 demo: $(EXPORT_DIR)/1/saved_model.pb
 	@for least in $(AT_LEAST); do \

@@ -24,6 +24,7 @@ PACKAGE = "keras_transformer"
 # Link targets in the included files, and the pages that replace them.
 LINK_REPLACEMENTS = {
     "../docs/": "",
+    "../README.md": "index.md",
     "docs/": "",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
