@@ -17,6 +17,7 @@ from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.errors import first_line
 from keras_transformer import Preset
+from keras_transformer.schedules import DECAYS
 from train import fit
 from train.corpus_size_recipe import apply_recipe
 from train.corpus_size_recipe import uses_corpus_size
@@ -44,6 +45,7 @@ from train.monitoring.validation_bleu import make_validation_bleu
 from train.options import BOTH_DIRECTIONS
 from train.options import CORPUS_SIZE_RECIPE
 from train.options import DIGESTED
+from train.options import NOT_COMPARED
 from train.options import Options
 from train.options import RunOptions
 from train.options import parse_options
@@ -51,6 +53,7 @@ from train.resolve_options import describe_run
 from train.resolve_options import load_corpus
 from train.resolve_options import resolve
 from train.resolve_options import resolve_tokenizer
+from train.run import run_description
 from train.run import run_folder
 from train.run.best_checkpoints import BestCheckpoints
 from train.run.best_checkpoints import ValidationOptions
@@ -59,6 +62,7 @@ from train.run.checkpoint_averaging import make_float32_copy
 from train.run.checkpoint_averaging import save_model
 from train.run.fine_tuning import FinishedRun
 from train.run.fine_tuning import load_finished
+from train.run.run_description import RunDescription
 from train.run.vocabulary_extension import extend_vocabulary
 
 
@@ -139,21 +143,42 @@ def train_both_directions(
         strategy: The distribution strategy.
     """
     run_dir = options.run.run_dir / BOTH_DIRECTIONS
-    if not (run_dir / "model.keras").exists():
-        steps = max(1, preset.recipe.steps // 2)
-        print(f"in both directions, {steps:,} updates, in {run_dir}")
-        first = dataclasses.replace(
-            options,
-            run=dataclasses.replace(options.run, run_dir=run_dir),
-            corpus=dataclasses.replace(options.corpus, cache_dir=options.cache),
-            validation=ValidationOptions(validate_bleu=0),
-            hyperparameters=dataclasses.replace(
-                options.hyperparameters, steps=steps
-            ),
-        )
+    has_ended = (run_dir / "model.keras").exists()
+    numbers = {"steps": max(1, preset.recipe.steps // 2)}
+    if has_ended:  # The run that follows may have another length since.
+        earlier = RunDescription.load_run(run_dir, "--run-dir")
+        numbers["steps"] = earlier.preset.recipe.steps
+    falls = options.training.schedule in DECAYS
+    if falls and numbers["steps"] < preset.recipe.warmup_steps:
+        numbers["warmup_steps"] = numbers["steps"]
+    first = dataclasses.replace(
+        options,
+        run=dataclasses.replace(options.run, run_dir=run_dir),
+        corpus=dataclasses.replace(options.corpus, cache_dir=options.cache),
+        validation=ValidationOptions(validate_bleu=0),
+        hyperparameters=dataclasses.replace(options.hyperparameters, **numbers),
+    )
+    first, preset = resolve(first, None)
+    if has_ended:
+        check_unchanged(first, preset)
+    else:
+        print(f"in both directions, {numbers['steps']:,} updates, in {run_dir}")
         run_dir.mkdir(parents=True, exist_ok=True)
-        train_run(*resolve(first, None), None, strategy, in_both_directions)
+        train_run(first, preset, None, strategy, in_both_directions)
     return load_finished(run_dir)
+
+
+def check_unchanged(options: Options, preset: Preset) -> None:
+    """Refuses other options or text than those of a run in both directions."""
+    training, validation = load_corpus(options.corpus, options.cache)
+    description = run_description.describe(
+        options.arguments(),
+        preset,
+        in_both_directions(training),
+        validation,
+        options.vocabulary.digests(),
+    )
+    description.find_earlier(options.run.run_dir, NOT_COMPARED)
 
 
 def train_run(

@@ -123,7 +123,12 @@ def apply_recipe(given: Options, num_pairs: int) -> Options:
     steps = given.hyperparameters.steps or preset.recipe.steps
     chosen = dataclasses.asdict(recipe)
     # A run that becomes longer keeps its warm-up, and its beginning.
-    earlier = read_arguments(given.run.run_dir) or {}
+    run_dir = given.run.run_dir
+    earlier = (
+        read_arguments(run_dir)
+        or read_arguments(run_dir / options.BOTH_DIRECTIONS)
+        or {}
+    )
     chosen["warmup_steps"] = earlier.get("warmup_steps") or max(
         1, min(recipe.warmup_steps, int(WARMUP_SHARE * steps))
     )

@@ -22,11 +22,19 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
+from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
 from command_line.text_files import read_lines
-from train.check_options import check_corpus
+from train.loop.signal_handling import exit_now
+from train.loop.signal_handling import handled_by
+from train.options import FILES
+from train.options import Options
 from train.options import parse_options
+from train.resolve_options import resolve
+
+# Options of text files that cannot be used, since the targets are not there.
+EXCLUDED = ("alignments", "drop_invalid")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,34 +153,68 @@ def parse_own_options(
 
 
 def name_of(teacher: pathlib.Path, *texts: pathlib.Path) -> str:
-    """Returns a name for the translations, which depends on all of these."""
+    """Returns a name for the translations, which depends on all of these.
+
+    Raises:
+        UserError: If a text is missing, or the folder holds no export.
+    """
     digest = hashlib.sha256()
     for path in texts:
         try:
-            with path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256")
+            digest.update(digest_of(path))
         except OSError:
             raise UserError(f"no such file: {path}") from None
-        digest.update(found.digest())
-    versions = sorted(path.name for path in teacher.glob("[0-9]*/"))
-    digest.update(f"{teacher.resolve()} {versions[-1:]}".encode())
+    versions = [p for p in teacher.glob("[0-9]*/") if p.name.isdecimal()]
+    if not versions:
+        raise UserError(
+            "--teacher must be a folder that `python -m export` wrote. "
+            f"Received: {teacher}"
+        )
+    newest = max(versions, key=lambda path: int(path.name))
+    for path in sorted(newest.rglob("*")):
+        # Scores may be recorded while a student waits.
+        if path.is_file() and path.name != "scores.json":
+            digest.update(digest_of(path))
     return digest.hexdigest()[:12]
+
+
+def digest_of(path: pathlib.Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def check_training(given: Options) -> None:
+    """Refuses wrong options of the training before the teacher translates."""
+    resolve(given, train_command.load_initial_run(given.run))
+    for name in FILES[2:]:
+        path = getattr(given.corpus, name)
+        if not path.is_file():
+            raise UserError(f"no such file: {path}")
 
 
 def run(argv: list[str] | None) -> list[str]:
     """Translates the sources; returns the options of the student's training.
 
     Raises:
-        UserError: If the sources are missing, the targets are given, or the
-            references have another number of lines.
+        UserError: If the options of the training are wrong, the sources are
+            missing, the targets are given, or the references have another
+            number of lines.
     """
     own, rest = parse_own_options(argv)
     given = parse_options(rest)
-    source, target = given.corpus.train_source, given.corpus.train_target
-    if source is None or target is not None:
+    source = given.corpus.train_source
+    # A file of --from-arguments may name targets.
+    excluded = [w for w in rest if w.partition("=")[0] == "--train-target"]
+    excluded += [flag(n) for n in EXCLUDED if getattr(given.corpus, n)]
+    if excluded:
         raise UserError(
-            "--train-source must come without --train-target, since the "
-            f"teacher translates. Received: {target or 'neither'}"
+            f"--train-target, {', '.join(map(flag, EXCLUDED))} must be left "
+            f"out, since the teacher translates. Received: {excluded[0]}"
+        )
+    if source is None:
+        raise UserError(
+            "--train-source must be the text that the teacher translates. "
+            "Received: none"
         )
     texts = [source, own.references] if own.references else [source]
     name = name_of(own.teacher, *texts)
@@ -183,16 +225,16 @@ def run(argv: list[str] | None) -> list[str]:
             f"{counts[0]:,}. Received: {counts[1]:,} in {own.references}"
         )
     run_dir = given.run.run_dir
-    run_dir.mkdir(parents=True, exist_ok=True)
     targets = run_dir / f"distilled-{name}.txt"
     rest += ["--train-target", str(targets)]
-    check_corpus(parse_options(rest))
+    check_training(parse_options(rest))
+    run_dir.mkdir(parents=True, exist_ok=True)
     translate_sources(own.teacher, source, targets, own.references)
     return rest
 
 
 def main(argv: list[str] | None = None) -> None:
-    with exit_on_user_error():
+    with handled_by(exit_now), exit_on_user_error():
         options = run(argv)
     train_command.main(options)
 

@@ -28,6 +28,8 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import read_options
 from train.data.atomic_files import write_atomically
+from train.loop.signal_handling import handled_by
+from train.options import BOTH_DIRECTIONS
 from train.options import parse_options as parse_training_options
 from train.run.run_folder import read_history
 
@@ -139,7 +141,13 @@ def is_done(run: Run) -> bool:
         UserError: If its folder holds a run of another command.
     """
     path = run.run_dir / COMMAND_FILE
-    if path.exists() and json.loads(path.read_text()) != run.command:
+    # One whose options were refused has not begun.
+    has_begun = any(
+        (run.run_dir / folder / "arguments.json").exists()
+        for folder in ("", BOTH_DIRECTIONS)
+    )
+    is_known = has_begun and path.exists()
+    if is_known and json.loads(path.read_text("utf-8")) != run.command:
         raise UserError(
             f"{run.run_dir} holds a run of other options; take them, or "
             f"another --run-dir. Received: {shlex.join(run.command)}"
@@ -148,13 +156,19 @@ def is_done(run: Run) -> bool:
 
 
 def train(run: Run) -> bool:
-    """Trains in a process of its own; returns whether that succeeded."""
+    """Trains in a process of its own; returns whether that succeeded.
+
+    A signal ends the grid, too, after the training has saved its checkpoint.
+    """
     run.run_dir.mkdir(parents=True, exist_ok=True)
     text = json.dumps(run.command, ensure_ascii=False)
     write_atomically(run.run_dir / COMMAND_FILE, text.encode())
     command = [sys.executable, "-m", "train", *run.command]
-    code = subprocess.run(command, check=False).returncode
-    if code < 0 or code > 2:  # A signal, which ends the grid, too.
+    # In another process group the terminal does not send Ctrl-C to it, too.
+    process = subprocess.Popen(command, process_group=0)
+    with handled_by(lambda number, frame: process.send_signal(number)):
+        code = process.wait()
+    if code < 0 or code > 2:
         raise SystemExit(code)
     return code == 0
 
@@ -203,6 +217,13 @@ def make_report(runs: list[Run]) -> str:
     return "\n".join([*lines, *([""] + notes if signatures else [])]) + "\n"
 
 
+def write_report(runs: list[Run], folder: pathlib.Path) -> str:
+    """Writes the table into a folder, and returns it."""
+    report = make_report(runs)
+    write_atomically(folder / "report.md", report.encode())
+    return report
+
+
 def describe(values: list[float | None], form: str = ".2f") -> str:
     """Returns a mean with its interval, or "" if there are no values."""
     values = [value for value in values if value is not None]
@@ -232,11 +253,10 @@ def run_grid(options: GridOptions, rest: list[str]) -> None:
             continue
         print(f"{name}: python -m train {shlex.join(run.command)}")
         if train(run):
-            report = make_report(runs).encode()
-            write_atomically(options.run_dir / "report.md", report)
+            write_report(runs, options.run_dir)
         else:
             failed.append(f"{run.variant} ({run.seed})")
-    print(make_report(runs), end="")
+    print(write_report(runs, options.run_dir), end="")
     if failed:
         raise UserError(
             "these runs failed, for the reasons above, and are not in the "

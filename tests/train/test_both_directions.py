@@ -9,6 +9,7 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from tests.helpers.small_runs import TINY_OPTIONS
 from tests.helpers.small_runs import assert_same_run
+from tests.helpers.small_runs import refused
 from train.check_options import check_both_directions
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs
@@ -70,6 +71,31 @@ def test_it_is_a_run_in_both_directions_and_one_that_starts_from_it(
     before = path.stat().st_mtime_ns
     train_command.main([*command, "--both-directions"])
     assert path.stat().st_mtime_ns == before
+    # It must be of the same options, also before the second part begins.
+    (tmp_path / "run" / "arguments.json").unlink()
+    line = refused(capsys, [*command, "--both-directions", "--seed=9"])
+    assert "both-directions holds a run of other arguments" in line
+    assert "seed: 0 there, 9 here" in line
+
+
+def test_the_warm_up_of_the_first_part_fits_into_its_updates(
+    corpus, tmp_path, monkeypatch
+):
+    trained = []
+
+    def note(options, preset, *_):
+        trained.append(preset.recipe)
+        raise SystemExit
+
+    monkeypatch.setattr(train_command, "train_run", note)
+    command = [f"--run-dir={tmp_path}", *corpus, *TINY_OPTIONS, "--steps=6"]
+    with pytest.raises(SystemExit):
+        train_command.main(
+            [*command, "--both-directions", "--schedule=cosine"]
+            + ["--warmup-steps=4"]
+        )
+    (recipe,) = trained
+    assert (recipe.steps, recipe.warmup_steps) == (3, 3)
 
 
 @pytest.mark.parametrize("obstacle", ["--task=parsing", "--init-from=run"])

@@ -596,7 +596,8 @@ def test_a_model_keeps_its_shape(
     finished, corpus, tmp_path, capsys, changes, message
 ):
     options = ["--run-dir", tmp_path, "--init-from", finished, *corpus]
-    line = refusal(capsys, [*options, "--dropout", "0.2", *changes])
+    dropout = ["--dropout=0.2", "--word-dropout=0.1", "--layer-dropout=0.1"]
+    line = refusal(capsys, [*options, *dropout, *changes])
 
     assert message in line
     assert "dropout" not in line

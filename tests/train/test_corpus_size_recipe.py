@@ -108,6 +108,12 @@ def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):
     numbers = [340, 2_048, 1, 0.3, True, "pre", "cosine", 10]
     assert [found[name] for name in PARTS] == numbers
 
+    # As if the run had been stopped between its two parts.
+    (tmp_path / "arguments.json").rename(tmp_path / "aside")
+    longer = parse(*command[2:], "--steps=8", run_dir=tmp_path)
+    assert apply_recipe(longer, 20_000).hyperparameters.warmup_steps == 1
+    (tmp_path / "aside").rename(tmp_path / "arguments.json")
+
     train_command.main([*command, "--steps=8"])
 
     found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]

@@ -1,6 +1,7 @@
 """Tests of `train.distill`."""
 
 import fcntl
+import json
 import pathlib
 import re
 import subprocess
@@ -12,6 +13,7 @@ from export import translate
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from train import distill
+from train.options import parse_options
 
 POPEN = subprocess.Popen
 VALIDATION = ["--validation-source=v.en", "--validation-target=v.de"]
@@ -22,7 +24,11 @@ def corpus(tmp_path, monkeypatch):
     """A folder with text; `train` and the command of translation are spies."""
     monkeypatch.chdir(tmp_path)
     lines = SENTENCES * 3
-    pathlib.Path("a.en").write_text("".join(f"{line}\n" for line in lines))
+    for name in ("a.en", "v.en", "v.de"):
+        pathlib.Path(name).write_text("".join(f"{line}\n" for line in lines))
+    for version in ("teacher/9", "teacher/10", "other/1"):
+        pathlib.Path(version).mkdir(parents=True)
+        (pathlib.Path(version) / "weights").write_text(version)
     trained = []
 
     def translate_in_capitals(command, **kwargs):
@@ -70,7 +76,28 @@ def test_trains_on_the_translations_and_resumes_them(corpus):
     distill.main(options)
     assert targets.read_text() == "whole\n"
     distill.main(command("--train-source=a.en", teacher="other"))
-    assert trained[-1][-1] != given[-1]
+    # The newest version counts, and its content.
+    pathlib.Path("teacher/9/weights").write_text("not used")
+    pathlib.Path("teacher/10/scores.json").write_text("{}")
+    distill.main(options)
+    pathlib.Path("teacher/10/weights").write_text("trained longer")
+    distill.main(options)
+    assert trained[-2] == given
+    assert len({of_run[-1] for of_run in trained[-3:]}) == 3
+
+
+def test_repeats_a_run_from_text_files(corpus):
+    path = pathlib.Path("arguments.json")
+    arguments = {"train_source": "a.en", "train_target": "a.de", "seed": 3}
+    arguments |= {"vocabulary_size": 400, "max_length": 90}
+    content = {"arguments": arguments, "preset": {}, "steps_per_epoch": 1}
+    path.write_text(json.dumps(content))
+
+    distill.main(command(f"--from-arguments={path}"))
+
+    given = parse_options(corpus[0][0])
+    assert given.training.seed == 3
+    assert given.corpus.train_target.name.startswith("distilled-")
 
 
 def test_passes_the_references_of_the_lines_that_are_left(corpus):
@@ -109,9 +136,22 @@ def test_passes_the_references_of_the_lines_that_are_left(corpus):
             ["--train-source=a.en", "--references=one"],
             "--references must have a line for each of a.en, .*: 1 in one",
         ),
-        ([], "--train-source must come without --train-target.*neither"),
-        (["--train-source=a.en", "--train-target=x"], "Received: x"),
+        ([], "--train-source must be the text.*none"),
+        (["--train-target=x"], "left out, .*: --train-target=x"),
+        (["--alignments=a.en"], "left out, .*: --alignments"),
+        (["--drop-invalid"], "left out, .*: --drop-invalid"),
         (["--train-source=a.en", "--dataset=demo"], "not both"),
+        (["--train-source=a.en", "--preset=typo"], "--preset must be one of"),
+        (["--train-source=a.en", "--best-by=bleu"], "--best-by needs"),
+        (["--train-source=a.en", "--init-from=no"], "--init-from must be"),
+        (
+            ["--train-source=a.en", "--validation-source=no"],
+            "no such file: no",
+        ),
+        (
+            ["--train-source=a.en", "--teacher=empty"],
+            "--teacher must be a folder that .*: empty",
+        ),
     ],
 )
 def test_refuses_before_it_translates(corpus, options, message, capsys):

@@ -1,7 +1,13 @@
 """Tests of `python -m train.grid`."""
 
 import json
+import os
+import pathlib
+import signal
 import subprocess
+import sys
+import threading
+import time
 
 import pytest
 
@@ -10,6 +16,18 @@ from tests.helpers.error_capture import refusal
 from tests.helpers.small_runs import TINY_OPTIONS
 from train import grid
 from train.options import parse_options
+
+POPEN = subprocess.Popen
+
+
+class Ended:
+    """A process that has ended."""
+
+    def __init__(self, code):
+        self._code = code
+
+    def wait(self):
+        return self._code
 
 
 @pytest.fixture
@@ -20,12 +38,12 @@ def command(corpus, tmp_path, monkeypatch):
     )
     trained = []
 
-    def run(command, check):
+    def run(command, process_group):
         assert command[1:3] == ["-m", "train"]
         options = parse_options(command[3:])
         trained.append(command[3:])
         if options.hyperparameters.num_heads == 0:
-            return subprocess.CompletedProcess(command, 2)
+            return Ended(2)
         # The gain without dropout is 2 with seed 3, and 4 with seed 4.
         seed, run_dir = options.training.seed, options.run.run_dir
         score = 10 * seed
@@ -34,9 +52,10 @@ def command(corpus, tmp_path, monkeypatch):
         scores = {"bleu": score, "chrf": 50, "perplexity": 4.5}
         (run_dir / "model.json").write_text(json.dumps({"validation": scores}))
         (run_dir / "history.csv").write_text("step\n100\n1200\n")
-        return subprocess.CompletedProcess(command, 0)
+        (run_dir / "arguments.json").write_text("{}")
+        return Ended(0)
 
-    monkeypatch.setattr(grid.subprocess, "run", run)
+    monkeypatch.setattr(grid.subprocess, "Popen", run)
     options = [
         *(f"--run-dir={tmp_path / 'grid'}", f"--grid={tmp_path / 'grid.json'}"),
         *(*corpus, *TINY_OPTIONS),
@@ -114,18 +133,63 @@ def test_other_grids_are_refused(tmp_path, content, message):
     assert message in str(error.value)
 
 
-def test_a_signal_ends_the_grid(command, monkeypatch):
+SAVES_AT_A_SIGNAL = """
+import pathlib, signal, sys, time
+def save(number, frame):
+    time.sleep(1)
+    pathlib.Path("saved").write_text(f"{number}")
+    raise SystemExit(128 + number)
+signal.signal(signal.SIGINT, save)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path("ready").touch()
+time.sleep(20)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_grid_after_the_training_has_saved(
+    command, monkeypatch, tmp_path, number
+):
     options, _ = command
-    done = subprocess.CompletedProcess([], 143)
-    monkeypatch.setattr(grid.subprocess, "run", lambda *_, **__: done)
-    with pytest.raises(SystemExit, match="143"):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(grid.subprocess, "Popen", start_a_slow_process)
+    ready = pathlib.Path("ready")
+
+    def interrupt():
+        while not ready.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(SystemExit, match=f"{128 + number}"):
         grid.main([*options, "--seeds=1"])
+    thread.join()
+
+    assert pathlib.Path("saved").read_text() == f"{int(number)}"
 
 
-def test_what_fails_is_named_at_the_end(command, capsys, tmp_path):
+def start_a_slow_process(command, **options):
+    return POPEN([sys.executable, "-c", SAVES_AT_A_SIGNAL], **options)
+
+
+def test_what_fails_is_named_at_the_end_and_can_be_corrected(
+    command, capsys, tmp_path
+):
     options, trained = command
-    (tmp_path / "grid.json").write_text('{"a": "", "b": "--num-heads=0"}')
+    path = tmp_path / "grid.json"
+    path.write_text('{"a": "", "b": "--num-heads=0"}')
     line = refusal(capsys, grid.main, [*options, "--seeds=1"])
     assert "these runs failed" in line
     assert line.endswith("not in the table: b (1)")
     assert len(trained) == 2
+
+    path.write_text('{"a": "", "b": "--num-heads=1"}')
+    grid.main([*options, "--seeds=1"])
+    assert len(trained) == 3
+    report = tmp_path / "grid/report.md"
+    assert len(report.read_text().splitlines()) == 4
+    # The table is that of the variants that the file has now.
+    path.write_text('{"b": "--num-heads=1"}')
+    grid.main([*options, "--seeds=1"])
+    assert len(report.read_text().splitlines()) == 3

@@ -31,7 +31,10 @@ def compile_symbols(symbols: Collection[str]) -> re.Pattern | None:
 
 
 def augment(
-    pair: tuple[str, str], name: str, symbols: re.Pattern | None = None
+    pair: tuple[str, str],
+    name: str,
+    symbols: re.Pattern | None = None,
+    may_split_words: bool = True,
 ) -> tuple[str, str]:
     """Returns a pair with or without changes, which depend on `name` alone.
 
@@ -39,6 +42,7 @@ def augment(
         pair: A source and its target.
         name: Such as the seed and the number of the pair.
         symbols: Text that stays as it is, from `compile_symbols`.
+        may_split_words: Bool, whether typing errors insert blanks.
 
     Example:
         >>> augment(("A cat.", "Eine Katze."), "0 1")
@@ -56,7 +60,9 @@ def augment(
         pair = tuple(change_case(text, title, symbols) for text in pair)
     source, target = pair
     if typing < TYPING_ERRORS:
-        source = with_typing_errors(source, random.Random(digest), symbols)
+        source = with_typing_errors(
+            source, random.Random(digest), symbols, may_split_words
+        )
     return source, target
 
 
@@ -86,7 +92,10 @@ def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
 
 
 def with_typing_errors(
-    text: str, generator: random.Random, symbols: re.Pattern | None
+    text: str,
+    generator: random.Random,
+    symbols: re.Pattern | None,
+    may_split_words: bool = True,
 ) -> str:
     """Returns text with an error in about every tenth word, at least one.
 
@@ -112,7 +121,7 @@ def with_typing_errors(
             items[place] = items[generator.choice(letters)]
         elif error == 3 and before is not None and items[before] == " ":
             items[before] = ""
-        elif error == 3:
+        elif error == 3 and may_split_words:
             items[place] = f" {items[place]}"
         else:
             items[place] = ""

@@ -25,6 +25,7 @@ from command_line.errors import UserError
 from train.data import encoding
 from train.data import pair_filters
 from train.data import vocabulary
+from train.data import word_links
 from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
 from train.data.corpus_statistics import count_duplicates
@@ -278,6 +279,7 @@ def encoded_key(
         # Keys without these options are those of earlier versions.
         *([filters.in_use(), pair_filters.VERSION] if filters.in_use() else []),
         *([variants.key(seed), encoding.BLOCK] if variants.key(seed) else []),
+        *([] if corpus.links() is None else [f"links {word_links.VERSION}"]),
     )
 
 
@@ -357,7 +359,13 @@ def encode_into(
             len(corpus),
             target_proto,
             selector,
-            VariantEncoder(variants, seed, protos, max_length)
+            VariantEncoder(
+                variants,
+                seed,
+                protos,
+                max_length,
+                may_split_words=corpus.links() is None,
+            )
             if variants.variants
             else None,
         )

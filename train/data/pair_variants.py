@@ -100,6 +100,9 @@ class VariantEncoder:
         protos: SentencePiece models of sources and of targets.
         max_length: Int, most tokens of a side. A variant with an empty or a
             longer side is replaced by the pair as it is.
+        may_split_words: Bool, whether typing errors insert blanks. With links
+            between words they must not: after a blank that was lost and one
+            that was inserted, the words would seem to be the same.
     """
 
     def __init__(
@@ -108,7 +111,9 @@ class VariantEncoder:
         seed: int,
         protos: tuple[bytes, bytes],
         max_length: int,
+        may_split_words: bool = True,
     ):
+        self._may_split_words = may_split_words
         self.count = options.variants
         self._augment = options.augment
         self._seed = seed
@@ -148,7 +153,12 @@ class VariantEncoder:
             texts = pairs
             if self._augment:
                 texts = [
-                    augment(pair, f"{self._seed} {n} {variant}", self._symbols)
+                    augment(
+                        pair,
+                        f"{self._seed} {n} {variant}",
+                        self._symbols,
+                        self._may_split_words,
+                    )
                     for n, pair in zip(numbers, pairs, strict=True)
                 ]
             sides = [

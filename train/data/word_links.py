@@ -8,6 +8,7 @@ the target. Words are what blanks separate, and are counted from 0.
 import hashlib
 import pathlib
 import re
+import unicodedata
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,6 +24,7 @@ WORD_START = "▁"
 # A link of two tokens is one number: its target's position times this, plus
 # its source's, plus 1. (0 is padding.)
 POSITIONS = 1 << 16
+VERSION = 2  # Encoded links depend on the rules here.
 
 
 class LinkedPairs(Corpus):
@@ -108,10 +110,10 @@ class LinkEncoder:
             np.array([piece.startswith(WORD_START) for piece in side])
             for side in pieces
         ]
-        self._are_marks = [
-            np.array([is_punctuation(piece) for piece in side])
-            for side in pieces
-        ]
+        self._are_marks, self._are_blank = (
+            [np.array([is_kind(piece) for piece in side]) for side in pieces]
+            for is_kind in (is_punctuation, is_blank)
+        )
 
     def __call__(
         self, links: np.ndarray, pair: tuple[str, str], ids: list[list[int]]
@@ -138,9 +140,9 @@ class LinkEncoder:
         linked[links[:, 1], links[:, 0]] = True
         linked = linked[np.ix_(words[1], words[0])]
         source_marks, target_marks = (
-            find_marks(are_marks[side[:-1]], of)
-            for are_marks, side, of in zip(
-                self._are_marks, ids, words, strict=True
+            find_marks(are_marks[side[:-1]], are_blank[side[:-1]], of)
+            for are_marks, are_blank, side, of in zip(
+                self._are_marks, self._are_blank, ids, words, strict=True
             )
         )
         linked &= target_marks[:, None] == source_marks
@@ -148,19 +150,29 @@ class LinkEncoder:
         return targets * POSITIONS + sources + 1
 
 
+def is_blank(piece: str) -> bool:
+    return not piece.replace(WORD_START, "")
+
+
 def is_punctuation(piece: str) -> bool:
+    """Returns whether a piece has punctuation and symbols only."""
     text = piece.replace(WORD_START, "")
-    return bool(text) and not any(letter.isalnum() for letter in text)
+    # Vowel signs, which are letters of a word, are in the category "M".
+    kinds = {unicodedata.category(character)[0] for character in text}
+    return bool(kinds) and kinds <= {"P", "S"}
 
 
-def find_marks(are_marks: np.ndarray, words: np.ndarray) -> np.ndarray:
+def find_marks(
+    are_marks: np.ndarray, are_blank: np.ndarray, words: np.ndarray
+) -> np.ndarray:
     """Returns which tokens are punctuation beside letters of their word.
 
     Args:
         are_marks: Bool array `(n,)`, whether a token is punctuation.
+        are_blank: Bool array `(n,)`, whether it is neither that nor letters.
         words: Int array `(n,)`, the number of its word.
     """
-    letters = np.bincount(words, ~are_marks)
+    letters = np.bincount(words, ~(are_marks | are_blank))
     return are_marks & (letters[words] > 0)
 
 

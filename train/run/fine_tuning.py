@@ -19,7 +19,7 @@ from train.run.run_description import RunDescription
 SHAPE = tuple(
     field.name
     for field in dataclasses.fields(Architecture)
-    if field.name != "dropout"
+    if not field.name.endswith("dropout")
 )
 
 

@@ -123,3 +123,15 @@ def test_long_text_has_an_error_in_every_tenth_word():
     counts = [edits(text, other) for other in found]
     assert max(counts) == 6
     assert min(counts) >= 3
+
+
+def test_typing_errors_leave_words_whole_if_asked():
+    text = "a cat sleeps in the old red house of my aunt in the town"
+    count = len(text.split())
+    found = [
+        with_typing_errors(text, random.Random(i), None, may_split_words=False)
+        for i in range(300)
+    ]
+    assert max(len(line.split()) for line in found) == count
+    # Blanks may be lost, also so.
+    assert min(len(line.split()) for line in found) < count

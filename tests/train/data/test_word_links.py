@@ -124,6 +124,38 @@ def test_a_word_of_punctuation_alone_keeps_its_links():
     assert not any("." in pair for pair in linked)
 
 
+def test_vowel_signs_are_letters_of_their_word():
+    pair = "The water is cold.", "पानी ठंडा है।"
+    proto = learn_vocabulary(Pairs([pair[0]] * 9, [pair[1]] * 9), 300)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    # Each character is a piece.
+    characters = "".join(f"▁{word}" for word in pair[1].split())
+    target = [processor.piece_to_id(character) for character in characters]
+    ids = [processor.encode(pair[0], add_eos=True), [*target, 1]]
+    pieces = [[processor.id_to_piece(id_) for id_ in side] for side in ids]
+    assert "<unk>" not in pieces[1]
+    links = np.array([[1, 0], [3, 1], [2, 2]])
+
+    numbers = LinkEncoder([processor] * 2)(links, pair, ids).tolist()
+
+    places = [divmod(number - 1, 1 << 16) for number in numbers]
+    # All characters have links but the full stops: `है` is linked with `is`.
+    assert {t for t, _ in places} == set(range(len(target) - 1))
+    assert pieces[0][-2] == "."
+    assert len(ids[0]) - 2 not in {s for _, s in places}
+
+
+def test_a_blank_alone_makes_no_word_of_letters(processor):
+    pair = "cat .", "gato ."
+    dot, blank = (processor.piece_to_id(piece) for piece in (".", "▁"))
+    sides = [processor.encode(text.split()[0]) for text in pair]
+    ids = [[*side, blank, dot, 1] for side in sides]
+    links = np.array([[0, 0], [1, 1]])
+    numbers = LinkEncoder([processor] * 2)(links, pair, ids).tolist()
+    found = {divmod(number - 1, 1 << 16) for number in numbers}
+    assert tuple(len(side) + 1 for side in sides[::-1]) in found
+
+
 def check_batches(plan, processor, expected):
     """Compares the links of an epoch with those of `expected` by text."""
     seen = 0
