@@ -26,6 +26,8 @@ from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
 
+MAX_NORM_EPSILON = 1e-3  # Keras's default.
+
 
 def check_architecture(model: Transformer) -> None:
     """Refuses architectures that `MarianMTModel` cannot compute."""
@@ -53,18 +55,27 @@ def check_architecture(model: Transformer) -> None:
                 f"{name} must be {wanted} in a model of --run-dir for Marian. "
                 f"Received: {value}"
             )
+    if architecture.activation not in ACTIVATIONS:
+        raise UserError(
+            f"activation must be one of {', '.join(ACTIVATIONS)} in a model of "
+            f"--run-dir for Marian. Received: {architecture.activation}"
+        )
+    # Marian's is 1e-5. Beside a variance of about 1, smaller ones are the same.
+    if architecture.norm_epsilon > MAX_NORM_EPSILON:
+        raise UserError(
+            f"norm_epsilon must be at most {MAX_NORM_EPSILON:g} in a model of "
+            f"--run-dir for Marian. Received: {architecture.norm_epsilon:g}"
+        )
 
 
 def make_config(model: Transformer, decoding: dict) -> dict:
     """Returns the `config.json` of a model."""
     architecture = model.architecture
-    names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
-    names["swish"] = "swish"
     shares = model.source_vocabulary_size is None
     config = {
         "architectures": ["MarianMTModel"],
         **MUST_BE,
-        "activation_function": names[architecture.activation],
+        "activation_function": architecture.activation,
         "d_model": architecture.hidden_dim,
         "scale_embedding": architecture.scale_embedding,
         "share_encoder_decoder_embeddings": shares,

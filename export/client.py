@@ -102,11 +102,10 @@ class Client:
             batches: Arguments of `answer`, one for each call.
             answer: Function that uses this client; `None` is the client.
         """
-        pool = concurrent.futures.ThreadPoolExecutor(self._in_flight)
         pending = collections.deque()
         try:
             for batch in batches:
-                pending.append(pool.submit(answer or self, batch))
+                pending.append(call_in_thread(answer or self, batch))
                 if len(pending) == self._in_flight:
                     yield pending.popleft().result()
             while pending:
@@ -114,8 +113,22 @@ class Client:
         except BaseException:
             self._stopped.set()  # Requests in flight are not retried.
             raise
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def call_in_thread(
+    function: Callable, argument: object
+) -> concurrent.futures.Future:
+    """Calls a function in a thread that does not delay the program's end."""
+    future = concurrent.futures.Future()
+
+    def call():
+        try:
+            future.set_result(function(argument))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return future
 
 
 def check_outputs(

@@ -1,6 +1,7 @@
 """Translates plain-text documents for `export.translate --documents`."""
 
 import pathlib
+import re
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -9,7 +10,11 @@ from command_line.errors import InvalidDocumentError
 from command_line.errors import UserError
 
 PART_BYTES = 2**14  # Bytes of a text that are translated at once.
-FENCES = (b"```", b"~~~")
+# A longer line is cut: the signature takes twice as many.
+LINE_BYTES = 2**19
+# The rule of `export.model.sentence_splitting.FENCE`.
+FENCE = re.compile(rb"[ \t]*(?:```|~~~)")
+END_OF_FENCE = re.compile(rb"[ \t]*(?:```|~~~)[ \t]*\r?\n?\Z")
 
 
 def pair_files(
@@ -24,7 +29,8 @@ def pair_files(
         output: Output folder; it is created if it does not exist.
 
     Raises:
-        UserError: If `output` is not a folder, or lies within `folder`.
+        UserError: If `output` is not a folder, or lies within `folder`, or if
+            two files have the same output.
     """
     if output is None or output.is_file():
         raise UserError(
@@ -36,29 +42,62 @@ def pair_files(
             "--output must be outside of --input. "
             f"Received: --input {folder}, --output {output}"
         )
+    found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if path.is_file() and not any(p.startswith(".") for p in name.parts):
-            yield path, output / str(name).removesuffix(".gz")
+            target = output / str(name).removesuffix(".gz")
+            if target in found:
+                raise UserError(
+                    "files in --input must have different names without .gz. "
+                    f"Received: {found[target]}, {path}"
+                )
+            found[target] = path
+    for target, path in found.items():
+        yield path, target
 
 
-def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[bytes]:
+def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Splits a text at line ends into parts of about `PART_BYTES` bytes.
 
-    Each part can be translated alone: no sentence spans two lines, and fenced
-    code is never split.
+    Each part can be translated alone, since no sentence spans two lines.
+
+    Yields:
+        The text of a part, and whether it is of fenced code, which stays.
     """
     held, size, in_fence = [], 0, False
     for line in lines:
+        begins = not in_fence and FENCE.match(line)
+        if held and (begins or size >= PART_BYTES):
+            yield b"".join(held), in_fence
+            held, size = [], 0
+        if begins:
+            in_fence = True
+        elif in_fence and END_OF_FENCE.match(line):
+            yield b"".join([*held, line]), True
+            held, size, in_fence = [], 0, False
+            continue
+        *parts, line = [line] if in_fence else split_long_line(line)
+        for part in parts:
+            yield b"".join([*held, part]), False
+            held, size = [], 0
         held.append(line)
         size += len(line)
-        if line.lstrip(b" \t").startswith(FENCES):
-            in_fence = not in_fence
-        if size >= PART_BYTES and not in_fence:
-            yield b"".join(held)
-            held, size = [], 0
     if held:
-        yield b"".join(held)
+        yield b"".join(held), in_fence
+
+
+def split_long_line(line: bytes) -> Iterator[bytes]:
+    """Splits a line after carriage returns or blanks, if it is too long."""
+    while len(line) > LINE_BYTES:
+        ends = (line.rfind(mark, 0, LINE_BYTES) for mark in (b"\r", b" "))
+        place = next((end + 1 for end in ends if end > 0), LINE_BYTES)
+        # Not within a character of UTF-8.
+        while place == LINE_BYTES and line[place] & 0xC0 == 0x80:
+            place -= 1
+        yield line[:place]
+        line = line[place:]
+    yield line
 
 
 def translate_text(
@@ -75,13 +114,16 @@ def translate_text(
     Raises:
         InvalidDocumentError: If the text is not UTF-8.
     """
-    for piece in split_at_line_ends(lines):
+    for piece, is_code in split_at_line_ends(lines):
         try:
             piece.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidDocumentError(
                 f"text must be UTF-8. Received: byte 0x{piece[error.start]:02x}"
             ) from None
+        if is_code:
+            yield piece
+            continue
         outputs = translate([piece])
         counts["lines"] += 1
         for doubt in ("truncated", "suspicious"):

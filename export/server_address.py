@@ -66,7 +66,10 @@ def read_address(
         UserError: If the address or a file is invalid.
     """
     is_url = "://" in server
-    url = urllib.parse.urlsplit(server if is_url else f"http://{server}")
+    try:
+        url = urllib.parse.urlsplit(server if is_url else f"http://{server}")
+    except ValueError:  # `[::1`
+        url = urllib.parse.urlsplit("")
     try:
         port = url.port or (PORTS.get(url.scheme) if is_url else None)
     except ValueError:
@@ -103,6 +106,9 @@ def read_certificates(path: pathlib.Path) -> str:
     """
     try:
         text = path.read_text("ascii")
+        # Of a text without any, Python would take the system's.
+        if "BEGIN CERTIFICATE" not in text:
+            raise ssl.SSLError("which has no certificate")
         ssl.create_default_context(cadata=text)
     except (UnicodeError, ssl.SSLError) as error:
         raise UserError(

@@ -78,10 +78,12 @@ def fused_attention(query, key, value, mask=None):
     Returns:
         The outputs, of shape `(B, H, T, value_dim)`.
     """
-    # TensorFlow has no such kernel, and that of JAX needs d_k = d_v.
+    # TensorFlow has no such kernel, that of JAX needs d_k = d_v, and that of
+    # torch returns float32 for float64.
     if (
         keras.backend.backend() == "tensorflow"
         or query.shape[-1] != value.shape[-1]
+        or keras.backend.standardize_dtype(query.dtype) == "float64"
     ):
         return scaled_dot_product_attention(query, key, value, mask)[0]
     # Keras expects the heads after the positions.

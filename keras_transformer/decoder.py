@@ -83,6 +83,8 @@ class DecoderLayer(BaseLayer):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         check_choice("mixer", mixer, MIXERS)
         self.mixer = mixer
+        # Keras would round the state of a recurrence in the cache.
+        self.autocast = mixer != "ssru"
 
     def build(self, target_shape, memory_shape=None):
         check_known_width("target", target_shape)
@@ -131,7 +133,7 @@ class DecoderLayer(BaseLayer):
                 "`memory` must be there if it was when the layer was built. "
                 f"Received: {words[0]}, in a layer built {words[1]} one"
             )
-        x = target
+        x = target = ops.cast(target, self.compute_dtype)
         y = self.self_attention_residual.prepare(x)
         y, self_scores, self_cache = self._self_attend(
             y, target_mask, self_cache, return_attention_scores, training
@@ -248,6 +250,7 @@ class Decoder(BaseLayer):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         self.num_layers = check_positive_int("num_layers", num_layers)
         self.mixer = mixer
+        self.autocast = mixer != "ssru"
         self.layers = [
             self.make_sublayer(
                 DecoderLayer,

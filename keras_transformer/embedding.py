@@ -261,10 +261,12 @@ class PositionEmbedding(keras.layers.Layer):
         )
 
     def call(self, inputs, start_index=0):
-        length = inputs.shape[1] or 0
+        length = inputs.shape[1]
         known = static_int(start_index)
         first = known or 0
-        if first + length > self.sequence_length:
+        # While JAX traces a model, a length may be a symbol.
+        is_known = isinstance(length, int)
+        if is_known and first + length > self.sequence_length:
             raise ValueError(
                 f"`inputs` may have {self.sequence_length} positions at most "
                 "(`sequence_length`). "
@@ -272,7 +274,11 @@ class PositionEmbedding(keras.layers.Layer):
             )
         table = ops.convert_to_tensor(self.embeddings)
         size = (ops.shape(inputs)[1], inputs.shape[-1])
-        vectors = ops.slice(table, (start_index, 0), size)
+        if is_known or length is None:
+            vectors = ops.slice(table, (start_index, 0), size)
+        else:
+            places = start_index + ops.arange(size[0])
+            vectors = ops.take(table, places, axis=0)
         if known is None:
             # Beyond the end, JAX would clamp the index.
             past_the_end = start_index + size[0] > self.sequence_length

@@ -93,6 +93,10 @@ class RestrictedSelfAttention(MultiHeadAttention):
         outputs = ops.reshape(outputs, (batch, padded, values.shape[-1]))
         return self.output_projection(outputs[:, :length])
 
+    def compute_output_spec(self, inputs, *args, **kwargs):
+        # The number of blocks must be known, which it is not on JAX.
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)
+
     def _blocks(self, x, size, before, after):
         """Cuts `(B, T, F)` into `n` blocks of `s` positions and what is near.
 

@@ -51,6 +51,11 @@ class SSRU(CompositeLayer):
         (2, 7, 512)
     """
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        # The cached state stays in float32; the maps cast their inputs.
+        self.autocast = False
+
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
         width = input_shape[-1]
@@ -107,8 +112,13 @@ def run_recurrence(kept, new):
         return 2 * stride, kept * shift_positions(kept, stride, 1.0), new
 
     state = (1, kept, new)
-    if new.shape[1] is None:  # TensorFlow graphs only.
-        state = ops.while_loop(lambda i, *_: i < length, join, state)
+    if not isinstance(length, int):  # Unknown until the graph runs.
+        state = ops.while_loop(
+            lambda stride, *_: stride < length,
+            join,
+            state,
+            maximum_iterations=length,  # Needed by XLA for the gradient.
+        )
     else:
         while state[0] < length:
             state = join(*state)

@@ -59,6 +59,16 @@ class Alignment(NamedTuple):
     truncated: bool
 
 
+def check_lengths(**lists: list) -> None:
+    """Refuses lists of different lengths."""
+    lengths = {name: len(values) for name, values in lists.items()}
+    if len({*lengths.values()}) > 1:
+        raise ValueError(
+            f"{' and '.join(f'`{name}`' for name in lengths)} must have the "
+            f"same length. Received: {' and '.join(map(str, lengths.values()))}"
+        )
+
+
 class Translator:
     """Translates texts by beam search (Vaswani et al., 2017, Section 6.1).
 
@@ -111,15 +121,18 @@ class Translator:
             **options: Options of the search.
 
         Raises:
-            ValueError: If an option is unknown or out of range.
+            ValueError: If an option is unknown or out of range, or if there
+                is not a prefix for each text.
         """
         options = self._check(num_hypotheses, options)
+        prefixes = [""] * len(texts) if prefixes is None else prefixes
+        check_lengths(texts=texts, prefixes=prefixes)
 
         def find(text, prefix):
             prefix = self._target.encode(prefix)
             return self._find(text, num_hypotheses, options, prefix)
 
-        return list(self._pool.map(find, texts, prefixes or [""] * len(texts)))
+        return list(self._pool.map(find, texts, prefixes))
 
     def sample(
         self,
@@ -144,9 +157,11 @@ class Translator:
             **options: Options of the search.
 
         Raises:
-            ValueError: If an option is unknown or out of range.
+            ValueError: If an option is unknown or out of range, or if there
+                is not a seed for each text.
         """
         options = self._check(1, {**options, "beam_size": 1})
+        check_lengths(texts=texts, seeds=seeds)
         for name, value, is_right, wanted in (
             ("temperature", temperature, temperature > 0, "positive"),
             ("top_k", top_k, top_k >= 0, "0 or more"),
@@ -174,7 +189,12 @@ class Translator:
         return list(self._pool.map(find, texts, seeds))
 
     def align(self, sources: list[str], targets: list[str]) -> list[Alignment]:
-        """Aligns texts with their translations, and scores these."""
+        """Aligns texts with their translations, and scores these.
+
+        Raises:
+            ValueError: If there is not a target for each source.
+        """
+        check_lengths(sources=sources, targets=targets)
 
         def find(source, target):
             source_ids, source_cut = self.encode_source(source)

@@ -232,6 +232,7 @@ def fit(
                 x=validation_data(),
                 steps=validation.steps_per_epoch,
             )
+            own.stopped = task.stop_training
         if start < options.steps:
             largest = find_largest_batch(
                 *(task.transformer, plan, start),

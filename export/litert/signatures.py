@@ -124,7 +124,8 @@ def to_list(text) -> list[bytes]:
 
 def as_outputs(translations: list) -> dict[str, tf.Tensor]:
     """Returns the outputs of the default signature for translations."""
-    texts, scores, truncated = zip(*translations, strict=True) or [()] * 3
+    columns = [*zip(*translations, strict=True)] or [()] * 3
+    texts, scores, truncated = columns
     return {
         "translation": tf.constant(texts, tf.string),
         "score": tf.constant(scores, tf.float32),

@@ -19,6 +19,10 @@ from export.markup.word_alignment import Word
 from export.markup.word_alignment import find_words
 from export.markup.word_alignment import kind_of
 from export.markup.word_alignment import split_words
+from text_processing.placeholders import NUMBER
+from text_processing.placeholders import find_untranslatable_spans
+
+AMOUNT = re.compile(rf"(?:[+−±-]|[€£$¥]\ ?)?({NUMBER})\D*")
 
 
 class Alignment(NamedTuple):
@@ -94,6 +98,11 @@ def locate_leaves(
                 for match in re.finditer(rf"(?=({pattern}))", translation)
             ]
         free = [s for s in left[pattern] if not taken[slice(*s)].any()]
+        is_whole = bool(free)
+        if not free:
+            number = number_pattern(sentence.text[leaf.start : leaf.end])
+            spans = [m.span() for m in re.finditer(number, translation)]
+            free = [s for s in spans if not taken[slice(*s)].any()]
         if not free:
             continue
         if len(free) > 1:
@@ -109,6 +118,8 @@ def locate_leaves(
             )
         else:
             best = free[0]
+        if not is_whole:
+            best = include_unit(best, targets, weights, words_in(sources, leaf))
         taken[slice(*best)] = True
         found[leaf] = best
     return found
@@ -122,6 +133,50 @@ def leaf_pattern(text: str, start: int, end: int) -> str:
     if text[end - 1].isalnum() and not text[end : end + 1].isalnum():
         pattern = rf"{pattern}(?!\w)"
     return pattern
+
+
+def number_pattern(text: str) -> str:
+    """Returns the pattern of the number of an amount, such as `5 €`.
+
+    A model may write the unit or currency as a word. Of any other text the
+    pattern matches nothing.
+    """
+    found = AMOUNT.fullmatch(text)
+    if not found or find_untranslatable_spans(text) != [(0, len(text))]:
+        return r"(?!)"
+    return rf"(?<![\w.,]){re.escape(found[1])}(?!\w|[.,]\d)"
+
+
+def include_unit(
+    span: tuple[int, int],
+    targets: list[Word],
+    weights: np.ndarray,
+    words: range,
+) -> tuple[int, int]:
+    """Extends a number by the words beside it that are of the same amount.
+
+    Args:
+        span: The place of the number in the translation.
+        targets: The words of the translation.
+        weights: Float array `(target words, source words)`.
+        words: The source words of the amount.
+    """
+
+    def is_of_amount(number):
+        return (
+            0 <= number < len(targets)
+            and weights[number].any()
+            and int(weights[number].argmax()) in words
+        )
+
+    rows = words_in(targets, Word(*span, True))
+    first, last = rows.start, rows.stop
+    while is_of_amount(first - 1):
+        first -= 1
+    while is_of_amount(last):
+        last += 1
+    start = min(span[0], targets[first].start)
+    return start, max(span[1], targets[last - 1].end)
 
 
 def mean_share(

@@ -15,8 +15,13 @@ MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 HEAD = 1024  # A declaration in HTML must be in the first bytes.
-# Encodings that browsers use instead, by the Encoding Standard.
-READ_AS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
+# Encodings that browsers use instead, by the Encoding Standard. A declaration
+# that could be read is not in UTF-16.
+READ_AS = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    **dict.fromkeys(["utf-16", "utf-16-le", "utf-16-be"], "utf-8"),
+}
 
 
 def decode(data: bytes, format: str) -> tuple[str, str]:
@@ -41,6 +46,7 @@ def decode(data: bytes, format: str) -> tuple[str, str]:
     if not encoding and found:
         try:
             encoding = codecs.lookup(found[1].decode()).name
+            b"a".decode(encoding, "ignore")  # `base64`, say, is a codec, too.
         except LookupError:
             raise ValueError(
                 "the document must declare an encoding that Python knows. "

@@ -119,6 +119,11 @@ class Writer:
         self._dropped = set()
         self._written = {}  # The source of a closing tag, if it is another.
         self._nodes = {}  # By the index of their tag.
+        self._words_of_leaves = {
+            word
+            for leaf in sentence.leaves
+            for word in range(leaf.first, leaf.last)
+        }
 
     def write(self) -> tuple[str, str]:
         """Returns the translation with and without the tags."""
@@ -227,7 +232,12 @@ class Writer:
         text = self._translation[word.start : word.end]
         plain = text.upper() if sentence.is_uppercase else text
         written = escaped = escape(plain, is_first)
-        is_copy = source >= 0 and sentence.is_copy(text, source)
+        # A leaf is written once, also if its word is there twice.
+        is_copy = (
+            source >= 0
+            and source not in self._words_of_leaves
+            and sentence.is_copy(text, source)
+        )
         if is_copy:
             raw = self._copy(*sentence.span_of(source))
             if len(raw) > len(text):

@@ -139,7 +139,8 @@ class Projection:
             if node.fixed:
                 run = node.fixed[0] - lo, node.fixed[1] - lo
                 if run[0] < 0 or run[1] > hi - lo or not all(free[slice(*run)]):
-                    run = None
+                    # Its word is dropped there, and it replaces no other one.
+                    run = (self._find_place(node, root.run) - lo,) * 2
             if run is None and node.is_open:
                 run = self._find_open_run(node, gain, free, lo)
             if run is None:

@@ -209,9 +209,11 @@ def piece_shares(pieces: Sequence[bytes], text: str) -> np.ndarray:
 
 
 def piece_text(piece: bytes) -> str:
-    """Returns a piece without blanks; a byte counts as a character."""
+    """Returns a piece without blanks; one unknown or a byte is a character."""
     if piece in (b"</s>", b"<s>", b"<pad>"):
         return ""
+    if piece == b"<unk>":
+        return "?"
     if len(piece) == 6 and piece.startswith(b"<0x"):
         byte = int(piece[3:5], 16)
         return "" if byte & 0xC0 == 0x80 else "?"

@@ -20,7 +20,7 @@ LINE_END = r"[\n\v\f\r\x{85}\x{2028}\x{2029}]"
 LIST_MARK = rf"(?:[-*+•◦▪‣·–—>#|]+|\(?\d{{1,3}}[.)]|\(?\p{{Latin}}\)){BLANK}+"
 LINE_START = rf"{BLANK}*(?:{LIST_MARK})*"
 CELL_END = r"(?:\x20+\|+)?"
-FENCE = r"(?ms)^([ \t]{0,3}(?:```|~~~).*?(?:^[ \t]{0,3}(?:```|~~~)[ \t]*$|\z))"
+FENCE = r"(?ms)^([ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*\r?$|\z))"
 
 STOPS = r"[.!?…‥؟۔।॥։።。！？｡]"
 WIDE_STOPS = r"[。！？｡]"  # Full stops that need no blank after them.

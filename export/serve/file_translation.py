@@ -14,13 +14,12 @@ from export.serve.translation_service import check_markup
 
 # The texts of a cue, between the times and an empty line.
 CUE = re.compile(
-    r"(?P<head>^[\d:,. ]+-->[^\n]*\n)(?P<text>.+?)(?=\n[ \t]*\n|\n*\Z)",
+    r"(?P<head>^[\d:,. ]+-->[^\n]*\n)"
+    r"(?P<text>(?![ \t]*\n|\d+\n[\d:,. ]+-->).+?)(?=\n[ \t]*\n|\n*\Z)",
     re.DOTALL | re.MULTILINE,
 )
-# Tags and a dash that enclose a text: `{\an8}<i>- Yes.</i>`.
-ENCLOSED = re.compile(
-    r"((?:<[^>]*>|\{[^}]*\}|- )*)(.*?)((?:<[^>]*>)*)", re.DOTALL
-)
+# Tags and a dash before a text: `{\an8}<i>- Yes.</i>`.
+OPENING = re.compile(r"(?:<[^<>]*+>|\{[^{}]*+\}|- )*+")
 LINE_LENGTH = 42  # Characters of a line of subtitles.
 
 
@@ -69,9 +68,7 @@ class Subtitles:
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self._text = text.replace("\r\n", "\n")
         self._cues = list(CUE.finditer(self._text))
-        self._enclosed = [
-            ENCLOSED.fullmatch(cue["text"]).groups() for cue in self._cues
-        ]
+        self._enclosed = [split_enclosing(cue["text"]) for cue in self._cues]
         self.plain = "\n".join(
             " ".join(t.split()) for _, t, _ in self._enclosed
         )
@@ -91,6 +88,22 @@ class Subtitles:
             end = cue.end()
         parts.append(self._text[end:])
         return "".join(parts).replace("\n", self._newline).encode()
+
+
+def split_enclosing(text: str) -> tuple[str, str, str]:
+    """Splits off the tags around a text.
+
+    Example:
+        >>> split_enclosing("<i>- Yes.</i>")
+        ('<i>- ', 'Yes.', '</i>')
+    """
+    first, end = OPENING.match(text).end(), len(text)
+    while text.endswith(">", first, end):
+        start = text.rfind("<", first, end)
+        if start < 0 or ">" in text[start : end - 1]:
+            break
+        end = start
+    return text[:first], text[first:end], text[end:]
 
 
 # The files of each of the schemas' `FILE_SUFFIXES`.

@@ -108,7 +108,10 @@ def check_addresses(http: HttpOptions) -> None:
             "--url-prefix must be a path without a slash at its end, such as "
             f"/translate. Received: {http.url_prefix}"
         )
-    url = urllib.parse.urlsplit(http.public_url or "http://a")
+    try:
+        url = urllib.parse.urlsplit(http.public_url or "http://a")
+    except ValueError:  # `http://[::1`
+        url = urllib.parse.urlsplit("")
     is_plain = url.scheme in ("http", "https") and url.netloc
     if not is_plain or any(url[2:]):
         raise UserError(

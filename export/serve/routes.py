@@ -28,7 +28,7 @@ from export.serve.translation_service import Translated
 from export.serve.translation_service import TranslationService
 
 AUTO = "auto"
-TAG = re.compile("<[^>]*>")
+TAG = re.compile("<[^<>]*+>")
 # Media types of translated files; no browser may run one.
 TEXT = "text/plain; charset=utf-8"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"

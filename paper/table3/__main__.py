@@ -57,6 +57,8 @@ FIXED = (
     "average_decay",
     "patience",
     "init_from",
+    "both_directions",
+    "recipe",
     "from_arguments",
 )
 
@@ -184,7 +186,8 @@ def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
     """
     row, preset = resolve(train_options.parse_options(command), None)
     run_dir = row.run.run_dir
-    description = describe(row.arguments(), preset, *corpora)
+    digests = row.vocabulary.digests()
+    description = describe(row.arguments(), preset, *corpora, digests)
     earlier = description.find_earlier(run_dir, train_options.NOT_COMPARED)
     # A resumed row may have another validation set, to be translated then.
     if earlier is None or earlier.corpus != description.corpus:

@@ -349,7 +349,13 @@ def test_a_model_that_replaces_parts():
 
 
 @pytest.mark.parametrize(
-    "changes", [{"tied_output": False}, {"position_offset": 2}]
+    "changes",
+    [
+        {"tied_output": False},
+        {"position_offset": 2},
+        {"activation": "tanh"},
+        {"norm_epsilon": 1e-2},
+    ],
 )
 def test_an_architecture_that_marian_lacks(changes):
     model = Transformer.from_preset("tiny", 9, **changes)

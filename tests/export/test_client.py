@@ -24,6 +24,7 @@ from tests.helpers.fake_model_server import ProxyCheck
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_model_server import serve_rest
 from tests.helpers.fake_models import translate_lines
+from tests.helpers.python_subprocess import run_python
 from tests.helpers.signature_requests import ask
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
@@ -330,6 +331,22 @@ def test_an_error_ends_the_waiting_of_all_batches():
         waiting([b"a"])
 
     assert time.monotonic() - started < 30
+
+
+def test_a_request_in_flight_does_not_delay_the_end():
+    """After an error, or Ctrl-C, the program ends at once."""
+    code = """
+import time
+from export import client
+def send(signature, inputs):
+    if inputs["text"] == [b"wrong"]:
+        raise SystemExit
+    time.sleep(100)
+list(client.Client(send, 2, []).map([[b"slow"], [b"wrong"]][::-1]))
+"""
+    started = time.monotonic()
+    assert run_python("-c", code) == ""
+    assert time.monotonic() - started < 60
 
 
 @PROTOCOLS

@@ -3,12 +3,15 @@
 import codecs
 import gzip
 import io
+import itertools
 import sys
 
 import pytest
+import tensorflow as tf
 
 from export import plain_text_translation
 from export import translate
+from export.model.sentence_splitting import split_text
 from export.plain_text_translation import split_at_line_ends
 from tests.helpers.fake_models import make_outputs
 
@@ -88,8 +91,65 @@ def test_pieces_are_whole_lines_and_whole_fences(monkeypatch):
 
     pieces = list(split_at_line_ends(lines))
 
-    assert pieces == [b"one\ntwo\n", b" ```x\na\nb\n```\n", b"end"]
+    fence = b" ```x\na\nb\n```\n"
+    assert join(pieces) == [
+        (b"one\ntwo\n", False),
+        (fence, True),
+        (b"end", False),
+    ]
     assert list(split_at_line_ends([])) == []
+    # It does not end by a fence that opens one; an indented one is code, too.
+    lines = [b"    ```\r\n", b"``` x\r\n", b"\t```\r\n", b"a\n", b"~~~"]
+    assert join(split_at_line_ends(lines)) == [
+        (b"".join(lines[:3]), True),
+        (b"a\n", False),
+        (b"~~~", True),
+    ]
+
+
+def join(pieces):
+    """Joins neighbours of one kind."""
+    groups = itertools.groupby(pieces, key=lambda piece: piece[1])
+    return [(b"".join(p for p, _ in group), kind) for kind, group in groups]
+
+
+def test_a_long_line_is_cut_and_code_is_not_translated(
+    spy, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(plain_text_translation, "LINE_BYTES", 10)
+    long = b"one two three\rfour " + "éé".encode() * 9 + b"\n"
+    code = b"```\n" + b"x = 1 " * 9 + b"\n"
+    (tmp_path / "in").write_bytes(long + code)
+
+    run("--input", tmp_path / "in", "--output", tmp_path / "out")
+
+    assert (tmp_path / "out").read_bytes() == long.upper() + code
+    assert spy[:3] == [b"one two ", b"three\r", b"four "]
+    assert max(map(len, spy)) <= 10
+    assert b"".join(spy) == long
+
+
+def test_a_graph_keeps_the_same_code():
+    text = b"One.\n    ```\r\nTwo.\r\n```\r\nThree."
+    parts, is_sentence = split_text(tf.constant([text]), "en")
+    found = tf.ragged.boolean_mask(parts, is_sentence).to_list()
+    assert [[p.strip() for p in row] for row in found] == [[b"One.", b"Three."]]
+
+
+def test_two_files_are_not_written_into_one(spy, tmp_path, refused):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_bytes(b"a")
+    (tmp_path / "in" / "a.txt.gz").write_bytes(gzip.compress(b"b"))
+
+    line = refused(
+        translate,
+        *("--export-dir=x", "--documents"),
+        *(f"--input={tmp_path / 'in'}", f"--output={tmp_path / 'out'}"),
+    )
+
+    assert "different names without .gz. Received: " in line
+    assert line.endswith("a.txt.gz")
+    assert not spy
 
 
 @pytest.mark.parametrize(

@@ -580,6 +580,49 @@ def check_is_fused_as_it_is_not():
         )
 
 
+def check_keeps_float64():
+    x = ops.convert_to_tensor(RANDOM.normal(size=(1, 2, 3, 8)), "float64")
+    if keras.backend.standardize_dtype(x.dtype) == "float64":  # Not on JAX.
+        found = kt.attention.fused_attention(x, x, x)
+        assert keras.backend.standardize_dtype(found.dtype) == "float64"
+
+
+def check_takes_any_length():
+    inputs, ids = keras.Input((None, 16)), keras.Input((None,), dtype="int32")
+    x = RANDOM.normal(size=(2, 7, 16)).astype("float32")
+    for layer in (
+        kt.SSRU(),
+        kt.Decoder(1, 2, 32, mixer="ssru"),
+        kt.RestrictedSelfAttention(2, 8, radius=3),
+    ):
+        model = keras.Model(inputs, layer(inputs))
+        np.testing.assert_allclose(
+            as_array(model(x)), as_array(layer(x)), atol=1e-6
+        )
+    learned = dataclasses.replace(SMALL, positions="learned")
+    language_model = kt.LanguageModel(V, learned)
+    model = keras.Model(ids, language_model(ids))
+    assert model(np.ones((2, 7), "int32")).shape == (2, 7, V)
+
+
+def check_keeps_the_state_of_a_recurrence():
+    """In lower precision, step by step as at once."""
+    decoder = kt.Decoder(2, 2, 32, mixer="ssru", dtype="mixed_bfloat16")
+    x = RANDOM.normal(size=(2, 9, 16)).astype("float32")
+    whole = as_array(decoder(x))
+    cache = decoder.make_cache(rows=2)
+    for t in range(9):
+        step, cache = decoder(x[:, t : t + 1], cache=cache)
+        np.testing.assert_allclose(as_array(step)[:, 0], whole[:, t], atol=0.1)
+    states = [each.state for each in cache.self_caches]
+    assert {keras.backend.standardize_dtype(s.dtype) for s in states} == {
+        "float32"
+    }
+    # In bfloat16, no state would have bits beyond those.
+    rounded = ops.cast(ops.cast(states[0], "bfloat16"), "float32")
+    assert (as_array(rounded) != as_array(states[0])).any()
+
+
 CHECKS = [check for name, check in globals().items() if "check_" in name]
 
 if __name__ == "__main__":

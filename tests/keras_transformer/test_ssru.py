@@ -101,3 +101,18 @@ def test_it_keeps_the_promises_of_a_layer(tmp_path):
         3,
         tmp_path,
     )
+
+
+def test_it_trains_under_xla_with_an_unknown_length(layer):
+    inputs = np.random.default_rng(6).normal(size=(2, 11, WIDTH))
+
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(layer(x) ** 2)
+        return tape.gradient(loss, x)
+
+    spec = [tf.TensorSpec([None, None, WIDTH])]
+    compiled = tf.function(run, input_signature=spec, jit_compile=True)
+    x = tf.constant(inputs, tf.float32)
+    np.testing.assert_allclose(compiled(x), run(x), atol=1e-5)

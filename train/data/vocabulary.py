@@ -85,7 +85,13 @@ def learn_vocabulary(
 
 
 def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
-    """Returns every k-th pair, with the least k that gives at most `limit`."""
+    """Returns every k-th pair, with the least k that gives at most `limit`.
+
+    Raises:
+        UserError: If there are no pairs.
+    """
+    if not len(corpus):
+        raise UserError(f"the corpus must have pairs. Received: {corpus!r}")
     step = -(-len(corpus) // limit)
     return list(itertools.islice(corpus, 0, None, step))
 

@@ -264,13 +264,18 @@ def distribute_updates(
         The same object.
 
     Raises:
-        ValueError: If it is built, clips or averages itself, or was changed
-            before.
+        ValueError: If it is built, clips, averages or scales the loss itself,
+            or was changed before.
     """
     if isinstance(optimizer, DistributedUpdates):
         raise ValueError(
             "`optimizer` must be one of Keras, which this function changes. "
             f"Received: {type(optimizer).__name__}"
+        )
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise ValueError(
+            "`optimizer` must not scale the loss; `scale_loss` does, over all "
+            f"replicas. Received: {type(optimizer).__name__}"
         )
     if optimizer.built:
         raise ValueError(

@@ -150,7 +150,18 @@ class TrainingState(keras.callbacks.Callback):
                 "would count one update too many. Received: "
                 "steps_per_epoch=None, and data of unknown length"
             )
+        ended = self.updates == epoch * self.params["steps"]
+        lacks_row = self.within_epoch and ended
         self.restore_metrics()
+        if lacks_row:
+            self._add_missing_row()
+
+    def _add_missing_row(self):
+        """Adds the row of an epoch that was interrupted in its validation."""
+        results = self._task.get_metrics_result()
+        means = {name: float(value) for name, value in results.items()}
+        self._rows.append({"step": self.updates, **means})
+        self._task.reset_metrics()
 
     def on_train_batch_end(self, batch, logs=None):
         reads = getattr(self._task, "reads_figures", True)

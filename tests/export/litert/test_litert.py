@@ -402,3 +402,10 @@ def test_options_out_of_range_are_refused(translator):
             translator.sample(SENTENCES[:1], [0], **{option: low})
     with pytest.raises(ValueError, match=r"`top_p` .* Received: 1.5"):
         translator.sample(SENTENCES[:1], [0], top_p=1.5)
+    for call in (
+        lambda: translator.translate_nbest(SENTENCES[:2], 1, ["a"]),
+        lambda: translator.sample(SENTENCES[:2], [1]),
+        lambda: translator.align(SENTENCES[:2], ["a"]),
+    ):
+        with pytest.raises(ValueError, match="same length. Received: 2 and 1"):
+            call()

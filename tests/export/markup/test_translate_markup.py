@@ -249,6 +249,7 @@ def test_refuses_what_does_not_align():
         ("xml", '<?xml encoding="utf-16"?><é/>'.encode("utf-16"), "utf-16"),
         ("markdown", "# é".encode("utf-8-sig"), "utf-8-sig"),
         ("xml", "<é/>".encode(), "utf-8"),
+        ("html", "é<meta charset=utf-16>".encode(), "utf-8"),
     ],
 )
 def test_a_document_keeps_its_encoding(format, data, encoding):
@@ -268,6 +269,7 @@ def test_what_an_encoding_lacks_is_a_reference():
     ("data", "message"),
     [
         (b"<meta charset=none-such>", "an encoding that Python knows.*none-su"),
+        (b"<meta charset=base64>", "an encoding that Python knows.*base64"),
         (b"\xff\xff", "must be in utf-8. Received: .*position 0"),
     ],
 )
@@ -362,3 +364,76 @@ def test_the_caller_answers_the_requests_of_a_document():
         "<p>un <b>gato</b></p><p>un</p><hr><p>un</p>"
     )
     assert stopped.value.value.counts["truncated"] == 2
+
+
+def translate_with(source, translation, weights):
+    """Translates HTML of one sentence, with these weights of words."""
+    steps = markup_steps(source, "html", split_sentences)
+    next(steps)
+    steps.send([(translation, False)])
+    with pytest.raises(StopIteration) as stopped:
+        steps.send([np.array(weights, float)])
+    return stopped.value.value.text
+
+
+def test_a_leaf_that_the_translation_moves_replaces_no_word():
+    # Of "Press OK now .", the translation puts OK at its end.
+    weights = [[0.6, 0.4, 0, 0]] + [[0, 0, 1, 0]] * 3
+    weights += [[0, 1, 0, 0], [0, 0, 0, 1]]
+
+    found = translate_with(
+        "<p><b>Press <code>OK</code></b> now.</p>",
+        "Drücken Sie gleich jetzt OK.",
+        weights,
+    )
+
+    assert found.count("<code>OK</code>") == 1
+    for word in ("Drücken", "Sie", "gleich", "jetzt"):
+        assert found.count(word) == 1
+    assert found.count("OK") == 1
+
+
+def test_a_leaf_is_written_once_where_its_word_comes_twice():
+    found = translate_with(
+        "<p>Run <code id=c>make</code> now</p>",
+        "Lance make make maintenant",
+        [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]],
+    )
+
+    assert found.count("<code id=c>make</code>") == found.count("<code") == 1
+    assert found.count("make") == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "weights", "expected"),
+    [
+        (
+            "It costs 5 € now",
+            "Custa 5 euros agora",
+            [[0.5, 0.5, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+            "Custa 5 € agora",
+        ),
+        (
+            "Paid £20 to 20 men",
+            "Pagamos 20 libras a 20 homens",
+            np.eye(5)[[0, 1, 1, 2, 3, 4]],
+            "Pagamos £20 a 20 homens",
+        ),
+        (
+            "Send 5 €",
+            "Envie 15 euros",
+            [[1, 0], [0, 1], [0, 0.4]],
+            "Envie 5 €",
+        ),
+    ],
+)
+def test_an_amount_is_written_once(source, translation, weights, expected):
+    found = translate_with(f"<p>{source}</p>", translation, weights)
+    assert found.startswith(f"<p>{expected}")
+
+
+def test_unknown_characters_do_not_shift_the_words_after_them():
+    pieces = [b"<unk>", b"<unk>", b"\xe2\x96\x81the", b"\xe2\x96\x81cat"]
+    text = "☺ ☺ the cat"
+    found = word_attention(np.eye(4), text, pieces, text, pieces)
+    np.testing.assert_allclose(found, np.eye(4))

@@ -6,12 +6,15 @@ libretranslatepy sends its own. The others have the form that Mastodon's
 """
 
 import json
+import time
 import urllib.parse
 
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
+from export.serve.file_translation import split_enclosing
 from export.serve.models import Model
+from export.serve.routes import TAG
 from tests.helpers import service_client
 from tests.helpers.service_client import ReversingModel
 
@@ -183,10 +186,29 @@ are sleeping.
 3
 00:00:05,000 --> 00:00:06,000
 12
+
+4
+00:00:06,000 --> 00:00:07,000
+
+5
+00:00:07,000 --> 00:00:08,000
+6
+00:00:08,000 --> 00:00:09,000
+<b>No.</b></i>
 """
-REVERSED = SUBTITLES.replace(
-    "Two cats\nare sleeping.", ".gnipeels era stac owT"
-).replace("Yes.", ".seY")
+REVERSED = (
+    SUBTITLES.replace("Two cats\nare sleeping.", ".gnipeels era stac owT")
+    .replace("Yes.", ".seY")
+    .replace("No.", ".oN")
+)
+
+
+@pytest.mark.parametrize("text", ["<" * 10**6, "<i>" * 10**5, "‹>" * 10**5])
+def test_time_is_linear(text):
+    started = time.monotonic()
+    assert "".join(split_enclosing(f"{text} x {text}")) == f"{text} x {text}"
+    TAG.sub(" ", text)
+    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(

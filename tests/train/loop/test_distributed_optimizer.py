@@ -296,3 +296,6 @@ def test_refuses_an_optimizer_that_clips_one_replica_or_is_not_new():
     own = DistributedAdam(0.1)
     with pytest.raises(ValueError, match="of Keras.*Received: DistributedAdam"):
         distribute_updates(own)
+    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())
+    with pytest.raises(ValueError, match="`scale_loss` does, .*LossScaleOpt"):
+        distribute_updates(scaled)

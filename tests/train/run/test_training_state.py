@@ -56,6 +56,17 @@ def test_a_plain_transformer_resumes_with_any_optimizer(tmp_path):
             np.testing.assert_array_equal(a, b)
 
 
+def test_an_epoch_that_was_killed_in_its_validation_gets_its_row(tmp_path):
+    data = make_dataset()
+    train_plainly(tmp_path / "whole", 2, data)
+    train_plainly(tmp_path / "two", 1, data)
+    (tmp_path / "two" / "history.csv").unlink()
+
+    train_plainly(tmp_path / "two", 2, data)
+
+    assert read_history(tmp_path / "two") == read_history(tmp_path / "whole")
+
+
 def test_refuses_data_of_unknown_length(tmp_path):
     """Keras counts three batches as four updates."""
     data = make_dataset().filter(lambda inputs, labels: True)
