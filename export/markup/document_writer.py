@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from export.markup.html_scanner import read_html
+from export.markup.html_scanner import read_document
 from export.markup.markdown_parser import IMAGE_SPECIAL
 from export.markup.markdown_parser import escape_markdown
 from export.markup.markdown_parser import read_markdown
@@ -43,7 +43,7 @@ IMAGE_ESCAPING = Escaping(
 UNESCAPED = Escaping(lambda text, is_first: text)
 MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
 FORMATS = {
-    "html": Format(read_html, HTML_ESCAPING),
+    "html": Format(read_document, HTML_ESCAPING),
     "xml": Format(read_xml, HTML_ESCAPING),
     "markdown": Format(read_markdown, UNESCAPED, is_strict=False),
 }

@@ -1,10 +1,13 @@
 """Finds the tags and texts of HTML by the tokenizer of the HTML standard.
 
 It builds no tree, so tags that are missing or wrongly nested stay unchanged.
+Only end tags that HTML lets authors leave out are added, as tokens of no
+length, so that an element that is not translated ends where a browser ends it.
 Its time is linear in the length of the document, which that of Python's
 `html.parser` is not.
 """
 
+import collections
 import functools
 import html
 import re
@@ -36,6 +39,24 @@ FOREIGN = frozenset(["math", "svg"])  # May be empty.
 # Elements without tags in them; those of the second set have text.
 RAW = frozenset(["script", "style", "xmp", "iframe", "noembed", "noframes"])
 RAW_TEXT = frozenset(["textarea", "title"])
+# Elements whose end tag may be left out, and the start tags that imply it.
+NAMES_AFTER_P = """
+    address article aside blockquote center details dialog dir div dl fieldset
+    figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup main menu nav
+    ol p pre search section table ul li dt dd td th tr
+"""
+AFTER_P = frozenset(NAMES_AFTER_P.split())
+IMPLIED_ENDS = {
+    "p": AFTER_P,
+    "li": frozenset(["li"]),
+    **dict.fromkeys(["dt", "dd"], frozenset(["dt", "dd"])),
+    **dict.fromkeys(["td", "th"], frozenset(["td", "th", "tr", "tbody"])),
+    "tr": frozenset(["tr", "tbody"]),
+    "option": frozenset(["option", "optgroup"]),
+}
+# In these, start tags imply nothing about an element around them.
+CONTAINERS = frozenset(["ul", "ol", "menu", "dir", "dl", "table", "select"])
+ENDED = frozenset([*IMPLIED_ENDS, *CONTAINERS])
 TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])
 
 BLANK = r"\t\n\f\r "
@@ -53,6 +74,47 @@ COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
 ENTITY = re.compile(
     r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?"
 )
+
+
+def read_document(source: str) -> Iterator[Token]:
+    """Yields the tokens of a document, with the end tags that it leaves out."""
+    opened = []  # Names of open elements, of the two sets above.
+    counts = collections.Counter()  # Of these names, for linear time.
+    for token in read_html(source):
+        name = token.name
+        kept = len(opened)
+        if token.kind is Kind.OPEN:
+            kept = find_implied_end(opened, name)
+        elif token.kind is Kind.CLOSE and counts[name]:
+            kept = len(opened) - opened[::-1].index(name)
+        elif token.kind is Kind.CLOSE and name in AFTER_P:
+            kept -= opened[-1:] == ["p"]
+        for left_out in reversed(opened[kept:]):
+            yield Token(
+                *(Kind.CLOSE, token.start, token.start),
+                name=left_out,
+                is_block=True,
+            )
+            counts[left_out] -= 1
+        del opened[kept:]
+        if token.kind is Kind.CLOSE and opened[-1:] == [name]:
+            opened.pop()
+            counts[name] -= 1
+        elif token.kind is Kind.OPEN and name in ENDED:
+            opened.append(name)
+            counts[name] += 1
+        yield token
+
+
+def find_implied_end(opened: list[str], name: str) -> int:
+    """Returns how many of the open elements stay open at a start tag."""
+    kept = len(opened)
+    for place in reversed(range(len(opened))):
+        if opened[place] in CONTAINERS:
+            break
+        if name in IMPLIED_ENDS[opened[place]]:
+            kept = place
+    return kept
 
 
 def read_html(source: str) -> Iterator[Token]:

@@ -119,8 +119,8 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
     """Applies `is_block` and `keeps` of the tokens of a document.
 
     An inline element that is not translated becomes one token. In any other,
-    all tokens become sentence breaks. An element that is never closed ends with
-    its parent.
+    all tokens become sentence breaks. An element that is never closed ends at
+    the end of the document.
 
     Raises:
         ValueError: If elements with different `keeps` nest too deep.

@@ -73,6 +73,21 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             "<p translate=no>no <span translate=yes>B A</span> no</p>"
             "NOT <i class='a notranslate'>kept</i>",
         ),
+        # End tags that are left out.
+        (
+            "html",
+            "<ul><li class=notranslate>a b<ul><li>c d</ul><li>e f</ul>g h"
+            "<p translate=no>i j<h1>k l</h1><div><p translate=no>m n</div>o p",
+            "<ul><li class=notranslate>a b<ul><li>c d</ul><li>F E</ul>H G"
+            "<p translate=no>i j<h1>L K</h1><div><p translate=no>m n</div>P O",
+        ),
+        (
+            "html",
+            "<table><tr><td translate=no>a b<td>c d<tr translate=no><td>e f"
+            "<tr><td>g h</table><dl><dt translate=no>i j<dd>k l</dl>m n",
+            "<table><tr><td translate=no>a b<td>D C<tr translate=no><td>e f"
+            "<tr><td>H G</table><dl><dt translate=no>i j<dd>L K</dl>N M",
+        ),
         # Nested wrongly, and unknown names.
         (
             "html",
