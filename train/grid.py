@@ -18,6 +18,7 @@ import json
 import pathlib
 import re
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import read_options
 from train.data.atomic_files import write_atomically
+from train.loop.signal_handling import SIGNALS
 from train.loop.signal_handling import handled_by
 from train.options import BOTH_DIRECTIONS
 from train.options import parse_options as parse_training_options
@@ -164,9 +166,17 @@ def train(run: Run) -> bool:
     text = json.dumps(run.command, ensure_ascii=False)
     write_atomically(run.run_dir / COMMAND_FILE, text.encode())
     command = [sys.executable, "-m", "train", *run.command]
-    # In another process group the terminal does not send Ctrl-C to it, too.
+    # In another process group the terminal does not send Ctrl-C to it, too,
+    # nor a signal when it closes (which `nohup` ignores).
     process = subprocess.Popen(command, process_group=0)
-    with handled_by(lambda number, frame: process.send_signal(number)):
+    numbers = [*SIGNALS]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+
+    def pass_on(number, frame):
+        process.send_signal(number if number in SIGNALS else signal.SIGTERM)
+
+    with handled_by(pass_on, numbers):
         code = process.wait()
     if code < 0 or code > 2:
         raise SystemExit(code)

@@ -146,9 +146,16 @@ time.sleep(20)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "received"),
+    [
+        (signal.SIGINT, signal.SIGINT),
+        (signal.SIGTERM, signal.SIGTERM),
+        (signal.SIGHUP, signal.SIGTERM),
+    ],
+)
 def test_a_signal_ends_the_grid_after_the_training_has_saved(
-    command, monkeypatch, tmp_path, number
+    command, monkeypatch, tmp_path, number, received
 ):
     options, _ = command
     monkeypatch.chdir(tmp_path)
@@ -162,11 +169,11 @@ def test_a_signal_ends_the_grid_after_the_training_has_saved(
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(SystemExit, match=f"{128 + number}"):
+    with pytest.raises(SystemExit, match=f"{128 + received}"):
         grid.main([*options, "--seeds=1"])
     thread.join()
 
-    assert pathlib.Path("saved").read_text() == f"{int(number)}"
+    assert pathlib.Path("saved").read_text() == f"{int(received)}"
 
 
 def start_a_slow_process(command, **options):

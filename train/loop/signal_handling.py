@@ -6,15 +6,18 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def handled_by(handler: Callable) -> Iterator[None]:
-    """Installs `handler(number, frame)` for both signals."""
-    before = {number: signal.signal(number, handler) for number in SIGNALS}
+def handled_by(
+    handler: Callable, numbers: Iterable[int] = SIGNALS
+) -> Iterator[None]:
+    """Installs `handler(number, frame)` for signals, by default for both."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
