@@ -219,8 +219,7 @@ def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
     check = Check("warm-up", [], [])
     count = 0
     try:
-        requests = [*read_warmup(path)]
-        for request in show_progress(requests, unit="request"):
+        for request in show_progress(read_warmup(path), unit="request"):
             model.run(
                 request.model_spec.signature_name, read_tensors(request.inputs)
             )
@@ -239,7 +238,7 @@ def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
     """Runs the samples and compares the outputs with the recorded ones."""
     check = Check("samples", [], [])
     try:
-        samples = [*read_samples(folder, model.signatures)]
+        samples = read_samples(folder, model.signatures)
         for sample in show_progress(samples, unit="sample"):
             outputs = model.run(sample.signature, sample.inputs)
             check.problems += [

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 import keras_transformer
-from command_line.progress import show_progress
 from export.bundle import file_layout
 from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.graph_inspection import served_signatures
@@ -65,12 +64,9 @@ def write_version(
         folder,
         part,
     ):
-        names = list(translator.signatures)
-        traced = {
-            name: translator.signatures[name].get_concrete_function()
-            for name in show_progress(names, unit="signature")
-        }
-        tf.saved_model.save(translator, str(part), signatures=traced)
+        tf.saved_model.save(
+            translator, str(part), signatures=translator.signatures
+        )
         write_warmup_and_samples(translator, part, model_name, chosen)
         description = describe_bundle(translator, run_dirs, model_name, part)
         if len(run_dirs) == 1:  # Those scores are of one model.
