@@ -236,7 +236,7 @@ def test_files_that_are_no_text_are_refused(reversing, name, content, message):
     ("start", "message"),
     [
         (
-            '<p translate="no"><p translate="yes">',
+            '<div translate="no"><div translate="yes">',
             "must nest at most 200 elements with and without translation. "
             "Received: another one at 3700",
         ),
