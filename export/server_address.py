@@ -68,12 +68,9 @@ def read_address(
     is_url = "://" in server
     try:
         url = urllib.parse.urlsplit(server if is_url else f"http://{server}")
-    except ValueError:  # `[::1`
-        url = urllib.parse.urlsplit("")
-    try:
         port = url.port or (PORTS.get(url.scheme) if is_url else None)
-    except ValueError:
-        port = None
+    except ValueError:  # Of `[::1` or a port that is no number.
+        url, port = urllib.parse.urlsplit(""), None
     fits = (is_url or not url.path) and url.scheme in PORTS
     bare = "@" not in server and not (url.query or url.fragment)
     if not (url.hostname and port and fits and bare):

@@ -580,6 +580,12 @@ def check_is_fused_as_it_is_not():
         )
 
 
+def check_refuses_the_words_of_one_batch():
+    options = kt.SearchOptions(1, tree="the words of a batch")
+    with pytest.raises(ValueError, match=r"`options.tree` must be None.* str"):
+        kt.search_translations(make_model(), SOURCE, [3] * 4, options)
+
+
 def check_keeps_float64():
     x = ops.convert_to_tensor(RANDOM.normal(size=(1, 2, 3, 8)), "float64")
     if keras.backend.standardize_dtype(x.dtype) == "float64":  # Not on JAX.
@@ -614,13 +620,15 @@ def check_keeps_the_state_of_a_recurrence():
     for t in range(9):
         step, cache = decoder(x[:, t : t + 1], cache=cache)
         np.testing.assert_allclose(as_array(step)[:, 0], whole[:, t], atol=0.1)
-    states = [each.state for each in cache.self_caches]
-    assert {keras.backend.standardize_dtype(s.dtype) for s in states} == {
-        "float32"
-    }
-    # In bfloat16, no state would have bits beyond those.
-    rounded = ops.cast(ops.cast(states[0], "bfloat16"), "float32")
-    assert (as_array(rounded) != as_array(states[0])).any()
+    # A difference that bfloat16 does not have makes one after a step.
+    found = []
+    for value in (1.0, 1.0 + 2.0**-12):
+        state = ops.full((2, 16), value, "float32")
+        first = cache.self_caches[0]._replace(state=state)
+        caches = (first, *cache.self_caches[1:])
+        _, after = decoder(x[:, :1], cache=cache._replace(self_caches=caches))
+        found.append(as_array(after.self_caches[0].state))
+    assert (found[0] != found[1]).all()
 
 
 CHECKS = [check for name, check in globals().items() if "check_" in name]

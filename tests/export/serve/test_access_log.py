@@ -137,6 +137,7 @@ def test_json_may_begin_with_a_byte_order_mark():
             "--public-url must be a scheme and a host.* Received: https://a/b",
         ),
         ({"public_url": "a.example"}, "--public-url must be a scheme"),
+        ({"public_url": "http://[::1"}, "--public-url must be a scheme"),
         (
             {"trusted_proxies": ("proxy",)},
             "--trusted-proxies must be addresses or networks.* Received: proxy",

@@ -55,6 +55,11 @@ def test_refuses_a_vocabulary_that_the_text_does_not_support():
         learn_vocabulary(PAIRS, 5000)
 
 
+def test_refuses_a_corpus_without_pairs():
+    with pytest.raises(UserError, match=r"must have pairs. Received: .*Pairs"):
+        learn_vocabulary(Pairs([], []), 300)
+
+
 def test_refuses_a_vocabulary_without_room_for_the_characters():
     with pytest.raises(UserError, match=r"at least \d+ pieces.*size 20"):
         learn_vocabulary(PAIRS, 20)
