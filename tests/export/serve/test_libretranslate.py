@@ -6,7 +6,6 @@ libretranslatepy sends its own. The others have the form that Mastodon's
 """
 
 import json
-import time
 import urllib.parse
 
 import pytest
@@ -204,11 +203,10 @@ REVERSED = (
 
 
 @pytest.mark.parametrize("text", ["<" * 10**6, "<i>" * 10**5, "‹>" * 10**5])
-def test_time_is_linear(text):
-    started = time.monotonic()
+@pytest.mark.timeout(60)  # In quadratic time it takes minutes.
+def test_many_angle_brackets(text):
     assert "".join(split_enclosing(f"{text} x {text}")) == f"{text} x {text}"
-    TAG.sub(" ", text)
-    assert time.monotonic() - started < 10
+    assert TAG.sub(" ", f"{text}<b>x</b>").endswith(" x ")
 
 
 @pytest.mark.parametrize(
