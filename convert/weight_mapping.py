@@ -144,7 +144,10 @@ def copy_table(
         in_halves: Bool, whether their order of features is another.
     """
     copy_rows(
-        embedding, tensors.take(name, tensors.shapes[name]), rows, in_halves
+        embedding,
+        tensors.take(name, tensors.shapes.get(name, ())),
+        rows,
+        in_halves,
     )
 
 

@@ -91,10 +91,11 @@ def split_long_line(line: bytes) -> Iterator[bytes]:
     """Splits a line after carriage returns or blanks, if it is too long."""
     while len(line) > LINE_BYTES:
         ends = (line.rfind(mark, 0, LINE_BYTES) for mark in (b"\r", b" "))
-        place = next((end + 1 for end in ends if end > 0), LINE_BYTES)
-        # Not within a character of UTF-8.
-        while place == LINE_BYTES and line[place] & 0xC0 == 0x80:
-            place -= 1
+        whole = LINE_BYTES
+        # Not within a character of UTF-8, which has at most four bytes.
+        while whole > LINE_BYTES - 3 and line[whole] & 0xC0 == 0x80:
+            whole -= 1
+        place = next((end + 1 for end in ends if end > 0), whole)
         yield line[:place]
         line = line[place:]
     yield line

@@ -186,16 +186,16 @@ def record_plan(output: str, settings: dict, inputs: dict[str, dict]) -> None:
     if FileSystems.exists(path):
         with refuse_damage(path), FileSystems.open(path, **PLAIN) as file:
             noted = {**noted, **json.load(file)}
-    there = {**noted["settings"], **noted["inputs"]}
-    here = {**settings, **inputs}
-    for name in here:
-        if name in there and there[name] != here[name]:
-            raise UserError(
-                "--output must be a folder for one model, one number of lines "
-                "a shard, one of tokens a batch, and files that do not change. "
-                f"Received: {output}, of {name} {there[name]}, and here it is "
-                f"{here[name]}"
-            )
+    for kind, values in (("settings", settings), ("inputs", inputs)):
+        for name, value in values.items():
+            recorded = noted[kind].get(name, value)
+            if recorded != value:
+                raise UserError(
+                    "--output must be a folder for one model, one number of "
+                    "lines a shard, one of tokens a batch, and files that do "
+                    f"not change. Received: {output}, of {name} {recorded}, "
+                    f"and here it is {value}"
+                )
     noted["inputs"] |= inputs
     with create(path) as file:
         file.write(json.dumps(noted, indent=1).encode())

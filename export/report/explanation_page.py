@@ -125,10 +125,13 @@ def find_layer(attention: np.ndarray, aligned: np.ndarray) -> int:
 
     Args:
         attention: Float array `(N, H, T, S)`, of the layers and heads.
-        aligned: Float array `(T, S)`, the mean over the heads of a layer.
+        aligned: Float array `(T, S)`, that of one head of a layer, or the mean
+            over its heads.
     """
-    differences = np.abs(attention.mean(axis=1) - aligned)
-    return int(differences.max(axis=(1, 2)).argmin())
+    means = attention.mean(axis=1, keepdims=True)
+    candidates = np.concatenate([attention, means], axis=1)
+    differences = np.abs(candidates - aligned).max(axis=(2, 3))
+    return int(differences.min(axis=1).argmin())
 
 
 def has_self_attention(outputs: dict) -> bool:

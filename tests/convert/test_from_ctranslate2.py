@@ -327,6 +327,7 @@ def edit(name, old, new):
     [
         (lambda f: (f / "model.bin").unlink(), "No such file"),
         (edit("model.bin", b"\6\0\0\0", b"\5\0\0\0"), "version 5; version 6"),
+        (edit("model.bin", b"projection/weight", b"projection/weighs"), "hold"),
         (
             edit("model.bin", b"TransformerS", b"TransformerX"),
             "TransformerXpec",

@@ -164,6 +164,7 @@ def test_the_page_opens_on_the_layer_that_align_uses(layer):
     attention = random.dirichlet(np.ones(6), size=(3, 4, 5))
 
     assert find_layer(attention, attention[layer].mean(axis=0)) == layer
+    assert find_layer(attention, attention[layer, 2]) == layer
 
 
 def test_the_layer_of_an_export_is_found(ask, data):

@@ -129,6 +129,18 @@ def test_a_long_line_is_cut_and_code_is_not_translated(
     assert b"".join(spy) == long
 
 
+@pytest.mark.parametrize("character", ["é", "中", "🐈"])
+@pytest.mark.parametrize("size", [8, 9, 10, 11])
+def test_no_character_is_cut(monkeypatch, character, size):
+    monkeypatch.setattr(plain_text_translation, "LINE_BYTES", size)
+    text = character * 20
+
+    parts = list(plain_text_translation.split_long_line(text.encode()))
+
+    assert "".join(part.decode() for part in parts) == text
+    assert max(map(len, parts)) <= size
+
+
 def test_a_graph_keeps_the_same_code():
     text = b"One.\n    ```\r\nTwo.\r\n```\r\nThree."
     parts, is_sentence = split_text(tf.constant([text]), "en")

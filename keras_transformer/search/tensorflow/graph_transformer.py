@@ -95,7 +95,11 @@ def search_in_graph(
     if max_length is None:
         return hypotheses
     missing = tf.cast(max_length, tf.int32) - tf.shape(hypotheses.ids)[2]
-    ids = tf.pad(hypotheses.ids, [[0, 0], [0, 0], [0, missing]])
+    ids = tf.pad(
+        hypotheses.ids,
+        [[0, 0], [0, 0], [0, missing]],
+        constant_values=options.padding_id,
+    )
     return hypotheses._replace(ids=ids)
 
 

@@ -136,6 +136,9 @@ def test_a_folder_is_of_one_plan(shards, tmp_path):
         UserError, match=re.escape("of a.en {'lines': 3}, and here it is {'lin")
     ):
         shards.record_plan(output, settings, {"a.en": {"lines": 5}})
+    shards.record_plan(output, settings, {"model": {"lines": 6}})  # A file.
+    with pytest.raises(UserError, match="of model 1, and here it is 2"):
+        shards.record_plan(output, {"model": 2}, {"model": {"lines": 6}})
     (tmp_path / "out" / "bulk.json").write_text("{")
     with pytest.raises(UserError, match=r"bulk\.json must be whole"):
         shards.record_plan(output, settings, {})

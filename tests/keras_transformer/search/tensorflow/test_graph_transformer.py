@@ -213,6 +213,20 @@ def test_the_output_kernel_is_the_matrix_transposed():
     check_same(found, expected, atol=0)
 
 
+@pytest.mark.parametrize("padding_id", [0, 2])
+def test_the_ids_are_padded_to_the_given_length(padding_id):
+    model = make_model(33)
+    source_ids, *_ = random_batch(model, seed=5, limit=4)
+    limits = np.full(len(source_ids), 3, "int32")
+    options = SearchOptions(2, padding_id=padding_id)
+
+    found = search_in_graph(model, source_ids, limits, options, max_length=6)
+
+    shorter = search_in_graph(model, source_ids, limits, options)
+    np.testing.assert_array_equal(found.ids[:, :, :3], shorter.ids)
+    assert np.all(found.ids[:, :, 3:] == padding_id)
+
+
 # No sentence attends to another, or to padding.
 
 
