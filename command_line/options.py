@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-TAGS = "properties"
+TAGS = "tags"
 PART = "part"
 
 
@@ -29,7 +29,7 @@ def option(
     default: Any = dataclasses.MISSING,
     help: str = "",
     kind: Callable[[str], Any] = str,
-    properties: tuple[str, ...] = (),
+    tags: tuple[str, ...] = (),
     **kwargs: Any,
 ) -> Any:
     """Declares an option, as a field of a dataclass.
@@ -41,7 +41,7 @@ def option(
         kind: Function that parses the value, such as `positive(int)`. A
             `pathlib.Path` must be on this machine. `bool` with the default
             `None` also makes `--no-…`, which gives `False`.
-        properties: Words by which `option_names_tagged` finds the option.
+        tags: Words by which `option_names_tagged` finds the option.
         **kwargs: Arguments of `argparse`: `choices`, `metavar`, `nargs`.
     """
     arguments = {"help": help, **kwargs}
@@ -55,7 +55,7 @@ def option(
             arguments["required"] = True
         elif default is not None and "(default" not in help:
             arguments["help"] += " (default: %(default)s)"
-    metadata = {"arguments": arguments, TAGS: properties}
+    metadata = {"arguments": arguments, TAGS: tags}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -139,13 +139,25 @@ def values_of(options: Any) -> dict[str, Any]:
     return values
 
 
-def option_names_tagged(cls: type, word: str) -> tuple[str, ...]:
-    """Returns the names of the options that have a property."""
+def replace_values(options: Any, **values: Any) -> Any:
+    """Returns options with other values, those of parts included."""
+    changes = {}
+    for field in dataclasses.fields(options):
+        if PART in field.metadata:
+            nested = getattr(options, field.name)
+            changes[field.name] = replace_values(nested, **values)
+        elif field.name in values:
+            changes[field.name] = values[field.name]
+    return dataclasses.replace(options, **changes)
+
+
+def option_names_tagged(cls: type, tag: str) -> tuple[str, ...]:
+    """Returns the names of the options that have a tag."""
     names = []
     for field in dataclasses.fields(cls):
         if PART in field.metadata:
-            names += option_names_tagged(field.type, word)
-        elif word in field.metadata[TAGS]:
+            names += option_names_tagged(field.type, tag)
+        elif tag in field.metadata[TAGS]:
             names.append(field.name)
     return tuple(names)
 

@@ -16,6 +16,7 @@ import tensorflow as tf
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.errors import first_line
+from command_line.options import replace_values
 from keras_transformer import Preset
 from keras_transformer.schedules import DECAYS
 from train import fit
@@ -118,8 +119,7 @@ def run(given: Options) -> None:
     options, preset = resolve(given, start)
     if uses_corpus_size(given):
         corpus = load_corpus(options.corpus, options.cache)[0]
-        place = dataclasses.replace(given.run, recipe=CORPUS_SIZE_RECIPE)
-        given = dataclasses.replace(given, run=place)
+        given = replace_values(given, recipe=CORPUS_SIZE_RECIPE)
         options, preset = resolve(apply_recipe(given, len(corpus)), start)
     if options.run.both_directions:
         start = train_both_directions(options, preset, strategy)
@@ -152,11 +152,10 @@ def train_both_directions(
     if falls and numbers["steps"] < preset.recipe.warmup_steps:
         numbers["warmup_steps"] = numbers["steps"]
     first = dataclasses.replace(
-        options,
-        run=dataclasses.replace(options.run, run_dir=run_dir),
-        corpus=dataclasses.replace(options.corpus, cache_dir=options.cache),
+        replace_values(
+            options, run_dir=run_dir, cache_dir=options.cache, **numbers
+        ),
         validation=ValidationOptions(validate_bleu=0),
-        hyperparameters=dataclasses.replace(options.hyperparameters, **numbers),
     )
     first, preset = resolve(first, None)
     if has_ended:
@@ -202,17 +201,18 @@ def train_run(
         asked = options.arguments()
         compared = {n: x for n, x in asked.items() if n not in DIGESTED}
         multi_worker.check_same_arguments(strategy, compared)
-    chosen = ()
     if multi_worker.is_chief():
         training, validation = load_corpus(options.corpus, options.cache)
         pairs = change_training_corpus(training), validation
         options = resolve_tokenizer(options, pairs)
-        chosen = pairs, start, *describe_run(options, preset, pairs, start)
+        description, resumes = describe_run(options, preset, pairs, start)
     if options.run.deterministic:
         tf.config.experimental.enable_op_determinism()
     # Check everything before a large corpus is encoded.
     task = make_training_model(options, preset, start, strategy)
-    prepared = prepare(options, *chosen) if chosen else None
+    prepared = None
+    if multi_worker.is_chief():
+        prepared = prepare(options, pairs, start, description, resumes)
     if multi_worker.is_multi_worker():
         prepared = multi_worker.send_from_chief(
             strategy, prepared, options.run.run_dir / "received"
@@ -346,8 +346,7 @@ def main(argv: list[str] | None = None) -> None:
     ):
         options = parse_options(argv, __doc__)
         with run_folder.locked_or_temporary(options.run.run_dir) as run_dir:
-            place = dataclasses.replace(options.run, run_dir=run_dir)
-            options = dataclasses.replace(options, run=place)
+            options = replace_values(options, run_dir=run_dir)
             with multi_worker.exit_on_worker_error():
                 run(options)
 

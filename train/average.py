@@ -15,7 +15,7 @@ from command_line.options import option
 from command_line.options import positive
 from command_line.options import read_options
 from train.run.best_checkpoints import best_steps
-from train.run.checkpoint_averaging import average_checkpoints
+from train.run.checkpoint_averaging import load_mean
 from train.run.checkpoint_averaging import make_model_of_run
 from train.run.checkpoint_averaging import save_model
 from train.run.run_folder import read_history
@@ -106,8 +106,8 @@ def run(options: AverageOptions) -> None:
         raise UserError(f"--output must end in .keras. Received: {output}")
     model, moving = make_model_of_run(options.run_dir)
     paths = choose_checkpoints(options.run_dir, options.which)
-    averaged = average_checkpoints(model, paths, moving)
-    save_model(output, averaged, paths, moving)
+    load_mean(model, paths, moving)
+    save_model(output, model, paths, moving)
     what = "the moving averages in " if moving else ""
     names = ", ".join(str(path) for path in paths)
     print(f"{output} is the mean of {what}{names}")

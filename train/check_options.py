@@ -18,10 +18,10 @@ def check_corpus(given: Options) -> None:
 
     trees = flags(options.TREES)
     if corpus.task == options.PARSING:
-        others = ("dataset", *options.FILES, "mixture", *options.OF_SETS)
+        others = ("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS)
         bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
-        texts = ("drop_invalid", "placeholders", "augment", "alignments")
-        texts += tuple(given.filters.in_use())
+        texts = ("drop_invalid", "placeholders", "augment")
+        texts += ("alignments", "alignment_weight", *given.filters.in_use())
         check_parsing(trees, flags((*others, *texts, *bleu)))
         return
     if trees:
@@ -36,10 +36,10 @@ def check_corpus(given: Options) -> None:
             "--drop-invalid must come with text files. "
             f"Received: --drop-invalid and --dataset {corpus.dataset}"
         )
-    of_sets = flags(options.OF_SETS)
+    of_sets = flags(options.TFDS_OPTIONS)
     if of_sets and not corpus.dataset and not corpus.mixture:
         raise UserError(
-            f"{', '.join(map(flag, options.OF_SETS))} are of --dataset. "
+            f"{', '.join(map(flag, options.TFDS_OPTIONS))} are of --dataset. "
             f"Received: {', '.join(of_sets)} and files"
         )
     if corpus.train_split and corpus.mixture:

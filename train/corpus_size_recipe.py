@@ -5,6 +5,7 @@ import pathlib
 
 from command_line.errors import UserError
 from command_line.options import flag
+from command_line.options import replace_values
 from command_line.options import values_of
 from keras_transformer.presets import find_preset
 from train import options
@@ -57,17 +58,6 @@ RECIPES = (
     CorpusSizeRecipe(250_000, 8_000, 8_192, 1_000, 0.2, False),
     CorpusSizeRecipe(float("inf"), 8_000, 25_000, 2_000, 0.1, False),
 )
-# The part of `Options` that has each number.
-PARTS = {
-    "vocabulary_size": "corpus",
-    "batch_tokens": "training",
-    "warmup_steps": "hyperparameters",
-    "dropout": "hyperparameters",
-    "both_directions": "run",
-    "norm": "hyperparameters",
-    "schedule": "training",
-    "patience": "validation",
-}
 
 
 def uses_corpus_size(given: Options) -> bool:
@@ -136,21 +126,12 @@ def apply_recipe(given: Options, num_pairs: int) -> Options:
         chosen["both_directions"] = bool(earlier.get("both_directions"))
     if given.vocabulary.tokenizer is not None:
         del chosen["vocabulary_size"]
-    asked = values_of(given)
-    filled, parts = [], {}
-    for name, part in PARTS.items():
-        if name in chosen and asked[name] is None:
-            parts.setdefault(part, {})[name] = chosen[name]
-            filled.append(describe_option(name, chosen[name]))
+    missing = {name for name, x in values_of(given).items() if x is None}
+    filled = {name: x for name, x in chosen.items() if name in missing}
     if filled:
         print(
-            f"for {num_pairs:,} pairs: {' '.join(filled)} "
+            f"for {num_pairs:,} pairs: "
+            f"{' '.join(describe_option(*item) for item in filled.items())} "
             f"(--recipe {PAPER_RECIPE}: the numbers of the preset)"
         )
-    return dataclasses.replace(
-        given,
-        **{
-            part: dataclasses.replace(getattr(given, part), **numbers)
-            for part, numbers in parts.items()
-        },
-    )
+    return replace_values(given, **filled)

@@ -22,11 +22,11 @@ def load_or_learn_vocabulary(
     options: Options,
     training: Corpus,
     start: FinishedRun | None,
-    continues: bool,
+    resumes: bool,
 ) -> tuple[bytes, bytes | None]:
     """Returns the tokenizers' protos; a new run learns its vocabulary here."""
     run_dir = options.run.run_dir
-    if not continues:
+    if not resumes:
         size = options.corpus.vocabulary_size
         source, target = (
             start.protos
@@ -71,12 +71,12 @@ def prepare(
     pairs: tuple[Corpus, Corpus],
     start: FinishedRun | None,
     description: RunDescription,
-    continues: bool,
+    resumes: bool,
 ) -> PreparedData:
     """Learns the vocabulary and encodes the text, or reads both from cache."""
     if options.corpus.dataset == "demo":
         write_demo_tests(options.run.run_dir / "demo")
-    protos = load_or_learn_vocabulary(options, pairs[0], start, continues)
+    protos = load_or_learn_vocabulary(options, pairs[0], start, resumes)
     source, target = protos
     # The small one first: it reveals errors early.
     arguments = source, options.corpus.max_length, options.cache, target

@@ -88,11 +88,11 @@ def translate_sources(
         if references:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             rest = pathlib.Path(folder) / references.name.removesuffix(".gz")
-            with rest.open("w", encoding="utf-8") as written:
+            with rest.open("w", encoding="utf-8") as remaining:
                 for line in itertools.islice(
                     read_lines(references), done, None
                 ):
-                    written.write(f"{line}\n")
+                    remaining.write(f"{line}\n")
             # A run may end between its last line and the renaming.
             if rest.stat().st_size:
                 options += ["--nearest-to", str(rest)]

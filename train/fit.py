@@ -30,7 +30,7 @@ from train.loop.training_model import give_replicas_own_seeds
 from train.loop.update_options import PRECISIONS
 from train.loop.update_options import UpdateOptions
 from train.monitoring.attention_pictures import AttentionPictures
-from train.monitoring.callbacks_across_fits import WholeRun
+from train.monitoring.callbacks_across_fits import CallbacksAcrossFits
 from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
@@ -54,7 +54,8 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
             the CPU where there is none.
 
     Raises:
-        UserError: If a device does not exist, or if `TF_CONFIG` is set.
+        UserError: If a device does not exist or is named twice, or if there
+            are names although `TF_CONFIG` is set.
     """
     if multi_worker.is_multi_worker():
         if devices:
@@ -135,17 +136,19 @@ def make_training_model(
     with strategy.scope():
         task.build()
         schedule = settings.make_schedule(preset)
-        of_sum = {
+        update_arguments = {
             "clip_norm": settings.clip_norm,
             "average_decay": settings.average_decay,
             "scale_loss": settings.precision == "float16",
         }
         if make_optimizer is None:
             optimizer = DistributedAdam(
-                schedule, weight_decay=settings.weight_decay, **of_sum
+                schedule, weight_decay=settings.weight_decay, **update_arguments
             )
         else:
-            optimizer = distribute_updates(make_optimizer(schedule), **of_sum)
+            optimizer = distribute_updates(
+                make_optimizer(schedule), **update_arguments
+            )
         task.compile(optimizer, jit_compile=False)
         optimizer.build(task.trainable_variables)
     return task
@@ -212,15 +215,18 @@ def fit(
         for pairs in (data.training, data.validation)
     )
     limit, length = update.max_tokens_per_replica, update.steps_per_epoch
+    validation_steps = validation.steps_per_epoch
     validation_data = functools.partial(
-        make_dataset,
-        *(validation, strategy, 0, validation.steps_per_epoch, limit),
+        make_dataset, validation, strategy, 0, validation_steps, limit
     )
+    replicas = strategy.num_replicas_in_sync
     with signal_handling.collected() as signals, strategy.scope():
-        own = WholeRun(callbacks)
-        state, best, callbacks = make_callbacks(
-            task, options, context, signals, own
+        user_callbacks = CallbacksAcrossFits(callbacks)
+        best, callbacks = make_callbacks(
+            task, options, context, signals, user_callbacks
         )
+        state = best.state
+        task.stop_training = False
         start = state.updates
         at_end = start % length == 0 or start == options.steps
         if state.within_epoch and at_end:
@@ -229,21 +235,20 @@ def fit(
                 state,
                 callbacks,
                 length,
-                x=validation_data(),
-                steps=validation.steps_per_epoch,
+                validation_data(),
+                validation_steps,
             )
-            own.stopped = task.stop_training
         if start < options.steps:
+            model, precision = task.transformer, update.precision
             largest = find_largest_batch(
-                *(task.transformer, plan, start),
-                *(strategy.num_replicas_in_sync, limit, update.precision),
+                model, plan, start, replicas, limit, precision
             )
             check_memory(task, plan, strategy, largest, limit)
         for first, epoch, epochs, updates in plan_fit_calls(
             start, options.steps, length
         ):
             # A callback of the caller may also end the run.
-            if best.out_of_patience or own.stopped:
+            if best.out_of_patience or task.stop_training:
                 break
             task.fit(
                 make_dataset(plan, strategy, first, None, limit),
@@ -251,14 +256,13 @@ def fit(
                 epochs=epochs,
                 steps_per_epoch=updates,
                 validation_data=validation_data(),
-                validation_steps=validation.steps_per_epoch,
+                validation_steps=validation_steps,
                 shuffle=False,
                 # Without a terminal, one line for each epoch.
                 verbose="auto" if sys.stdout.isatty() else 2,
                 callbacks=callbacks,
             )
-            own.stopped = task.stop_training
-        own.end()
+        user_callbacks.end()
     return best
 
 
@@ -267,8 +271,8 @@ def make_callbacks(
     options: FitOptions,
     context: FitContext,
     signals: list[int],
-    own: keras.callbacks.Callback,
-) -> tuple[TrainingState, BestCheckpoints, list[keras.callbacks.Callback]]:
+    user_callbacks: keras.callbacks.Callback,
+) -> tuple[BestCheckpoints, list[keras.callbacks.Callback]]:
     """Makes the callbacks of `model.fit`, and loads the latest checkpoint.
 
     Args:
@@ -276,10 +280,10 @@ def make_callbacks(
         options: Options of the run.
         context: Folder, devices and monitors.
         signals: List to which a signal handler adds.
-        own: Callback that calls those of the caller.
+        user_callbacks: Callback that calls those of the caller.
 
     Returns:
-        The state, the best checkpoints, and the list of all callbacks.
+        The best checkpoints, and the list of all callbacks.
     """
     update, run_dir, bleu = options.update, context.run_dir, context.bleu
     state = TrainingState(
@@ -296,8 +300,8 @@ def make_callbacks(
     monitors = [monitor for monitor in (bleu, context.pictures) if monitor]
     # `state` writes the logs of the callbacks before it to `history.csv`.
     board = keras.callbacks.TensorBoard(run_dir / "logs", write_graph=False)
-    callbacks = [Progress(options.steps), *monitors, own, board, state, best]
-    return state, best, callbacks
+    progress = Progress(options.steps)
+    return best, [progress, *monitors, user_callbacks, board, state, best]
 
 
 def resume(state: TrainingState, strategy: tf.distribute.Strategy) -> None:
@@ -350,13 +354,18 @@ def end_epoch(
     state: TrainingState,
     callbacks: list[keras.callbacks.Callback],
     steps_per_epoch: int,
-    **validation,
+    validation_data: tf.data.Dataset,
+    validation_steps: int,
 ) -> None:
     """Runs the end of an epoch that was interrupted after its last update."""
     state.restore_metrics()
     logs = dict(task.get_metrics_result())
     results = task.evaluate(
-        **validation, verbose=0, return_dict=True, callbacks=[state]
+        validation_data,
+        steps=validation_steps,
+        verbose=0,
+        return_dict=True,
+        callbacks=[state],
     )
     logs.update({f"val_{name}": value for name, value in results.items()})
     listed = keras.callbacks.CallbackList(

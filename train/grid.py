@@ -119,8 +119,9 @@ def plan_runs(options: GridOptions, rest: list[str]) -> list[Run]:
     """
     runs = []
     cache = ["--cache-dir", str(options.run_dir / "encoded")]
+    variants = read_grid(options.grid)
     for seed in options.seeds:
-        for name, added in read_grid(options.grid).items():
+        for name, added in variants.items():
             run_dir = options.run_dir / f"{folder_of(name)}-{seed}"
             given = [*rest, *added]
             for word in given:
@@ -129,8 +130,8 @@ def plan_runs(options: GridOptions, rest: list[str]) -> list[Run]:
                         "the grid sets --seed and --run-dir itself. "
                         f"Received: {word}"
                     )
-            place = ["--run-dir", str(run_dir), "--seed", str(seed)]
-            command = [*cache, *given, *place]
+            command = [*cache, *given, "--run-dir", str(run_dir)]
+            command += ["--seed", str(seed)]
             parse_training_options(command)
             runs.append(Run(name, seed, run_dir, command))
     return runs
@@ -223,8 +224,10 @@ def make_report(runs: list[Run]) -> str:
         for by_seed in scores.values()
         for found in by_seed.values()
     } - {None}
-    notes = [f"BLEU of the validation set: {', '.join(sorted(signatures))}."]
-    return "\n".join([*lines, *([""] + notes if signatures else [])]) + "\n"
+    if signatures:
+        found = ", ".join(sorted(signatures))
+        lines += ["", f"BLEU of the validation set: {found}."]
+    return "\n".join(lines) + "\n"
 
 
 def write_report(runs: list[Run], folder: pathlib.Path) -> str:

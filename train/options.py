@@ -1,9 +1,9 @@
 """Options of `python -m train`; each is declared once.
 
 Groups of options that one function takes are declared beside that function. A
-property of an option says how a resumed run treats it: a `"place"` is a path
-that may change, a `"digested"` one is compared by the digest of its file, and a
-`"free"` one may change or is covered by the numbers of the preset.
+tag of an option says how a resumed run treats it: a `"path"` may change, of a
+`"digested"` one the digest of its file is compared, and one that is `"not
+compared"` may change or is covered by the numbers of the preset.
 """
 
 import argparse
@@ -57,12 +57,12 @@ PATH = {"kind": pathlib.Path, "metavar": "FILE"}
 TEXT_FILE = {
     **PATH,
     "help": "UTF-8, one sentence a line, may be gzip",
-    "properties": ("text file", "digested"),
+    "tags": ("text file", "digested"),
 }
 TREE_FILE = {
     **PATH,
     "help": f"with --task {PARSING}: bracketed trees, UTF-8, may be gzip",
-    "properties": ("tree file", "digested"),
+    "tags": ("tree file", "digested"),
 }
 
 
@@ -94,38 +94,38 @@ class CorpusOptions:
         "attention learns; a line is such as 0-0 1-2 (source-target, counted "
         "from 0 between blanks; Pharaoh's format)",
         **PATH,
-        properties=("digested",),
+        tags=("digested",),
     )
     mixture: pathlib.Path | None = option(
         None,
         "JSON list of training sources and their weights; the validation set "
         "comes from --dataset or the validation files",
         **PATH,
-        properties=("digested",),
+        tags=("digested",),
     )
     source_language: str | None = option(
         None,
         "of a tfds: set (default: the first that it names)",
         metavar="LANGUAGE",
-        properties=("of a set",),
+        tags=("of a set",),
     )
     train_split: str | None = option(
         None,
         "of a tfds: set, or a part such as train[99%%:] (default: train)",
         metavar="SPLIT",
-        properties=("of a set",),
+        tags=("of a set",),
     )
     validation_split: str | None = option(
         None,
         "of a tfds: set, or a part such as train[99%%:] (default: validation)",
         metavar="SPLIT",
-        properties=("of a set", "digested"),
+        tags=("of a set", "digested"),
     )
     data_dir: pathlib.Path | None = option(
         None,
         "folder of TensorFlow Datasets (default: the package's)",
         kind=pathlib.Path,
-        properties=("place",),
+        tags=("path",),
     )
     vocabulary_size: int | None = option(
         None,
@@ -144,7 +144,7 @@ class CorpusOptions:
         False,
         "drop pairs of text files with a line that is not UTF-8, and count "
         "them; without it, all such lines are listed",
-        properties=("free",),
+        tags=("not compared",),
     )
     placeholders: bool = option(
         False,
@@ -157,7 +157,7 @@ class CorpusOptions:
         "folder for encoded text that several runs may share (default: "
         "encoded/ in the run folder)",
         kind=pathlib.Path,
-        properties=("place",),
+        tags=("path",),
     )
 
 
@@ -168,7 +168,7 @@ class RunOptions:
     run_dir: pathlib.Path = option(
         help="folder for everything that is written",
         kind=pathlib.Path,
-        properties=("place",),
+        tags=("path",),
     )
     preset: str | None = option(
         None,
@@ -176,7 +176,7 @@ class RunOptions:
         f"ours; default: {PRESET}, {PARSING_PRESET} for parsing, or that of "
         "--init-from)",
         metavar="NAME",
-        properties=("free",),
+        tags=("not compared",),
     )
     recipe: str | None = option(
         None,
@@ -192,7 +192,7 @@ class RunOptions:
         "such as GPU:0 GPU:1 (default: all GPUs, else the CPU)",
         nargs="+",
         metavar="DEVICE",
-        properties=("place",),
+        tags=("path",),
     )
     deterministic: bool = option(
         False,
@@ -204,14 +204,14 @@ class RunOptions:
         "repeat the run whose arguments.json this is; options beside it "
         "replace its own",
         **PATH,
-        properties=("place",),
+        tags=("path",),
     )
     init_from: pathlib.Path | None = option(
         None,
         "start from that run's model.keras and tokenizer (fine-tuning)",
         kind=pathlib.Path,
         metavar="RUN_DIR",
-        properties=("digested",),
+        tags=("digested",),
     )
     both_directions: bool | None = option(
         None,
@@ -225,7 +225,7 @@ class RunOptions:
         "pieces to add to the vocabulary of --init-from, one a line; ▁ stands "
         "for a blank",
         **PATH,
-        properties=("digested",),
+        tags=("digested",),
     )
 
 
@@ -271,7 +271,7 @@ def make_hyperparameter_options() -> type:
             + ("" if value is None else f" (base: {value})"),
             kind=positive(int) if updates else kind,
             metavar=kind.__name__,
-            properties=("free",),
+            tags=("not compared",),
         )
         fields.append((name, kind | None, declared))
     return dataclasses.make_dataclass(
@@ -311,12 +311,12 @@ class Options:
         }
 
 
-UNRECORDED = option_names_tagged(Options, "place")
+UNRECORDED = option_names_tagged(Options, "path")
 DIGESTED = option_names_tagged(Options, "digested")
-NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "free"))
+NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "not compared"))
 FILES = option_names_tagged(Options, "text file")
 TREES = option_names_tagged(Options, "tree file")
-OF_SETS = option_names_tagged(Options, "of a set")
+TFDS_OPTIONS = option_names_tagged(Options, "of a set")
 # If the command line has an option, these options of the file are ignored.
 SUPERSEDED_OPTIONS = {
     "dataset": (*FILES, "alignments", "bleu_tokenize"),

@@ -6,6 +6,7 @@ import pathlib
 from command_line.bleu_tokenizer import choose_tokenizer
 from command_line.bleu_tokenizer import make_bleu
 from command_line.errors import UserError
+from command_line.options import replace_values
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
@@ -180,8 +181,7 @@ def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
     )
     if validation.validate_bleu != 0:
         make_bleu(tokenize)
-    validation = dataclasses.replace(validation, bleu_tokenize=tokenize)
-    return dataclasses.replace(given, validation=validation)
+    return replace_values(given, bleu_tokenize=tokenize)
 
 
 def require_preset(name: str) -> Preset:
@@ -220,7 +220,8 @@ def describe_run(
     run_dir, repeated = given.run.run_dir, None
     if given.run.from_arguments:
         repeated = options.read_description(given.run.from_arguments)
-        print_differences(given.run.from_arguments, repeated, description)
+        if run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
+            print_differences(given.run.from_arguments, repeated, description)
     earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
     description.steps_per_epoch = choose_steps_per_epoch(
         given.training.steps_per_epoch, preset, earlier

@@ -18,9 +18,7 @@ from command_line.options import values_of
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    beam_size: int = option(
-        4, "beams", kind=positive(int), properties=("place",)
-    )
+    beam_size: int = option(4, "beams", kind=positive(int), tags=("place",))
     speed: float = option(2.5e9, "FLOP/s (default: %(default)g)", kind=float)
 
 
@@ -32,7 +30,7 @@ class Which:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    text: str = option(help="what to read", properties=("place",))
+    text: str = option(help="what to read", tags=("place",))
     quiet: bool = option(False, "say nothing")
     names: str = option("", "never sets (default: none)", metavar="NAME")
     size: Size = part("size", "how large")

@@ -1,5 +1,6 @@
 """Tests of `train.corpus_size_recipe`."""
 
+import dataclasses
 import json
 
 import pytest
@@ -8,13 +9,18 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import values_of
 from tests.helpers.small_runs import TINY_OPTIONS
-from train.corpus_size_recipe import PARTS
+from train.corpus_size_recipe import CorpusSizeRecipe
 from train.corpus_size_recipe import apply_recipe
 from train.corpus_size_recipe import uses_corpus_size
 from train.loop import multi_worker
 from train.options import FILES
 from train.options import parse_options
 
+NUMBERS = [
+    field.name
+    for field in dataclasses.fields(CorpusSizeRecipe)
+    if field.name != "below"
+]
 TEXTS = [f"--{name.replace('_', '-')}=f" for name in FILES]
 
 
@@ -24,7 +30,7 @@ def parse(*options, run_dir="run"):
 
 def numbers_of(options):
     values = values_of(options)
-    return [values[name] for name in PARTS]
+    return [values[name] for name in NUMBERS]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,7 @@ def test_a_run_with_the_recipe_may_become_longer(corpus, tmp_path, capsys):
     found = json.loads((tmp_path / "arguments.json").read_text())["arguments"]
     assert found["recipe"] == "corpus-size"
     numbers = [340, 2_048, 1, 0.3, True, "pre", "cosine", 10]
-    assert [found[name] for name in PARTS] == numbers
+    assert [found[name] for name in NUMBERS] == numbers
 
     # As if the run had been stopped between its two parts.
     (tmp_path / "arguments.json").rename(tmp_path / "aside")

@@ -39,7 +39,8 @@ from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.final_scores import make_scored_model
 from train.monitoring.final_scores import score_model
 from train.monitoring.progress import Progress
-from train.run.checkpoint_averaging import average_checkpoints
+from train.run.checkpoint_averaging import load_mean
+from train.run.checkpoint_averaging import make_float32_copy
 from train.run.training_state import TrainingState
 
 
@@ -337,9 +338,8 @@ def test_moving_averages_are_judged_and_leave_no_trace(
     ):
         assert row["loss"] == other["loss"] == float(third["loss"])
         assert row["val_loss"] != other["val_loss"] == float(third["val_loss"])
-    model = average_checkpoints(
-        plain.transformer, state.checkpoints[-1:], moving=True
-    )
+    model = make_float32_copy(plain.transformer)
+    load_mean(model, state.checkpoints[-1:], moving=True)
     scored = make_scored_model(model, 0.1)
     scores = score_model(scored, pairs, AVERAGING)
     assert scores["loss"] == pytest.approx(other["val_loss"], rel=1e-5)

@@ -177,6 +177,7 @@ def test_a_translation_is_the_task_that_needs_no_name():
         (["--task=parsing", *TREES, "--drop-invalid"], "--drop-invalid$"),
         (["--task=parsing", *TREES, "--drop-copies"], "--drop-copies$"),
         (["--task=parsing", *TREES, "--augment"], "--augment$"),
+        (["--task=parsing", *TREES, "--alignment-weight=1"], "--alignment-w"),
         (
             ["--dataset=demo", "--drop-invalid"],
             "with text files. Received: --drop-invalid and --dataset demo",

@@ -106,21 +106,23 @@ def with_typing_errors(
     for number, part in enumerate(split(text, symbols)):
         items += [part] if number % 2 else part
     for _ in range(1 + len(text.split()) // WORDS_PER_ERROR):
-        letters = [i for i, item in enumerate(items) if item.isalpha()]
-        letters = [i for i in letters if len(items[i]) == 1]
+        letters = [
+            i
+            for i, item in enumerate(items)
+            if len(item) == 1 and item.isalpha()
+        ]
         if len(letters) < 2:  # An error would leave nothing.
             break
         place = generator.choice(letters)
         error = generator.randrange(5)
-        before = place - 1 if place else None
         if error == 0 and place + 1 in letters:
             items[place : place + 2] = items[place + 1], items[place]
         elif error == 1:
             items[place] *= 2
         elif error == 2:
             items[place] = items[generator.choice(letters)]
-        elif error == 3 and before is not None and items[before] == " ":
-            items[before] = ""
+        elif error == 3 and place and items[place - 1] == " ":
+            items[place - 1] = ""
         elif error == 3 and may_split_words:
             items[place] = f" {items[place]}"
         else:

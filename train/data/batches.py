@@ -61,7 +61,6 @@ def make_dataset(
         contents["links"] = tf.uint8, (count, None, None, None)
     contents["num_tokens"] = tf.float32, ()
     dtypes, shapes = zip(*contents.values(), strict=True)
-    last = np.iinfo(np.int64).max if last is None else last
 
     def for_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         replicas = context.num_replicas_in_sync
@@ -78,12 +77,11 @@ def make_dataset(
                 value.set_shape(shape)
             return dict(zip(contents, values, strict=True))
 
-        end = last * local_replicas if last < 2**60 else last
+        end = tf.int64.max if last is None else last * local_replicas
         numbers = tf.data.Dataset.range(first * local_replicas, end)
         dataset = numbers.map(load, num_parallel_calls=2, deterministic=True)
         # Turn autotuning off: nothing needs it, and its sleeping thread delays
-        # the
-        # end of an iterator by up to a minute.
+        # the end of an iterator by up to a minute.
         options = tf.data.Options()
         options.autotune.enabled = False
         return dataset.prefetch(4).with_options(options)

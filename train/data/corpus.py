@@ -70,6 +70,35 @@ class Corpus(abc.ABC):
         return []
 
 
+class CorpusWrapper(Corpus):
+    """A corpus that is another one, but for what a subclass changes.
+
+    Args:
+        corpus: The other corpus.
+    """
+
+    def __init__(self, corpus: Corpus):
+        self._corpus = corpus
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._corpus)
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    def digest(self) -> str:
+        return self._corpus.digest()
+
+    def languages(self) -> tuple[str, str]:
+        return self._corpus.languages()
+
+    def links(self) -> Iterator[np.ndarray] | None:
+        return self._corpus.links()
+
+    def symbols(self) -> list[str]:
+        return self._corpus.symbols()
+
+
 @dataclasses.dataclass(frozen=True)
 class Pairs(Corpus):
     """A corpus in memory.

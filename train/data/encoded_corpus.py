@@ -28,6 +28,7 @@ from train.data import vocabulary
 from train.data import word_links
 from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
+from train.data.corpus import CorpusWrapper
 from train.data.corpus_statistics import count_duplicates
 from train.data.corpus_statistics import merge_statistics
 from train.data.encoding import LINKS
@@ -67,7 +68,7 @@ class Encoded:
     figures: dict
 
 
-class DigestCachedCorpus(Corpus):
+class DigestCachedCorpus(CorpusWrapper):
     """A corpus whose length and digest are kept in a cache.
 
     The corpus is read again if the name, the size or the modification time of
@@ -82,27 +83,15 @@ class DigestCachedCorpus(Corpus):
     def __init__(
         self, corpus: Corpus, files: list[pathlib.Path], cache: pathlib.Path
     ):
-        self._corpus = corpus
+        super().__init__(corpus)
         self._files = files
         self._cache = cache
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._corpus)
 
     def __len__(self) -> int:
         return self._scan[0]
 
     def digest(self) -> str:
         return self._scan[1]
-
-    def languages(self) -> tuple[str, str]:
-        return self._corpus.languages()
-
-    def symbols(self) -> list[str]:
-        return self._corpus.symbols()
-
-    def links(self) -> Iterator[np.ndarray] | None:
-        return self._corpus.links()
 
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
@@ -131,7 +120,7 @@ def cached_vocabulary(
     subwords: str | None = None,
     symbols: Sequence[str] = (),
 ) -> bytes:
-    """Returns `learn_vocabulary`'s model, which is learned once for a cache.
+    """Returns `learn_vocabulary`'s model from the cache, or learns it.
 
     Args:
         corpus: The training corpus.
@@ -198,23 +187,10 @@ def encode_corpus(
     Raises:
         UserError: If no pair of a part is left.
     """
+    arguments = model_proto, max_length, target_proto, filters, variants, seed
     parts, weights = zip(*corpus.parts(), strict=True)
-    return join_parts(
-        [
-            encode_part(
-                cache,
-                part,
-                model_proto,
-                max_length,
-                target_proto,
-                filters,
-                variants,
-                seed,
-            )
-            for part in parts
-        ],
-        weights,
-    )
+    encoded = [encode_part(cache, part, *arguments) for part in parts]
+    return join_parts(encoded, weights)
 
 
 def join_parts(
@@ -353,21 +329,14 @@ def encode_into(
     try:
         selector = PairSelector(filters, corpus) if filters.in_use() else None
         protos = model_proto, target_proto or model_proto
-        encoder = PairEncoder(
-            model_proto,
-            max_length,
-            len(corpus),
-            target_proto,
-            selector,
-            VariantEncoder(
-                variants,
-                seed,
-                protos,
-                max_length,
-                may_split_words=corpus.links() is None,
+        variant_encoder = None
+        if variants.variants:
+            splits = corpus.links() is None  # Links are of the same words.
+            variant_encoder = VariantEncoder(
+                variants, seed, protos, max_length, may_split_words=splits
             )
-            if variants.variants
-            else None,
+        encoder = PairEncoder(
+            protos, max_length, len(corpus), selector, variant_encoder
         )
         figures, files = write_blocks(part, corpus, encoder)
         if not figures.counts["kept"]:

@@ -100,14 +100,13 @@ class EncodedBlock:
 
 
 class PairEncoder:
-    """Turns pairs into a `EncodedBlock`; may be called from several threads.
+    """Turns pairs into an `EncodedBlock`; may be called from several threads.
 
     Args:
-        model_proto: Serialized SentencePiece model.
+        protos: SentencePiece models of sources and of targets.
         max_length: Int, most tokens of a side.
         num_pairs: Int, pairs of the corpus, which decide how many lines are
             decoded again.
-        target_proto: The model of targets, or `None` if both sides share one.
         selector: Finds pairs to drop, or `None` to drop only empty and too
             long ones.
         variants: Encodes the variants of the pairs, or `None` without any.
@@ -115,16 +114,15 @@ class PairEncoder:
 
     def __init__(
         self,
-        model_proto: bytes,
+        protos: tuple[bytes, bytes],
         max_length: int,
         num_pairs: int,
-        target_proto: bytes | None = None,
         selector: PairSelector | None = None,
         variants: VariantEncoder | None = None,
     ):
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto)
-            for proto in (model_proto, target_proto or model_proto)
+            for proto in protos
         ]
         self.max_length = max_length
         self._selector = selector

@@ -18,8 +18,8 @@ from train.data import augmentation
 from train.data import subword_sampling
 from train.data.augmentation import augment
 from train.data.subword_sampling import SubwordSampler
+from train.data.tokenizer_file import PIECE
 
-USER_DEFINED = sentencepiece_model_pb2.ModelProto.SentencePiece.USER_DEFINED
 BOTH = "both"
 SIDES = ("source", "target")
 DEFAULT_VARIANTS = 8
@@ -191,5 +191,5 @@ class VariantEncoder:
 def find_symbols(proto: bytes) -> set[str]:
     """Returns the texts that a model never splits."""
     model = sentencepiece_model_pb2.ModelProto.FromString(proto)
-    pieces = [p.piece for p in model.pieces if p.type == USER_DEFINED]
+    pieces = [p.piece for p in model.pieces if p.type == PIECE.USER_DEFINED]
     return {piece.replace("▁", " ").strip() for piece in pieces}

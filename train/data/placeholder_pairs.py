@@ -6,24 +6,19 @@ from collections.abc import Iterator
 from text_processing.placeholders import PLACEHOLDERS
 from text_processing.placeholders import replace_in_pair
 from train.data.corpus import Corpus
+from train.data.corpus import CorpusWrapper
 from train.data.corpus import Mixture
 
 # Version of the replacements; it is part of the corpus's digest.
 VERSION = 2
 
 
-class WithPlaceholders(Corpus):
+class WithPlaceholders(CorpusWrapper):
     """A corpus whose addresses, variables and quantities are placeholders.
 
     See `replace_in_pair`. Every other pair stays as it is, so that a model
     learns from both forms.
-
-    Args:
-        corpus: The corpus.
     """
-
-    def __init__(self, corpus: Corpus):
-        self._corpus = corpus
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return (
@@ -31,15 +26,12 @@ class WithPlaceholders(Corpus):
             for number, pair in enumerate(self._corpus)
         )
 
-    def __len__(self) -> int:
-        return len(self._corpus)
-
     def digest(self) -> str:
         text = f"placeholders {VERSION} {self._corpus.digest()}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def languages(self) -> tuple[str, str]:
-        return self._corpus.languages()
+    def links(self) -> None:
+        return None  # The words are other ones.
 
     def symbols(self) -> list[str]:
         return [*self._corpus.symbols(), *PLACEHOLDERS]

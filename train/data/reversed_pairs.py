@@ -6,24 +6,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from train.data.corpus import Corpus
+from train.data.corpus import CorpusWrapper
 from train.data.corpus import Mixture
 
 
-class Reversed(Corpus):
-    """A corpus whose sources are the targets of another one.
-
-    Args:
-        corpus: The other corpus.
-    """
-
-    def __init__(self, corpus: Corpus):
-        self._corpus = corpus
+class Reversed(CorpusWrapper):
+    """A corpus whose sources are the targets of another one."""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return ((target, source) for source, target in self._corpus)
-
-    def __len__(self) -> int:
-        return len(self._corpus)
 
     def digest(self) -> str:
         text = f"reversed {self._corpus.digest()}"
@@ -36,9 +27,6 @@ class Reversed(Corpus):
     def links(self) -> Iterator[np.ndarray] | None:
         links = self._corpus.links()
         return links and (of_pair[:, ::-1] for of_pair in links)
-
-    def symbols(self) -> list[str]:
-        return self._corpus.symbols()
 
 
 def in_both_directions(corpus: Corpus) -> Mixture:

@@ -5,7 +5,6 @@ The package is imported when a set is opened, since the import takes seconds.
 
 import functools
 import hashlib
-import itertools
 import json
 import logging
 import pathlib
@@ -149,8 +148,9 @@ def find_builder(name: str, data_dir: pathlib.Path | None):
     try:
         return tfds.builder(name, data_dir=data_dir)
     except ValueError as error:
+        reason = " ".join(str(error).split()[:25]).rstrip(".")
         raise UserError(
-            f"TensorFlow Datasets has no such set: {shorten_error(error)}. "
+            f"TensorFlow Datasets has no such set: {reason}. "
             f"Received: --dataset tfds:{name}"
         ) from None
 
@@ -166,9 +166,3 @@ def missing_data_error(builder) -> str:
         f"tfds.builder('{name}', data_dir='{root}').download_and_prepare()\""
         "; a copy of that folder elsewhere is named by --data-dir"
     )
-
-
-def shorten_error(error: Exception) -> str:
-    """Returns the first words of an error, on one line."""
-    words = str(error).split()
-    return " ".join(itertools.islice(words, 25)).rstrip(".")

@@ -19,7 +19,7 @@ from train.data.tokenizer_file import read_tokenizer
 from train.data.vocabulary import BPE
 from train.data.vocabulary import UNIGRAM
 
-FILE = {"kind": pathlib.Path, "metavar": "FILE", "properties": ("digested",)}
+FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ import sentencepiece
 
 from command_line.errors import UserError
 from command_line.text_files import read_lines
-from train.data.corpus import Corpus
+from train.data.corpus import CorpusWrapper
 from train.data.corpus import FilePairs
 
 LINK = re.compile(r"(\d+)-(\d+)")
@@ -27,7 +27,7 @@ POSITIONS = 1 << 16
 VERSION = 2  # Encoded links depend on the rules here.
 
 
-class LinkedPairs(Corpus):
+class LinkedPairs(CorpusWrapper):
     """Two text files, and a file with the links of their words.
 
     Args:
@@ -40,20 +40,14 @@ class LinkedPairs(Corpus):
     """
 
     def __init__(self, pairs: FilePairs, path: pathlib.Path):
-        self._pairs = pairs
+        super().__init__(pairs)
         self._path = path
 
     def __repr__(self) -> str:
-        return f"LinkedPairs({self._pairs!r}, {str(self._path)!r})"
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._pairs)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
+        return f"LinkedPairs({self._corpus!r}, {str(self._path)!r})"
 
     def digest(self) -> str:
-        digest = hashlib.sha256(self._pairs.digest().encode())
+        digest = hashlib.sha256(self._corpus.digest().encode())
         count = 0
         for line in read_lines(self._path):
             digest.update(f"{line}\n".encode())
@@ -65,11 +59,8 @@ class LinkedPairs(Corpus):
             )
         return digest.hexdigest()
 
-    def languages(self) -> tuple[str, str]:
-        return self._pairs.languages()
-
     def links(self) -> Iterator[np.ndarray]:
-        pairs = zip(self._pairs, read_lines(self._path), strict=True)
+        pairs = zip(self._corpus, read_lines(self._path), strict=True)
         for number, (pair, line) in enumerate(pairs, 1):
             links = parse_links(line)
             words = [len(text.split()) for text in pair]

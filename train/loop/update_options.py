@@ -43,14 +43,14 @@ class UpdateOptions:
         "updates between validations and checkpoints (default: a "
         f"{DEFAULT_NUM_EPOCHS}th of all, 100 at least)",
         kind=positive(int),
-        properties=("free",),
+        tags=("not compared",),
     )
     average: int = option(
         5,
         "checkpoints whose mean is the final model (Section 6.1)",
         kind=positive(int),
         metavar="N",
-        properties=("free",),
+        tags=("not compared",),
     )
     learning_rate_scale: float = option(
         1.0,
@@ -110,7 +110,7 @@ class UpdateOptions:
         "batch is split for gradient accumulation (default: no limit)",
         kind=positive(int),
         metavar="N",
-        properties=("free",),
+        tags=("not compared",),
     )
     clip_norm: float | None = option(
         None,

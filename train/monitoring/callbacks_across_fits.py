@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import keras
 
 
-class WholeRun(keras.callbacks.Callback):
+class CallbacksAcrossFits(keras.callbacks.Callback):
     """Begins and ends other callbacks once, however often `fit` is called.
 
     A run may need several calls of `fit`. `CSVLogger` would truncate its file
@@ -22,7 +22,6 @@ class WholeRun(keras.callbacks.Callback):
         super().__init__()
         self._callbacks = list(callbacks)
         self._begun = False
-        self.stopped = False  # Whether one of them has ended the run.
 
     def set_params(self, params):
         super().set_params(params)
@@ -56,9 +55,9 @@ def forward(name):
     return call
 
 
-for hook in (
-    *("on_epoch_begin", "on_epoch_end", "on_test_begin", "on_test_end"),
-    *("on_train_batch_begin", "on_train_batch_end"),
-    *("on_test_batch_begin", "on_test_batch_end"),
-):
-    setattr(WholeRun, hook, forward(hook))
+HOOKS = """
+on_epoch_begin on_epoch_end on_test_begin on_test_end
+on_train_batch_begin on_train_batch_end on_test_batch_begin on_test_batch_end
+"""
+for hook in HOOKS.split():
+    setattr(CallbacksAcrossFits, hook, forward(hook))

@@ -23,7 +23,7 @@ BEAM_SIZE = 4
 # The column of `history.csv` to compare, and its sign: +1 if more is better.
 COLUMNS = {"loss": ("val_loss", -1), "bleu": ("bleu", 1), "chrf": ("chrf", 1)}
 # None of these options affects the weights.
-UNCOMPARED = {"properties": ("free",)}
+UNCOMPARED = {"tags": ("not compared",)}
 
 
 @dataclasses.dataclass(frozen=True)

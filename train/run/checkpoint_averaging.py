@@ -11,35 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
+from command_line.errors import first_line
 from keras_transformer import Transformer
 from train.run.run_description import RunDescription
 from train.run.run_folder import step_of
 
 # Errors of TensorFlow for checkpoints that are damaged or of other shapes.
 READ_ERRORS = (tf.errors.OpError, AssertionError, IndexError, ValueError)
-
-
-def average_checkpoints(
-    transformer: Transformer,
-    paths: Iterable[str | pathlib.Path],
-    moving: bool = False,
-) -> Transformer:
-    """Returns a float32 Transformer with the mean weights of checkpoints.
-
-    The sum runs in float64. The weights of `transformer` stay as they are.
-
-    Args:
-        transformer: A model of the trained shape.
-        paths: Prefixes of checkpoints, at least one.
-        moving: Bool, whether to take the exponential moving averages that the
-            optimizer kept, instead of the weights themselves.
-
-    Raises:
-        UserError: If a checkpoint cannot be read, or is of another shape.
-    """
-    averaged = make_float32_copy(transformer)
-    load_mean(averaged, paths, moving)
-    return averaged
 
 
 def make_float32_copy(transformer: Transformer) -> Transformer:
@@ -55,7 +33,17 @@ def load_mean(
     paths: Iterable[str | pathlib.Path],
     moving: bool = False,
 ) -> None:
-    """Sets a model's weights as `average_checkpoints` does."""
+    """Sets a model's weights to the mean of checkpoints, summed in float64.
+
+    Args:
+        averaged: A float32 model of the trained shape.
+        paths: Prefixes of checkpoints, at least one.
+        moving: Bool, whether to take the exponential moving averages that the
+            optimizer kept, instead of the weights themselves.
+
+    Raises:
+        UserError: If a checkpoint cannot be read, or is of another shape.
+    """
     # TensorFlow's checkpoints reach all weights only through the optimizer, as
     # they ignore lists of layers in a Keras layer.
     holder = tf.Module()
@@ -70,9 +58,9 @@ def load_mean(
             # The moments of the optimizer are not needed.
             status.assert_existing_objects_matched().expect_partial()
         except READ_ERRORS as error:
-            reason = str(error).strip().splitlines()[0]
             raise UserError(
-                f"{path} holds no weights of this run's model: {reason}"
+                f"{path} holds no weights of this run's model: "
+                f"{first_line(error)}"
             ) from None
         for total, weights in zip(sums, averaged.get_weights(), strict=True):
             total += weights
@@ -92,7 +80,7 @@ def save_model(
 
     Args:
         path: The file.
-        model: Result of `average_checkpoints`.
+        model: The model, with the weights of `load_mean`.
         checkpoints: Prefixes of the averaged checkpoints.
         moving: Bool, whether their moving averages were used.
     """
@@ -107,7 +95,7 @@ def save_model(
 
 
 def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
-    """Creates the model of a run, with random weights.
+    """Creates the model of a run in float32, with random weights.
 
     Returns:
         The model, and whether the run keeps moving averages of its weights.
@@ -122,6 +110,7 @@ def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
         arguments["vocabulary_size"],
         sequence_length=arguments["max_length"],
         source_vocabulary_size=arguments.get("source_vocabulary_size"),
+        dtype="float32",
         name="transformer",
     )
     return model, arguments.get("average_decay") is not None

@@ -49,7 +49,7 @@ class CheckpointStore:
             "means": [variable.value for variable in task.metrics_variables],
         }
         weights = tf.Module()
-        # `average_checkpoints` reads them by this name.
+        # `load_mean` reads them by this name.
         weights._trainable_variables = [
             variable.value for variable in task.trainable_variables
         ]
@@ -185,10 +185,9 @@ def check_index(prefix: pathlib.Path) -> None:
 
 
 def read_metrics(prefix: pathlib.Path, count: int) -> list:
-    """Returns the first metrics of a file; empty if it has only weights."""
+    """Returns the first metrics of a checkpoint."""
     reader = tf.train.load_checkpoint(str(prefix))
-    names = [f"means/{i}{VALUE}" for i in range(count)]
-    return [reader.get_tensor(n) for n in names if reader.has_tensor(n)]
+    return [reader.get_tensor(f"means/{i}{VALUE}") for i in range(count)]
 
 
 def delete_checkpoint(prefix: pathlib.Path) -> None:

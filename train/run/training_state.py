@@ -158,7 +158,14 @@ class TrainingState(keras.callbacks.Callback):
 
     def _add_missing_row(self):
         """Adds the row of an epoch that was interrupted in its validation."""
-        results = self._task.get_metrics_result()
+        try:
+            results = self._task.get_metrics_result()
+        except ValueError:  # Keras makes a user's metrics in the first batch.
+            results = {
+                metric.name: metric.result()
+                for metric in self._task.metrics
+                if isinstance(metric, keras.metrics.Mean)
+            }
         means = {name: float(value) for name, value in results.items()}
         self._rows.append({"step": self.updates, **means})
         self._task.reset_metrics()

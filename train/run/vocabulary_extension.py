@@ -9,12 +9,12 @@ from sentencepiece import sentencepiece_model_pb2
 
 from command_line.text_files import read_lines
 from keras_transformer import Transformer
+from train.data.tokenizer_file import PIECE
 from train.data.vocabulary_options import check_pieces
 from train.data.vocabulary_options import invalid_line_error
 from train.run.fine_tuning import FinishedRun
 
 OPTION = "--extend-vocabulary"
-USER_DEFINED = sentencepiece_model_pb2.ModelProto.SentencePiece.USER_DEFINED
 
 
 def extend_vocabulary(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
@@ -60,7 +60,7 @@ def with_pieces(proto: bytes, pieces: list[str], path: pathlib.Path) -> bytes:
             raise invalid_line_error(
                 OPTION, path, number, "no piece that is there", piece
             )
-        model.pieces.add(piece=piece, score=0.0, type=USER_DEFINED)
+        model.pieces.add(piece=piece, score=0.0, type=PIECE.USER_DEFINED)
     model.trainer_spec.vocab_size = len(model.pieces)
     return model.SerializeToString(deterministic=True)
 

@@ -73,7 +73,7 @@ def test_order_does_not_hang_on_blocks_and_threads(
 
 
 def test_a_large_vocabulary_takes_four_bytes_an_id(model_proto):
-    encoder = encoding.PairEncoder(model_proto, 90, 1)
+    encoder = encoding.PairEncoder((model_proto, model_proto), 90, 1)
 
     assert encoder.dtype == np.uint16
     assert encoding.smallest_dtype(65_537) == np.uint32

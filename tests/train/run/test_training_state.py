@@ -24,7 +24,7 @@ def make_dataset():
     return rows.map(lambda x: (dict.fromkeys(names, x), x))
 
 
-def train_plainly(run_dir, epochs, data):
+def train_plainly(run_dir, epochs, data, metrics=()):
     """Trains a Transformer with an optimizer of Keras, three updates each."""
     keras.utils.set_random_seed(0)
     shape = {"sequence_length": 8}
@@ -32,7 +32,7 @@ def train_plainly(run_dir, epochs, data):
     model.build()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = keras.optimizers.AdamW(0.01, weight_decay=0.1)
-    model.compile(optimizer, loss, jit_compile=False)
+    model.compile(optimizer, loss, metrics=[*metrics], jit_compile=False)
     state = TrainingState(model, run_dir, 3 * epochs, keep=1)
     begin = state.restore() // 3
     when = {"initial_epoch": begin, "epochs": epochs, "shuffle": False}
@@ -65,6 +65,20 @@ def test_an_epoch_that_was_killed_in_its_validation_gets_its_row(tmp_path):
     train_plainly(tmp_path / "two", 2, data)
 
     assert read_history(tmp_path / "two") == read_history(tmp_path / "whole")
+
+
+def test_metrics_of_keras_are_missing_in_the_row_of_a_killed_epoch(tmp_path):
+    data = make_dataset()
+    train_plainly(tmp_path, 1, data, ["sparse_categorical_accuracy"])
+    (tmp_path / "history.csv").unlink()
+
+    train_plainly(tmp_path, 2, data, ["sparse_categorical_accuracy"])
+
+    first, second = read_history(tmp_path)
+    assert (first["step"], second["step"]) == ("3", "6")
+    assert float(first["loss"]) > 0
+    assert not first["sparse_categorical_accuracy"]
+    assert 0 <= float(second["sparse_categorical_accuracy"]) <= 1
 
 
 def test_refuses_data_of_unknown_length(tmp_path):
