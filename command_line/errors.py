@@ -72,9 +72,13 @@ def refuse_damage(path: pathlib.Path, advice: str = "") -> Iterator[None]:
                 f"{first_line(error)}"
             ) from error
         raise UserError(
-            f"{path} must be whole{advice}. Received: {type(error).__name__}: "
-            f"{first_line(error)}"
+            f"{path} must be whole{advice}. Received: {describe_error(error)}"
         ) from error
+
+
+def describe_error(error: Exception) -> str:
+    """Returns the class of an error, and the first line of its message."""
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def first_line(error: Exception) -> str:

@@ -17,10 +17,10 @@ import numpy as np
 import tensorflow as tf
 
 from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.model_loading import load_version
 from export.bundle.versions import find_version
 from export.markup.word_alignment import find_words
 from export.markup.word_alignment import word_attention
+from export.version_loading import load_version
 
 CHARACTER = 11  # Pixels of a character, about.
 SPACE = 14

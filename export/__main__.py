@@ -70,14 +70,13 @@ RULES = (
     "max_length_ratio",
     "constrain_trees",
 )
-# Those that the search of another format does not have.
 ALIGNMENT = ("align_layer", "align_head")
 SERVER_OPTIONS = ("model_name", "signatures")
+# Those that other formats do not have.
 LACKING = {
     "litert": (*SERVER_OPTIONS, "max_length_ratio", "constrain_trees"),
-    "ctranslate2": (*SERVER_OPTIONS, *ALIGNMENT, *RULES),
+    "ctranslate2": (*SERVER_OPTIONS, *ALIGNMENT, *RULES, "samples"),
 }
-WRITERS = {"litert": write_litert, "ctranslate2": write_ctranslate2}
 
 
 def search_option(name: str, help: str, kind: type):
@@ -281,11 +280,6 @@ def check_options(options: ExportOptions) -> None:
             f"{options.format}",
             options.precision in PRECISIONS[options.format],
         ),
-        (
-            "samples",
-            "left out with --format ctranslate2",
-            options.samples is None or options.format != "ctranslate2",
-        ),
     ):
         if not good:
             raise UserError(
@@ -310,6 +304,38 @@ def check_options(options: ExportOptions) -> None:
             )
 
 
+def write_saved_model(
+    options: ExportOptions, settings: SearchSettings
+) -> pathlib.Path:
+    """Writes a SavedModel, prints what it is, and returns its folder."""
+    export_dir = options.export_dir
+    signatures = choose_signatures(options.signatures)
+    name = choose_name(export_dir, options.model_name)
+    translator = load_run(
+        options.run_dir, settings, options.precision, signatures
+    )
+    count = len(translator.signatures)
+    print(f"tracing {count} signatures, and writing samples", flush=True)
+    folder = write_version(
+        translator,
+        options.run_dir,
+        export_dir,
+        name,
+        options.version,
+        options.samples,
+    )
+    bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
+    if bundle["validation"]:
+        print(format_scores(bundle["validation"]))
+    bound = translator.memory_bound(MEMORY_BOUND_ROWS) / 2**20
+    print(
+        f"a request of {MEMORY_BOUND_ROWS:,} sentences takes at most "
+        f"{bound:,.0f} MiB beside the weights"
+    )
+    print(f"{folder} serves; {export_dir / 'README.md'} says how")
+    return folder
+
+
 def run(options: ExportOptions) -> None:
     options = fill_in_defaults(options)
     check_options(options)
@@ -324,44 +350,16 @@ def run(options: ExportOptions) -> None:
         source_language=options.source_language.lower().split("-")[0],
         **{name: getattr(options, name) for name in RULES},
     )
-    if options.format in WRITERS:
-        samples = {}
-        if options.format == "litert":
-            notes = read_notes(run_dir)
-            samples["samples"] = choose_samples(notes, options.samples)
-        folder = WRITERS[options.format](
-            *read_run(run_dir),
-            settings,
-            options.precision,
-            export_dir,
-            options.version,
-            **samples,
-        )
+    if options.format == "saved_model":
+        folder = write_saved_model(options, settings)
     else:
-        signatures = choose_signatures(options.signatures)
-        name = choose_name(export_dir, options.model_name)
-        translator = load_run(
-            options.run_dir, settings, options.precision, signatures
-        )
-        count = len(translator.signatures)
-        print(f"tracing {count} signatures, and writing samples", flush=True)
-        folder = write_version(
-            translator,
-            options.run_dir,
-            export_dir,
-            name,
-            options.version,
-            options.samples,
-        )
-        bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
-        if bundle["validation"]:
-            print(format_scores(bundle["validation"]))
-        bound = translator.memory_bound(MEMORY_BOUND_ROWS) / 2**20
-        print(
-            f"a request of {MEMORY_BOUND_ROWS:,} sentences takes at most "
-            f"{bound:,.0f} MiB beside the weights"
-        )
-        print(f"{folder} serves; {export_dir / 'README.md'} says how")
+        arguments = settings, options.precision, export_dir, options.version
+        model = read_run(run_dir)
+        if options.format == "litert":
+            samples = choose_samples(read_notes(run_dir), options.samples)
+            folder = write_litert(*model, *arguments, samples)
+        else:
+            folder = write_ctranslate2(*model, *arguments)
     print(
         f"{folder} is written. Next:\n"
         f"  python -m export.translate --export-dir {export_dir}"

@@ -21,6 +21,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from command_line.errors import UserError
+from command_line.errors import describe_error
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import option
@@ -32,7 +33,6 @@ from export.bundle.file_checks import LEFT_OUT
 from export.bundle.file_checks import Check
 from export.bundle.file_checks import check_files
 from export.bundle.file_checks import check_loading
-from export.bundle.file_checks import describe_error
 from export.bundle.graph_inspection import compiled_functions
 from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.graph_inspection import served_signatures

@@ -17,12 +17,12 @@ from command_line.options import add_options
 from command_line.options import option
 from command_line.options import read_options
 from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.model_loading import load_version
 from export.bundle.versions import EXPORT_DIR
 from export.bundle.versions import find_version
 from export.report.explanation_page import SIGNATURES
 from export.report.explanation_page import describe_translation
 from export.report.explanation_page import render
+from export.version_loading import load_version
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,8 +69,8 @@ def load_ask(export_dir: pathlib.Path) -> Callable:
         )
     if "truncated" not in loaded.signatures["explain"].structured_outputs:
         raise UserError(
-            "--export-dir must hold an export whose signatures have the names "
-            "of today; export the run anew with `--signatures all`. "
+            "--export-dir must hold an export whose outputs have their current "
+            "names; export the run anew with `--signatures all`. "
             f"Received: {folder}"
         )
 

@@ -64,9 +64,7 @@ class NearestTranslator:
         """
         lines, numbers = batch
         self.check_count(max(numbers), "at least ")
-        outputs = self._ask(
-            SIGNATURE, {"text": np.array([*lines, b""], object)[:-1]}
-        )
+        outputs = self._ask(SIGNATURE, {"text": np.array(lines, object)})
         texts = np.array(outputs["translation"])
         chosen = [
             self._nearest(row, self._references[number - 1])

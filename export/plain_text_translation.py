@@ -115,17 +115,17 @@ def translate_text(
     Raises:
         InvalidDocumentError: If the text is not UTF-8.
     """
-    for piece, is_code in split_at_line_ends(lines):
+    for part, is_code in split_at_line_ends(lines):
         try:
-            piece.decode("utf-8")
+            part.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidDocumentError(
-                f"text must be UTF-8. Received: byte 0x{piece[error.start]:02x}"
+                f"text must be UTF-8. Received: byte 0x{part[error.start]:02x}"
             ) from None
         if is_code:
-            yield piece
+            yield part
             continue
-        outputs = translate([piece])
+        outputs = translate([part])
         counts["lines"] += 1
         for doubt in ("truncated", "suspicious"):
             counts[doubt] += int(outputs.get(doubt, [False])[0])

@@ -5,7 +5,6 @@ reproducible, and a sample depends only on the text and the number of its line.
 """
 
 import dataclasses
-import pathlib
 from collections.abc import Callable
 
 import numpy as np
@@ -17,7 +16,6 @@ from command_line.options import option
 from export.client import Client
 from export.client import check_outputs
 from export.model.request_validation import CHECKS
-from export.version_loading import load_signature
 
 SIGNATURE = "sample"
 
@@ -101,7 +99,7 @@ class Sampler:
         outputs = self._ask(
             SIGNATURE,
             {
-                "text": np.array([*lines, b""], object)[:-1],
+                "text": np.array(lines, object),
                 "temperature": np.full(rows, options.temperature, np.float32),
                 "top_k": np.full(rows, options.top_k, np.int32),
                 "top_p": np.full(rows, options.top_p, np.float32),
@@ -109,21 +107,3 @@ class Sampler:
             },
         )
         return check_outputs(outputs, rows)
-
-
-def load_ask(export_dir: pathlib.Path, signature: str = SIGNATURE) -> Callable:
-    """Loads a signature of an export's newest version, by default `sample`.
-
-    Returns:
-        Function from the name of a signature and a dict of arrays to the dict
-        of its outputs.
-
-    Raises:
-        UserError: If the folder has no version, or it lacks the signature.
-    """
-    called = load_signature(export_dir, signature)
-
-    def ask(_, inputs):
-        return called(**{k: tf.constant(value) for k, value in inputs.items()})
-
-    return ask

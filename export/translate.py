@@ -26,23 +26,22 @@ from command_line.progress import show_progress
 from command_line.text_files import open_atomically
 from command_line.text_files import open_text
 from command_line.text_files import strip_byte_order_mark
-from export.client import connect
+from export import nearest_translations
+from export import sampling
 from export.line_batching import print_warnings
 from export.line_batching import translate_lines
 from export.markup.encoded_documents import load_translator
 from export.markup.encoded_documents import translate_document
 from export.markup.translate_markup import FORMATS
-from export.nearest_translations import SIGNATURE as NBEST
 from export.nearest_translations import NearestTranslator
 from export.plain_text_translation import pair_files
 from export.plain_text_translation import translate_text
-from export.sampling import Sampler
 from export.sampling import SamplingOptions
-from export.sampling import load_ask
 from export.scoring.parse_scores import describe_faults
 from export.scoring.parse_scores import repair_trees
 from export.translator_loading import TranslatorOptions
 from export.translator_loading import load
+from export.translator_loading import load_ask
 from export.translator_loading import load_documents
 
 
@@ -75,8 +74,8 @@ class TranslateOptions(TranslatorOptions):
     )
     format: str | None = option(
         None,
-        "of documents: their tags go around the words that say the same, all "
-        "but their text stays; needs the signature `align`",
+        "format of the documents: tags are put around the words that translate "
+        "theirs, and the rest stays; needs the signature `align`",
         choices=FORMATS,
     )
     keep_attributes: bool = option(
@@ -93,7 +92,7 @@ class TranslateOptions(TranslatorOptions):
         metavar="FILE",
     )
     sampling: SamplingOptions = part(
-        "drawing", "an export with the signature `sample` can"
+        "sampling", "needs an export with the signature `sample`"
     )
 
 
@@ -103,23 +102,6 @@ def parse_options(argv: list[str] | None = None) -> TranslateOptions:
     )
     add_options(parser, TranslateOptions)
     return read_options(parser.parse_args(argv), TranslateOptions)
-
-
-def load_sampler(options: TranslateOptions) -> Sampler:
-    """Returns a function that samples translations."""
-    if options.model.server:
-        client = connect(options.model.server, options.client)
-        return Sampler(client.ask, options.sampling, client)
-    return Sampler(load_ask(options.model.export_dir), options.sampling)
-
-
-def load_nearest(options: TranslateOptions) -> NearestTranslator:
-    """Returns a function that chooses translations by their references."""
-    if options.model.server:
-        client = connect(options.model.server, options.client)
-        return NearestTranslator(client.ask, options.nearest_to, client)
-    ask = load_ask(options.model.export_dir, NBEST)
-    return NearestTranslator(ask, options.nearest_to)
 
 
 def check_options(options: TranslateOptions) -> None:
@@ -182,7 +164,7 @@ def run_documents(options: TranslateOptions) -> None:
                 print(f"left out: {source}: {error}", file=sys.stderr)
     else:
         translate_file(translate, options.input, options.output)
-    print_warnings(counts, "pieces")
+    print_warnings(counts, "parts")
 
 
 def translate_file(
@@ -205,9 +187,11 @@ def translate_file(
 def run_lines(options: TranslateOptions) -> None:
     """Translates a file line by line."""
     if options.sampling.sample:
-        translate = load_sampler(options)
+        ask, client = load_ask(options, sampling.SIGNATURE)
+        translate = sampling.Sampler(ask, options.sampling, client)
     elif options.nearest_to:
-        translate = load_nearest(options)
+        ask, client = load_ask(options, nearest_translations.SIGNATURE)
+        translate = NearestTranslator(ask, options.nearest_to, client)
     else:
         translate = load(options)
     counts, faults = collections.Counter(), collections.Counter()

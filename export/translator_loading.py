@@ -5,14 +5,17 @@ import pathlib
 from collections.abc import Callable
 
 import numpy as np
+import tensorflow as tf
 
 from command_line.options import mutually_exclusive
 from command_line.options import option
 from command_line.options import part
 from export.bundle.versions import EXPORT_DIR
+from export.client import Client
 from export.client import ClientOptions
 from export.client import connect
 from export.line_batching import BatchOptions
+from export.version_loading import load_signature
 from export.version_loading import load_translate
 
 DOCUMENT = "translate_document"
@@ -45,11 +48,27 @@ def load(options: TranslatorOptions) -> Callable:
     return load_translate(options.model.export_dir)
 
 
-def load_documents(options: TranslatorOptions) -> Callable:
-    """Returns a function that translates a list of documents."""
+def load_ask(
+    options: TranslatorOptions, signature: str
+) -> tuple[Callable, Client | None]:
+    """Loads a signature.
+
+    Returns:
+        Function from its name and a dict of arrays to the dict of its outputs,
+        and the client of the server, if the model is on one.
+    """
     if options.model.server:
         client = connect(options.model.server, options.client)
-        return lambda texts: client.ask(
-            DOCUMENT, {"text": np.array(texts, object)}
-        )
-    return load_translate(options.model.export_dir, DOCUMENT)
+        return client.ask, client
+    called = load_signature(options.model.export_dir, signature)
+
+    def ask(_, inputs):
+        return called(**{k: tf.constant(value) for k, value in inputs.items()})
+
+    return ask, None
+
+
+def load_documents(options: TranslatorOptions) -> Callable:
+    """Returns a function that translates a list of documents."""
+    ask, _ = load_ask(options, DOCUMENT)
+    return lambda texts: ask(DOCUMENT, {"text": np.array(texts, object)})

@@ -5,10 +5,10 @@ import pathlib
 from collections.abc import Callable
 
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
-from export.bundle import model_loading
 from export.bundle.file_layout import BUNDLE
 from export.bundle.file_layout import CTRANSLATE2_MODEL
 from export.bundle.file_layout import LITERT_CONFIG
@@ -23,7 +23,7 @@ from export.litert.signatures import LiteRTModel
 # By the file that identifies a format. Each returns an object with
 # `signatures`: functions from tensors to a dict of tensors, by name.
 LOADERS = {
-    SAVED_MODEL: model_loading.load_version,
+    SAVED_MODEL: lambda folder: tf.saved_model.load(str(folder)),
     CTRANSLATE2_MODEL: CTranslate2Translator,
     LITERT_STEP: LiteRTModel,
 }

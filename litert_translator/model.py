@@ -24,7 +24,7 @@ class Model:
     def __init__(self, folder: pathlib.Path, settings: dict):
         self.eos_id, self.bos_id = settings["eos_id"], settings["bos_id"]
         self.max_length = settings["max_target_length"]
-        self.never = settings["forbidden_ids"]
+        self.forbidden_ids = settings["forbidden_ids"]
         self._encoder, self._step = (
             Interpreter(str(folder / name), num_threads=1)
             for name in ("encoder.tflite", "step.tflite")

@@ -125,7 +125,7 @@ def find_candidates(
         return tokens[: len(rows)], values[: len(rows)], ends
     every = model.log_probabilities()[: len(rows)]
     allowed = every.copy()
-    allowed[:, model.never] = -np.inf
+    allowed[:, model.forbidden_ids] = -np.inf
     for row, ids in zip(allowed, rows, strict=True):
         forbid(row, ids, length, model.eos_id, options)
     if draw:

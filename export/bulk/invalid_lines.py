@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from command_line.errors import first_line
+from command_line.errors import describe_error
 from export.line_batching import translate_lines
 
 TRUNCATED = "cut at the model's limit of tokens"
@@ -19,7 +19,7 @@ def translate_shard(
     """Translates lines, of which some may be invalid.
 
     Args:
-        translate: Function that `load_export` returned.
+        translate: Function that `load_translate` returned.
         lines: Sentences, without line ends.
         batch_tokens: Int, source tokens of a batch, padding included.
 
@@ -65,7 +65,7 @@ class FaultTolerantTranslate:
     text.
 
     Args:
-        translate: Function that `load_export` returned.
+        translate: Function that `load_translate` returned.
     """
 
     def __init__(self, translate: Callable):
@@ -93,8 +93,8 @@ class FaultTolerantTranslate:
                 for name in ("translation", "truncated")
             }
         self._translate([PROBE])
-        said = f"{type(error).__name__}: {first_line(error)}"
-        self.faults[texts[0]] = " ".join(said.split())  # Without tabs.
+        message = describe_error(error)
+        self.faults[texts[0]] = " ".join(message.split())  # Without tabs.
         return {
             "translation": tf.constant([b""]),
             "truncated": tf.constant([False]),

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 from collections.abc import Callable
 
+from command_line.errors import describe_error
 from export.bundle import file_layout
 
 LEFT_OUT = "left out: a version that has changed is not run"
@@ -30,16 +31,8 @@ def check_loading(name: str, load: Callable) -> tuple[Check, object]:
     """Returns the result of `load` as a check, and what it loaded or `None`."""
     try:
         return Check(name, [], []), load()
-    except (
-        Exception
-    ) as error:  # TensorFlow raises many kinds for damaged files.
+    except Exception as error:  # TensorFlow raises many kinds.
         return Check(name, [], [describe_error(error)]), None
-
-
-def describe_error(error: Exception) -> str:
-    """Returns the first line of an error message."""
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"
 
 
 def check_files(folder: pathlib.Path, wanted: dict[str, dict]) -> Check:

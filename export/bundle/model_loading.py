@@ -1,4 +1,4 @@
-"""Loads the model of a run folder, or a version of an export."""
+"""Loads the model of a run folder."""
 
 import json
 import pathlib
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import keras
 import numpy as np
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
@@ -135,13 +133,3 @@ def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
     other.build()
     other.set_weights(transformer.get_weights())
     return other
-
-
-def load_version(folder: pathlib.Path):
-    """Loads a SavedModel.
-
-    Raises:
-        UserError: If it is damaged.
-    """
-    with refuse_damage(folder, "; `python -m export.check` says more"):
-        return tf.saved_model.load(str(folder))

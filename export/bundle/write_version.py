@@ -24,8 +24,6 @@ from export.bundle.warmup_requests import make_inputs
 from export.bundle.warmup_requests import make_requests
 from export.bundle.warmup_requests import write_warmup
 from export.model.translator import Translator
-from keras_transformer import SubwordTokenizer
-from text_processing.placeholders import PLACEHOLDERS
 
 PACKAGES = ("keras", "tensorflow", "tensorflow-text", "tensorflow-serving-api")
 MEMORY_BOUND_ROWS = 1000  # Batch size of the reported memory bound.
@@ -71,7 +69,6 @@ def write_version(
         description = describe_bundle(translator, run_dirs, model_name, part)
         if len(run_dirs) == 1:  # Those scores are of one model.
             description["validation"] = notes.get("validation")
-        description["placeholders"] = has_placeholders(translator.tokenizer)
         write_json(part / file_layout.BUNDLE, description)
         write_server_files(export_dir, model_name, translator.signatures)
     return folder
@@ -144,18 +141,6 @@ def describe_bundle(
         "ensemble": [read_arguments(other) for other in others],
         "files": file_layout.list_files(folder),
     }
-
-
-def has_placeholders(tokenizer: SubwordTokenizer) -> bool:
-    """Returns whether both vocabularies contain the placeholders."""
-    name = PLACEHOLDERS[0]
-    return all(
-        name.encode() in to_piece(tokenize([name]).flat_values).numpy()
-        for tokenize, to_piece in (
-            (tokenizer.tokenize, tokenizer.source_id_to_piece),
-            (tokenizer.tokenize_targets, tokenizer.id_to_piece),
-        )
-    )
 
 
 def averaged_checkpoints(path: pathlib.Path) -> dict | None:

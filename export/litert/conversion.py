@@ -8,9 +8,6 @@ import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 from tensorflow.python.framework import convert_to_constants
 
-PRECISIONS = ("float32", "int8")
-SIGNATURE = "serving_default"
-
 
 def convert(function: Callable, precision: str) -> bytes:
     """Returns the LiteRT file of a `tf.function`.
@@ -39,7 +36,7 @@ def convert(function: Callable, precision: str) -> bytes:
         tf.saved_model.save(
             tf.Module(),
             folder,
-            signatures={SIGNATURE: call},
+            signatures={"serving_default": call},
             # Those of Keras's swish cannot be saved.
             options=tf.saved_model.SaveOptions(
                 experimental_custom_gradients=False

@@ -50,7 +50,7 @@ FORMATS = {
 
 
 # How often a document of Markdown is parsed again.
-MOST_ROUNDS = 4
+MAX_REPARSES = 4
 
 
 class Edit(NamedTuple):
@@ -100,7 +100,7 @@ class DocumentWriter:
         ]
         copy = Copier(self._source, edits)
         result, places = self._write_sentences(copy)
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_REPARSES):
             if self._format.is_strict or result == self._source:
                 break
             if not self._escape_more(result, places):
@@ -156,7 +156,7 @@ class DocumentWriter:
         found = list(split_into_segments(read, result, False))
         starts = [segment.starts[0] for segment in found]
         ends = [segment.ends[-1] for segment in found]
-        spoilt = False
+        has_changed = False
         for segment, (start, end, text) in places.items():
             first = bisect.bisect_right(ends, start)
             last = bisect.bisect_left(starts, end)
@@ -166,12 +166,12 @@ class DocumentWriter:
                 and count_tags(found[first]) == count_tags(segment)
             ):
                 continue
-            spoilt = True
+            has_changed = True
             if self._escapings[segment] is UNESCAPED:
                 self._escapings[segment] = MARKDOWN_ESCAPING
             else:
                 self._kept.add(segment)
-        return spoilt
+        return has_changed
 
 
 class Copier:

@@ -66,7 +66,7 @@ CODE = frozenset(["code", "kbd", "samp", "tt", "var", "math", "svg", "object"])
 # The same for elements that end a sentence.
 CODE_BLOCKS = frozenset(["pre", "script", "style", "textarea", "template"])
 HTML = "html"  # The name of texts of HTML in Markdown.
-MOST_NESTED = 200  # Maximum depth of nested tags in a sentence.
+MAX_DEPTH = 200  # Maximum depth of nested tags in a sentence.
 CHANGES = {Kind.OPEN: 1, Kind.CLOSE: -1}
 # Punctuation that a model translates. Any other sign, such as ¶, is a symbol.
 PUNCTUATION = frozenset(
@@ -130,11 +130,11 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
         if token.kind is Kind.TEXT:
             texts.append(token.text)
         keeps = bool(scopes) and scopes[-1].keeps
-        turns = token.kind is Kind.OPEN and token.keeps not in (None, keeps)
-        if turns:
-            if len(scopes) == MOST_NESTED:
+        switches = token.kind is Kind.OPEN and token.keeps not in (None, keeps)
+        if switches:
+            if len(scopes) == MAX_DEPTH:
                 raise ValueError(
-                    f"`text` must nest at most {MOST_NESTED} elements with and "
+                    f"`text` must nest at most {MAX_DEPTH} elements with and "
                     "without translation. Received: another one at "
                     f"{token.start}"
                 )
@@ -143,8 +143,8 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
         if scopes and token.is_block:
             scopes[-1].has_block = True
         change = CHANGES.get(token.kind, 0) if scopes else 0
-        if token.is_block or keeps != turns:
-            values = () if keeps and not turns else token.values
+        if token.is_block or keeps != switches:
+            values = () if keeps and not switches else token.values
             token = token._replace(kind=Kind.BREAK, values=values)
         found.append(token)
         if change:

@@ -25,14 +25,14 @@ from text_processing.placeholders import ANY
 
 
 def repair_placeholders(
-    sentence: Sentence, translation: str, with_pieces: bool
+    sentence: Sentence, translation: str, knows_placeholders: bool
 ) -> tuple[str, int]:
     """Makes each placeholder occur once in a translation.
 
     Args:
         sentence: The sentence.
         translation: Its translation.
-        with_pieces: Whether placeholders replace its leaves.
+        knows_placeholders: Whether placeholders replace its leaves.
 
     Returns:
         The translation, and the number of leaves that were missing or repeated.
@@ -42,7 +42,7 @@ def repair_placeholders(
         max(0, count - translation.count(name))
         for name, count in collections.Counter(names).items()
     )
-    if not with_pieces:
+    if not knows_placeholders:
         return translation, repaired
     left = set(names)
 

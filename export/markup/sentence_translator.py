@@ -13,8 +13,8 @@ from text_processing.placeholders import PLACEHOLDERS
 
 # Maximum number of sentences in a batch times the square of the bytes of the
 # longest one, which bounds the attention weights of a head and layer.
-MOST_SQUARES = 2**21
-MOST_ROWS = 64
+MAX_SQUARES = 2**21
+MAX_ROWS = 64
 ALIGN_OUTPUTS = ("attention", "source_tokens", "target_tokens")
 
 
@@ -144,7 +144,7 @@ def batches(sizes: list[int]) -> Iterator[list[int]]:
     batch = []
     for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
         squares = (len(batch) + 1) * sizes[place] ** 2
-        if batch and (squares > MOST_SQUARES or len(batch) == MOST_ROWS):
+        if batch and (squares > MAX_SQUARES or len(batch) == MAX_ROWS):
             yield batch
             batch = []
         batch.append(place)

@@ -13,7 +13,7 @@ import numpy as np
 # Just below a half, since a gain of 0 is that of punctuation.
 NEUTRAL_SHARE = 0.5 - 1e-6
 # The share of attention with which a single word may be a tag's run.
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 
 
 @dataclasses.dataclass(eq=False)
@@ -167,7 +167,7 @@ class Projection:
         gains = np.where(counts, shares - NEUTRAL_SHARE, 0.0)
         # A leaf replaces its run, and may not replace words of another node.
         is_leaf = np.array([node.is_leaf for node in nodes])[:, None]
-        gains[is_leaf & (gains < 0)] = never(gains)
+        gains[is_leaf & (gains < 0)] = prohibitive_gain(gains)
         return gains
 
     def _has_word(self, node: Node) -> bool:
@@ -188,12 +188,12 @@ class Projection:
             return 0, hi - lo
         best, first, end = found
         if best > 0 and not free[first:end].all():
-            masked = np.where(free, gain, never(gain))
+            masked = np.where(free, gain, prohibitive_gain(gain))
             best, first, end = (one[0] for one in best_runs(masked[None]))
         if best <= 0:
             shares = np.where(free & (gain != 0), gain + NEUTRAL_SHARE, 0)
             first = int(shares.argmax())
-            if node.is_leaf or shares[first] < LEAST_SHARE:
+            if node.is_leaf or shares[first] < MIN_SHARE:
                 place = self._find_place(node, root.run) - lo
                 return place, place
             end = first + 1
@@ -257,7 +257,7 @@ class Projection:
         return min(max(lo, round(share * len(self._is_word))), hi)
 
 
-def never(gains: np.ndarray) -> float:
+def prohibitive_gain(gains: np.ndarray) -> float:
     """Returns a gain that no run makes up for."""
     return -1.0 - gains.shape[-1]
 

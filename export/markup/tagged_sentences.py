@@ -5,7 +5,7 @@ import collections
 import dataclasses
 import re
 
-from export.markup.markup_tokens import MOST_NESTED
+from export.markup.markup_tokens import MAX_DEPTH
 from export.markup.markup_tokens import Kind
 from export.markup.markup_tokens import Token
 from export.markup.segments import Segment
@@ -17,7 +17,7 @@ from text_processing.placeholders import PLACEHOLDERS
 
 CLAUSE_ENDS = ",;:—…)"
 # Characters of the longest sentence, which bounds the alignment's size.
-MOST_CHARACTERS = 1000
+MAX_CHARACTERS = 1000
 
 
 @dataclasses.dataclass
@@ -73,7 +73,7 @@ def make_sentences(
     segment: Segment,
     spans: list[tuple[int, int]],
     source: str,
-    with_pieces: bool,
+    knows_placeholders: bool,
 ) -> list[Sentence]:
     """Returns the sentences of a segment.
 
@@ -81,7 +81,7 @@ def make_sentences(
         segment: The segment.
         spans: The spans of the sentences in its text.
         source: The document.
-        with_pieces: Whether the model knows placeholders.
+        knows_placeholders: Whether the model knows placeholders.
 
     Raises:
         ValueError: If tags nest too deep in a sentence.
@@ -93,7 +93,9 @@ def make_sentences(
             if any(map(str.isalpha, visible(segment, start, end, marks))):
                 part = start, end
                 sentences.append(
-                    make_sentence(segment, part, source, marks, with_pieces)
+                    make_sentence(
+                        segment, part, source, marks, knows_placeholders
+                    )
                 )
     return sentences
 
@@ -103,7 +105,7 @@ def make_sentence(
     span: tuple[int, int],
     source: str,
     marks: list,
-    with_pieces: bool,
+    knows_placeholders: bool,
 ) -> Sentence:
     """Returns the sentence of a span, see `make_sentences`."""
     start, end = span
@@ -111,13 +113,15 @@ def make_sentence(
     if marks:
         first = min(first, marks[0][2].start)
         last = max(last, marks[-1][2].end)
-    text, starts, ends, spans = write_text(segment, span, marks, with_pieces)
+    text, starts, ends, spans = write_text(
+        segment, span, marks, knows_placeholders
+    )
     tokens = [token for _, _, token in marks]
     root, leaves = build_tree(tokens, spans, len(text), source)
-    quiet = text[:1] + text[1:].lower()
-    is_uppercase = is_in_capitals(segment.hidden[start:end], text, quiet)
+    lowered = text[:1] + text[1:].lower()
+    is_uppercase = is_in_capitals(segment.hidden[start:end], text, lowered)
     if is_uppercase:
-        text = quiet
+        text = lowered
     sentence = Sentence(
         segment,
         span,
@@ -155,16 +159,16 @@ def add_words(sentence: Sentence, spans: list[tuple[int, int]]) -> None:
 
 
 def split_long(hidden: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Splits a span of a text so that each part has `MOST_CHARACTERS` or less.
+    """Splits a span of a text so that each part has `MAX_CHARACTERS` or less.
 
     It is split at a blank, after punctuation if possible, or else anywhere.
     """
     spans = []
-    while end - start > MOST_CHARACTERS:
-        last = start + MOST_CHARACTERS
+    while end - start > MAX_CHARACTERS:
+        last = start + MAX_CHARACTERS
         blank = hidden.rfind(" ", start + 1, last + 1)
         stop = max(
-            hidden.rfind(f"{stop} ", start + MOST_CHARACTERS // 2, last)
+            hidden.rfind(f"{stop} ", start + MAX_CHARACTERS // 2, last)
             for stop in CLAUSE_ENDS
         )
         blank = stop + 1 if stop >= 0 else blank
@@ -183,9 +187,9 @@ def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     return " ".join([*parts, segment.text[done:end]])
 
 
-def is_in_capitals(hidden: str, text: str, quiet: str) -> bool:
+def is_in_capitals(hidden: str, text: str, lowered: str) -> bool:
     """Returns whether a text has two words or more, all in capitals."""
-    if not hidden.isupper() or len(text) != len(quiet):
+    if not hidden.isupper() or len(text) != len(lowered):
         return False
     words = [word for word in hidden.split() if word.isupper()]
     return len([word for word in words if len(word) > 1]) > 1
@@ -219,7 +223,10 @@ def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
 
 
 def write_text(
-    segment: Segment, span: tuple[int, int], marks: list, with_pieces: bool
+    segment: Segment,
+    span: tuple[int, int],
+    marks: list,
+    knows_placeholders: bool,
 ) -> tuple[str, list[int], list[int], list[tuple[int, int]]]:
     """Returns the model's input, and where its parts are.
 
@@ -228,7 +235,7 @@ def write_text(
         and the spans of the markup in the text.
     """
     done, end = span
-    names = iter(PLACEHOLDERS if with_pieces else ())
+    names = iter(PLACEHOLDERS if knows_placeholders else ())
     parts, length, starts, ends, spans = [], 0, [], [], []
     for first, last, token in [*marks, (end, end, None)]:
         parts.append(segment.text[done:first])
@@ -284,9 +291,9 @@ def build_tree(
         elif start < end:
             node.is_leaf = True
             leaves.append(node)
-        if depth + len(stack) > MOST_NESTED:
+        if depth + len(stack) > MAX_DEPTH:
             raise ValueError(
-                f"`text` must nest fewer than {MOST_NESTED} tags in a "
+                f"`text` must nest fewer than {MAX_DEPTH} tags in a "
                 f"sentence. Received: another one at {token.start}"
             )
     for node in stack[1:]:

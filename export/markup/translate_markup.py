@@ -26,7 +26,7 @@ from export.markup.tagged_sentences import make_sentences
 from export.markup.tagged_sentences import split_in_half
 
 # Maximum splits of a sentence that is too long for the model.
-MOST_HALVINGS = 4
+MAX_HALVINGS = 4
 
 
 class Translated(NamedTuple):
@@ -159,7 +159,7 @@ def markup_steps(
         split_into_segments(resolve(read(text)), text, with_attributes)
     )
     make = functools.partial(
-        make_sentences, source=text, with_pieces=knows_placeholders
+        make_sentences, source=text, knows_placeholders=knows_placeholders
     )
     spans = split([segment.hidden for segment in segments])
     sentences = [
@@ -187,7 +187,7 @@ def describe_counts(
     if counts["kept"]:
         yield (
             f"{counts['kept']:,} of {counts['sentences']:,} sentences are not "
-            "translated: their marks would be none in the translation"
+            "translated: their markup would be invalid in the translation"
         )
     if counts["placeholders"] and not knows_placeholders:
         yield (
@@ -213,7 +213,7 @@ def translate_all(
     A sentence that the model cut is split in two.
     """
     done = []
-    for halvings in range(MOST_HALVINGS + 1):
+    for halvings in range(MAX_HALVINGS + 1):
         texts = list(dict.fromkeys(sentence.text for sentence in sentences))
         found = (yield Translate(texts)) if texts else ()
         known = dict(zip(texts, found, strict=True))
@@ -221,7 +221,7 @@ def translate_all(
         for sentence in sentences:
             translation, was_cut = known[sentence.text]
             halves = split_in_half(sentence) if was_cut else []
-            if halves and halvings < MOST_HALVINGS:
+            if halves and halvings < MAX_HALVINGS:
                 longer += make(sentence.segment, halves)
             else:
                 counts["truncated"] += was_cut

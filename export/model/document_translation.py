@@ -19,7 +19,7 @@ from export.model.tokenized_model import cut_bytes
 
 MAX_DOCUMENT = 2**20  # Maximum bytes of a document.
 SENTENCES_PER_BATCH = 1024
-LEAST_BYTES = 64  # Minimum cost of a sentence.
+MIN_BYTES = 64  # Minimum cost of a sentence.
 
 
 def translate_documents(
@@ -106,8 +106,8 @@ def translate_parts(parts, is_sentence, translate, doubts):
 def in_batches(sentences, answer, blank):
     """Translates at most `SENTENCES_PER_BATCH` of similar length at a time."""
     return in_chunks(
-        tf.maximum(tf.strings.length(sentences), LEAST_BYTES),
-        SENTENCES_PER_BATCH * LEAST_BYTES,
+        tf.maximum(tf.strings.length(sentences), MIN_BYTES),
+        SENTENCES_PER_BATCH * MIN_BYTES,
         lambda rows: answer(tf.gather(sentences, rows)),
         blank,
     )

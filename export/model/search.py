@@ -54,6 +54,8 @@ class SearchSettings:
             the last.
         align_head: Int, the head of that layer that aligns, as of a run with
             `--alignments`; `None` for the mean over all heads.
+        budget: Int, the most beams times positions that are searched at once.
+            Larger requests are divided.
         penalty_offset: Float, as in `SearchOptions`: 5 is the penalty of Wu et
             al. (2016), 0 that of Marian and Hugging Face.
         source_language: String, ISO 639-1 code; its abbreviations do not end a
@@ -70,9 +72,8 @@ class SearchSettings:
     max_extra_length: int = 50
     align_layer: int | None = None
     align_head: int | None = None
-    budget: int = (
-        40_960  # 40 sentences of 100 tokens, and 150 more, with 4 beams.
-    )
+    # 40 sentences of 100 tokens, and 150 more, with 4 beams.
+    budget: int = 40_960
     penalty_offset: float = 5.0
     source_language: str = ""
     no_repeat_ngram: int = 0
@@ -306,7 +307,7 @@ class Search(tf.Module):
     def _with_trees(self, options, source_ids):
         """Returns the options with the constraint to trees, if there is one."""
         find_leaves = self._find_leaves()
-        if not find_leaves:
+        if find_leaves is None:
             return options
         return dataclasses.replace(options, tree=find_leaves(source_ids))
 

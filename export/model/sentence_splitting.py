@@ -33,7 +33,7 @@ BEGINNING = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}]"
 ADDRESS = r"\w+://\S+|www\.\S+|[^\s@]+@[^\s@]+\.\w+"
 # Where to split a sentence that is too long, best first.
 LONG_STOPS = r"[;:—…；：]", r"[,，、)）]"
-MOST_REPEATED = 200  # RE2's memory is limited.
+MAX_REPETITIONS = 200  # RE2's memory is limited.
 
 
 def split_text(
@@ -91,7 +91,7 @@ def split_long(parts, is_sentence, limit, is_too_long):
     """
     for most in (limit, limit // 4, limit // 16):
         sentences = tf.where(is_sentence.values, parts.values, "")
-        most = min(max(most, 2), MOST_REPEATED)
+        most = min(max(most, 2), MAX_REPETITIONS)
         some = rf".{{{most // 2},{most - 1}}}"
         breaks = "|".join(some + stop for stop in LONG_STOPS)
         pieces = tf.where(

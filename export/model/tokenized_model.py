@@ -111,10 +111,10 @@ class TextModel(tf.Module):
         """Cuts padded ids at the limit and ends them in EOS."""
         limit = self.sequence_length
         ids = tf.pad(ids, [[0, 0], [0, 1]])[:, : limit + 1]
-        goes_on = (tf.range(tf.shape(ids)[1] - 1) == limit - 1) & (
+        is_cut = (tf.range(tf.shape(ids)[1] - 1) == limit - 1) & (
             ids[:, 1:] != PADDING_ID
         )
-        return tf.where(goes_on, EOS_ID, ids[:, :-1])
+        return tf.where(is_cut, EOS_ID, ids[:, :-1])
 
     def detokenize(self, ids):
         """Returns texts `(B, N)` of ids `(B, N, L)`."""
@@ -183,8 +183,9 @@ def cut_bytes(text, most):
     last = tf.minimum(lengths, most - 3)
     ends = tf.strings.substr(text, last, tf.fill(tf.shape(last), 4))
     ends = tf.io.decode_raw(ends, tf.uint8, fixed_length=4)
-    goes_on = tf.cast(ends & 0xC0 == 0x80, tf.int32)
+    is_continuation = tf.cast(ends & 0xC0 == 0x80, tf.int32)
     # Preceding bytes of the same character: at most three in UTF-8.
-    begun = tf.reduce_sum(tf.math.cumprod(goes_on, axis=1, reverse=True), 1)
+    begun = tf.math.cumprod(is_continuation, axis=1, reverse=True)
+    begun = tf.reduce_sum(begun, 1)
     kept = tf.where(lengths > most, most - begun % 4, lengths)
     return tf.strings.substr(text, tf.zeros_like(kept), kept), lengths > most

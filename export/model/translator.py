@@ -130,14 +130,16 @@ class Translator(tf.Module):
         self.tokenizer = self._model.tokenizer
         self.sequence_length = self._model.sequence_length
         self.precision = transformer.dtype_policy.name
-        find_leaves = settings.constrain_trees and TreeLeaves(
-            self.tokenizer, protos[0], transformer.vocabulary_size
-        )
+        find_leaves = None
+        if settings.constrain_trees:
+            find_leaves = TreeLeaves(
+                self.tokenizer, protos[0], transformer.vocabulary_size
+            )
         self._search = Search(
             transformers,
             self.tokenizer.vocabulary_size,
             settings,
-            find_leaves or None,
+            find_leaves,
         )
         forced_decoder = ForcedDecoder(self._model, settings)
         alternatives = AlternativeSearch(self._model, self._search, settings)
@@ -260,12 +262,12 @@ class Translator(tf.Module):
                 num_hypotheses=None,
             )
             found = self._search(source_ids, lengths, options, extra)
-            told = clear_empty(found, lengths, cut)
+            cleared = clear_empty(found, lengths, cut)
             return {
-                "translation": self._model.detokenize(told.ids),
-                "score": told.scores,
-                "length": told.lengths,
-                "truncated": told.truncated,
+                "translation": self._model.detokenize(cleared.ids),
+                "score": cleared.scores,
+                "length": cleared.lengths,
+                "truncated": cleared.truncated,
                 "valid": found.lengths > 0,
             }
 

@@ -80,9 +80,7 @@ def score(
     return results
 
 
-def score_systems(
-    metric, texts: list[list[str]], resamples: bool = True
-) -> dict:
+def score_systems(metric, texts: list[list[str]], resamples: bool) -> dict:
     """Returns a score of the last system, and its difference to the first.
 
     Args:

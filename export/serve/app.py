@@ -149,7 +149,7 @@ def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
     @app.get("/health")
     @app.get("/readyz")
     async def health():
-        if silent := await service.find_silent():
+        if silent := await service.find_unresponsive():
             names = ", ".join(silent)
             raise HTTPException(503, f"the model of {names} does not answer")
         return {"status": "ok"}
@@ -203,7 +203,7 @@ def add_public_routes(
             "filesTranslation": True,
             "supportedFilesFormat": list(FILE_SUFFIXES),
             "language": {"source": source, "target": target},
-            "pairs": service.shows(),
+            "pairs": service.features(),
         }
 
 

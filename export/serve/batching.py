@@ -28,7 +28,7 @@ from export.serve.metrics import ModelMetrics
 WAIT = 0.005  # Seconds to wait for more sentences.
 MAX_BATCH_LENGTH_RATIO = 2  # Of the tokens of any two items in a batch.
 SHORT = 0.25  # Maximum size of a short request, in batches.
-LEAST_LIMIT = 16  # Tokens up to which no sentence is too long.
+MIN_LENGTH_LIMIT = 16  # Tokens up to which no sentence is too long.
 # A model that has translated something in these seconds is not asked again.
 FRESH_SECONDS = 10
 PROBE_SECONDS = 5  # Timeout of a translation that checks a model.
@@ -49,16 +49,16 @@ class QueuedItem:
     """An item in the queue.
 
     Attributes:
-        question: Method of the model, from a list of things to as many
-            results, and its further arguments.
-        thing: A text, or a pair of texts.
+        call: Method of the model, from a list of texts to as many results,
+            and its further arguments.
+        text: A text, or a pair of texts.
         tokens: Int, estimated length.
         future: Future of the result. A client that is gone cancels it.
         is_short: Bool, whether its request is short.
     """
 
-    question: tuple
-    thing: Any
+    call: tuple
+    text: Any
     tokens: int
     future: asyncio.Future
     is_short: bool
@@ -87,7 +87,7 @@ class Batcher:
         self._long_slots = max(1, in_flight - 1)
         self._in_flight = in_flight
         self._batch_tokens, self._max_waiting = batch_tokens, max_waiting
-        self._max_tokens = max(batch_tokens, LEAST_LIMIT)
+        self._max_tokens = max(batch_tokens, MIN_LENGTH_LIMIT)
         self._metrics = metrics
         self._requests = collections.deque()  # Lists of `QueuedItem`.
         self._changed = asyncio.Event()
@@ -128,10 +128,10 @@ class Batcher:
         """Whether all workers run."""
         return not any(worker.done() for worker in self._workers)
 
-    async def answers(self, question: Callable, thing: Any) -> bool:
+    async def is_responsive(self, method: Callable, text: Any) -> bool:
         """Returns whether the workers live, and answer in good time.
 
-        If there was no result for `FRESH_SECONDS`, it puts `thing` at the head
+        If there was no result for `FRESH_SECONDS`, it puts `text` at the head
         of the queue and waits for its result for `PROBE_SECONDS`.
         """
         now = asyncio.get_running_loop().time
@@ -140,57 +140,56 @@ class Batcher:
         if now() < self._answered + FRESH_SECONDS:
             return True
         if self._probe is None or self._probe.done():
-            item = self._make_item((question,), thing, is_short=True)
+            item = self._make_item((method,), text, is_short=True)
             self._requests.appendleft([item])
             self._changed.set()
             self._probe = item.future
         await asyncio.wait([self._probe], timeout=PROBE_SECONDS)
         return self._probe.done() and not self._probe.exception()
 
-    async def ask(
+    async def run(
         self,
-        question: Callable,
-        things: list,
+        method: Callable,
+        texts: list,
         *args,
         is_admitted: bool = False,
     ) -> list:
-        """Returns the results for things, in their order.
+        """Returns the results of texts, in their order.
 
         Args:
-            question: Method of a model.
-            things: Texts or pairs of texts.
+            method: Method of a model.
+            texts: Texts or pairs of texts.
             *args: Further arguments of the method.
-            is_admitted: Whether the things belong to a request of which other
-                things have been queued before; then no limit applies.
+            is_admitted: Whether the texts belong to a request of which other
+                texts have been queued before; then no limit applies.
 
         Raises:
             BusyError: If the queue is full.
-            TooLongError: If a thing is longer than a batch.
+            TooLongError: If a text is longer than a batch.
         """
         with self.submit(
-            question, things, *args, is_admitted=is_admitted
+            method, texts, *args, is_admitted=is_admitted
         ) as futures:
             return await asyncio.gather(*futures)
 
     @contextlib.contextmanager
     def submit(
         self,
-        question: Callable,
-        things: list,
+        method: Callable,
+        texts: list,
         *args,
         is_admitted: bool = False,
     ) -> Iterator[list[asyncio.Future]]:
         """Yields futures of the results; cancels the pending ones at exit.
 
-        The arguments and errors are those of `ask`.
+        The arguments and errors are those of `run`.
         """
-        sizes = [count_tokens(thing) for thing in things]
+        sizes = [count_tokens(text) for text in texts]
         if not is_admitted:
             self._check(sizes)
         is_short = sum(sizes) <= SHORT * self._batch_tokens
         request = [
-            self._make_item((question, *args), thing, is_short)
-            for thing in things
+            self._make_item((method, *args), text, is_short) for text in texts
         ]
         self._requests.append(request)
         self._changed.set()
@@ -214,13 +213,9 @@ class Batcher:
         if waiting and waiting + len(sizes) > self._max_waiting:
             raise BusyError
 
-    def _make_item(
-        self, question: tuple, thing: Any, is_short: bool
-    ) -> QueuedItem:
+    def _make_item(self, call: tuple, text: Any, is_short: bool) -> QueuedItem:
         future = asyncio.get_running_loop().create_future()
-        return QueuedItem(
-            question, thing, count_tokens(thing), future, is_short
-        )
+        return QueuedItem(call, text, count_tokens(text), future, is_short)
 
     def _note_length(self) -> None:
         self._metrics.queue_length.set(self.queue_length)
@@ -285,11 +280,11 @@ class Batcher:
         return batch
 
     async def _answer(self, batch: list[QueuedItem]) -> None:
-        (question, *args), things = batch[0].question, [b.thing for b in batch]
+        (method, *args), texts = batch[0].call, [b.text for b in batch]
         loop = asyncio.get_running_loop()
         try:
             answers = await loop.run_in_executor(
-                self._pool, question, things, *args
+                self._pool, method, texts, *args
             )
         except Exception as error:
             # One item may be too long or need too much memory: run each one
@@ -326,7 +321,7 @@ def choose_batch(
         for request in requests
         for each in request
         if each is not lead
-        and each.question == lead.question
+        and each.call == lead.call
         and each.is_short == lead.is_short
         and max(each.tokens, lead.tokens)
         <= MAX_BATCH_LENGTH_RATIO * min(each.tokens, lead.tokens)
@@ -340,8 +335,8 @@ def choose_batch(
     return batch
 
 
-def count_tokens(thing: str | tuple[str, str]) -> int:
+def count_tokens(text: str | tuple[str, str]) -> int:
     """Estimates the tokens of a text, or of the longer text of a pair."""
-    texts = (thing,) if isinstance(thing, str) else thing
+    texts = (text,) if isinstance(text, str) else text
     longest = max(len(text.encode()) for text in texts)
     return max(MIN_TOKENS, 1 + longest // BYTES_A_TOKEN)

@@ -26,7 +26,7 @@ from export.version_loading import read_defaults
 # Optional features, and the signatures that each needs.
 MARKUP = "markup"
 ALTERNATIVES, WORDS, REPORT = "alternatives", "words", "report"
-NEEDED = {
+SIGNATURES_OF_FEATURE = {
     MARKUP: ("align",),
     ALTERNATIVES: ("translate_nbest",),
     WORDS: ("align", "score"),
@@ -50,7 +50,7 @@ class Model:
             signature that translates.
         ask: Function from the name of a signature and a dict of arrays to the
             dict of its outputs, as arrays.
-        shows: Names of `NEEDED` that the model supports.
+        features: Names of `SIGNATURES_OF_FEATURE` that the model supports.
         in_flight: Int, number of concurrent batches.
 
     Attributes:
@@ -62,11 +62,11 @@ class Model:
         self,
         translate: Callable,
         ask: Callable | None = None,
-        shows: tuple[str, ...] = (),
+        features: tuple[str, ...] = (),
         in_flight: int = 1,
     ):
         self._translate, self._ask = translate, ask
-        self.shows, self.in_flight = shows, in_flight
+        self.features, self.in_flight = features, in_flight
         self.knows_placeholders = False
 
     def translate(self, texts: list[str]) -> list[Translation]:
@@ -119,12 +119,8 @@ class Model:
 
         See `group_words`.
         """
-        inputs = {
-            name: strings(texts)
-            for name, texts in zip(
-                ("source", "target"), zip(*pairs, strict=True), strict=True
-            )
-        }
+        sources, targets = zip(*pairs, strict=True)
+        inputs = {"source": strings(sources), "target": strings(targets)}
         aligned = self._ask("align", inputs)
         scored = self._ask("score", inputs)
         return [
@@ -154,14 +150,14 @@ class Model:
     def probe(self) -> None:
         """Calls each method once, since the first call is slow."""
         self.translate(PROBE)
-        if MARKUP in self.shows:
+        if MARKUP in self.features:
             self.align([(PROBE[0], PROBE[0])])
             self.knows_placeholders = knows_placeholders(self._align)
-        if ALTERNATIVES in self.shows:
+        if ALTERNATIVES in self.features:
             self.find_alternatives(PROBE, 2)
-        if WORDS in self.shows:
+        if WORDS in self.features:
             self.find_words([(PROBE[0], PROBE[0])])
-        if REPORT in self.shows:
+        if REPORT in self.features:
             self.write_reports(PROBE)
 
 
@@ -187,12 +183,12 @@ def load_model(export_dir: pathlib.Path) -> Model:
     def translate(texts):
         return signature(text=tf.constant(texts))
 
-    shows = tuple(
+    features = tuple(
         name
-        for name, needed in NEEDED.items()
+        for name, needed in SIGNATURES_OF_FEATURE.items()
         if all(signature in loaded.signatures for signature in needed)
     )
-    model = Model(translate, ask, shows, count_batches())
+    model = Model(translate, ask, features, count_batches())
     model.probe()
     return model
 
@@ -230,10 +226,12 @@ def connect_model(server: str, options: ClientOptions) -> Model:
     if not responds(Model(translate)):
         translate = client
         Model(translate).probe()
-    shows = tuple(
-        name for name in NEEDED if responds(Model(translate, ask, (name,)))
+    features = tuple(
+        name
+        for name in SIGNATURES_OF_FEATURE
+        if responds(Model(translate, ask, (name,)))
     )
-    return Model(translate, ask, shows, options.in_flight)
+    return Model(translate, ask, features, options.in_flight)
 
 
 def responds(model: Model) -> bool:

@@ -172,6 +172,6 @@ class ServeOptions:
         action="append",
         metavar="SOURCE:TARGET=PLACE",
     )
-    http: HttpOptions = part("who may ask")
-    limits: LimitOptions = part("how much")
+    http: HttpOptions = part("HTTP server")
+    limits: LimitOptions = part("limits")
     client: ClientOptions = part("with the address of a TF Serving")

@@ -40,10 +40,9 @@ REPORT_POLICY = (
 
 def admitted(cls: type[schemas.RequestFields], access: AccessControl):
     """Returns a FastAPI dependency: the fields of an admitted request."""
-    read = schemas.request_reader(cls)
 
     async def admit(request: fastapi.Request):
-        asked = await read(request)
+        asked = await schemas.read_request(cls, request)
         access.admit(request, asked.api_key, asked.cost)
         return asked
 
@@ -186,7 +185,7 @@ def add_analysis_routes(
         stack = contextlib.ExitStack()
         # Before the response starts, so that an error status is still possible.
         futures = stack.enter_context(
-            service.submit_sentences(route, document.sentences)
+            route.batcher.submit(route.model.translate, document.sentences)
         )
         lines = stream_sentences(service, route, document, futures, stack)
         return StreamingResponse(lines, media_type="application/x-ndjson")
@@ -205,7 +204,7 @@ def add_analysis_routes(
         service.check(asked.q)
         service.check(asked.translations)
         pairs = list(zip(asked.q, asked.translations, strict=True))
-        return await route.batcher.ask(route.model.find_words, pairs)
+        return await route.batcher.run(route.model.find_words, pairs)
 
     @app.post(
         "/report", openapi_extra=schemas.describe_body(schemas.TextFields)
@@ -216,7 +215,7 @@ def add_analysis_routes(
         (document,) = await service.cut(route, [asked.q])
         if not document.places:
             raise http_error("Invalid request: q must hold some text")
-        (page,) = await route.batcher.ask(route.model.write_reports, [asked.q])
+        (page,) = await route.batcher.run(route.model.write_reports, [asked.q])
         return Response(
             page,
             media_type="text/html",
@@ -237,9 +236,9 @@ async def stream_sentences(service, route, document, futures, stack):
 
 
 def check_feature(route: Route, name: str) -> None:
-    if name not in route.model.shows:
+    if name not in route.model.features:
         raise http_error(
-            f"the model of {route.name} shows no {name}; export it with "
+            f"the model of {route.name} lacks {name}; export it with "
             "`--signatures all`"
         )
 

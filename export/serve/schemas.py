@@ -2,7 +2,6 @@
 
 import codecs
 import textwrap
-from collections.abc import Callable
 from typing import Annotated
 from typing import Any
 from typing import NamedTuple
@@ -105,17 +104,19 @@ class FileFields(LanguageFields):
         return 1 + len(self.file.content) // FILE_BYTES
 
 
-def request_reader(cls: type[RequestFields]) -> Callable:
-    """Returns a FastAPI dependency that reads the fields of a request."""
+async def read_request(
+    cls: type[RequestFields], request: fastapi.Request
+) -> RequestFields:
+    """Reads the fields of a request, of one class.
 
-    async def read(request: fastapi.Request) -> cls:
-        fields = await read_fields(request)
-        try:
-            return cls.model_validate(fields)
-        except pydantic.ValidationError as error:
-            raise http_error(describe_error(error)) from None
-
-    return read
+    Raises:
+        HTTPException: If a field is missing, unknown or of another type.
+    """
+    fields = await read_fields(request)
+    try:
+        return cls.model_validate(fields)
+    except pydantic.ValidationError as error:
+        raise http_error(describe_error(error)) from None
 
 
 async def read_fields(request: fastapi.Request) -> dict[str, Any]:

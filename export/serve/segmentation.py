@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from export.model.sentence_splitting import MOST_REPEATED
+from export.model.sentence_splitting import MAX_REPETITIONS
 from export.model.sentence_splitting import split_long
 from export.model.sentence_splitting import split_text
 
@@ -82,7 +82,7 @@ def make_sentence_splitter(language: str) -> Callable:
     def split(text, max_bytes):
         return split_long(
             *split_text(text, language),
-            MOST_REPEATED,
+            MAX_REPETITIONS,
             lambda sentences: tf.strings.length(sentences) > max_bytes,
         )
 

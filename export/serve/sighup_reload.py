@@ -48,8 +48,7 @@ class Reloader:
     @contextlib.asynccontextmanager
     async def on_hangup(self) -> AsyncIterator[None]:
         """Reloads on SIGHUP while the context is open, in the main thread."""
-        is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or not hasattr(signal, "SIGHUP"):
+        if threading.current_thread() is not threading.main_thread():
             yield
             return
         loop, tasks = asyncio.get_running_loop(), set()

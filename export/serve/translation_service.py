@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from export.serve.batching import Batcher
@@ -103,12 +102,12 @@ class TranslationService:
         """Whether the workers of all models run."""
         return all(batcher.is_alive for batcher in self._batchers)
 
-    async def find_silent(self) -> list[str]:
+    async def find_unresponsive(self) -> list[str]:
         """Returns a pair of each model that does not answer."""
         routes = {route.batcher: route for route in self._routes.values()}
         answers = await asyncio.gather(
             *(
-                batcher.answers(route.model.translate, PROBE[0])
+                batcher.is_responsive(route.model.translate, PROBE[0])
                 for batcher, route in routes.items()
             )
         )
@@ -129,10 +128,14 @@ class TranslationService:
             for code in self._codes
         ]
 
-    def shows(self) -> list[dict]:
+    def features(self) -> list[dict]:
         """Returns the optional features of each pair, for the web page."""
         return [
-            {"source": source, "target": target, "shows": route.model.shows}
+            {
+                "source": source,
+                "target": target,
+                "features": route.model.features,
+            }
             for (source, target), route in self._routes.items()
         ]
 
@@ -192,11 +195,11 @@ class TranslationService:
         """
         documents = await self.cut(route, texts)
         sentences = [s for document in documents for s in document.sentences]
-        ask = route.batcher.ask
-        best = await ask(route.model.translate, sentences)
+        run = route.batcher.run
+        best = await run(route.model.translate, sentences)
         others = [[]] * len(sentences)
-        if alternatives and ALTERNATIVES in route.model.shows:
-            others = await ask(
+        if alternatives and ALTERNATIVES in route.model.features:
+            others = await run(
                 route.model.find_alternatives,
                 sentences,
                 alternatives + 1,
@@ -233,11 +236,11 @@ class TranslationService:
         Raises:
             BusyError: If the queue is full.
         """
-        model, ask, is_admitted = route.model, route.batcher.ask, False
+        model, run, is_admitted = route.model, route.batcher.run, False
 
         async def translate(sentences):
             nonlocal is_admitted
-            found = await ask(
+            found = await run(
                 model.translate, sentences, is_admitted=is_admitted
             )
             is_admitted = True
@@ -255,7 +258,7 @@ class TranslationService:
             split,
             model.knows_placeholders,
             translate,
-            functools.partial(ask, model.align, is_admitted=True),
+            functools.partial(run, model.align, is_admitted=True),
         )
         return [
             Translated(each.text, [], each.counts["truncated"] > 0)
@@ -268,14 +271,6 @@ class TranslationService:
         return await asyncio.to_thread(
             split_texts, texts, route.source, route.batcher.max_bytes
         )
-
-    @contextlib.contextmanager
-    def submit_sentences(
-        self, route: Route, sentences: list[str]
-    ) -> Iterator[list[asyncio.Future]]:
-        """Yields futures of `Translation`s; see `Batcher.submit`."""
-        with route.batcher.submit(route.model.translate, sentences) as futures:
-            yield futures
 
     def record_metrics(
         self,
@@ -298,7 +293,7 @@ def check_markup(route: Route, what: str) -> None:
     Raises:
         HTTPException: If not; its message begins with `what`.
     """
-    if MARKUP not in route.model.shows:
+    if MARKUP not in route.model.features:
         raise http_error(f"{what} not supported: the model has no alignments")
 
 

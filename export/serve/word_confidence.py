@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 
+from export.markup.word_alignment import SPACELESS
+
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a blank.
 BYTE = re.compile("<0x([0-9A-F]{2})>")
-# Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Chinese and
-# Japanese. Each subword counts as a word.
+# Of scripts without blanks between words, each subword counts as a word.
 UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+    f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in SPACELESS)}]"
 )
 END = b"</s>"
 DIGITS = 3

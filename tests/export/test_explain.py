@@ -143,7 +143,7 @@ def test_refuses_what_is_no_export_that_explains(tmp_path, refused):
     for version, names, message in (
         (1, ["serving_default"], "without align, explain, explain_beam"),
         # As of before `truncated` was one of its outputs.
-        (2, SIGNATURES, "whose signatures have the names of today"),
+        (2, SIGNATURES, "whose outputs have their current names"),
     ):
         signatures = dict.fromkeys(names, module.call)
         tf.saved_model.save(module, str(tmp_path / str(version)), signatures)

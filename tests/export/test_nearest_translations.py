@@ -62,7 +62,7 @@ def choose(tmp_path, monkeypatch):
             outputs["translation"]
         )
         monkeypatch.setattr(
-            translate, "load_ask", lambda *_: lambda *_: outputs
+            translate, "load_ask", lambda *_: (lambda *_: outputs, None)
         )
         (tmp_path / "in").write_text("a line\n")
         translate.main(

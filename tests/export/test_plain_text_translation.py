@@ -81,7 +81,7 @@ def test_what_was_cut_is_said(spy, tmp_path, capsys):
 
     run("--input", tmp_path / "in")
 
-    note = "1 of 1 pieces were cut at the model's limit of tokens\n"
+    note = "1 of 1 parts were cut at the model's limit of tokens\n"
     assert capsys.readouterr().err == note
 
 

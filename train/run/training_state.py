@@ -19,7 +19,7 @@ from train.run.checkpoint_store import read_metrics
 from train.run.run_folder import read_history
 from train.run.run_folder import saved_steps
 
-MOST_SKIPPED = 10
+MAX_SKIPPED = 10
 
 
 class TrainingState(keras.callbacks.Callback):
@@ -188,7 +188,7 @@ class TrainingState(keras.callbacks.Callback):
     def _refuse_divergence(self):
         counter = getattr(self._task.optimizer, "skipped_in_a_row", 0)
         skipped = int(np.array(counter))
-        if skipped >= MOST_SKIPPED:
+        if skipped >= MAX_SKIPPED:
             raise UserError(
                 f"the training diverged: {skipped} updates in a row, up to "
                 f"{self.updates}, had a gradient that was not finite. The last "

@@ -42,7 +42,7 @@ export class Model {
     this.eosId = settings.eos_id;
     this.bosId = settings.bos_id;
     this.maxLength = settings.max_target_length;
-    this.never = settings.forbidden_ids;
+    this.forbiddenIds = settings.forbidden_ids;
     this.memory = this.inputs = this.outputs = {};
   }
 

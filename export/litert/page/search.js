@@ -11,7 +11,7 @@
  */
 export async function search(model, source, options) {
   const { beam_size: beams } = options,
-    { eosId, never } = model;
+    { eosId, forbiddenIds } = model;
   const count = beams === 1 ? 1 : 2 * beams;
   const limit = Math.min(
     Math.max(source.length + options.max_extra_length, 1),
@@ -31,7 +31,7 @@ export async function search(model, source, options) {
       const every = model.logProbabilities();
       const allowed = every.map((row) => row.slice());
       allowed.forEach((row, i) => {
-        for (const id of never) row[id] = -Infinity;
+        for (const id of forbiddenIds) row[id] = -Infinity;
         if (active[i])
           forbid(
             row,

@@ -19,7 +19,7 @@ const percent = (p) => (100 * p).toFixed(p > 0 && p < 0.1 ? 1 : 0) + " %";
 const announce = (text) => { $("status").textContent = text; };
 const pair = () => state.pairs.find((each) =>
   each.source === $("from").value && each.target === $("to").value);
-const shows = (name) => pair().shows.includes(name);
+const hasFeature = (name) => pair().features.includes(name);
 
 function complain(text) {
   $("problem").textContent = text;
@@ -38,7 +38,7 @@ async function post(path, fields, signal) {
       if (answer.ok) return answer;
       throw new Error((await answer.json()).error);
     }
-    complain("Many are asking. This page asks again until it is answered.");
+    complain("The server is busy. This page asks again until it is answered.");
     await new Promise((resolve) => setTimeout(resolve, 1000));
     signal?.throwIfAborted();
   }
@@ -218,7 +218,7 @@ function arrive({ sentence: place, text, truncated }) {
 }
 
 async function askWords(sending) {
-  if (!shows("words")) return;
+  if (!hasFeature("words")) return;
   for (;;) {
     const some = state.sentences.filter(({ words, text }) =>
       text && !words).slice(0, state.atOnce);
@@ -287,7 +287,7 @@ function describe(words, place) {
   const seen = word.weights.map((weight, n) => [words.source[n].text, weight])
     .filter(([, weight]) => weight >= SHARE).sort((a, b) => b[1] - a[1])
     .map(([text, weight]) => `${text} ${percent(weight)}`).join(", ");
-  return `${word.text}: ${percent(word.probability)} sure, aligned with ` +
+  return `${word.text}: probability ${percent(word.probability)}, aligned with ` +
     (seen || "nothing in particular");
 }
 
@@ -303,9 +303,9 @@ function choose(sentence) {
 
 function drawChosen() {
   const { source } = state.chosen;
-  $("no-words").hidden = shows("words");
+  $("no-words").hidden = hasFeature("words");
   drawChosenWords();
-  $("report").hidden = !shows("report");
+  $("report").hidden = !hasFeature("report");
   const fields = { q: source, api_key: $("key").value,
     source: $("from").value, target: $("to").value };
   for (const [name, value] of Object.entries(fields)) {
@@ -369,7 +369,7 @@ function drawAlignment(words) {
 
 async function drawOthers() {
   const sentence = state.chosen;
-  $("no-others").textContent = !shows("alternatives")
+  $("no-others").textContent = !hasFeature("alternatives")
     ? "This model returns one translation only."
     : sentence.others ? "" : "Looking for others …";
   $("others").lang = $("to").value;
@@ -379,7 +379,7 @@ async function drawOthers() {
     button.addEventListener("click", () => take(sentence, text));
     return make("li", {}, button);
   }));
-  if (!shows("alternatives") || sentence.others || sentence.asked) return;
+  if (!hasFeature("alternatives") || sentence.others || sentence.asked) return;
   sentence.asked = true;
   try {
     const answer = await post("translate",

@@ -2,7 +2,6 @@
 
 import collections
 import io
-import json
 import sys
 import types
 
@@ -12,8 +11,6 @@ import tensorflow as tf
 
 from command_line.errors import InvalidDocumentError
 from export import translate
-from export.bundle.file_layout import BUNDLE
-from export.bundle.write_version import has_placeholders
 from export.markup.character_encoding import decode
 from export.markup.character_encoding import encode
 from export.markup.encoded_documents import translate_document
@@ -26,16 +23,12 @@ from export.markup.translate_markup import markup_steps
 from export.markup.translate_markup import translate_markup
 from export.markup.word_alignment import find_words
 from export.markup.word_alignment import word_attention
-from keras_transformer import SubwordTokenizer
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.known_alignment_translators import dictionary
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 from tests.helpers.marked_documents import split_sentences
 from text_processing.placeholders import find_untranslatable_spans
-from train.data.corpus import Pairs
-from train.data.placeholder_pairs import with_placeholders
-from train.data.vocabulary import learn_vocabulary
 
 
 def words_of(text):
@@ -96,7 +89,7 @@ def test_finds_what_is_the_same_in_every_language(text, expected):
     assert [text[start:end] for start, end in spans] == expected
 
 
-def with_pieces(answer):
+def knows_placeholders(answer):
     """Returns a translator that knows placeholders; asks none to align."""
 
     def align(sources, targets):
@@ -129,7 +122,7 @@ def test_placeholders_come_back_once(written, expected, repaired):
         asked.append(text)
         return written
 
-    found = translate_markup(source, "html", with_pieces(answer))
+    found = translate_markup(source, "html", knows_placeholders(answer))
 
     assert asked == ["a ⦅0⦆ b ⦅1⦆"]
     assert found.text == f"<p>{expected}</p>"
@@ -328,15 +321,6 @@ def test_attributes_may_be_kept(option, title, monkeypatch, tmp_path):
     )
 
     assert output.read_text() == f'<p title="{title}">A DOG</p>'
-
-
-def test_the_bundle_says_whether_a_model_knows_placeholders(export_dir):
-    bundle = json.loads((export_dir / "1" / BUNDLE).read_text("utf-8"))
-
-    assert bundle["placeholders"] is False
-    corpus = with_placeholders(Pairs(["a {0} b c"] * 9, ["b c {0} a"] * 9))
-    proto = learn_vocabulary(corpus, 280)
-    assert has_placeholders(SubwordTokenizer(proto))
 
 
 def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):

@@ -118,8 +118,8 @@ def test_it_says_what_it_has(service):
     assert settings["keyRequired"] is False
     formats = [".txt", ".html", ".md", ".srt", ".docx"]
     assert settings["supportedFilesFormat"] == formats
-    shows = ["markup", "alternatives", "words", "report"]
-    assert settings["pairs"] == [{**PAIR, "shows": shows}]
+    features = ["markup", "alternatives", "words", "report"]
+    assert settings["pairs"] == [{**PAIR, "features": features}]
     assert service.get("/health").json() == {"status": "ok"}
     paths = service.get("/openapi.json").json()["paths"]
     body = paths["/translate"]["post"]["requestBody"]["content"]
@@ -185,7 +185,7 @@ def test_a_file_is_translated_and_fetched(service):
             {"q": ["a"], "translations": ["b", "c"]},
             "must have as many texts each. Received: 1, 2",
         ),
-        ("/words", {"q": ["a"], "translations": ["b"]}, "shows no word"),
+        ("/words", {"q": ["a"], "translations": ["b"]}, "lacks words"),
         ("/report", {}, "`--signatures all`"),
         ("/detect", {"q": None}, "missing q parameter"),
     ],

@@ -69,7 +69,7 @@ def test_each_request_gets_its_answers_in_order(requests, in_flight):
 
     async def ask_all(batcher, sizes):
         return await asyncio.gather(
-            *(batcher.ask(shout, request) for request in requests)
+            *(batcher.run(shout, request) for request in requests)
         ), sizes
 
     answers, sizes = run(ask_all, in_flight=in_flight)
@@ -96,7 +96,7 @@ def test_sentences_of_unlike_lengths_are_in_batches_of_their_own():
     assert 2 * count_tokens(long[0]) <= BUDGET  # It leaves room for another.
 
     async def ask(batcher, _):
-        return await batcher.ask(shout, request)
+        return await batcher.run(shout, request)
 
     assert run(ask) == [text.upper() for text in request]
     for batch in shout.batches:
@@ -110,9 +110,9 @@ def test_requests_share_a_batch_across_time(monkeypatch):
     shout.gate.set()
 
     async def ask_twice(batcher, _):
-        first = asyncio.create_task(batcher.ask(shout, ["one"]))
+        first = asyncio.create_task(batcher.run(shout, ["one"]))
         await asyncio.sleep(0.001)
-        return await asyncio.gather(first, batcher.ask(shout, ["two"]))
+        return await asyncio.gather(first, batcher.run(shout, ["two"]))
 
     assert run(ask_twice) == [["ONE"], ["TWO"]]
     assert shout.batches == [["one", "two"]]
@@ -128,9 +128,9 @@ def test_a_short_request_does_not_wait_for_all_of_a_long_one():
     long = [f"{n} {'word ' * 50}" for n in range(20)]
 
     async def ask_both(batcher, _):
-        first = asyncio.create_task(batcher.ask(shout, long))
+        first = asyncio.create_task(batcher.run(shout, long))
         await until(lambda: shout.batches)
-        second = asyncio.create_task(batcher.ask(shout, ["hello"]))
+        second = asyncio.create_task(batcher.run(shout, ["hello"]))
         await asyncio.sleep(0)
         shout.gate.set()
         await asyncio.gather(first, second)
@@ -147,7 +147,7 @@ def test_other_questions_are_other_batches():
 
     async def ask_both(batcher, _):
         return await asyncio.gather(
-            batcher.ask(shout, ["a", "b"]), batcher.ask(shout, ["c"], "!")
+            batcher.run(shout, ["a", "b"]), batcher.run(shout, ["c"], "!")
         )
 
     assert run(ask_both) == [["A", "B"], ["C!"]]
@@ -158,10 +158,10 @@ def test_what_nobody_waits_for_is_not_answered():
     shout = Shout()
 
     async def leave(batcher, _):
-        first = asyncio.create_task(batcher.ask(shout, ["first"]))
+        first = asyncio.create_task(batcher.run(shout, ["first"]))
         await until(lambda: shout.batches)
-        gone = asyncio.create_task(batcher.ask(shout, ["gone"] * 3))
-        stays = asyncio.create_task(batcher.ask(shout, ["stays"]))
+        gone = asyncio.create_task(batcher.run(shout, ["gone"] * 3))
+        stays = asyncio.create_task(batcher.run(shout, ["stays"]))
         await until(lambda: batcher.queue_length == 4)
         gone.cancel()
         await until(lambda: batcher.queue_length == 1)
@@ -180,8 +180,8 @@ def test_one_that_fails_is_alone_with_it():
 
     async def ask_both(batcher, _):
         return await asyncio.gather(
-            batcher.ask(fail, ["good"]),
-            batcher.ask(fail, ["bad", "good"]),
+            batcher.run(fail, ["good"]),
+            batcher.run(fail, ["bad", "good"]),
             return_exceptions=True,
         )
 
@@ -202,10 +202,10 @@ def test_a_short_request_does_not_wait_for_any_batch_of_a_long_one():
 
     async def ask_both(batcher, _):
         long = asyncio.create_task(
-            batcher.ask(answer, [f"long {n}" for n in range(40)])
+            batcher.run(answer, [f"long {n}" for n in range(40)])
         )
         await until(lambda: started)
-        short = await asyncio.wait_for(batcher.ask(answer, ["short"]), 10)
+        short = await asyncio.wait_for(batcher.run(answer, ["short"]), 10)
         gate.set()
         return short, len(await long)
 
@@ -220,9 +220,9 @@ def test_a_worker_survives_what_it_does_not_expect(caplog):
     async def ask_twice(batcher, _):
         # Fewer results than texts are a bug of the model.
         failed = await asyncio.gather(
-            batcher.ask(lambda texts: [], ["a"]), return_exceptions=True
+            batcher.run(lambda texts: [], ["a"]), return_exceptions=True
         )
-        works = await batcher.ask(lambda texts: texts, ["b"])
+        works = await batcher.run(lambda texts: texts, ["b"])
         return failed, works, batcher.is_alive
 
     (failed,), works, is_alive = run(ask_twice, errors=errors)
@@ -243,7 +243,7 @@ def test_an_error_of_a_model_is_counted_and_logged(caplog):
 
     async def ask(batcher, _):
         with pytest.raises(MemoryError):
-            await batcher.ask(fail, ["a"])
+            await batcher.run(fail, ["a"])
 
     run(ask, errors=errors)
 
@@ -257,10 +257,10 @@ def test_a_model_that_does_not_answer_is_found(monkeypatch):
     shout = Shout()
 
     async def check(batcher, _):
-        silent = [await batcher.answers(shout, "a") for _ in range(2)]
+        silent = [await batcher.is_responsive(shout, "a") for _ in range(2)]
         shout.gate.set()
         await until(lambda: batcher.queue_length == 0)
-        return silent, await batcher.answers(shout, "a")
+        return silent, await batcher.is_responsive(shout, "a")
 
     assert run(check) == ([False, False], True)
     # A check that still waits is not repeated.
@@ -273,7 +273,7 @@ def test_a_model_that_fails_is_found(monkeypatch):
         raise MemoryError
 
     async def check(batcher, _):
-        return await batcher.answers(fail, "a")
+        return await batcher.is_responsive(fail, "a")
 
     assert run(check) is False
 
@@ -283,8 +283,8 @@ def test_a_model_that_has_just_answered_is_not_asked_again():
     shout.gate.set()
 
     async def check(batcher, _):
-        await batcher.ask(shout, ["a"])
-        return await batcher.answers(shout, "b")
+        await batcher.run(shout, ["a"])
+        return await batcher.is_responsive(shout, "b")
 
     assert run(check) is True
     assert shout.batches == [["a"]]
@@ -294,16 +294,16 @@ def test_a_worker_that_has_ended_is_found():
     async def check(batcher, _):
         batcher._workers[0].cancel()
         await until(lambda: not batcher.is_alive)
-        return await batcher.answers(lambda texts: texts, "a")
+        return await batcher.is_responsive(lambda texts: texts, "a")
 
     assert run(check, in_flight=2) is False
 
 
 def test_what_is_longer_than_a_batch_is_refused():
     async def ask(batcher, _):
-        fits = await batcher.ask(lambda t: t, ["a" * batcher.max_bytes])
+        fits = await batcher.run(lambda t: t, ["a" * batcher.max_bytes])
         with pytest.raises(TooLongError, match="must have at most 255 bytes"):
-            await batcher.ask(lambda t: t, ["a" * (batcher.max_bytes + 1)])
+            await batcher.run(lambda t: t, ["a" * (batcher.max_bytes + 1)])
         return len(fits)
 
     assert run(ask) == 1
@@ -314,13 +314,13 @@ def test_a_request_that_was_admitted_is_not_refused_later():
 
     async def ask(batcher, _):
         batcher._max_waiting = 1
-        works = asyncio.create_task(batcher.ask(shout, ["a"]))
+        works = asyncio.create_task(batcher.run(shout, ["a"]))
         await until(lambda: shout.batches)
-        waits = asyncio.create_task(batcher.ask(shout, ["b"]))
+        waits = asyncio.create_task(batcher.run(shout, ["b"]))
         await until(lambda: batcher.queue_length)
         with pytest.raises(BusyError):
-            await batcher.ask(shout, ["c"])
-        more = asyncio.create_task(batcher.ask(shout, ["d"], is_admitted=True))
+            await batcher.run(shout, ["c"])
+        more = asyncio.create_task(batcher.run(shout, ["d"], is_admitted=True))
         await until(lambda: batcher.queue_length == 2)
         shout.gate.set()
         return await asyncio.gather(works, waits, more)
@@ -333,14 +333,14 @@ def test_the_queue_is_as_long_as_its_limit_and_no_longer():
 
     async def ask(batcher, _):
         batcher._max_waiting = 3
-        asked = [asyncio.create_task(batcher.ask(shout, ["a"]))]
+        asked = [asyncio.create_task(batcher.run(shout, ["a"]))]
         await until(lambda: shout.batches)
         for texts in (["b"], ["c", "d"]):
-            asked.append(asyncio.create_task(batcher.ask(shout, texts)))
+            asked.append(asyncio.create_task(batcher.run(shout, texts)))
             await asyncio.sleep(0)
         assert batcher.queue_length == 3
         with pytest.raises(BusyError):
-            await batcher.ask(shout, ["e"])
+            await batcher.run(shout, ["e"])
         shout.gate.set()
         return await asyncio.gather(*asked)
 

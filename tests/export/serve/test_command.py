@@ -33,7 +33,7 @@ def test_a_model_server_serves_too(servable, model):
         found = load_pairs([pair], ClientOptions(model_name="other"))
         (there,) = found.values()
 
-        assert there.shows == model.shows
+        assert there.features == model.features
         assert there.in_flight == ClientOptions().in_flight
         assert there.translate(SENTENCES) == model.translate(SENTENCES)
         assert there.find_words([("A cat.", "cat")]) == model.find_words(

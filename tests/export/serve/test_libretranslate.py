@@ -24,7 +24,7 @@ FORM = "application/x-www-form-urlencoded"
 
 def make_model():
     """Returns a model that reverses sentences, also those of documents."""
-    return Model(ReversingModel(), shows=("markup",))
+    return Model(ReversingModel(), features=("markup",))
 
 
 @pytest.fixture(scope="module")

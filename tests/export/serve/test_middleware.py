@@ -144,7 +144,7 @@ def test_a_client_that_leaves_cancels_the_sentences_of_its_document(reversing):
     words = [f"w{letter}" for letter in "abcdefghij"]
     document = "".join(f"<p>{word}</p>" for word in words)
     body = json.dumps({"q": document, "format": "html", **PAIR})
-    models = {("en", "es"): Model(reversing, shows=("markup",))}
+    models = {("en", "es"): Model(reversing, features=("markup",))}
     with service_client.serve(models, batch_tokens=8) as service:
         with connected(service, request(body)):
             service_client.wait_until(lambda: reversing.batches)

@@ -20,8 +20,8 @@ WEIGHT = 0.9  # Of attention, to the word of the same place from the end.
 class Loud(Model):
     """A model that shouts the words of a text in the other order."""
 
-    def __init__(self, shows=("alternatives", "words", "report")):
-        super().__init__(None, None, shows)
+    def __init__(self, features=("alternatives", "words", "report")):
+        super().__init__(None, None, features)
 
     def translate(self, texts):
         return [Translation(loud(text), False) for text in texts]
@@ -72,7 +72,7 @@ def service():
     models = {
         ("en", "es"): Loud(),
         ("es", "en"): Loud(),
-        ("pt", "fr"): Loud(shows=()),
+        ("pt", "fr"): Loud(features=()),
     }
     with service_client.serve(models, char_limit=1000) as service:
         yield service
@@ -139,12 +139,12 @@ def test_a_text_is_translated_as_it_is_typed(page, service):
 def test_a_word_tells_what_it_is_aligned_with(page):
     page.hover(".sentence .word:nth-of-type(2)")
     assert text_of(page, "#status") == (
-        "CATS: 50 % sure, aligned with cats 90 %"
+        "CATS: probability 50 %, aligned with cats 90 %"
     )
 
     choose_first(page)
     page.hover("#alignment ol:last-child li:nth-child(1) button")
-    assert text_of(page, "#status").startswith("SLEEP.: 100 % sure, ")
+    assert text_of(page, "#status").startswith("SLEEP.: probability 100 %, ")
     shades = page.evaluate(
         "[...document.querySelectorAll('#alignment ol:first-of-type button')]"
         ".map((e) => +e.style.getPropertyValue('--w'))"
