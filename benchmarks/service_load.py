@@ -32,7 +32,7 @@ from export.serve.models import load_model
 from export.serve.segmentation import split_texts
 
 REQUESTS = 200
-MOST_LINES = 4
+MAX_LINES = 4
 MAX_BYTES = 4000
 DOCUMENT_CHARACTERS = 20_000
 
@@ -45,7 +45,7 @@ class Load:
         seconds: List of floats, of each request.
         problems: Counter of what went wrong, by status or `"wrong"`.
         sentences: Int, how many were translated.
-        took: Float, seconds of all.
+        elapsed_seconds: Float, of the whole test.
     """
 
     seconds: list = dataclasses.field(default_factory=list)
@@ -86,7 +86,7 @@ def make_requests(path: pathlib.Path) -> list[str]:
     draw = random.Random(0)
     lines = itertools.cycle(path.read_text("utf-8").splitlines())
     return [
-        "\n".join(itertools.islice(lines, draw.randint(1, MOST_LINES)))
+        "\n".join(itertools.islice(lines, draw.randint(1, MAX_LINES)))
         for _ in range(REQUESTS)
     ]
 
@@ -114,48 +114,65 @@ def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
     return load, answers
 
 
-def send_requests(port, texts, answers, until, load):
-    """Sends texts one after the other, until a time."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+def send_requests(port, texts, done, load, answers=None, **fields):
+    """Sends texts one after the other, until an event.
+
+    Args:
+        port: Int, port of the service.
+        texts: List of texts; the last is followed by the first.
+        done: `threading.Event` that ends the requests.
+        load: The `Load` to update.
+        answers: Result of `run_plain_loop`, which the service must repeat, or
+            `None`: then each text counts as a sentence.
+        **fields: Further fields of the requests.
+    """
+    fields = {"source": "en", "target": "xx", **fields}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     with contextlib.closing(connection):
         for text in itertools.cycle(texts):
             began = time.monotonic()
-            if began > until:
+            if done.is_set():
                 return
-            fields = {"q": text, "source": "en", "target": "xx"}
-            connection.request("POST", "/translate", json.dumps(fields))
+            body = json.dumps({"q": text, **fields})
+            connection.request("POST", "/translate", body)
             response = connection.getresponse()
             answer = json.loads(response.read())
             load.seconds.append(time.monotonic() - began)
-            wanted, sentences = answers[text]
+            wanted, sentences = answers[text] if answers else (None, 1)
             load.sentences += sentences
             if response.status != 200:
                 load.problems[response.status] += 1
-            elif answer["translatedText"] != wanted:
+            elif answers and answer["translatedText"] != wanted:
                 load.problems["wrong"] += 1
+
+
+def run_for(seconds, done, threads) -> float:
+    """Runs threads until an event, which comes after some seconds.
+
+    Returns:
+        The seconds until the last thread had ended.
+    """
+    started = time.monotonic()
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds)
+    done.set()
+    for thread in threads:
+        thread.join()
+    return time.monotonic() - started
 
 
 def run_clients(port, texts, answers, seconds, count) -> Load:
     """Sends texts from several threads."""
-    load, started = Load(), time.monotonic()
+    load, done = Load(), threading.Event()
+    orders = [random.Random(i).sample(texts, len(texts)) for i in range(count)]
     clients = [
         threading.Thread(
-            target=send_requests,
-            args=(
-                port,
-                random.Random(seed).sample(texts, len(texts)),
-                answers,
-                started + seconds,
-                load,
-            ),
+            target=send_requests, args=(port, order, done, load, answers)
         )
-        for seed in range(count)
+        for order in orders
     ]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
-    load.elapsed_seconds = time.monotonic() - started
+    load.elapsed_seconds = run_for(seconds, done, clients)
     return load
 
 
@@ -177,50 +194,26 @@ def service(export_dir):
             process.terminate()
 
 
-def send_repeatedly(port, until, load, texts, **fields):
-    """Sends texts, one a request, until an event."""
-    fields = {"source": "en", "target": "xx", **fields}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    with contextlib.closing(connection):
-        for text in itertools.cycle(texts):
-            began = time.monotonic()
-            if until.is_set():
-                return
-            body = json.dumps({"q": text, **fields})
-            connection.request("POST", "/translate", body)
-            response = connection.getresponse()
-            response.read()
-            load.seconds.append(time.monotonic() - began)
-            load.sentences += 1
-            if response.status != 200:
-                load.problems[response.status] += 1
-
-
 def measure_latency(port, sentences, seconds, clients=1, document=None) -> dict:
     """Returns the `Load` of requests of one sentence, and of a document."""
     load, documents, done = Load(), Load(), threading.Event()
     threads = [
         threading.Thread(
-            target=send_repeatedly,
-            args=(port, done, load, sentences[client::clients]),
+            target=send_requests,
+            args=(port, sentences[client::clients], done, load),
         )
         for client in range(clients)
     ]
     if document:
         threads.append(
             threading.Thread(
-                target=send_repeatedly,
-                args=(port, done, documents, [document]),
+                target=send_requests,
+                args=(port, [document], done, documents),
                 kwargs={"format": "html"},
             )
         )
-    for thread in threads:
-        thread.start()
-    time.sleep(seconds)
-    done.set()
-    for thread in threads:
-        thread.join()
-    load.elapsed_seconds = documents.elapsed_seconds = seconds
+    elapsed = run_for(seconds, done, threads)
+    load.elapsed_seconds = documents.elapsed_seconds = elapsed
     found = {"sentences": load.summarize()}
     if document:
         found["documents"] = documents.summarize()

@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import io
 import itertools
+import json
 import pathlib
 import shutil
 import zlib
@@ -138,6 +139,12 @@ def open_atomically(path: pathlib.Path) -> Iterator[BinaryIO]:
     if path.exists():
         shutil.copymode(path, part)
     part.replace(path)
+
+
+def write_json(path: pathlib.Path, content: object) -> None:
+    """Writes a file of indented JSON."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
 
 
 def decode(line: bytes, path: pathlib.Path, number: int) -> str:

@@ -138,7 +138,7 @@ def write_and_report(
     architecture = model.architecture
     print(
         f"read {model.count_params():,} parameters: "
-        f"{architecture.num_layers} + {architecture.layers_of_decoder} layers "
+        f"{architecture.num_layers} + {architecture.num_decoder_layers} layers "
         f"({architecture.decoder_mixer} in the decoder), width "
         f"{architecture.hidden_dim}, {architecture.num_heads} heads, "
         f"{architecture.intermediate_dim} inner features, "

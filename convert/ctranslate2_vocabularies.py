@@ -6,7 +6,6 @@ import pathlib
 
 from command_line.errors import UserError
 from convert.tensor_files import Tensors
-from convert.vocabularies import UNKNOWN_ID
 from convert.vocabularies import Vocabulary
 from convert.vocabularies import find_language_codes
 from convert.vocabularies import make_vocabulary
@@ -19,6 +18,7 @@ from export.ctranslate2.model_directory import UNUSED
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
 
 OTHER_BOS = "[<s>]"  # A `<s>` with which no target begins.
 SIDES = {

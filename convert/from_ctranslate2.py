@@ -139,7 +139,7 @@ def read(
     )
     shares = shares and sources.pieces == targets.pieces
     settings, sequence_length = read_settings(folder, learned)
-    if not targets.can_be_generated.all() or (targets.rows < 0).any():
+    if not targets.can_be_generated.all():
         architecture = dataclasses.replace(architecture, logits_bias=True)
     model = make_model(
         architecture,
@@ -330,8 +330,7 @@ def copy_tables(
         bias = np.zeros(size, np.float32)
         if "decoder/projection/bias" in tensors:
             bias = tensors.take("decoder/projection/bias", (size,))
-        never = (targets.rows < 0) | ~targets.can_be_generated
-        copy_bias(model.embedding_of_logits, bias, targets.rows, never)
+        copy_bias(model.embedding_of_logits, bias, targets)
 
 
 def copy_final_norms(model, tensors: Tensors, in_halves: bool) -> None:

@@ -13,14 +13,12 @@ from convert.run_folder_writer import make_model
 from convert.tensor_files import Tensors
 from convert.tensor_files import open_safetensors
 from convert.tensor_files import read_json
-from convert.vocabularies import UNKNOWN_ID
 from convert.vocabularies import Vocabulary
 from convert.vocabularies import check_ids
-from convert.vocabularies import find_language_codes
+from convert.vocabularies import make_tokenizers
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import pieces_of
 from convert.vocabularies import read_proto
-from convert.vocabularies import replace_ids
 from convert.weight_mapping import Weight
 from convert.weight_mapping import copy_bias
 from convert.weight_mapping import copy_layers
@@ -28,6 +26,7 @@ from convert.weight_mapping import copy_table
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
 
 SOURCE_EMBEDDING_TENSOR = "model.encoder.embed_tokens.weight"
 PARTS = {
@@ -92,10 +91,7 @@ def read_vocabularies(
                 targets, pieces_of(target), configuration, other
             ),
         )
-    tokenizers = (
-        replace_ids(proto, ours, find_language_codes(ours.pieces))
-        for proto, ours in zip((source, target), vocabularies, strict=True)
-    )
+    tokenizers = make_tokenizers((source, target), vocabularies)
     return *vocabularies, *tokenizers
 
 
@@ -170,9 +166,8 @@ def read(folder: pathlib.Path) -> Converted:
 
     size = configuration.vocabulary_size
     bias = tensors.take("final_logits_bias", (1, size))[0]
-    never = (targets.rows < 0) | ~targets.can_be_generated
     copy_table(model.embedding, tensors, table, targets.rows)
-    copy_bias(model.embedding, bias, targets.rows, never)
+    copy_bias(model.embedding, bias, targets)
     if not shares:
         copy_table(
             model.source_embedding,

@@ -117,8 +117,7 @@ def copy_tables(
     copy_table(model.embedding, tensors, name, targets.rows)
     shape = (1, tensors.shapes[name][0])
     bias = tensors.take("decoder_ff_logit_out_b", shape)[0]
-    never = (targets.rows < 0) | ~targets.can_be_generated
-    copy_bias(model.embedding_of_logits, bias, targets.rows, never)
+    copy_bias(model.embedding_of_logits, bias, targets)
     if model.output_embedding is not None:
         copy_output(model.output_embedding, tensors, targets)
     if source_name != name:

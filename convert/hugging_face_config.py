@@ -146,10 +146,8 @@ def read_configuration(path: pathlib.Path) -> Configuration:
     if shares and targets != size:
         wanted = f"{size}, as vocab_size, for one matrix"
         raise config.config_error("decoder_vocab_size", wanted, targets)
-    end, least = (
-        config.number("eos_token_id", 0, targets, 0),
-        min(size, targets),
-    )
+    end = config.number("eos_token_id", 0, targets, 0)
+    least = min(size, targets)
     if config.found.get("forced_eos_token_id", end) not in (None, end):
         wanted = f"{end}, as eos_token_id"
         value = config.found["forced_eos_token_id"]

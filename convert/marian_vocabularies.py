@@ -5,7 +5,6 @@ by piece, as in OPUS-MT's downloads.
 """
 
 import pathlib
-from typing import NamedTuple
 
 import yaml
 
@@ -13,29 +12,20 @@ from command_line.errors import UserError
 from command_line.errors import first_line
 from convert.opus_download import Download
 from convert.tensor_files import Tensors
-from convert.vocabularies import UNKNOWN_ID
 from convert.vocabularies import Vocabulary
 from convert.vocabularies import check_ids
-from convert.vocabularies import find_language_codes
+from convert.vocabularies import make_tokenizers
 from convert.vocabularies import make_vocabulary
 from convert.vocabularies import pieces_of
 from convert.vocabularies import read_proto
 from convert.vocabularies import read_protos
 from convert.vocabularies import replace_ids
 from keras_transformer.masks import EOS_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
 
 # Much faster than the loader in Python. Its values are strings: `no` is a
 # piece, and no Boolean.
 LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-
-
-class Vocabularies(NamedTuple):
-    """The vocabularies of a model, and SentencePiece models with our ids."""
-
-    sources: Vocabulary
-    targets: Vocabulary
-    source_proto: bytes
-    target_proto: bytes
 
 
 def embedding_names(tensors: Tensors) -> tuple[str, str]:
@@ -47,8 +37,12 @@ def embedding_names(tensors: Tensors) -> tuple[str, str]:
 
 def read_sentencepiece(
     paths: list[pathlib.Path], tensors: Tensors, width: int
-) -> Vocabularies:
+) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reads SentencePiece models, whose ids are those of the matrices.
+
+    Returns:
+        The vocabularies of sources and of targets, and SentencePiece models
+        with our ids.
 
     Args:
         paths: One for both sides, or one each.
@@ -68,12 +62,11 @@ def read_sentencepiece(
         )
     for proto, name in zip(protos, names, strict=True):
         check_rows(len(proto.pieces), "--vocabulary", tensors, name, width)
-    return Vocabularies(
-        sources,
-        targets,
+    tokenizers = (
         replace_ids(protos[0], sources),
         replace_ids(protos[1], targets),
     )
+    return sources, targets, *tokenizers
 
 
 def arrange_vocabulary(proto) -> Vocabulary:
@@ -104,8 +97,8 @@ def make_marian_vocabulary(table, specials, used) -> Vocabulary:
 
 def read_download_vocabularies(
     files: Download, tensors: Tensors, width: int
-) -> Vocabularies:
-    """Reads the vocabularies of a download of OPUS-MT.
+) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
+    """Like `read_sentencepiece`, of a download of OPUS-MT.
 
     A piece of a SentencePiece model that its YAML file lacks is unknown.
 
@@ -130,11 +123,7 @@ def read_download_vocabularies(
         arrange_table(*each)
         for each in zip(tables, used, files.tables, strict=True)
     ]
-    tokenizers = [
-        replace_ids(proto, ours, find_language_codes(ours.pieces))
-        for proto, ours in zip(protos, vocabularies, strict=True)
-    ]
-    return Vocabularies(*vocabularies, *tokenizers)
+    return *vocabularies, *make_tokenizers(protos, vocabularies)
 
 
 def read_table(

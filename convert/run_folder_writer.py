@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import dataclasses
 import importlib.metadata
-import json
 import pathlib
 import shutil
 import sys
@@ -18,11 +17,13 @@ from collections.abc import Iterator
 import keras
 
 from command_line.errors import UserError
+from command_line.text_files import write_json
 from convert.tensor_files import Tensors
 from keras_transformer import Architecture
 from keras_transformer import Preset
 from keras_transformer import Recipe
 from keras_transformer import Transformer
+from train.run.run_description import PACKAGES
 
 # Often only the model card, README.md, names the licence.
 LICENSES = ("LICENSE*", "LICENCE*", "COPYING*", "README*")
@@ -86,7 +87,7 @@ def count_weights(architecture: Architecture) -> int:
     mixer = 2 * width**2 if architecture.decoder_mixer == "ssru" else attention
     return architecture.num_layers * (
         attention + rest
-    ) + architecture.layers_of_decoder * (mixer + attention + rest)
+    ) + architecture.num_decoder_layers * (mixer + attention + rest)
 
 
 def write_run(
@@ -160,11 +161,6 @@ def new_folder(folder: pathlib.Path) -> Iterator[pathlib.Path]:
         raise
 
 
-def write_json(path: pathlib.Path, content: dict) -> None:
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    path.write_text(text, encoding="utf-8")
-
-
 def describe_run(converted: Converted, origin: dict) -> dict:
     """Returns the content of `arguments.json`."""
     model = converted.model
@@ -184,8 +180,7 @@ def describe_run(converted: Converted, origin: dict) -> dict:
         "corpus": {},
         "init": {},
         "packages": {
-            name: importlib.metadata.version(name)
-            for name in ("keras", "numpy", "sentencepiece", "tensorflow")
+            name: importlib.metadata.version(name) for name in PACKAGES
         },
         "origin": origin,
         "decoding": converted.decoding,

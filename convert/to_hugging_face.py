@@ -8,15 +8,14 @@ import numpy as np
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from command_line.recorded_search_options import check_decoding
+from command_line.text_files import write_json
 from convert.from_hugging_face import tensor_name_of
 from convert.hugging_face_config import ACTIVATIONS
 from convert.hugging_face_config import MUST_BE
 from convert.run_folder_writer import check_new
 from convert.run_folder_writer import copy_licenses
 from convert.run_folder_writer import new_folder
-from convert.run_folder_writer import write_json
 from convert.tensor_files import read_json
-from convert.vocabularies import PIECE
 from convert.vocabularies import is_language_code
 from convert.vocabularies import read_proto
 from convert.weight_mapping import to_their_order
@@ -25,6 +24,7 @@ from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
+from train.data.tokenizer_file import PIECE
 
 MAX_NORM_EPSILON = 1e-3  # Keras's default.
 
@@ -97,7 +97,7 @@ def make_config(model: Transformer, decoding: dict) -> dict:
     }
     for stack, layers in (
         ("encoder", architecture.num_layers),
-        ("decoder", architecture.layers_of_decoder),
+        ("decoder", architecture.num_decoder_layers),
     ):
         config[f"{stack}_layers"] = layers
         config[f"{stack}_layerdrop"] = architecture.layer_dropout
@@ -133,11 +133,8 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
     return tensors
 
 
-def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
+def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> None:
     """Writes a complete folder, or none after an error.
-
-    Returns:
-        Its `config.json`.
 
     Raises:
         UserError: If the run is not finished, or its model not supported.
@@ -191,7 +188,6 @@ def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> dict:
         }.items():
             write_json(part / name, content)
         copy_licenses(run_dir, part)
-    return config
 
 
 def read_search_options(path: pathlib.Path) -> dict:

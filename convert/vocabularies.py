@@ -8,6 +8,7 @@ gets the same ids. A piece that its language never uses is marked as unused.
 import collections
 import dataclasses
 import pathlib
+from collections.abc import Iterable
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -147,6 +148,17 @@ def is_language_code(piece: str) -> bool:
     return piece[:2] == ">>" and piece[-2:] == "<<"
 
 
+def make_tokenizers(
+    protos: Iterable[sentencepiece_model_pb2.ModelProto],
+    vocabularies: Iterable[Vocabulary],
+) -> list[bytes]:
+    """Returns `replace_ids` of each side, with its language codes."""
+    return [
+        replace_ids(proto, ours, find_language_codes(ours.pieces))
+        for proto, ours in zip(protos, vocabularies, strict=True)
+    ]
+
+
 def replace_ids(
     proto: sentencepiece_model_pb2.ModelProto,
     vocabulary: Vocabulary,
@@ -171,8 +183,7 @@ def replace_ids(
             piece.type = SPECIAL[id_][1]
         elif name in codes:
             # With the blank that the model puts before text. Its score is
-            # higher
-            # than that of any split into several pieces.
+            # higher than that of any split into several pieces.
             piece.piece, piece.type = f"▁{name}", PIECE.NORMAL
         elif name in known:
             piece.CopyFrom(known[name])

@@ -16,6 +16,7 @@ import numpy as np
 from command_line.progress import show_progress
 from convert.tensor_files import Tensors
 from convert.vocabularies import NEVER
+from convert.vocabularies import Vocabulary
 from keras_transformer import Transformer
 
 PROJECTIONS = ("query", "key", "value", "output")
@@ -160,15 +161,7 @@ def copy_rows(
     embedding.embeddings.assign(ours)
 
 
-def copy_bias(
-    embedding, bias: np.ndarray, rows: np.ndarray, never: np.ndarray
-) -> None:
-    """Sets the bias of the logits of a `TokenEmbedding`.
-
-    Args:
-        embedding: The layer.
-        bias: Their bias.
-        rows: As in `copy_table`.
-        never: Bool array, whether one of our ids is never generated.
-    """
-    embedding.bias.assign(np.where(never, NEVER, bias[rows]))
+def copy_bias(embedding, bias: np.ndarray, vocabulary: Vocabulary) -> None:
+    """Sets the bias of the logits of a `TokenEmbedding` from theirs."""
+    bias = bias[vocabulary.rows]
+    embedding.bias.assign(np.where(vocabulary.can_be_generated, bias, NEVER))

@@ -39,15 +39,12 @@ def find_source(name: str) -> str:
     node = ast.parse(text)
     for part in path:
         node = next(n for n in node.body if getattr(n, "name", None) == part)
-    lines = text.splitlines()
-    body = node.body
+    start = node.lineno
+    lines = text.splitlines()[start - 1 : node.end_lineno]
     if ast.get_docstring(node):
-        lines[body[0].lineno - 1 : body[0].end_lineno] = [None] * (
-            body[0].end_lineno - body[0].lineno + 1
-        )
-    chosen = lines[node.lineno - 1 : node.end_lineno]
-    code = "\n".join(line for line in chosen if line is not None)
-    return textwrap.dedent(code)
+        docstring = node.body[0]
+        del lines[docstring.lineno - start : docstring.end_lineno + 1 - start]
+    return textwrap.dedent("\n".join(lines))
 
 
 def find_defining_file(name: str) -> tuple[pathlib.Path, list[str]]:

@@ -6,7 +6,7 @@ Two encoder layers learn to sort ids. Run
     KERAS_BACKEND=jax python examples/backends.py
     KERAS_BACKEND=torch python examples/backends.py
 
-98.0 %, 98.5 % and 98.3 % of unseen ids came out in their place.
+98.0 %, 98.5 % and 98.3 % of unseen ids were predicted correctly.
 """
 
 import keras

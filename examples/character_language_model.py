@@ -52,7 +52,7 @@ def train(model, path, length, epochs):
     model.fit(rows[:, :-1], rows[:, 1:], epochs=epochs, verbose=2)
 
 
-def bits_a_byte(model, path, length):
+def bits_per_byte(model, path, length):
     rows = cut(path, length)
     return model.evaluate(rows[:, :-1], rows[:, 1:], verbose=0) / np.log(2)
 
@@ -70,14 +70,14 @@ def complete(model, prompt, limit=80):
 def main(
     train_path, test_path, prompt, width=128, num_layers=3, length=128, epochs=5
 ):
-    """Trains; returns the bits a byte of the test text, and a line."""
+    """Trains; returns the bits per byte of the test text, and a line."""
     keras.utils.set_random_seed(0)
     model = make_model(width, num_layers)
     train(model, train_path, length, epochs)
-    return bits_a_byte(model, test_path, length), complete(model, prompt)
+    return bits_per_byte(model, test_path, length), complete(model, prompt)
 
 
 if __name__ == "__main__":
     bits, line = main(*sys.argv[1:4])
-    print(f"{bits:.2f} bits a byte")
+    print(f"{bits:.2f} bits per byte")
     print(line)

@@ -38,7 +38,6 @@ def main(files, folder, preset=TINY, epochs=10, size=4000, tokens=4096):
     encoded = encode_corpus(training, proto, 100, folder / "encoded")
     plan = BatchPlan(encoded.pairs, tokens, seed=0)
     model = kt.Transformer.from_preset(preset, size, sequence_length=100)
-    model.build()
     model.compile_as_published(preset)
     steps = plan.steps_per_epoch
     state = TrainingState(model, folder, epochs * steps, keep=1)

@@ -13,6 +13,19 @@ def check_positive_int(name, value):
     return int(value)
 
 
+def check_optional_positive_int(name, value):
+    """Like `check_positive_int`; `None` stays."""
+    return None if value is None else check_positive_int(name, value)
+
+
+def check_positive_number(name, value):
+    """Raises `ValueError` unless `value` is a number above 0."""
+    if not isinstance(value, (int, float)) or not value > 0:
+        raise ValueError(
+            f"`{name}` must be a positive number. Received: {name}={value!r}"
+        )
+
+
 def check_fraction(name, value):
     """Raises `ValueError` unless `value` lies in [0, 1)."""
     if not isinstance(value, (int, float)) or not 0 <= value < 1:

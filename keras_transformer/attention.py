@@ -12,6 +12,7 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_fraction
 from keras_transformer.argument_checks import check_known_width
+from keras_transformer.argument_checks import check_optional_positive_int
 from keras_transformer.argument_checks import check_positive_int
 from keras_transformer.argument_checks import check_sequences
 from keras_transformer.cache import FixedCache
@@ -202,11 +203,9 @@ class MultiHeadAttention(CompositeLayer):
     ):
         super().__init__(**kwargs)
         check_fraction("dropout", dropout)
-        if value_dim is not None:
-            value_dim = check_positive_int("value_dim", value_dim)
         self.num_heads = check_positive_int("num_heads", num_heads)
         self.key_dim = check_positive_int("key_dim", key_dim)
-        self.value_dim = value_dim
+        self.value_dim = check_optional_positive_int("value_dim", value_dim)
         self.dropout = dropout
         self.use_bias = use_bias
 

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
+from keras_transformer.argument_checks import check_optional_positive_int
 from keras_transformer.argument_checks import check_positive_int
 from keras_transformer.attention import MultiHeadAttention
 from keras_transformer.composite import CompositeLayer
@@ -52,15 +53,12 @@ class BaseLayer(CompositeLayer):
         for name in DROPOUTS:
             check_fraction(name, getattr(self, name))
         check_choice("norm", norm, NORM_ORDERS)
-        for name, value in {
-            "num_heads": num_heads,
-            "intermediate_dim": intermediate_dim,
-            "key_dim": key_dim,
-            "value_dim": value_dim,
-        }.items():
-            if value is not None or name in ("num_heads", "intermediate_dim"):
-                value = check_positive_int(name, value)
-            setattr(self, name, value)
+        self.num_heads = check_positive_int("num_heads", num_heads)
+        self.intermediate_dim = check_positive_int(
+            "intermediate_dim", intermediate_dim
+        )
+        self.key_dim = check_optional_positive_int("key_dim", key_dim)
+        self.value_dim = check_optional_positive_int("value_dim", value_dim)
         self.norm = norm
         self.use_bias = use_bias
         self.activation = keras.activations.get(activation)

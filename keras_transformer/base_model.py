@@ -103,7 +103,7 @@ class BaseModel(CompositeMixin, keras.Model):
     def make_decoder(self):
         return self.make_stack(
             Decoder,
-            self.architecture.layers_of_decoder,
+            self.architecture.num_decoder_layers,
             name="decoder",
             mixer=self.architecture.decoder_mixer,
         )
@@ -173,14 +173,14 @@ class BaseModel(CompositeMixin, keras.Model):
         cache=None,
         training=None,
         return_attention_scores=False,
-        kept=None,
+        embedding_mask=None,
     ):
         """Runs the decoder like `decode`, but without computing the logits.
 
         Args:
-            kept: Bool tensor `(B, T)`, False where zeros replace the embedding
-                of a token; or `None`. The other arguments are those of
-                `decode`.
+            embedding_mask: Bool tensor `(B, T)`, False where zeros replace
+                the embedding of a token; or `None`. The other arguments are
+                those of `decode`.
 
         Returns:
             Float tensor `(B, T, D)`; with `return_attention_scores`, a tuple of
@@ -190,8 +190,9 @@ class BaseModel(CompositeMixin, keras.Model):
         """
         start_index = 0 if cache is None else cache.length
         x = self.embedding(target_ids, training=training)
-        x = self.target_word_dropout(keep(x, kept), training=training)
-        x = self._place(x, self.target_dropout, start_index, training)
+        x = mask_embeddings(x, embedding_mask)
+        x = self.target_word_dropout(x, training=training)
+        x = self._add_positions(x, self.target_dropout, start_index, training)
         return self.decoder(
             x,
             memory,
@@ -202,7 +203,7 @@ class BaseModel(CompositeMixin, keras.Model):
             training=training,
         )
 
-    def _place(self, x, dropout, start_index, training):
+    def _add_positions(self, x, dropout, start_index, training):
         x = x + self.position_encoding(x, start_index=start_index)
         return dropout(x, training=training)
 
@@ -284,8 +285,8 @@ def is_linear(layer):
     return isinstance(layer, Linear)
 
 
-def keep(embeddings, kept):
-    """Replaces the embeddings of tokens by zeros, where `kept` is False."""
-    if kept is None:
+def mask_embeddings(embeddings, mask):
+    """Replaces embeddings by zeros where a mask `(B, T)` is False."""
+    if mask is None:
         return embeddings
-    return embeddings * ops.cast(kept, embeddings.dtype)[..., None]
+    return embeddings * ops.cast(mask, embeddings.dtype)[..., None]

@@ -128,10 +128,10 @@ class DecoderLayer(BaseLayer):
         self_cache, memory_cache = (None, None) if cache is None else cache
         given = memory if cache is None else memory_cache
         if (given is None) != (self.memory_attention is None):
-            words = ("none", "with") if given is None else ("one", "without")
+            wanted = "a tensor" if given is None else "None"
             raise ValueError(
-                "`memory` must be there if it was when the layer was built. "
-                f"Received: {words[0]}, in a layer built {words[1]} one"
+                f"`memory` must be {wanted}, as when the layer was built. "
+                f"Received: memory={given!r}"
             )
         x = target = ops.cast(target, self.compute_dtype)
         y = self.self_attention_residual.prepare(x)

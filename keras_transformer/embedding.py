@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_known_width
 from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import check_positive_number
 from keras_transformer.argument_checks import static_int
 from keras_transformer.masks import padding_mask
 
@@ -167,11 +168,7 @@ class SinePositionEncoding(keras.layers.Layer):
 
     def __init__(self, max_wavelength=10_000, offset=0, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(max_wavelength, (int, float)) or max_wavelength <= 0:
-            raise ValueError(
-                "`max_wavelength` must be a positive number. "
-                f"Received: max_wavelength={max_wavelength!r}"
-            )
+        check_positive_number("max_wavelength", max_wavelength)
         if not isinstance(offset, int) or offset < 0:
             raise ValueError(
                 "`offset` must be an int of 0 or more. "

@@ -13,7 +13,7 @@ from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.transformer_search import check_found
+from keras_transformer.search.transformer_search import check_logits_were_finite
 from keras_transformer.search.transformer_search import check_model
 
 
@@ -134,7 +134,7 @@ class LanguageModel(BaseModel):
         hypotheses = compiled_call(
             self, continue_prompts, options, tensors, max_length
         )
-        return check_found(hypotheses).ids[:, 0]
+        return check_logits_were_finite(hypotheses).ids[:, 0]
 
     def decode_step(self, ids, index, cache):
         """Decodes a position, as `next_step` of `beam_search` and `sample`.

@@ -76,11 +76,11 @@ class Architecture:
 
         It is the last but one (Garg et al., 2019); of two layers, the last.
         """
-        layers = self.layers_of_decoder
+        layers = self.num_decoder_layers
         return max(min(1, layers - 1), layers - 2)
 
     @property
-    def layers_of_decoder(self) -> int:
+    def num_decoder_layers(self) -> int:
         """Number of decoder layers, also if `decoder_layers` is `None`."""
         if self.decoder_layers is None:
             return self.num_layers

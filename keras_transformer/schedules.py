@@ -4,7 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import check_positive_number
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -40,10 +42,7 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
         check_positive_int("hidden_dim", hidden_dim)
         check_positive_int("warmup_steps", warmup_steps)
-        if not isinstance(scale, (int, float)) or not scale > 0:
-            raise ValueError(
-                f"`scale` must be a positive number. Received: scale={scale!r}"
-            )
+        check_positive_number("scale", scale)
         self.hidden_dim = hidden_dim
         self.warmup_steps = warmup_steps
         self.scale = scale
@@ -94,19 +93,12 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, peak, warmup_steps, steps, decay="linear"):
         check_positive_int("warmup_steps", warmup_steps)
         check_positive_int("steps", steps)
-        if not isinstance(peak, (int, float)) or not peak > 0:
-            raise ValueError(
-                f"`peak` must be a positive number. Received: peak={peak!r}"
-            )
+        check_positive_number("peak", peak)
+        check_choice("decay", decay, DECAYS)
         if steps < warmup_steps:
             raise ValueError(
                 "`steps` must be at least `warmup_steps`. "
                 f"Received: steps={steps}, warmup_steps={warmup_steps}"
-            )
-        if decay not in DECAYS:
-            raise ValueError(
-                f"`decay` must be one of {', '.join(DECAYS)}. "
-                f"Received: decay={decay!r}"
             )
         self.peak = peak
         self.warmup_steps = warmup_steps

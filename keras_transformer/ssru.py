@@ -66,14 +66,15 @@ class SSRU(CompositeLayer):
 
     def call(self, inputs, mask=None, cache=None):
         # In float32: a product of many gates.
-        kept = ops.sigmoid(ops.cast(self.forget(inputs), "float32"))
-        new = (1.0 - kept) * ops.cast(self.update(inputs), "float32")
+        forget_gate = ops.sigmoid(ops.cast(self.forget(inputs), "float32"))
+        update = ops.cast(self.update(inputs), "float32")
+        update = (1.0 - forget_gate) * update
         if mask is not None:
-            kept = ops.where(mask[:, :, None], kept, 1.0)
-            new = ops.where(mask[:, :, None], new, 0.0)
-        kept, states = run_recurrence(kept, new)
+            forget_gate = ops.where(mask[:, :, None], forget_gate, 1.0)
+            update = ops.where(mask[:, :, None], update, 0.0)
+        decay, states = run_recurrence(forget_gate, update)
         if cache is not None:
-            states = states + kept * cache.state[:, None]
+            states = states + decay * cache.state[:, None]
         outputs = ops.cast(ops.relu(states), self.compute_dtype)
         if cache is None:
             return outputs
@@ -94,24 +95,24 @@ class SSRU(CompositeLayer):
         return RecurrentCache(state, ops.zeros((), "int32"))
 
 
-def run_recurrence(kept, new):
-    """Runs `c_t = kept_t * c_{t-1} + new_t` over a sequence, from zeros.
+def run_recurrence(decay, update):
+    """Runs `c_t = decay_t * c_{t-1} + update_t` over a sequence, from zeros.
 
     Args:
-        kept: Float tensor `(B, T, D)`.
-        new: Float tensor `(B, T, D)`.
+        decay: Float tensor `(B, T, D)`.
+        update: Float tensor `(B, T, D)`.
 
     Returns:
-        Pair of tensors `(B, T, D)`: the products of all `kept` up to `t`, and
+        Pair of tensors `(B, T, D)`: the products of all `decay` up to `t`, and
         the `c_t`.
     """
-    length = ops.shape(new)[1]
+    length = ops.shape(update)[1]
 
-    def join(stride, kept, new):
-        new = new + kept * shift_positions(new, stride, 0.0)
-        return 2 * stride, kept * shift_positions(kept, stride, 1.0), new
+    def join(stride, decay, update):
+        update = update + decay * shift_positions(update, stride, 0.0)
+        return 2 * stride, decay * shift_positions(decay, stride, 1.0), update
 
-    state = (1, kept, new)
+    state = (1, decay, update)
     if not isinstance(length, int):  # Unknown until the graph runs.
         state = ops.while_loop(
             lambda stride, *_: stride < length,
@@ -127,6 +128,6 @@ def run_recurrence(kept, new):
 
 def shift_positions(x, stride, fill):
     """Shifts `(B, T, D)` by a number of positions, and fills the first ones."""
-    places = ops.arange(ops.shape(x)[1]) - stride
-    moved = ops.take(x, ops.maximum(places, 0), axis=1)
-    return ops.where((places >= 0)[:, None], moved, fill)
+    positions = ops.arange(ops.shape(x)[1]) - stride
+    moved = ops.take(x, ops.maximum(positions, 0), axis=1)
+    return ops.where((positions >= 0)[:, None], moved, fill)

@@ -9,7 +9,7 @@ from keras_transformer.argument_checks import check_extra_length
 from keras_transformer.argument_checks import check_ids
 from keras_transformer.base_model import BASE
 from keras_transformer.base_model import BaseModel
-from keras_transformer.base_model import keep
+from keras_transformer.base_model import mask_embeddings
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
@@ -144,7 +144,7 @@ class Transformer(BaseModel):
         source_ids,
         training=None,
         return_attention_scores=False,
-        kept=None,
+        embedding_mask=None,
     ):
         """Runs the encoder (left of Figure 1).
 
@@ -152,8 +152,8 @@ class Transformer(BaseModel):
             source_ids: Int tensor `(B, S)`, padded with 0.
             training: Bool, whether dropout is on.
             return_attention_scores: Bool, whether to return the weights too.
-            kept: Bool tensor `(B, S)`, False where zeros replace the embedding
-                of a token; or `None`.
+            embedding_mask: Bool tensor `(B, S)`, False where zeros replace
+                the embedding of a token; or `None`.
 
         Returns:
             Float tensor `(B, S, D)`, the memory, `z` in the paper; with
@@ -161,8 +161,9 @@ class Transformer(BaseModel):
             of each layer, `(B, H, S, S)`.
         """
         x = self.embedding_of_sources(source_ids, training=training)
-        x = self.source_word_dropout(keep(x, kept), training=training)
-        x = self._place(x, self.source_dropout, 0, training)
+        x = mask_embeddings(x, embedding_mask)
+        x = self.source_word_dropout(x, training=training)
+        x = self._add_positions(x, self.source_dropout, 0, training)
         return self.encoder(
             x,
             mask=padding_mask(source_ids),

@@ -238,12 +238,9 @@ def summarize(rows: list[dict]) -> list[dict]:
         for direction in ("forward", "gradient"):
             entry = {"kind": kind, "cost": cost, "direction": direction}
             for axis, paper in zip("nd", exponents, strict=True):
-                chosen = [
-                    row
-                    for row in rows
-                    if (row["axis"], row["kind"], row["direction"])
-                    == (axis, kind, direction)
-                ]
+                chosen = select_rows(
+                    rows, axis=axis, kind=kind, direction=direction
+                )
                 entry[axis] = {
                     "paper": paper,
                     "products": fit(chosen, axis, "products"),
@@ -265,6 +262,11 @@ def print_rows(rows: list[dict]) -> None:
         )
 
 
+def select_rows(rows: list[dict], **wanted) -> list[dict]:
+    """Returns the rows with these values."""
+    return [row for row in rows if all(row[k] == v for k, v in wanted.items())]
+
+
 def print_memory(rows: list[dict]) -> None:
     """Prints what attention adds to the peak, against the length."""
     kinds = [kind for kind in PAPER if kind.startswith("self-attention")]
@@ -272,9 +274,9 @@ def print_memory(rows: list[dict]) -> None:
     for length in dict.fromkeys(row["n"] for row in rows if row["axis"] == "n"):
         peaks = {
             row["kind"]: row["peak_bytes"]
-            for row in rows
-            if (row["axis"], row["n"], row["direction"])
-            == ("n", length, "forward")
+            for row in select_rows(
+                rows, axis="n", n=length, direction="forward"
+            )
         }
         cells = [
             "" if peaks[kind] is None else f"{peaks[kind] / 2**20:.1f}"
@@ -311,12 +313,9 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
             axes[:, column], ("seconds", "peak_bytes"), strict=True
         ):
             for color, kind in enumerate(PAPER):
-                chosen = [
-                    row
-                    for row in rows
-                    if (row["axis"], row["kind"], row["direction"])
-                    == (axis, kind, direction)
-                ]
+                chosen = select_rows(
+                    rows, axis=axis, kind=kind, direction=direction
+                )
                 sizes = np.array([row[axis] for row in chosen], float)
                 values = [row[value] for row in chosen]
                 if not all(values):  # Of a logarithm.

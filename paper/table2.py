@@ -164,8 +164,9 @@ def run(options: CostOptions) -> None:
         gpus, speed = options.gpus, options.flops_per_second
         hardware = hardware_flops(gpus, hours, speed)
         lines.append(
-            f"| {'given' if options.hours else 'the paper'}: {gpus} GPU"
-            f"{'s'[: gpus > 1]}, {hours:g} hours, {speed:g} FLOP/s each "
+            f"| {'given' if options.hours else 'the paper'}: {gpus} "
+            f"{'GPUs' if gpus > 1 else 'GPU'}, {hours:g} hours, "
+            f"{speed:g} FLOP/s each "
             f"| {hardware:.2g} |"
         )
     if name in PRINTED:

@@ -289,8 +289,8 @@ convert/tensor_files.py: test_from_marian.py
 - numbers.reshape(shape[::-1]).T
 + numbers.reshape(shape)
 convert/weight_mapping.py: test_refusals.py
-- np.where(never, NEVER, bias[rows])
-+ bias[rows]
+- np.where(vocabulary.can_be_generated, bias, NEVER)
++ bias
 convert/vocabularies.py: test_refusals.py
 - lowest - UNKNOWN_PENALTY
 + lowest

@@ -76,7 +76,6 @@ def make_transformer(size: Size) -> Transformer:
     transformer = Transformer.from_preset(
         "base", size.vocabulary_size, **size.hyperparameters()
     )
-    transformer.build()
     suppress_eos(transformer)
     return transformer
 
@@ -251,7 +250,7 @@ def write_saved_models(
     args: argparse.Namespace, settings: SearchSettings
 ) -> None:
     """Writes the exports that the systems load."""
-    options = [TRAINED_SYSTEMS[system][2] for system in args.systems]
+    options = [TRAINED_SYSTEMS[system][1] for system in args.systems]
     for name in dict.fromkeys(o["export"] for o in options if "export" in o):
         translator = load_run(
             args.run_dir,

@@ -44,7 +44,7 @@ def make(
     return translate
 
 
-def make_served(
+def make_trained(
     folder: pathlib.Path, export: str, greedy: bool = False
 ) -> Callable[[dict], list[str]]:
     """Returns a function from a batch of texts to their translations."""

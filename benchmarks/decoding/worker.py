@@ -19,8 +19,6 @@ from benchmarks.shared.worker_reporting import peak_memory
 from benchmarks.shared.worker_reporting import report
 
 WARM_UP_CASE = "warm-up"  # The case that is not timed.
-PACKAGE_MODULE = "package"
-CTRANSLATE2_MODULE = "ctranslate2"
 # Beams and precision of the exports for LiteRT.
 LITERT = {
     "litert": (BEAM_SIZE, "float32"),
@@ -28,54 +26,34 @@ LITERT = {
     "litert-greedy": (1, "float32"),
     "litert-int8-greedy": (1, "int8"),
 }
-# System: module, function that makes it, and what is special about it. The
-# function made takes a batch and returns the ids of each of its translations.
+# System: module, and arguments of its `make`, which returns a function from a
+# batch to the ids of each of its translations.
 SYSTEMS = {
-    "package": (PACKAGE_MODULE, "make", {}),
-    "package-bfloat16": (PACKAGE_MODULE, "make", {"precision": "bfloat16"}),
-    "package-greedy": (PACKAGE_MODULE, "make", {"beam_size": 1}),
-    "ctranslate2": (CTRANSLATE2_MODULE, "make", {}),
-    "ctranslate2-int8": (CTRANSLATE2_MODULE, "make", {"compute_type": "int8"}),
-    "ctranslate2-greedy": (CTRANSLATE2_MODULE, "make", {"beam_size": 1}),
+    "package": ("package", {}),
+    "package-bfloat16": ("package", {"precision": "bfloat16"}),
+    "package-greedy": ("package", {"beam_size": 1}),
+    "ctranslate2": ("ctranslate2", {}),
+    "ctranslate2-int8": ("ctranslate2", {"compute_type": "int8"}),
+    "ctranslate2-greedy": ("ctranslate2", {"beam_size": 1}),
     "ctranslate2-int8-greedy": (
-        CTRANSLATE2_MODULE,
-        "make",
+        "ctranslate2",
         {"beam_size": 1, "compute_type": "int8"},
     ),
-    **{name: ("litert", "make", {"export": name}) for name in LITERT},
-    "hugging-face": ("hugging_face", "make", {}),
-    "keras-hub": ("keras_hub", "make", {}),
+    **{name: ("litert", {"export": name}) for name in LITERT},
+    "hugging-face": ("hugging_face", {}),
+    "keras-hub": ("keras_hub", {}),
 }
-# The same with a trained model and text; here it returns texts.
+# The same of `make_trained`, with a trained model and text; here the function
+# returns texts.
 TRAINED_SYSTEMS = {
-    "package": (PACKAGE_MODULE, "make_served", {"export": "package"}),
-    "package-bfloat16": (
-        PACKAGE_MODULE,
-        "make_served",
-        {"export": "package-bfloat16"},
-    ),
-    "package-greedy": (
-        PACKAGE_MODULE,
-        "make_served",
-        {"export": "package", "greedy": True},
-    ),
-    "ctranslate2": (CTRANSLATE2_MODULE, "make_trained", {}),
-    "ctranslate2-int8": (
-        CTRANSLATE2_MODULE,
-        "make_trained",
-        {"compute_type": "int8"},
-    ),
-    "ctranslate2-greedy": (
-        CTRANSLATE2_MODULE,
-        "make_trained",
-        {"beam_size": 1},
-    ),
-    "ctranslate2-int8-greedy": (
-        CTRANSLATE2_MODULE,
-        "make_trained",
-        {"beam_size": 1, "compute_type": "int8"},
-    ),
-    **{name: ("litert", "make_trained", {"export": name}) for name in LITERT},
+    "package": ("package", {"export": "package"}),
+    "package-bfloat16": ("package", {"export": "package-bfloat16"}),
+    "package-greedy": ("package", {"export": "package", "greedy": True}),
+    **{
+        name: system
+        for name, system in SYSTEMS.items()
+        if system[0] in ("ctranslate2", "litert")
+    },
 }
 
 
@@ -100,8 +78,10 @@ def decode(translate, batches: list[dict]) -> dict[str, list]:
 
 
 def run(args: argparse.Namespace) -> None:
-    systems = TRAINED_SYSTEMS if args.trained else SYSTEMS
-    module_name, make, options = systems[args.system]
+    systems, make = SYSTEMS, "make"
+    if args.trained:
+        systems, make = TRAINED_SYSTEMS, "make_trained"
+    module_name, options = systems[args.system]
     module = importlib.import_module(f"benchmarks.decoding.{module_name}")
     translate = getattr(module, make)(args.folder, **options)
     cases = json.loads((args.folder / "cases.json").read_text())

@@ -143,7 +143,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     add("--fills", nargs="+", type=float, default=[0.75, 1.0], metavar="SHARE")
     add("--repetitions", type=int, default=5, help="runs of each system")
-    add("--steps", type=int, default=3, help="updates a turn")
+    add("--steps", type=int, default=3, help="updates per run")
     add("--threads", type=int, default=os.cpu_count(), help="of each library")
     add("--product-width", type=int, default=3072, help="of the large product")
     add("--input-pairs", type=int, default=200_000, help="0 leaves it out")

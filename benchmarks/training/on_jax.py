@@ -5,7 +5,7 @@
 
 The package's model is trained by `fit`. The other one is flax's `examples/wmt`,
 with the update of its `train.py`, of the same sizes. Both multiply in bfloat16,
-and take turns in one process.
+and alternate in one process.
 """
 
 import argparse
@@ -170,8 +170,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--sizes", nargs="+", choices=JAX_SIZES, default=["base", "big"])
-    add("--steps", type=int, default=20, help="updates of a turn (20)")
-    add("--repetitions", type=int, default=5, help="turns of a system (5)")
+    add("--steps", type=int, default=20, help="updates per run (20)")
+    add("--repetitions", type=int, default=5, help="runs per system (5)")
     add("--product-width", type=int, default=8192, help="of the peak (8192)")
     add(
         "--flax-wmt",

@@ -130,6 +130,5 @@ def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
     other = Transformer.from_config(
         {**transformer.get_config(), "dtype": dtype}
     )
-    other.build()
     other.set_weights(transformer.get_weights())
     return other

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 import keras_transformer
+from command_line.text_files import write_json
 from export.bundle import file_layout
 from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.graph_inspection import served_signatures
@@ -72,11 +73,6 @@ def write_version(
         write_json(part / file_layout.BUNDLE, description)
         write_server_files(export_dir, model_name, translator.signatures)
     return folder
-
-
-def write_json(path: pathlib.Path, content: object) -> None:
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    path.write_text(text, encoding="utf-8")
 
 
 def write_warmup_and_samples(

@@ -41,7 +41,7 @@ def make_spec(
             architecture.num_layers, **stack
         ),
         ctranslate2.specs.TransformerDecoderSpec(
-            architecture.layers_of_decoder, **stack
+            architecture.num_decoder_layers, **stack
         ),
     )
     sources, targets = vocabularies

@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Sequence
 
 from command_line.errors import UserError
+from command_line.text_files import write_json
 from export.bundle.file_layout import LITERT_CONFIG
 from export.bundle.file_layout import LITERT_ENCODER
 from export.bundle.file_layout import LITERT_SAMPLES
@@ -18,7 +19,6 @@ from export.bundle.file_layout import LITERT_STEP
 from export.bundle.file_layout import list_files
 from export.bundle.versions import new_version
 from export.bundle.warmup_requests import choose_sentences
-from export.bundle.write_version import write_json
 from export.litert.conversion import convert
 from export.litert.folder_readme import describe
 from export.litert.graphs import make_encoder

@@ -45,7 +45,7 @@ def align_layer_of(transformer: Transformer, layer: int | None) -> int:
     Raises:
         ValueError: If the layer does not exist.
     """
-    layers = transformer.architecture.layers_of_decoder
+    layers = transformer.architecture.num_decoder_layers
     if layer is None:
         layer = transformer.architecture.alignment_layer
     if not -layers <= layer < layers:
@@ -282,7 +282,7 @@ class ForcedDecoder:
         cost = 0
         for transformer in self._model.transformers:
             a = transformer.architecture
-            of_decoder = a.layers_of_decoder * (target**2 + source * target)
+            of_decoder = a.num_decoder_layers * (target**2 + source * target)
             cost += a.num_heads * (a.num_layers * source**2 + of_decoder)
             if with_logits:
                 cost += transformer.vocabulary_size * target

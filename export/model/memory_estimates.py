@@ -141,7 +141,7 @@ def search_bytes(
         return 0  # Such beam sizes are refused.
     rows = max(1, settings.budget // (beams * positions))
     capacity = -(-target // STEPS_PER_ROUND) * STEPS_PER_ROUND
-    heads, layers = a.num_heads, a.layers_of_decoder
+    heads, layers = a.num_heads, a.num_decoder_layers
     features = layers * heads * (a.key_dim + a.value_dim)
     if a.decoder_mixer == "ssru":
         of_past = COPIES * beams * layers * a.hidden_dim
@@ -166,6 +166,6 @@ def search_bytes(
 def pair_bytes(sizes: ModelSizes) -> int:
     """Returns the bytes of forced decoding of given pairs."""
     a, length = sizes.architecture, sizes.sequence_length
-    maps = (a.num_layers + 2 * a.layers_of_decoder) * a.num_heads
+    maps = (a.num_layers + 2 * a.num_decoder_layers) * a.num_heads
     numbers = maps * length**2 + sizes.vocabulary_size * length
     return COPIES * FLOAT * max(MAX_NUMBERS, numbers)

@@ -56,7 +56,7 @@ def search_translations(
 
         if graph_transformer.is_supported(transformer):
             search = graph_transformer.search_in_graph
-    return check_found(
+    return check_logits_were_finite(
         compiled_call(transformer, search, options, tensors, max_length)
     )
 
@@ -120,7 +120,7 @@ def check_model(model, options):
         )
 
 
-def check_found(hypotheses):
+def check_logits_were_finite(hypotheses):
     """Raises `ValueError` if a sentence has no hypothesis; not in a graph."""
     if static_int(ops.min(hypotheses.lengths[:, 0], initial=1)) == 0:
         raise ValueError(

@@ -59,7 +59,7 @@ def scale_size(size: int, scale: float) -> int:
 
 
 def broken_ratios(name: str, scaled: Preset, scaled_base: Preset) -> list[str]:
-    """Yields a message for each changed cell that lost its ratio to base."""
+    """Returns a message for each changed cell that lost its ratio to base."""
     scaled, scaled_base = (
         scaled.hyperparameters(),
         scaled_base.hyperparameters(),

@@ -57,7 +57,7 @@ def test_a_run_comes_back_bit_by_bit(run_dir, tmp_path, changes):
     # Dropout is not in the directory.
     assert found.architecture == dataclasses.replace(
         model.architecture,
-        decoder_layers=model.architecture.layers_of_decoder,
+        decoder_layers=model.architecture.num_decoder_layers,
         dropout=found.architecture.dropout,
     )
     assert found.sequence_length == model.sequence_length

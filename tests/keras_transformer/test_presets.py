@@ -153,7 +153,7 @@ def test_students_have_the_sizes_of_mozilla(name, sizes):
     model = PRESETS[name].architecture
 
     found = (
-        *(model.num_heads, model.num_layers, model.layers_of_decoder),
+        *(model.num_heads, model.num_layers, model.num_decoder_layers),
         *(model.hidden_dim, model.intermediate_dim),
     )
     assert found == sizes

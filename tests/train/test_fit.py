@@ -160,7 +160,7 @@ def test_simcut_cuts_the_share_and_repeats_its_draws(pairs):
     }
 
     def draw(number=0):
-        return [x.numpy() for x in task._draw_kept(ids, number).values()]
+        return [x.numpy() for x in task._draw_embedding_masks(ids, number)]
 
     sources, targets = draw()
     np.testing.assert_array_equal(draw()[0], sources)

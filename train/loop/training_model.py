@@ -181,8 +181,8 @@ class TrainingModel(keras.Model):
             else:  # Validation has no skipped updates.
                 self.means[name].update_state(values)
         if training and self.simcut:
-            kept = self._draw_kept(batch, number)
-            others, _ = self._states(batch, training, **kept)
+            masks = self._draw_embedding_masks(batch, number)
+            others, _ = self._states(batch, training, *masks)
             others = tf.gather_nd(others, real)
             losses += self.simcut.weight * self._divergences(states, others)
         if guided:
@@ -194,20 +194,18 @@ class TrainingModel(keras.Model):
         self,
         batch,
         training,
-        kept_sources=None,
-        kept_targets=None,
+        source_mask=None,
+        target_mask=None,
         with_attention=False,
     ):
         """Returns the states before the logits, `(B, T, D)`.
 
-        With `with_attention` the attention that is guided comes with them,
+        The masks are False where zeros replace the embedding of a token. With
+        `with_attention` the attention that is guided comes with the states,
         `(B, T, S)`, else `None`.
         """
-        kept = ({}, {})
-        if kept_sources is not None:
-            kept = {"kept": kept_sources}, {"kept": kept_targets}
         memory = self.transformer.encode(
-            batch["source_ids"], training=training, **kept[0]
+            batch["source_ids"], training=training, embedding_mask=source_mask
         )
         states = self.transformer.decode_states(
             batch["target_ids"],
@@ -215,7 +213,7 @@ class TrainingModel(keras.Model):
             padding_mask(batch["source_ids"]),
             training=training,
             return_attention_scores=bool(with_attention),
-            **kept[1],
+            embedding_mask=target_mask,
         )
         if not with_attention:
             return states, None
@@ -223,8 +221,8 @@ class TrainingModel(keras.Model):
         _, to_source = scores[self.transformer.architecture.alignment_layer]
         return states, to_source[:, 0]
 
-    def _draw_kept(self, batch, number):
-        """Draws the tokens that SimCut keeps.
+    def _draw_embedding_masks(self, batch, number):
+        """Draws the tokens that SimCut keeps, of sources and of targets.
 
         They are a function of the seed, the update, the replica and the
         micro-batch, so a resumed run draws the same.
@@ -241,10 +239,10 @@ class TrainingModel(keras.Model):
         of_sources, of_targets = tf.unstack(
             tf.random.experimental.stateless_split(seed, 2)
         )
-        return {
-            "kept_sources": self.simcut.draw(batch["source_ids"], of_sources),
-            "kept_targets": self.simcut.draw(batch["target_ids"], of_targets),
-        }
+        return (
+            self.simcut.draw(batch["source_ids"], of_sources),
+            self.simcut.draw(batch["target_ids"], of_targets),
+        )
 
     def _divergences(self, states, others):
         """Returns `KL(p || q)` of two passes, for each target token `(N,)`."""

@@ -44,7 +44,7 @@ def count_parameters(
     encoder_layer = attention + feed_forward + 2 * norm
     decoder_layer = mixer + attention + feed_forward + 3 * norm
     stacks = architecture.num_layers * encoder_layer
-    stacks += architecture.layers_of_decoder * decoder_layer
+    stacks += architecture.num_decoder_layers * decoder_layer
     final_norms = 2 * norm if architecture.norm == "pre" else 0
     learned = max_length if architecture.positions == "learned" else 0
     rows = vocabulary_size + (source_vocabulary_size or 0) + learned
@@ -98,7 +98,7 @@ def count_flops(
     attention = attention_weights(architecture)
     feed_forward = 2 * architecture.hidden_dim * architecture.intermediate_dim
     heads = features_of_heads(architecture)
-    depth, decoders = architecture.num_layers, architecture.layers_of_decoder
+    depth, decoders = architecture.num_layers, architecture.num_decoder_layers
     # Encoder-decoder attention has half its weights on either side.
     of_source = depth * (attention + feed_forward) + decoders * attention // 2
     of_target = decoders * (
@@ -250,5 +250,5 @@ def count_activations(
         decoder += target * 2 * heads + of_score * target**2
     return (
         architecture.num_layers * encoder
-        + architecture.layers_of_decoder * decoder
+        + architecture.num_decoder_layers * decoder
     )

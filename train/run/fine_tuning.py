@@ -82,7 +82,7 @@ class FinishedRun:
 
 def shape_of(preset: Preset) -> dict:
     """Returns the numbers of a preset, with its defaults filled in."""
-    layers = preset.architecture.layers_of_decoder
+    layers = preset.architecture.num_decoder_layers
     return {**preset.hyperparameters(), "decoder_layers": layers}
 
 

@@ -13,9 +13,8 @@ from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.sampling import sample_tokens
 
 TOP_K_BLOCK_SIZE = 32  # Logits of a block; blocks are ranked by their maxima.
-MAX_SKIPPED_IDS = (
-    8  # Forbidden ids that are ranked and skipped; more are masked.
-)
+# Forbidden ids that are ranked and skipped; more are masked.
+MAX_SKIPPED_IDS = 8
 
 
 class Candidates(NamedTuple):

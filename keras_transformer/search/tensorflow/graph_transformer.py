@@ -238,7 +238,7 @@ class GraphTransformer:
         Args:
             state: `SentenceState`.
             rows: Int32 tensor `(B,)`, indices of sentences in it.
-            capacity: Int32 scalar tensor, `R`, at least that of `kept`.
+            capacity: Int32 scalar tensor, `R`, at least that of `state`.
 
         Returns:
             The caches that steps write into, and `StepConstants`.

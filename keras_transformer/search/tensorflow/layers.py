@@ -6,7 +6,7 @@ The layers are the specification, and provide the weights and linear maps. Only
 
 import tensorflow as tf
 
-FORBIDDEN = -1e9  # Added to the attention logits of masked keys.
+from keras_transformer.attention import FORBIDDEN
 
 
 def embed(layer, ids):

@@ -35,15 +35,6 @@ class Active(NamedTuple):
     log_probabilities: tf.Tensor  # (B, K) float32
 
 
-class Finished(NamedTuple):
-    """Finished hypotheses, best first."""
-
-    ids: tf.Tensor  # (B, N, L) int32, without EOS
-    scores: tf.Tensor  # (B, N) float32, -inf where there is none
-    lengths: tf.Tensor  # (B, N) int32, tokens including EOS
-    truncated: tf.Tensor  # (B, N) bool
-
-
 class Sentences(NamedTuple):
     """Limits and options of each sentence."""
 
@@ -71,11 +62,11 @@ class _Round(NamedTuple):
 
     index: tf.Tensor  # () int32, the position of the tokens to come
     active: Active
-    finished: Finished
+    finished: Hypotheses  # ids without EOS until `to_hypotheses`
     done: tf.Tensor  # (B, 1) bool
     sentences: Sentences
     model_state: Any
-    results: Finished  # of the whole batch
+    results: Hypotheses  # of the whole batch
 
 
 class _Step(NamedTuple):
@@ -85,7 +76,7 @@ class _Step(NamedTuple):
     num_active: tf.Tensor  # () int32, sentences that are not done
     done: tf.Tensor  # (B, 1) bool
     active: Active
-    finished: Finished
+    finished: Hypotheses
     buffers: Any  # of the model
 
 
@@ -107,7 +98,7 @@ def run_search_loop(model, options, max_lengths, prefix_ids=None, draws=None):
         max_lengths: Int32 tensor `(B,)`, at least 1.
         prefix_ids: Int32 tensor `(B, P)`, padded.
         draws: Result of `sampling_tensors`, to sample; then `options` are
-            those of `one_beam`.
+            those of `with_one_beam`.
 
     Returns:
         `Hypotheses(ids, scores, lengths, truncated)`, best first; `L` is the
@@ -223,7 +214,7 @@ def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
 
 
 def initial_hypotheses(options, sentences):
-    """Returns the initial `Active` and `Finished` hypotheses."""
+    """Returns the initial active and finished hypotheses."""
     beam_size, num_returned = options.beam_size, options.num_returned
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     # Only one beam is active at first, else all would be equal.
@@ -233,7 +224,7 @@ def initial_hypotheses(options, sentences):
         tf.fill([batch, beam_size], options.bos_id),
         tf.tile(alive[None], [batch, 1]),
     )
-    finished = Finished(
+    finished = Hypotheses(
         tf.fill([batch, num_returned, longest], options.padding_id),
         tf.fill([batch, num_returned], IMPOSSIBLE),
         tf.zeros([batch, num_returned], tf.int32),
@@ -267,8 +258,8 @@ def update_hypotheses(candidates, active, finished, index, schedule, options):
     """Adds finished candidates to `finished`, and keeps the `K` best others.
 
     Returns:
-        The new `Active` and `Finished`; int32 `(B, K)`, the candidate of each
-        active hypothesis; and bool `(B, 1)`, which sentences are complete, as
+        The new active and finished hypotheses; int32 `(B, K)`, the candidate of
+        each active one; and bool `(B, 1)`, which sentences are complete, as
         none of their hypotheses is active.
     """
     # (B, C, L)
@@ -278,7 +269,7 @@ def update_hypotheses(candidates, active, finished, index, schedule, options):
     scores = tf.where(ended, scores, IMPOSSIBLE)
     lengths = tf.fill(tf.shape(ended), index + 1)
     finished = _merge(
-        finished, Finished(before, scores, lengths, candidates.truncated)
+        finished, Hypotheses(before, scores, lengths, candidates.truncated)
     )
     alive = tf.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     alive, chosen = tf.math.top_k(alive, options.beam_size)
@@ -304,7 +295,7 @@ def _merge(finished, ended):
         tf.concat(pair, axis=1) for pair in zip(finished, ended, strict=True)
     ]
     _, best = tf.math.top_k(both[1], tf.shape(finished.scores)[1])
-    return Finished(*[tf.gather(x, best, batch_dims=1) for x in both])
+    return Hypotheses(*[tf.gather(x, best, batch_dims=1) for x in both])
 
 
 def to_hypotheses(finished, options):
