@@ -128,10 +128,11 @@ class DecoderLayer(BaseLayer):
         self_cache, memory_cache = (None, None) if cache is None else cache
         given = memory if cache is None else memory_cache
         if (given is None) != (self.memory_attention is None):
-            wanted = "a tensor" if given is None else "None"
+            kinds = ["a tensor", "None"]
+            wanted, received = kinds if given is None else kinds[::-1]
             raise ValueError(
                 f"`memory` must be {wanted}, as when the layer was built. "
-                f"Received: memory={given!r}"
+                f"Received: {received}"
             )
         x = target = ops.cast(target, self.compute_dtype)
         y = self.self_attention_residual.prepare(x)

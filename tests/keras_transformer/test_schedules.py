@@ -86,7 +86,7 @@ def test_falls_from_the_peak_to_zero_behind_the_last_step(decay):
         ((1, 5, 4), "at least `warmup_steps`. Received: steps=4, warmup"),
         (
             (1, 5, 20, "step"),
-            "constant, linear, cosine. Received: decay='step'",
+            "'linear', 'cosine'. Received: decay='step'",
         ),
     ],
 )

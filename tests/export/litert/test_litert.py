@@ -291,7 +291,7 @@ def test_commands_write_read_and_check_it(run_dir, tmp_path, capsys):
 def test_the_service_answers_as_with_the_savedmodel(folder, export_dir):
     litert, saved = map(models.load_model, (folder.parent, export_dir))
 
-    assert set(saved.shows) - set(litert.shows) == {models.REPORT}
+    assert set(saved.features) - set(litert.features) == {models.REPORT}
     assert litert.translate(SENTENCES) == saved.translate(SENTENCES)
     found, expected = (
         model.find_alternatives(SENTENCES, 2) for model in (litert, saved)
