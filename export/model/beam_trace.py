@@ -46,7 +46,7 @@ def trace_beam_search(model, options, max_lengths):
     active, finished = search_loop.initial_hypotheses(options, sentences)
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     shape = [longest, batch, 2 * options.beam_size]
-    schedule = search_loop.make_schedule(sentences, options)
+    step_tensors = search_loop.make_step_tensors(sentences, options)
     buffers, constants = model.gather_sentences(
         model.start(), sentences.rows, longest
     )
@@ -63,14 +63,14 @@ def trace_beam_search(model, options, max_lengths):
             tf.reshape(active.last_ids, [-1]), index, buffers, constants
         )
         candidates = rank_candidates(
-            logits, active, index, schedule, options, shape[2]
+            logits, active, index, step_tensors, options, shape[2]
         )
         step = describe_step(candidates, places, options)
         trace = record_step(trace, index, step)
         count = options.num_candidates
         candidates = tf.nest.map_structure(lambda x: x[:, :count], candidates)
         active, finished, places, _ = search_loop.update_hypotheses(
-            candidates, active, finished, index, schedule, options
+            candidates, active, finished, index, step_tensors, options
         )
         parents = tf.gather(candidates.parents, places, batch_dims=1)
         buffers = model.reorder_beams(buffers, parents, constants)

@@ -154,7 +154,7 @@ def search(
     alpha = ops.broadcast_to(alpha, ops.shape(limits))
     offset = options.penalty_offset
     forced_ids = forced_tokens(limits, prefix_ids, max_length, options)
-    rules = {
+    constraints = {
         name: ops.repeat(rule, options.beam_size, axis=0)
         for name, rule in constraint_tensors(options, limits).items()
     }
@@ -172,7 +172,7 @@ def search(
         logits = ops.cast(logits, "float32")
         shape = [-1, options.beam_size, logits.shape[-1]]
         logits = ops.reshape(logits, shape)
-        allowed = mask_forbidden(logits, beams, rules, options)
+        allowed = mask_forbidden(logits, beams, constraints, options)
         values, ids = choose(allowed, beams.index)
         forced = ops.take(forced_ids, beams.index, axis=1)
         offers = best_tokens(logits, values, ids, forced, options)
@@ -234,15 +234,15 @@ def may_improve(beams, limits, alpha, offset):
     return ops.greater(best_possible_score, beams.finished.scores[:, -1])
 
 
-def mask_forbidden(logits, beams, rules, options):
+def mask_forbidden(logits, beams, constraints, options):
     """Returns logits `(B, K, V)`, -inf for forbidden tokens."""
     forbidden = np.isin(np.arange(logits.shape[-1]), options.never_chosen)
     allowed = ops.where(forbidden, IMPOSSIBLE, logits)
-    if not rules:
+    if not constraints:
         return allowed
     rows = ops.reshape(allowed, [-1, logits.shape[-1]])
     ids = ops.reshape(beams.ids, [-1, ops.shape(beams.ids)[2]])
-    rows = apply_constraints(rows, rules, ids, beams.index, options)
+    rows = apply_constraints(rows, constraints, ids, beams.index, options)
     return ops.reshape(rows, ops.shape(logits))
 
 

@@ -27,24 +27,26 @@ def constraint_tensors(options, limits):
         "no_repeat_ngram": options.no_repeat_ngram,
         "min_length": options.min_length,
     }
-    rules = {
+    constraints = {
         name: ops.broadcast_to(ops.cast(value, "int32"), ops.shape(limits))
         for name, value in given.items()
         if not isinstance(value, int) or value
     }
-    if "min_length" in rules:  # The end comes at the limit.
-        rules["min_length"] = ops.minimum(rules["min_length"], limits - 1)
+    if "min_length" in constraints:  # The end comes at the limit.
+        constraints["min_length"] = ops.minimum(
+            constraints["min_length"], limits - 1
+        )
     if options.tree:
-        rules |= {"limits": limits, "leaves": options.tree.leaves}
-    return rules
+        constraints |= {"limits": limits, "leaves": options.tree.leaves}
+    return constraints
 
 
-def apply_constraints(logits, rules, ids, index, options):
+def apply_constraints(logits, constraints, ids, index, options):
     """Forbids tokens by the constraints; EOS stays if no token is left.
 
     Args:
         logits: Float32 tensor `(R, V)`, -inf for tokens already forbidden.
-        rules: Result of `constraint_tensors`, with one row for each hypothesis.
+        constraints: Result of `constraint_tensors`, a row for each hypothesis.
         ids: Int32 tensor `(R, L)`, the tokens so far.
         index: Int32 scalar tensor, the number of these tokens.
         options: `SearchOptions`.
@@ -54,17 +56,23 @@ def apply_constraints(logits, rules, ids, index, options):
     """
     is_end = ops.equal(ops.arange(ops.shape(logits)[1]), options.eos_id)
     allowed = logits
-    if "leaves" in rules:
+    if "leaves" in constraints:
         is_tree = options.tree.find_allowed(
-            rules["leaves"], rules["limits"], ids, index, options.eos_id
+            constraints["leaves"],
+            constraints["limits"],
+            ids,
+            index,
+            options.eos_id,
         )
         allowed = ops.where(is_tree, allowed, IMPOSSIBLE)
-    if "min_length" in rules:
-        is_early = ops.less(index, rules["min_length"])[:, None]
+    if "min_length" in constraints:
+        is_early = ops.less(index, constraints["min_length"])[:, None]
         closed = ops.logical_and(is_early, is_end)
         allowed = ops.where(closed, IMPOSSIBLE, allowed)
-    if "no_repeat_ngram" in rules:
-        closed = find_repeats(logits, ids, index, rules["no_repeat_ngram"])
+    if "no_repeat_ngram" in constraints:
+        closed = find_repeats(
+            logits, ids, index, constraints["no_repeat_ngram"]
+        )
         allowed = ops.where(closed, IMPOSSIBLE, allowed)
     best = ops.max(allowed, axis=1, keepdims=True)
     is_stuck = ops.equal(best, IMPOSSIBLE)

@@ -104,10 +104,10 @@ def sample(
         >>> hypotheses.ids[0, 0]
         [1, 0, 0]
     """
-    draws = sampling_tensors(sampling, max_lengths)
+    tensors = sampling_tensors(sampling, max_lengths)
 
     def choose(logits, index):
-        values, ids = sample_tokens(logits[:, 0], index, draws)
+        values, ids = sample_tokens(logits[:, 0], index, tensors)
         return values[:, None], ids[:, None]
 
     return search(
@@ -139,7 +139,7 @@ def sampling_tensors(sampling, limits):
         `"top_p"`.
     """
     defaults = Sampling(sampling.seeds)
-    draws = {"seeds": ops.cast(sampling.seeds, "int32")}
+    tensors = {"seeds": ops.cast(sampling.seeds, "int32")}
     for name, dtype in (
         ("temperature", "float32"),
         ("top_k", "int32"),
@@ -149,54 +149,58 @@ def sampling_tensors(sampling, limits):
         is_known = isinstance(value, int | float)
         if not is_known or value != getattr(defaults, name):
             value = ops.cast(value, dtype)
-            draws[name] = ops.broadcast_to(value, ops.shape(limits))
-    return draws
+            tensors[name] = ops.broadcast_to(value, ops.shape(limits))
+    return tensors
 
 
-def sample_tokens(logits, index, draws):
+def sample_tokens(logits, index, tensors):
     """Samples the tokens of a position.
 
     Args:
         logits: Float32 tensor `(B, V)`, -inf for forbidden tokens.
         index: Int32 scalar tensor, the position.
-        draws: Result of `sampling_tensors`.
+        tensors: Result of `sampling_tensors`.
 
     Returns:
         The logits and the ids of the tokens, both `(B, 1)`.
     """
     scaled = logits - ops.max(logits, axis=1, keepdims=True)
-    if "temperature" in draws:
-        scaled = scaled / draws["temperature"][:, None]
-    masses = ops.exp(mask_unlikely(scaled, draws))
+    if "temperature" in tensors:
+        scaled = scaled / tensors["temperature"][:, None]
+    weights = ops.exp(mask_unlikely(scaled, tensors))
     # First the block, then the token: a single sum would lose rare tokens.
     missing = -logits.shape[1] % SAMPLING_BLOCK_SIZE
-    masses = ops.pad(masses, [[0, 0], [0, missing]])
+    weights = ops.pad(weights, [[0, 0], [0, missing]])
     blocks = ops.reshape(
-        masses,
-        [-1, masses.shape[1] // SAMPLING_BLOCK_SIZE, SAMPLING_BLOCK_SIZE],
+        weights,
+        [-1, weights.shape[1] // SAMPLING_BLOCK_SIZE, SAMPLING_BLOCK_SIZE],
     )
-    first, second = uniform_numbers(draws["seeds"], index)
+    first, second = uniform_numbers(tensors["seeds"], index)
     block = sample_index(ops.sum(blocks, axis=2), first)
-    block_masses = ops.take_along_axis(blocks, block[:, :, None], axis=1)
-    ids = block * SAMPLING_BLOCK_SIZE + sample_index(block_masses[:, 0], second)
+    block_weights = ops.take_along_axis(blocks, block[:, :, None], axis=1)
+    ids = block * SAMPLING_BLOCK_SIZE + sample_index(
+        block_weights[:, 0], second
+    )
     return ops.take_along_axis(logits, ids, axis=1), ids
 
 
-def mask_unlikely(logits, draws):
+def mask_unlikely(logits, tensors):
     """Applies top-k and top-p to logits `(B, V)`: other logits become -inf."""
-    if not {"top_k", "top_p"} & set(draws):
+    if not {"top_k", "top_p"} & set(tensors):
         return logits
     size = logits.shape[1]
-    count = draws.get("top_k", ops.zeros_like(draws["seeds"]))[:, None]
-    count = ops.where(count > 0, ops.minimum(count, size), size)
-    part = draws.get("top_p", ops.ones_like(draws["seeds"], "float32"))[:, None]
-    is_free = ops.logical_and(count == size, part >= 1)
+    top_k = tensors.get("top_k", ops.zeros_like(tensors["seeds"]))[:, None]
+    top_k = ops.where(top_k > 0, ops.minimum(top_k, size), size)
+    top_p = tensors.get("top_p", ops.ones_like(tensors["seeds"], "float32"))[
+        :, None
+    ]
+    is_free = ops.logical_and(top_k == size, top_p >= 1)
 
     def find():
         # Sorting all tokens is slow and rarely needed. Without top-k and top-p
         # no ranking is needed.
         least, is_enough = find_threshold(
-            logits, count, part, min(NUM_RANKED_FIRST, size)
+            logits, top_k, top_p, min(NUM_RANKED_FIRST, size)
         )
         if size <= NUM_RANKED_FIRST:
             return least
@@ -204,55 +208,57 @@ def mask_unlikely(logits, draws):
         return ops.cond(
             is_enough,
             lambda: least,
-            lambda: find_threshold(logits, count, part, size)[0],
+            lambda: find_threshold(logits, top_k, top_p, size)[0],
         )
 
-    least = ops.cond(ops.all(is_free), lambda: ops.zeros_like(part), find)
+    least = ops.cond(ops.all(is_free), lambda: ops.zeros_like(top_p), find)
     is_kept = ops.logical_or(is_free, logits >= least)
     return ops.where(is_kept, logits, IMPOSSIBLE)
 
 
-def find_threshold(logits, count, part, few):
+def find_threshold(logits, top_k, top_p, num_ranked):
     """Finds the smallest logit that `top_k` and `top_p` keep.
 
     Args:
         logits: Float32 tensor `(B, V)`, with a maximum of 0.
-        count: Int32 tensor `(B, 1)`, number of tokens that `top_k` keeps.
-        part: Float32 tensor `(B, 1)`, `top_p`.
-        few: Int, number of tokens to rank, which may be too small.
+        top_k: Int32 tensor `(B, 1)`, number of tokens that `top_k` keeps.
+        top_p: Float32 tensor `(B, 1)`, `top_p`.
+        num_ranked: Int, number of tokens to rank, which may be too small.
 
     Returns:
-        The logit, float32 `(B, 1)`, and bool `(B, 1)`, whether `few` was
+        The logit, float32 `(B, 1)`, and bool `(B, 1)`, whether `num_ranked` was
         sufficient.
     """
-    ordered, _ = ops.top_k(logits, few)
-    is_in = ops.arange(few) < count
-    masses = ops.where(is_in, ops.exp(ordered), 0.0)
-    total = ops.sum(masses, axis=1, keepdims=True)
+    ordered, _ = ops.top_k(logits, num_ranked)
+    is_in = ops.arange(num_ranked) < top_k
+    weights = ops.where(is_in, ops.exp(ordered), 0.0)
+    total = ops.sum(weights, axis=1, keepdims=True)
     whole = ops.sum(ops.exp(logits), axis=1, keepdims=True)
-    has_count = count < logits.shape[1]
-    wanted = part * ops.where(has_count, total, whole)
-    sums = ops.cumsum(masses, axis=1)
-    is_wanted = ops.logical_or(sums - masses < wanted, part >= 1)
+    has_count = top_k < logits.shape[1]
+    wanted = top_p * ops.where(has_count, total, whole)
+    sums = ops.cumsum(weights, axis=1)
+    is_wanted = ops.logical_or(sums - weights < wanted, top_p >= 1)
     is_in = ops.logical_and(is_in, is_wanted)
     is_in = ops.logical_and(is_in, ordered > IMPOSSIBLE)
     least = ops.where(is_in, ordered, -IMPOSSIBLE)
     least = ops.min(least, axis=1, keepdims=True)
-    return least, ops.where(has_count, count <= few, sums[:, -1:] > wanted)
+    return least, ops.where(
+        has_count, top_k <= num_ranked, sums[:, -1:] > wanted
+    )
 
 
-def sample_index(masses, chances):
+def sample_index(weights, chances):
     """Samples an index with probability proportional to its mass.
 
     Args:
-        masses: Float32 tensor `(B, M)`.
+        weights: Float32 tensor `(B, M)`.
         chances: Float32 tensor `(B,)`, from 0 to below 1.
 
     Returns:
         Int32 tensor `(B, 1)`.
     """
-    sums = ops.cumsum(masses, axis=1)
-    is_mass = masses > 0
+    sums = ops.cumsum(weights, axis=1)
+    is_mass = weights > 0
     total = ops.max(ops.where(is_mass, sums, 0.0), axis=1)
     is_beyond = sums > (chances * total)[:, None]
     is_beyond = ops.logical_and(is_beyond, is_mass)
@@ -284,9 +290,9 @@ def hash_bits(x):
     return ops.bitwise_xor(x, logical_shift_right(x, 16))
 
 
-def logical_shift_right(x, count):
+def logical_shift_right(x, top_k):
     """Logical right shift of int32."""
-    return ops.bitwise_and(ops.right_shift(x, count), 2 ** (32 - count) - 1)
+    return ops.bitwise_and(ops.right_shift(x, top_k), 2 ** (32 - top_k) - 1)
 
 
 def as_int32(bits):

@@ -26,7 +26,7 @@ class Candidates(NamedTuple):
     truncated: tf.Tensor  # (B, C) bool, ended though it had a better choice
 
 
-def rank_candidates(logits, active, index, schedule, options, count):
+def rank_candidates(logits, active, index, step_tensors, options, count):
     """Finds the `count` best continuations of the active hypotheses.
 
     Each beam contributes its `count` best continuations, and as many more as
@@ -35,10 +35,10 @@ def rank_candidates(logits, active, index, schedule, options, count):
     """
     logits = tf.cast(logits, tf.float32)
     allowed, num_forbidden = mask_forbidden(
-        logits, active, index, schedule, options
+        logits, active, index, step_tensors, options
     )
-    if schedule.draws:
-        values, ids = sample_tokens(allowed, index, schedule.draws)
+    if step_tensors.sampling:
+        values, ids = sample_tokens(allowed, index, step_tensors.sampling)
     else:
         values, ids = blockwise_top_k(
             allowed, count + num_forbidden
@@ -49,14 +49,14 @@ def rank_candidates(logits, active, index, schedule, options, count):
     normalizer = best + tf.math.log(
         tf.reduce_sum(tf.exp(logits - best), axis=1, keepdims=True)
     )
-    forced = tf.gather(schedule.forced_ids, index)  # (B * K, 1)
+    forced = tf.gather(step_tensors.forced_ids, index)  # (B * K, 1)
     forced_logits = tf.gather(logits, forced, batch_dims=1)
     if num_forbidden:
         never = tf.constant(options.never_chosen, tf.int32)
         forbidden = tf.reduce_any(tf.expand_dims(ids, 2) == never, axis=2)
         values = tf.where(forbidden, IMPOSSIBLE, values)
     # At the limit, where the end is forced: is there a better choice?
-    if schedule.draws:
+    if step_tensors.sampling:
         truncated = ids != options.eos_id
     else:
         truncated = forced_logits < tf.reduce_max(values, axis=1, keepdims=True)
@@ -73,7 +73,7 @@ def rank_candidates(logits, active, index, schedule, options, count):
     totals, best = tf.math.top_k(tf.reshape(values, shape), count)
     parents = best // offered
     truncated = tf.reshape(truncated, [-1, options.beam_size])
-    truncated &= tf.gather(schedule.at_limit, index)  # (B, K)
+    truncated &= tf.gather(step_tensors.at_limit, index)  # (B, K)
     truncated = tf.gather(truncated, parents, batch_dims=1)
     return Candidates(
         parents,
@@ -83,7 +83,7 @@ def rank_candidates(logits, active, index, schedule, options, count):
     )
 
 
-def mask_forbidden(logits, active, index, schedule, options):
+def mask_forbidden(logits, active, index, step_tensors, options):
     """Sets the logits of tokens that are not allowed to -inf.
 
     Returns:
@@ -93,15 +93,15 @@ def mask_forbidden(logits, active, index, schedule, options):
     num_forbidden = len(options.never_chosen)
     if (
         num_forbidden <= MAX_SKIPPED_IDS
-        and not schedule.rules
-        and not schedule.draws
+        and not step_tensors.constraints
+        and not step_tensors.sampling
     ):
         return logits, num_forbidden
     allowed = logits + forbidden_bias(logits, options)
-    if schedule.rules:
+    if step_tensors.constraints:
         previous = tf.reshape(active.ids, [-1, tf.shape(active.ids)[2]])
         allowed = apply_constraints(
-            allowed, schedule.rules, previous, index, options
+            allowed, step_tensors.constraints, previous, index, options
         )
     return allowed, 0
 

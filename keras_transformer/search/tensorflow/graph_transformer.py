@@ -122,9 +122,9 @@ def sample_in_graph(
     """
     model = make_graph_model(transformer, source_ids, 1, output_kernel)
     limits = model.limit(max_lengths)
-    draws = sampling_tensors(sampling, limits)
+    tensors = sampling_tensors(sampling, limits)
     return run_search_loop(
-        model, with_one_beam(options), limits, prefix_ids, draws
+        model, with_one_beam(options), limits, prefix_ids, tensors
     )
 
 

@@ -42,19 +42,19 @@ class Sentences(NamedTuple):
     limits: tf.Tensor  # (B,) int32, tokens
     length_penalties: tf.Tensor  # (B,) float32, α
     forced_ids: tf.Tensor  # (B, L) int32, padding where any may come
-    rules: Any  # Result of `constraint_tensors`
-    draws: Any  # Result of `sampling_tensors`; empty for beam search
+    constraints: Any  # Result of `constraint_tensors`
+    sampling: Any  # Result of `sampling_tensors`; empty for beam search
 
 
-class Schedule(NamedTuple):
+class StepTensors(NamedTuple):
     """Values that depend on the step, with one row for each step."""
 
     forced_ids: tf.Tensor  # (L, B * K, 1) int32
     at_limit: tf.Tensor  # (L, B, 1) bool, whether the next token is the last
     penalties: tf.Tensor  # (L, B, 1) float32, of what ends in the step
     best_penalties: tf.Tensor  # (L, B, 1) float32, the largest after it
-    rules: Any  # Those of the sentences, with a row a hypothesis
-    draws: Any  # The same
+    constraints: Any  # Those of the sentences, with a row a hypothesis
+    sampling: Any  # The same
 
 
 class _Round(NamedTuple):
@@ -80,7 +80,9 @@ class _Step(NamedTuple):
     buffers: Any  # of the model
 
 
-def run_search_loop(model, options, max_lengths, prefix_ids=None, draws=None):
+def run_search_loop(
+    model, options, max_lengths, prefix_ids=None, sampling=None
+):
     """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
 
     Args:
@@ -97,14 +99,14 @@ def run_search_loop(model, options, max_lengths, prefix_ids=None, draws=None):
             scalar tensors.
         max_lengths: Int32 tensor `(B,)`, at least 1.
         prefix_ids: Int32 tensor `(B, P)`, padded.
-        draws: Result of `sampling_tensors`, to sample; then `options` are
+        sampling: Result of `sampling_tensors`, to sample; then `options` are
             those of `with_one_beam`.
 
     Returns:
         `Hypotheses(ids, scores, lengths, truncated)`, best first; `L` is the
         largest limit.
     """
-    sentences = describe_sentences(options, max_lengths, prefix_ids, draws)
+    sentences = describe_sentences(options, max_lengths, prefix_ids, sampling)
     active, finished = initial_hypotheses(options, sentences)
     state = _Round(
         index=tf.constant(0),
@@ -142,10 +144,12 @@ def _take_steps(model, options, state):
     buffers, constants = model.gather_sentences(
         state.model_state, rows, capacity
     )
-    schedule = make_schedule(sentences, options)
+    step_tensors = make_step_tensors(sentences, options)
     (step,) = tf.while_loop(
         lambda step: (4 * step.num_active > 3 * size) & (step.index < capacity),
-        lambda step: (_take_step(model, options, schedule, constants, step),),
+        lambda step: (
+            _take_step(model, options, step_tensors, constants, step),
+        ),
         (_Step(state.index, size, done, active, finished, buffers),),
         parallel_iterations=1,
     )
@@ -166,7 +170,7 @@ def _take_steps(model, options, state):
     )
 
 
-def _take_step(model, options, schedule, constants, step):
+def _take_step(model, options, step_tensors, constants, step):
     """Extends each active hypothesis by one token."""
     logits, buffers = model.step(
         tf.reshape(step.active.last_ids, [-1]),
@@ -178,12 +182,17 @@ def _take_step(model, options, schedule, constants, step):
         logits,
         step.active,
         step.index,
-        schedule,
+        step_tensors,
         options,
         options.num_candidates,
     )
     active, finished, chosen, done = update_hypotheses(
-        candidates, step.active, step.finished, step.index, schedule, options
+        candidates,
+        step.active,
+        step.finished,
+        step.index,
+        step_tensors,
+        options,
     )
     parents = tf.gather(candidates.parents, chosen, batch_dims=1)
     buffers = model.reorder_beams(buffers, parents, constants)
@@ -191,7 +200,7 @@ def _take_step(model, options, schedule, constants, step):
     return _Step(step.index + 1, num_active, done, active, finished, buffers)
 
 
-def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
+def describe_sentences(options, max_lengths, prefix_ids=None, sampling=None):
     """Returns the `Sentences` of a batch."""
     limits = tf.cast(max_lengths, tf.int32)
     batch, longest = tf.shape(limits)[0], longest_limit(limits)
@@ -209,7 +218,7 @@ def describe_sentences(options, max_lengths, prefix_ids=None, draws=None):
         tf.broadcast_to(alpha, [batch]),
         tf.where(is_last, options.eos_id, forced_ids),
         constraint_tensors(options, limits),
-        draws or {},
+        sampling or {},
     )
 
 
@@ -233,12 +242,12 @@ def initial_hypotheses(options, sentences):
     return active, finished
 
 
-def make_schedule(sentences, options):
-    """Returns the `Schedule` of sentences."""
+def make_step_tensors(sentences, options):
+    """Returns the `StepTensors` of sentences."""
     _, limits, alpha, forced_ids, *of_choices = sentences
     lengths = tf.range(1, tf.shape(forced_ids)[1] + 1)[:, None]  # (L, 1)
     offset = options.penalty_offset
-    return Schedule(
+    return StepTensors(
         tf.transpose(tf.repeat(forced_ids, options.beam_size, axis=0))[
             ..., None
         ],
@@ -254,7 +263,9 @@ def make_schedule(sentences, options):
     )
 
 
-def update_hypotheses(candidates, active, finished, index, schedule, options):
+def update_hypotheses(
+    candidates, active, finished, index, step_tensors, options
+):
     """Adds finished candidates to `finished`, and keeps the `K` best others.
 
     Returns:
@@ -265,7 +276,9 @@ def update_hypotheses(candidates, active, finished, index, schedule, options):
     # (B, C, L)
     before = tf.gather(active.ids, candidates.parents, batch_dims=1)
     ended = candidates.ids == options.eos_id
-    scores = candidates.log_probabilities / tf.gather(schedule.penalties, index)
+    scores = candidates.log_probabilities / tf.gather(
+        step_tensors.penalties, index
+    )
     scores = tf.where(ended, scores, IMPOSSIBLE)
     lengths = tf.fill(tf.shape(ended), index + 1)
     finished = _merge(
@@ -274,7 +287,7 @@ def update_hypotheses(candidates, active, finished, index, schedule, options):
     alive = tf.where(ended, IMPOSSIBLE, candidates.log_probabilities)
     alive, chosen = tf.math.top_k(alive, options.beam_size)
     best_possible_score = tf.reduce_max(alive, axis=1, keepdims=True)
-    best_possible_score /= tf.gather(schedule.best_penalties, index)
+    best_possible_score /= tf.gather(step_tensors.best_penalties, index)
     worst = tf.reduce_min(finished.scores, axis=1, keepdims=True)
     # On a tie, or with NaN, the earlier hypothesis is kept.
     done = ~(best_possible_score > worst)
