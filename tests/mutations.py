@@ -128,13 +128,13 @@ text_processing/tree_repair.py: .
 - balanced[place:place] = [LEAF] * after
 + balanced[len(balanced):] = [LEAF] * after
 train/data/batch_plan.py: test_batches.py
-- np.random.default_rng((self._seed, epoch))
+- np.random.default_rng((self._seed, pass_index))
 + np.random.default_rng(self._seed)
 - np.concatenate([*pairs, left])
 + np.concatenate(pairs)
 train/data/batch_plan.py: test_batches.py ../test_fit.py
-- np.random.default_rng((self._seed, epoch))
-+ np.random.default_rng(epoch)
+- np.random.default_rng((self._seed, pass_index))
++ np.random.default_rng(pass_index)
 train/data/batch_plan.py: test_batches.py ../test_fit.py
 - tokens = self._pairs.targets.lengths[indices].sum()
 + tokens = self._pairs.targets.lengths[indices[part::num_parts]].sum()
@@ -142,7 +142,7 @@ train/data/batches.py: test_batches.py ../test_fit.py
 - tf.data.Dataset.range(first * local_replicas, end)
 + tf.data.Dataset.range(0, end)
 train/data/batch_plan.py: test_pair_variants.py
-- (pairs + epoch) % self._variants
+- (pairs + pass_index) % self._variants
 + pairs % self._variants
 - int(before * self._starts[-1] + self._starts[within])
 + int(self._starts[within])

@@ -214,8 +214,9 @@ def fit(
         BatchPlan(pairs, update.batch_tokens, update.seed, data.row_multiple)
         for pairs in (data.training, data.validation)
     )
-    limit, length = update.max_tokens_per_replica, update.steps_per_epoch
-    validation_steps = validation.steps_per_epoch
+    limit = update.max_tokens_per_replica
+    steps_per_epoch = update.steps_per_epoch
+    validation_steps = validation.batches_per_pass
     validation_data = functools.partial(
         make_dataset, validation, strategy, 0, validation_steps, limit
     )
@@ -228,13 +229,13 @@ def fit(
         state = best.state
         task.stop_training = False
         start = state.updates
-        at_end = start % length == 0 or start == options.steps
+        at_end = start % steps_per_epoch == 0 or start == options.steps
         if state.within_epoch and at_end:
             end_epoch(
                 task,
                 state,
                 callbacks,
-                length,
+                steps_per_epoch,
                 validation_data(),
                 validation_steps,
             )
@@ -245,7 +246,7 @@ def fit(
             )
             check_memory(task, plan, strategy, largest, limit)
         for first, epoch, epochs, updates in plan_fit_calls(
-            start, options.steps, length
+            start, options.steps, steps_per_epoch
         ):
             # A callback of the caller may also end the run.
             if best.out_of_patience or task.stop_training:

@@ -128,11 +128,11 @@ def measure(
     plan = BatchPlan(encoded.pairs, batch_tokens, seed=0)
     plan.batch(0)
     stop()
-    middle = plan.steps_per_epoch // 2
+    middle = plan.batches_per_pass // 2
     plan.batch(middle)
     stop()
     numbers = [
-        j % plan.steps_per_epoch for j in range(middle, middle + BATCHES)
+        j % plan.batches_per_pass for j in range(middle, middle + BATCHES)
     ]
     for j in numbers:
         plan.batch(j)

@@ -120,7 +120,7 @@ def minutes_of(history: list[dict], batches: dict) -> float | None:
     An epoch that was interrupted at its end has no speed; it counts as fast as
     the others. `None` if no epoch has a speed.
     """
-    tokens = batches["target_tokens_per_epoch"] / batches["steps_per_epoch"]
+    tokens = batches["target_tokens_per_pass"] / batches["batches_per_pass"]
     steps = [0, *(int(row["step"]) for row in history)]
     timed = [
         (end - start, float(row["tokens_per_second"]))

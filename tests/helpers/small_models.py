@@ -72,9 +72,9 @@ def weights_after_twenty_updates(
             make_dataset(plan, strategy, limit=limit),
             steps_per_epoch=20,
             validation_data=make_dataset(
-                plan, strategy, last=plan.steps_per_epoch, limit=limit
+                plan, strategy, last=plan.batches_per_pass, limit=limit
             ),
-            validation_steps=plan.steps_per_epoch,
+            validation_steps=plan.batches_per_pass,
             shuffle=False,
             verbose=0,
         )

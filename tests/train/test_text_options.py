@@ -124,7 +124,7 @@ def test_a_run_with_variants_resumes_to_the_same_weights(
 
     assert_same_run(whole, parts)
     report = json.loads((whole / "report.json").read_text())
-    per_epoch = report["batches"]["steps_per_epoch"]
+    per_epoch = report["batches"]["batches_per_pass"]
     assert 20 % per_epoch
     assert per_epoch < 40
     assert report["validation"]["kept"] == 10

@@ -29,18 +29,18 @@ class BatchPlan:
 
     Each pair goes into the smallest of at most 16 shapes that is large enough.
     A shape has a number of sentences, and a length for each side. Pairs that do
-    not fill a batch of their shape move to the next larger shape. So an epoch
-    has every pair once, and only the last batch of the largest shape is filled
-    up with padding.
+    not fill a batch of their shape move to the next larger shape. So a pass
+    over the corpus has every pair once, and only the last batch of the largest
+    shape is filled up with padding.
 
-    Of a part of a mixture with weight `w`, an epoch takes `w n` of the `n`
-    pairs of each shape, rounded, and at least one; the next epoch takes the
-    pairs that follow. So all epochs have equally many batches of each shape,
-    and after `n` epochs each pair has occurred equally often.
+    Of a part of a mixture with weight `w`, a pass takes `w n` of the `n`
+    pairs of each shape, rounded, and at least one; the next pass takes the
+    pairs that follow. So all passes have equally many batches of each shape,
+    and after `n` passes each pair has occurred equally often.
 
-    If pairs have `k` variants, epoch `e` takes variant `(i + e) % k` of pair
+    If pairs have `k` variants, pass `e` takes variant `(i + e) % k` of pair
     `i`, and lengths are those of the variants. Then the number of batches
-    repeats after `k` epochs, and `w n` pairs are chosen for each of these `k`
+    repeats after `k` passes, and `w n` pairs are chosen for each of these `k`
     independently.
 
     Args:
@@ -56,10 +56,10 @@ class BatchPlan:
     Attributes:
         shapes: Tuple of `(sentences, source length, target length)`, shortest
             first.
-        num_batches: Tuple of numbers, batches of each shape in an epoch; an
+        num_batches: Tuple of numbers, batches of each shape in a pass; an
             average, if pairs have variants.
-        steps_per_epoch: Int, their sum, rounded.
-        tokens: Int, tokens of both sides in an epoch without padding; an
+        batches_per_pass: Int, their sum, rounded.
+        tokens: Int, tokens of both sides in a pass without padding; an
             average if pairs have weights or variants.
         target_tokens: Int, those of the targets.
         fill: Float in (0, 1], tokens divided by positions, of both sides.
@@ -80,10 +80,10 @@ class BatchPlan:
         bucket_of = np.searchsorted(boundaries, np.arange(boundaries[-1] + 1))
         buckets = bucket_of.astype(np.uint8)[sizes]
         self._variants = pairs.variants
-        # The number of the shape of each pair, in each of `variants` epochs.
+        # The number of the shape of each pair, in each of `variants` passes.
         self._buckets = [
-            self._take_variants(buckets, slice(0, len(pairs)), epoch)
-            for epoch in range(pairs.variants)
+            self._take_variants(buckets, slice(0, len(pairs)), pass_index)
+            for pass_index in range(pairs.variants)
         ]
         self.shapes = tuple(
             (
@@ -103,10 +103,10 @@ class BatchPlan:
             self._count_batches(shapes_of) for shapes_of in self._buckets
         ]
         steps = list(map(sum, self._num_batches))
-        # The first batch of each of `variants` epochs, and their end.
+        # The first batch of each of `variants` passes, and their end.
         self._starts = np.cumsum([0, *steps])
         self.num_batches = average(self._num_batches)
-        self.steps_per_epoch = round(sum(self.num_batches))
+        self.batches_per_pass = round(sum(self.num_batches))
         self.target_tokens = self._count_tokens(pairs.targets.lengths)
         tokens = self._count_tokens(pairs.sources.lengths) + self.target_tokens
         positions = sum(
@@ -117,13 +117,13 @@ class BatchPlan:
         )
         self.tokens = tokens
         self.fill = tokens / positions
-        self._epochs = {}
+        self._orders = {}
         self._lock = threading.Lock()
 
     def shape(self, j: int) -> tuple[int, int, int]:
         """Returns rows, source length and target length of batch `j`."""
-        epoch, place = self._find(j)
-        return self._order(epoch)[place][0]
+        pass_index, place = self._find(j)
+        return self._order(pass_index)[place][0]
 
     def batch(
         self, j: int, part: int = 0, num_parts: int = 1
@@ -142,8 +142,8 @@ class BatchPlan:
             have links, these as uint8 `(n, T, S)`; and a float32 scalar, the
             number of target tokens in the whole batch.
         """
-        epoch, place = self._find(j)
-        (rows, *lengths), indices = self._order(epoch)[place]
+        pass_index, place = self._find(j)
+        (rows, *lengths), indices = self._order(pass_index)[place]
         tokens = self._pairs.targets.lengths[indices].sum()
         mine = indices[part::num_parts]
         sources = self._pairs.sources.pad(mine, lengths[0])
@@ -167,52 +167,52 @@ class BatchPlan:
         """Whether batches have links."""
         return self._pairs.links is not None
 
-    def first_batch(self, epoch: int) -> int:
-        """Returns the number of the first batch of an epoch."""
-        before, within = divmod(epoch, self._variants)
+    def first_batch(self, pass_index: int) -> int:
+        """Returns the number of the first batch of a pass."""
+        before, within = divmod(pass_index, self._variants)
         return int(before * self._starts[-1] + self._starts[within])
 
     def find_shape(self, j: int, number: int) -> int:
-        """Returns the number of a batch of `shapes[number]` in `j`'s epoch.
+        """Returns the number of a batch of `shapes[number]` in `j`'s pass.
 
-        If pairs have variants, it may be in one of the next epochs.
+        If pairs have variants, it may be in one of the next passes.
         """
-        epoch, _ = self._find(j)
-        while not self._num_batches[epoch % self._variants][number]:
-            epoch += 1
+        pass_index, _ = self._find(j)
+        while not self._num_batches[pass_index % self._variants][number]:
+            pass_index += 1
         # Batches are sorted by shape before they are shuffled.
-        first = sum(self._num_batches[epoch % self._variants][:number])
-        place = int(np.argmax(self._order(epoch).places == first))
-        return self.first_batch(epoch) + place
+        first = sum(self._num_batches[pass_index % self._variants][:number])
+        place = int(np.argmax(self._order(pass_index).places == first))
+        return self.first_batch(pass_index) + place
 
     def _find(self, j: int) -> tuple[int, int]:
-        """Returns the epoch of batch `j`, and the batch's index in it."""
+        """Returns the pass of batch `j`, and the batch's index in it."""
         before, within = divmod(j, int(self._starts[-1]))
-        epoch = int(np.searchsorted(self._starts, within, "right")) - 1
-        place = within - int(self._starts[epoch])
-        return before * self._variants + epoch, place
+        pass_index = int(np.searchsorted(self._starts, within, "right")) - 1
+        place = within - int(self._starts[pass_index])
+        return before * self._variants + pass_index, place
 
-    def _find_variants(self, pairs: np.ndarray, epoch: int) -> np.ndarray:
-        """Returns the index of the variant of each pair in an epoch."""
+    def _find_variants(self, pairs: np.ndarray, pass_index: int) -> np.ndarray:
+        """Returns the index of the variant of each pair in a pass."""
         if self._variants == 1:
             return pairs
         pairs = pairs.astype(np.int64)
-        return pairs * self._variants + (pairs + epoch) % self._variants
+        return pairs * self._variants + (pairs + pass_index) % self._variants
 
     def _take_variants(
-        self, values: np.ndarray, part: slice, epoch: int
+        self, values: np.ndarray, part: slice, pass_index: int
     ) -> np.ndarray:
-        """Returns the values of the pairs of a part in an epoch.
+        """Returns the values of the pairs of a part in a pass.
 
         Args:
             values: Array with a value for each variant of each pair.
             part: The slice of the pairs.
-            epoch: Int, number of the epoch.
+            pass_index: Int, number of the pass.
         """
         if self._variants == 1:
             return values[part]
         pairs = np.arange(part.start, part.stop)
-        return values[self._find_variants(pairs, epoch)]
+        return values[self._find_variants(pairs, pass_index)]
 
     def _count_batches(self, shapes_of: np.ndarray) -> tuple[int, ...]:
         """Returns the batches of each shape.
@@ -231,15 +231,15 @@ class BatchPlan:
         return (*batches[:-1], batches[-1] + bool(left))
 
     def _count_tokens(self, lengths: np.ndarray) -> int:
-        """Returns the tokens of an epoch; an average if pairs have weights.
+        """Returns the tokens of a pass; an average if pairs have weights.
 
         Args:
             lengths: Int array, tokens of a side of each variant of each pair.
         """
         tokens = 0
-        for epoch, shapes_of in enumerate(self._buckets):
+        for pass_index, shapes_of in enumerate(self._buckets):
             for part, weight in self._parts:
-                in_part = self._take_variants(lengths, part, epoch)
+                in_part = self._take_variants(lengths, part, pass_index)
                 if weight == 1:
                     tokens += in_part.sum()
                     continue
@@ -249,46 +249,46 @@ class BatchPlan:
                     tokens += mine.sum() * drawn / max(1, len(mine))
         return round(float(tokens) / self._variants)
 
-    def _order(self, epoch: int) -> "EpochOrder":
-        # Threads of tf.data may read batches of two epochs at a time.
+    def _order(self, pass_index: int) -> "PassOrder":
+        # Threads of tf.data may read batches of two passes at a time.
         with self._lock:
-            if epoch not in self._epochs:
-                self._epochs = {
+            if pass_index not in self._orders:
+                self._orders = {
                     other: order
-                    for other, order in self._epochs.items()
-                    if abs(other - epoch) == 1
+                    for other, order in self._orders.items()
+                    if abs(other - pass_index) == 1
                 }
-                self._epochs[epoch] = self._draw(epoch)
-            return self._epochs[epoch]
+                self._orders[pass_index] = self._draw(pass_index)
+            return self._orders[pass_index]
 
-    def _draw(self, epoch: int) -> "EpochOrder":
-        random = np.random.default_rng((self._seed, epoch))
-        num_batches = self._num_batches[epoch % self._variants]
+    def _draw(self, pass_index: int) -> "PassOrder":
+        random = np.random.default_rng((self._seed, pass_index))
+        num_batches = self._num_batches[pass_index % self._variants]
         pairs, left = [], np.zeros(0, np.int32)
         for bucket, (rows, *_) in enumerate(self.shapes):
-            indices = self._choose(bucket, epoch)
+            indices = self._choose(bucket, pass_index)
             random.shuffle(indices)
             indices = np.concatenate([left, indices])
             whole = len(indices) // rows * rows
             pairs.append(indices[:whole])
             left = indices[whole:]
         rows = np.repeat([rows for rows, *_ in self.shapes], num_batches)
-        return EpochOrder(
+        return PassOrder(
             np.concatenate([*pairs, left]),
             np.concatenate([[0], np.cumsum(rows)]),
             np.repeat(self.shapes, num_batches, axis=0),
             random.permutation(sum(num_batches)),
         )
 
-    def _choose(self, bucket: int, epoch: int) -> np.ndarray:
-        """Returns the pairs of a shape in an epoch, or their variants."""
+    def _choose(self, bucket: int, pass_index: int) -> np.ndarray:
+        """Returns the pairs of a shape in a pass, or their variants."""
         chosen = []
-        before, within = divmod(epoch, self._variants)
+        before, within = divmod(pass_index, self._variants)
         for number, (part, weight) in enumerate(self._parts):
             pairs = np.flatnonzero(self._buckets[within][part] == bucket)
             pairs = (pairs + part.start).astype(np.int32)
             if weight != 1:
-                # Four numbers, so the seed differs from that of every epoch.
+                # Four numbers, so the seed differs from that of every pass.
                 seed = (self._seed, number, bucket, 1 + within)
                 pairs = choose_pairs(pairs, weight, before, seed)
             chosen.append(self._find_variants(pairs, within))
@@ -296,15 +296,15 @@ class BatchPlan:
 
 
 @dataclasses.dataclass(frozen=True)
-class EpochOrder:
-    """The batches of an epoch, as arrays, since there may be millions.
+class PassOrder:
+    """The batches of a pass, as arrays, since there may be millions.
 
     Attributes:
         pairs: Int array, pairs in the order of batches sorted by shape, or the
             indices of their variants.
         starts: Int array, the index in `pairs` at which each batch begins.
         shapes: Int array `(n, 3)`, sentences and lengths of each batch.
-        places: Int array, the index of batch `j` of the epoch in the sorted
+        places: Int array, the index of batch `j` of the pass in the sorted
             batches.
     """
 

@@ -296,8 +296,8 @@ def list_some(lines: list[str]) -> str:
 class Mixture(Corpus):
     """Several corpora in a row, each with a weight.
 
-    The weight is the average number of times that an epoch has a pair: with
-    2.5, two or three times; with 0.5, in every other epoch. The vocabulary is
+    The weight is the average number of times that a pass has a pair: with
+    2.5, two or three times; with 0.5, in every other pass. The vocabulary is
     learned on all text, whatever its weight.
 
     Args:
@@ -319,7 +319,7 @@ class Mixture(Corpus):
     def digest(self) -> str:
         parts = [[part.digest(), str(weight)] for part, weight in self._parts]
         if any(weight != 1 for _, weight in self._parts):
-            # Older runs omitted the same pairs in every epoch.
+            # Older runs omitted the same pairs in every pass.
             parts.append("in turn")
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Selects the pairs of a weighted mixture for an epoch."""
+"""Selects the pairs of a weighted mixture for a pass over it."""
 
 import fractions
 
@@ -6,21 +6,21 @@ import numpy as np
 
 
 def count_chosen(count: int, weight: fractions.Fraction) -> int:
-    """Returns the number of pairs in an epoch, at least one."""
+    """Returns the number of pairs in a pass, at least one."""
     return max(1, round(weight * int(count))) if count else 0
 
 
 def choose_pairs(
     pairs: np.ndarray,
     weight: fractions.Fraction,
-    epoch: int,
+    pass_index: int,
     seed: tuple[int, ...],
 ) -> np.ndarray:
-    """Returns the pairs of an epoch, which follow those of the epoch before.
+    """Returns the pairs of a pass, which follow those of the pass before.
 
     The order of all pairs depends only on the seed. After the last pair comes
-    the first; with a weight above 1, an epoch has a pair several times.
+    the first; with a weight above 1, a pass has a pair several times.
     """
     circle = np.random.default_rng(seed).permutation(pairs)
     count = count_chosen(len(pairs), weight)
-    return np.resize(np.roll(circle, -epoch * count), count)
+    return np.resize(np.roll(circle, -pass_index * count), count)

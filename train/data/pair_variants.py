@@ -52,8 +52,8 @@ class VariantOptions:
     )
     variants: int | None = option(
         None,
-        "variants of a pair with --augment or --subword-sampling; epochs take "
-        f"them in turn (default: {DEFAULT_VARIANTS})",
+        "variants of a pair with --augment or --subword-sampling; passes over "
+        f"the corpus take them in turn (default: {DEFAULT_VARIANTS})",
         kind=positive(int),
         metavar="N",
     )

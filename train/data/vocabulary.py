@@ -185,7 +185,7 @@ class EncodedPairs:
         sources: Ids of the sentences.
         targets: Ids of their translations.
         parts: Tuple of the number of pairs and the weight of each part, in
-            order. The weight is the average number of times that an epoch has
+            order. The weight is the average number of times that a pass has
             a pair. `None` means one part of weight 1.
         variants: Int, successive sequences that are variants of one pair.
         links: For each pair the numbers of links between its tokens, see

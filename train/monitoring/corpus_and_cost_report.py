@@ -87,9 +87,9 @@ def describe_training(
         "batches": {
             "shapes": plan.shapes,
             "fill": plan.fill,
-            "tokens_per_epoch": plan.tokens,
-            "target_tokens_per_epoch": plan.target_tokens,
-            "steps_per_epoch": plan.steps_per_epoch,
+            "tokens_per_pass": plan.tokens,
+            "target_tokens_per_pass": plan.target_tokens,
+            "batches_per_pass": plan.batches_per_pass,
             "positions_per_device": count_positions(plan) // num_replicas,
         },
         "model": {
@@ -175,7 +175,7 @@ def format_report(report: dict) -> str:
     batches, model = report["batches"], report["model"]
     memory = sum(model["memory_bytes"].values())
     overlap = report["validation"]["in_training"]
-    epochs = model["steps"] / batches["steps_per_epoch"]
+    passes = model["steps"] / batches["batches_per_pass"]
     shapes = ", ".join("x".join(map(str, s)) for s in batches["shapes"])
     return "\n".join(
         [
@@ -184,13 +184,13 @@ def format_report(report: dict) -> str:
             f"  in training too: {overlap['sources']:,} sources, "
             f"{overlap['pairs']:,} pairs",
             *format_histogram(report["training"]),
-            f"an epoch: {batches['steps_per_epoch']:,} updates, "
-            f"{batches['tokens_per_epoch']:,} tokens of both sides, "
+            f"a pass over the corpus: {batches['batches_per_pass']:,} updates, "
+            f"{batches['tokens_per_pass']:,} tokens of both sides, "
             f"{batches['fill']:.1%} of all positions",
             f"  rows x source x target: {shapes}",
             f"model: {model['parameters']:,} parameters, about "
             f"{memory / 1e9:.2g} GB a device",
-            f"training: {model['steps']:,} updates ({epochs:.1f} epochs) of "
+            f"training: {model['steps']:,} updates ({passes:.1f} passes) of "
             f"{model['flops_per_step']:.2g} FLOPs, {model['flops']:.2g} in all",
             *describe_warmup(model),
         ]

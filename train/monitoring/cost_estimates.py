@@ -115,7 +115,7 @@ def count_flops(
         scores += decoders * (looks_back * target**2 + target * source)
         products = source * of_source + target * of_target + heads * scores
         total += 6 * passes * batches * rows * products
-    return total / plan.steps_per_epoch
+    return total / plan.batches_per_pass
 
 
 def count_positions(plan: BatchPlan) -> int:
@@ -126,7 +126,7 @@ def count_positions(plan: BatchPlan) -> int:
             plan.num_batches, plan.shapes, strict=True
         )
     )
-    return int(total // plan.steps_per_epoch)
+    return int(total // plan.batches_per_pass)
 
 
 def micro_batch_shapes(

@@ -45,8 +45,8 @@ def score_model(
     limit = settings.max_tokens_per_replica
     strategy = tf.distribute.get_strategy()
     results = task.evaluate(
-        make_dataset(plan, strategy, 0, plan.steps_per_epoch, limit),
-        steps=plan.steps_per_epoch,
+        make_dataset(plan, strategy, 0, plan.batches_per_pass, limit),
+        steps=plan.batches_per_pass,
         verbose=0,
         return_dict=True,
     )

@@ -122,7 +122,7 @@ def test_the_table_holds_what_the_model_of_a_row_gives(finished, corpus):
 
 
 def test_a_round_without_a_speed_is_taken_to_be_like_the_others():
-    batches = {"target_tokens_per_epoch": 100, "steps_per_epoch": 10}
+    batches = {"target_tokens_per_pass": 100, "batches_per_pass": 10}
     rows = [
         {"step": "4", "tokens_per_second": "2.0"},  # 4 x 10 tokens: 20 s.
         {"step": "6", "tokens_per_second": ""},

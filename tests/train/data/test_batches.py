@@ -47,8 +47,10 @@ def plan(pairs):
 def test_every_pair_comes_once_an_epoch(plan, pairs):
     for epoch in range(2):
         seen = []
-        for j in range(plan.steps_per_epoch):
-            sources, _, labels, _ = plan.batch(epoch * plan.steps_per_epoch + j)
+        for j in range(plan.batches_per_pass):
+            sources, _, labels, _ = plan.batch(
+                epoch * plan.batches_per_pass + j
+            )
             real = sources[:, 0] != 0
             # The pair stays a pair: both sides name the same sequence.
             first = np.where(labels[real, 0] == 1, 0, labels[real, 0] - 4000)
@@ -63,12 +65,12 @@ def test_epochs_and_seeds_differ_and_a_batch_is_a_function_of_both(pairs, plan):
 
     assert sources(7, 3) == plan.batch(3)[0].tolist()
     assert sources(7, 3) != sources(8, 3)
-    assert sources(7, 3) != sources(7, 3 + plan.steps_per_epoch)
+    assert sources(7, 3) != sources(7, 3 + plan.batches_per_pass)
 
 
 def test_shapes_are_few_and_rows_a_multiple_of_eight(plan):
     shapes = set()
-    for j in range(2 * plan.steps_per_epoch):
+    for j in range(2 * plan.batches_per_pass):
         sources, targets, labels, _ = plan.batch(j)
         assert targets.shape == labels.shape
         shapes.add((*sources.shape, labels.shape[1]))
@@ -130,8 +132,8 @@ def test_nine_of_ten_positions_are_tokens(name):
 def count_pairs(plan, epoch, count):
     """Returns how often each pair comes in an epoch, by its first id."""
     seen = np.zeros(count, int)
-    first = epoch * plan.steps_per_epoch
-    for j in range(first, first + plan.steps_per_epoch):
+    first = epoch * plan.batches_per_pass
+    for j in range(first, first + plan.batches_per_pass):
         sources = plan.batch(j)[0]
         np.add.at(seen, sources[sources[:, 0] != 0, 0] - 1000, 1)
     return seen
@@ -187,7 +189,7 @@ def test_any_batch_of_a_mixture_is_there_at_once(pairs):
     mixture = weighted(pairs, (180, "1/3"), (120, 2))
     whole = BatchPlan(mixture, batch_tokens=400, seed=7)
     shapes = []
-    for j in range(2 * whole.steps_per_epoch):
+    for j in range(2 * whole.batches_per_pass):
         expected = whole.batch(j)
         shapes.append(whole.shape(j))
         if j % 5 == 0:
@@ -210,7 +212,7 @@ def test_any_batch_of_a_mixture_is_there_at_once(pairs):
 def test_parts_that_weigh_one_have_the_batches_of_the_whole(pairs, plan):
     parts = BatchPlan(weighted(pairs, (100, 1), (200, 1)), 400, 7)
 
-    for j in (5, plan.steps_per_epoch + 3):
+    for j in (5, plan.batches_per_pass + 3):
         for a, b in zip(parts.batch(j), plan.batch(j), strict=True):
             np.testing.assert_array_equal(a, b)
     assert (parts.tokens, parts.fill) == (plan.tokens, plan.fill)

@@ -219,7 +219,7 @@ def test_an_epoch_has_each_pair_once_in_another_variant(bpe, tmp_path):
 def test_a_batch_of_variants_is_there_at_once_for_any_replicas(bpe, tmp_path):
     pairs = encode(bpe, tmp_path).pairs
     whole = BatchPlan(pairs, batch_tokens=400, seed=7)
-    for j in range(0, 2 * whole.steps_per_epoch, 5):
+    for j in range(0, 2 * whole.batches_per_pass, 5):
         expected = whole.batch(j)[0]
         again = BatchPlan(pairs, batch_tokens=400, seed=7)
         np.testing.assert_array_equal(again.batch(j)[0], expected)

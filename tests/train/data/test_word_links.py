@@ -159,7 +159,7 @@ def test_a_blank_alone_makes_no_word_of_letters(processor):
 def check_batches(plan, processor, expected):
     """Compares the links of an epoch with those of `expected` by text."""
     seen = 0
-    for j in range(plan.steps_per_epoch):
+    for j in range(plan.batches_per_pass):
         sources, _, labels, links, _ = plan.batch(j)
         for source, target, weights in zip(
             sources.tolist(), labels.tolist(), links, strict=True

@@ -58,10 +58,10 @@ def test_says_what_the_text_is_like(report):
     assert len(bins) > 2
     for side in zip(*bins, strict=True):
         assert sum(map(float, side)) == pytest.approx(100, abs=1)
-    (epochs,) = re.findall(r"updates \(([\d.]+) epochs\)", text)
-    steps_of_epoch = report["batches"]["steps_per_epoch"]
-    assert float(epochs) == pytest.approx(
-        report["model"]["steps"] / steps_of_epoch, abs=0.05
+    (passes,) = re.findall(r"updates \(([\d.]+) passes\)", text)
+    batches = report["batches"]["batches_per_pass"]
+    assert float(passes) == pytest.approx(
+        report["model"]["steps"] / batches, abs=0.05
     )
 
 
@@ -85,7 +85,7 @@ def test_simcut_costs_a_second_pass_and_its_logits_a_third(describe, report):
 
     width = PRESETS["tiny"].architecture.hidden_dim
     batches = report["batches"]
-    tokens = batches["target_tokens_per_epoch"] / batches["steps_per_epoch"]
+    tokens = batches["target_tokens_per_pass"] / batches["batches_per_pass"]
     of_logits = 6 * tokens * width * 310
     assert twice["flops_per_step"] == pytest.approx(
         2 * once["flops_per_step"] + of_logits

@@ -71,7 +71,7 @@ def test_counts_the_flops_of_other_decoders():
 
     def more(**changes):
         flops = count_flops(dataclasses.replace(ODD, **changes), 50, plan)
-        return (flops - base) * plan.steps_per_epoch / 6
+        return (flops - base) * plan.batches_per_pass / 6
 
     decoder = recurrence = 0  # Multiplications: a decoder layer; and SSRUs.
     attention = 10 * (3 * 5 + 3 * 7)
@@ -127,10 +127,10 @@ def test_the_largest_batch_needs_most_memory(vocabulary_size, lengths, largest):
     plan = plan_of(lengths)
 
     for epoch in range(3):
-        first = epoch * plan.steps_per_epoch
+        first = epoch * plan.batches_per_pass
         j = find_largest_batch(model, plan, first + 1, 1, None, "float32")
 
-        assert first <= j < first + plan.steps_per_epoch
+        assert first <= j < first + plan.batches_per_pass
         assert plan.shape(j) == largest
     parts = find_largest_batch(model, plan, 0, 2, 50, "bfloat16")
     assert plan.shape(parts) in plan.shapes
