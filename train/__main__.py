@@ -90,7 +90,7 @@ def make_training_model(
     """Makes the model, with the weights of `start`, and its optimizer."""
     corpus = options.corpus
     try:
-        task = fit.make_training_model(
+        training_model = fit.make_training_model(
             preset,
             corpus.vocabulary_size,
             corpus.max_length,
@@ -107,8 +107,10 @@ def make_training_model(
         ) from None
     if start:
         with strategy.scope():
-            task.transformer.set_weights(start.transformer.get_weights())
-    return task
+            training_model.transformer.set_weights(
+                start.transformer.get_weights()
+            )
+    return training_model
 
 
 def run(given: Options) -> None:
@@ -209,7 +211,7 @@ def train_run(
     if options.run.deterministic:
         tf.config.experimental.enable_op_determinism()
     # Check everything before a large corpus is encoded.
-    task = make_training_model(options, preset, start, strategy)
+    training_model = make_training_model(options, preset, start, strategy)
     prepared = None
     if multi_worker.is_chief():
         prepared = prepare(options, pairs, start, description, resumes)
@@ -217,14 +219,14 @@ def train_run(
         prepared = multi_worker.send_from_chief(
             strategy, prepared, options.run.run_dir / "received"
         )
-    train(options, preset, prepared, task, strategy)
+    train(options, preset, prepared, training_model, strategy)
 
 
 def train(
     options: Options,
     preset: Preset,
     prepared: PreparedData,
-    task: TrainingModel,
+    training_model: TrainingModel,
     strategy: tf.distribute.Strategy,
 ) -> None:
     """Fits the model, and writes the final one."""
@@ -240,7 +242,9 @@ def train(
         )
     # An error before this line leaves the folder unclaimed.
     description.claim(run_dir)
-    report_training(options, preset, prepared, settings, task, strategy)
+    report_training(
+        options, preset, prepared, settings, training_model, strategy
+    )
     # The chief chose the tokenizer that the target language needs.
     arguments, text = description.arguments, prepared.validation_text
     validation_options = dataclasses.replace(
@@ -256,7 +260,7 @@ def train(
     )
     with fit.explain_out_of_memory():
         best = fit.fit(
-            task,
+            training_model,
             fit.FitData(
                 training.pairs, validation.pairs, description.row_multiple
             ),
@@ -278,7 +282,7 @@ def train(
             finish(
                 best,
                 preset.recipe.warmup_steps,
-                task,
+                training_model,
                 validation.pairs,
                 settings,
                 run_dir,
@@ -291,7 +295,7 @@ def report_training(
     preset: Preset,
     prepared: PreparedData,
     settings: UpdateOptions,
-    task: TrainingModel,
+    training_model: TrainingModel,
     strategy: tf.distribute.Strategy,
 ) -> None:
     """Prints and writes the report on corpus, batches and costs."""
@@ -304,7 +308,7 @@ def report_training(
         settings,
         strategy.num_replicas_in_sync,
         prepared.description.row_multiple,
-        task.transformer.source_vocabulary_size,
+        training_model.transformer.source_vocabulary_size,
     )
     write_report(report, options.run.run_dir)
     warn_of_dropped_pairs(report)
@@ -314,7 +318,7 @@ def report_training(
 def finish(
     best: BestCheckpoints,
     warmup_steps: int,
-    task: TrainingModel,
+    training_model: TrainingModel,
     validation_pairs: EncodedPairs,
     settings: UpdateOptions,
     run_dir: pathlib.Path,
@@ -323,8 +327,8 @@ def finish(
     """Writes the final model and its scores."""
     moving = settings.average_decay is not None
     paths, step = best.choose_final(warmup_steps)
-    model = make_float32_copy(task.transformer)
-    scored = make_scored_model(model, task.label_smoothing)
+    model = make_float32_copy(training_model.transformer)
+    scored = make_scored_model(model, training_model.label_smoothing)
     score = functools.partial(score_model, scored, validation_pairs, settings)
     final = choose_weights(model, paths, score, moving, step)
     path = run_dir / "model.keras"

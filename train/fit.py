@@ -126,7 +126,7 @@ def make_training_model(
             name="transformer",
         )
         give_replicas_own_seeds(transformer)
-    task = TrainingModel(
+    training_model = TrainingModel(
         transformer,
         preset.recipe.label_smoothing,
         settings.make_simcut(),
@@ -134,7 +134,7 @@ def make_training_model(
         settings.make_guided_alignment(),
     )
     with strategy.scope():
-        task.build()
+        training_model.build()
         schedule = settings.make_schedule(preset)
         update_arguments = {
             "clip_norm": settings.clip_norm,
@@ -149,9 +149,9 @@ def make_training_model(
             optimizer = distribute_updates(
                 make_optimizer(schedule), **update_arguments
             )
-        task.compile(optimizer, jit_compile=False)
-        optimizer.build(task.trainable_variables)
-    return task
+        training_model.compile(optimizer, jit_compile=False)
+        optimizer.build(training_model.trainable_variables)
+    return training_model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +186,7 @@ class FitContext:
 
 
 def fit(
-    task: TrainingModel,
+    training_model: TrainingModel,
     data: FitData,
     options: FitOptions,
     context: FitContext,
@@ -195,7 +195,7 @@ def fit(
     """Trains until update `options.steps`, from the run's last checkpoint.
 
     Args:
-        task: The compiled model.
+        training_model: The compiled model.
         data: Training and validation pairs.
         options: Options of the run.
         context: Folder, devices and monitors.
@@ -224,15 +224,15 @@ def fit(
     with signal_handling.collected() as signals, strategy.scope():
         user_callbacks = CallbacksAcrossFits(callbacks)
         best, callbacks = make_callbacks(
-            task, options, context, signals, user_callbacks
+            training_model, options, context, signals, user_callbacks
         )
         state = best.state
-        task.stop_training = False
+        training_model.stop_training = False
         start = state.updates
         at_end = start % steps_per_epoch == 0 or start == options.steps
         if state.within_epoch and at_end:
             end_epoch(
-                task,
+                training_model,
                 state,
                 callbacks,
                 steps_per_epoch,
@@ -240,18 +240,18 @@ def fit(
                 validation_steps,
             )
         if start < options.steps:
-            model, precision = task.transformer, update.precision
+            model, precision = training_model.transformer, update.precision
             largest = find_largest_batch(
                 model, plan, start, replicas, limit, precision
             )
-            check_memory(task, plan, strategy, largest, limit)
+            check_memory(training_model, plan, strategy, largest, limit)
         for first, epoch, epochs, updates in plan_fit_calls(
             start, options.steps, steps_per_epoch
         ):
             # A callback of the caller may also end the run.
-            if best.out_of_patience or task.stop_training:
+            if best.out_of_patience or training_model.stop_training:
                 break
-            task.fit(
+            training_model.fit(
                 make_dataset(plan, strategy, first, None, limit),
                 initial_epoch=epoch,
                 epochs=epochs,
@@ -268,7 +268,7 @@ def fit(
 
 
 def make_callbacks(
-    task: TrainingModel,
+    training_model: TrainingModel,
     options: FitOptions,
     context: FitContext,
     signals: list[int],
@@ -277,7 +277,7 @@ def make_callbacks(
     """Makes the callbacks of `model.fit`, and loads the latest checkpoint.
 
     Args:
-        task: The compiled model.
+        training_model: The compiled model.
         options: Options of the run.
         context: Folder, devices and monitors.
         signals: List to which a signal handler adds.
@@ -288,7 +288,7 @@ def make_callbacks(
     """
     update, run_dir, bleu = options.update, context.run_dir, context.bleu
     state = TrainingState(
-        task,
+        training_model,
         run_dir,
         options.steps,
         update.average if multi_worker.is_chief() else 1,
@@ -351,7 +351,7 @@ def explain_out_of_memory() -> Iterator[None]:
 
 
 def end_epoch(
-    task: TrainingModel,
+    training_model: TrainingModel,
     state: TrainingState,
     callbacks: list[keras.callbacks.Callback],
     steps_per_epoch: int,
@@ -360,8 +360,8 @@ def end_epoch(
 ) -> None:
     """Runs the end of an epoch that was interrupted after its last update."""
     state.restore_metrics()
-    logs = dict(task.get_metrics_result())
-    results = task.evaluate(
+    logs = dict(training_model.get_metrics_result())
+    results = training_model.evaluate(
         validation_data,
         steps=validation_steps,
         verbose=0,
@@ -370,7 +370,7 @@ def end_epoch(
     )
     logs.update({f"val_{name}": value for name, value in results.items()})
     listed = keras.callbacks.CallbackList(
-        callbacks, add_history=False, add_progbar=False, model=task
+        callbacks, add_history=False, add_progbar=False, model=training_model
     )
     listed.on_train_begin()
     listed.on_epoch_end((state.updates - 1) // steps_per_epoch, logs)

@@ -30,7 +30,7 @@ class FilledBatches:
 
 
 def check_memory(
-    task: TrainingModel,
+    training_model: TrainingModel,
     plan: BatchPlan,
     strategy: tf.distribute.Strategy,
     j: int,
@@ -41,15 +41,18 @@ def check_memory(
     So a lack of memory shows before the first update. The loss is NaN, hence
     weights, moments and averages stay as they are; counters are restored.
     """
-    optimizer, transformer = task.optimizer, task.transformer
+    optimizer, transformer = (
+        training_model.optimizer,
+        training_model.transformer,
+    )
     counts = [v for v in optimizer.variables if v.shape == ()]
     counts += [v for v in transformer.variables if "seed_generator" in v.path]
     values = [np.array(count) for count in counts]
     data = make_dataset(FilledBatches(plan), strategy, j, None, limit)
     if isinstance(data, tf.data.Dataset):  # As `fit` does.
         data = strategy.experimental_distribute_dataset(data)
-    task.make_train_function()
-    task.train_function(iter(data))
+    training_model.make_train_function()
+    training_model.train_function(iter(data))
     for count, value in zip(counts, values, strict=True):
         count.assign(value)
-    task.reset_metrics()
+    training_model.reset_metrics()

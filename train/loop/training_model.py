@@ -57,7 +57,7 @@ class TrainingModel(keras.Model):
         self.guided_alignment = guided_alignment
         # Whether `fit` reads the metrics of this update, which waits for the
         # device. Otherwise it shows the values that were read last.
-        self.reads_figures = True
+        self.reads_metrics = True
 
     def build(self, input_shape=None):
         self.transformer.build()
@@ -105,7 +105,7 @@ class TrainingModel(keras.Model):
 
         def update_and_read(iterator):
             results = update(iterator)
-            if self.reads_figures or not figures:
+            if self.reads_metrics or not figures:
                 figures.update(
                     {name: to_float(x) for name, x in results.items()}
                 )

@@ -25,26 +25,26 @@ def make_scored_model(
         transformer: The model; its weights may be replaced between scores.
         label_smoothing: Float, as in the training loss.
     """
-    task = TrainingModel(transformer, label_smoothing)
-    task.build()
-    task.compile(jit_compile=False)
-    return task
+    training_model = TrainingModel(transformer, label_smoothing)
+    training_model.build()
+    training_model.compile(jit_compile=False)
+    return training_model
 
 
 def score_model(
-    task: TrainingModel, pairs: EncodedPairs, settings: UpdateOptions
+    training_model: TrainingModel, pairs: EncodedPairs, settings: UpdateOptions
 ) -> dict[str, float]:
     """Returns loss, perplexity and accuracy on the validation set.
 
     Args:
-        task: Result of `make_scored_model`.
+        training_model: Result of `make_scored_model`.
         pairs: The validation set.
         settings: Options of training.
     """
     plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
     limit = settings.max_tokens_per_replica
     strategy = tf.distribute.get_strategy()
-    results = task.evaluate(
+    results = training_model.evaluate(
         make_dataset(plan, strategy, 0, plan.batches_per_pass, limit),
         steps=plan.batches_per_pass,
         verbose=0,
@@ -54,9 +54,11 @@ def score_model(
     return {name: float(results[name]) for name in names}
 
 
-def score_translations(task: TrainingModel, bleu: ValidationBleu) -> dict:
+def score_translations(
+    training_model: TrainingModel, bleu: ValidationBleu
+) -> dict:
     """Returns the scores of translations, and some `"samples"` of them."""
-    bleu.set_model(task)
+    bleu.set_model(training_model)
     translations = bleu.translate()
     scores = bleu.score(translations)
     scores["signature"] = bleu.signature

@@ -34,10 +34,10 @@ class Progress(keras.callbacks.Callback):
             self._first = int(self.model.optimizer.iterations.numpy())
             self._counted = float(self.model.means["loss"].count.numpy())
         last = batch + 1 == self.params["steps"]
-        self.model.reads_figures = batch % READ_EVERY == 0 or last
+        self.model.reads_metrics = batch % READ_EVERY == 0 or last
 
     def on_train_batch_end(self, batch, logs=None):
-        if self.model.reads_figures:
+        if self.model.reads_metrics:
             self._read_speed(batch + 1)
             self._shown = self._read()
         logs.update(self._shown)

@@ -29,29 +29,31 @@ class CheckpointStore:
     random numbers and the metrics of the epoch so far.
 
     Args:
-        task: That of `TrainingState`.
+        training_model: That of `TrainingState`.
         folder: The folder `checkpoints`.
     """
 
-    def __init__(self, task, folder: pathlib.Path):
+    def __init__(self, training_model, folder: pathlib.Path):
         self._folder = folder
-        optimizer = task.optimizer
+        optimizer = training_model.optimizer
         if not optimizer.built:
-            optimizer.build(task.trainable_variables)
+            optimizer.build(training_model.trainable_variables)
         averages = getattr(optimizer, "averages", [])
         are_averages = {id(average) for average in averages}
         others = {
             "random": [
                 variable.value
-                for variable in transformer_of(task).variables
+                for variable in transformer_of(training_model).variables
                 if "seed_generator" in variable.path
             ],
-            "means": [variable.value for variable in task.metrics_variables],
+            "means": [
+                variable.value for variable in training_model.metrics_variables
+            ],
         }
         weights = tf.Module()
         # `load_mean` reads them by this name.
         weights._trainable_variables = [
-            variable.value for variable in task.trainable_variables
+            variable.value for variable in training_model.trainable_variables
         ]
         weights.averages = [average.value for average in averages]
         self._weights = tf.train.Checkpoint(optimizer=weights)

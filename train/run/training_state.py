@@ -32,8 +32,8 @@ class TrainingState(keras.callbacks.Callback):
     checkpoint without a row belongs to an interrupted epoch.
 
     Args:
-        task: A built and compiled `TrainingModel` or `Transformer`, with any
-            Keras optimizer.
+        training_model: A built and compiled `TrainingModel` or `Transformer`,
+            with any Keras optimizer.
         run_dir: Folder of the run.
         steps: Int, update after which training stops.
         keep: Int, number of the latest checkpoints to keep.
@@ -47,14 +47,14 @@ class TrainingState(keras.callbacks.Callback):
 
     def __init__(
         self,
-        task,
+        training_model,
         run_dir: pathlib.Path,
         steps: int,
         keep: int,
         signals: list[int] | None = None,
     ):
         super().__init__()
-        self._task = task
+        self._training_model = training_model
         self._strategy = tf.distribute.get_strategy()
         self._steps = steps
         self._keep = keep
@@ -65,12 +65,12 @@ class TrainingState(keras.callbacks.Callback):
         self._folder = run_dir / "checkpoints"
         self._rows = []
         self._means = None
-        self._states = CheckpointStore(task, self._folder)
+        self._states = CheckpointStore(training_model, self._folder)
 
     @property
     def updates(self) -> int:
         """Updates made so far."""
-        return int(self._task.optimizer.iterations.numpy())
+        return int(self._training_model.optimizer.iterations.numpy())
 
     @property
     def within_epoch(self) -> bool:
@@ -110,14 +110,14 @@ class TrainingState(keras.callbacks.Callback):
         self._rows = [r for r in rows if int(r["step"]) <= self.updates]
         ended = self._rows and int(self._rows[-1]["step"]) == self.updates
         if not ended:  # `fit` resets the metrics when it begins the epoch.
-            count = len(self._task.metrics_variables)
+            count = len(self._training_model.metrics_variables)
             self._means = read_metrics(prefix, count)
 
     def share(self, strategy: tf.distribute.Strategy) -> int:
         """Sends the chief's state to all workers; returns its updates."""
         variables = [
-            *transformer_of(self._task).variables,
-            *self._task.optimizer.variables,
+            *transformer_of(self._training_model).variables,
+            *self._training_model.optimizer.variables,
         ]
         arrays = [np.array(variable) for variable in variables]
         # The collective sum does not support unsigned integers.
@@ -125,7 +125,9 @@ class TrainingState(keras.callbacks.Callback):
             array.astype(np.int64) if array.dtype.kind == "u" else array
             for array in arrays
         ]
-        means = self._means or [0.0] * len(self._task.metrics_variables)
+        means = self._means or [0.0] * len(
+            self._training_model.metrics_variables
+        )
         inside = np.array([self._means is not None, *means], np.float64)
         inside, *values = multi_worker.broadcast(strategy, [inside, *arrays])
         for variable, value in zip(variables, values, strict=True):
@@ -138,7 +140,7 @@ class TrainingState(keras.callbacks.Callback):
         """Restores the metrics of an interrupted epoch."""
         if self._means is not None:
             for variable, value in zip(
-                self._task.metrics_variables, self._means, strict=True
+                self._training_model.metrics_variables, self._means, strict=True
             ):
                 variable.assign(value)
             self._means = None
@@ -159,19 +161,19 @@ class TrainingState(keras.callbacks.Callback):
     def _add_missing_row(self):
         """Adds the row of an epoch that was interrupted in its validation."""
         try:
-            results = self._task.get_metrics_result()
+            results = self._training_model.get_metrics_result()
         except ValueError:  # Keras makes a user's metrics in the first batch.
             results = {
                 metric.name: metric.result()
-                for metric in self._task.metrics
+                for metric in self._training_model.metrics
                 if isinstance(metric, keras.metrics.Mean)
             }
         means = {name: float(value) for name, value in results.items()}
         self._rows.append({"step": self.updates, **means})
-        self._task.reset_metrics()
+        self._training_model.reset_metrics()
 
     def on_train_batch_end(self, batch, logs=None):
-        reads = getattr(self._task, "reads_figures", True)
+        reads = getattr(self._training_model, "reads_metrics", True)
         if reads:
             self._refuse_divergence()
         epoch_ends = batch + 1 == self.params["steps"]
@@ -186,7 +188,7 @@ class TrainingState(keras.callbacks.Callback):
             self._exit()
 
     def _refuse_divergence(self):
-        counter = getattr(self._task.optimizer, "skipped_in_a_row", 0)
+        counter = getattr(self._training_model.optimizer, "skipped_in_a_row", 0)
         skipped = int(np.array(counter))
         if skipped >= MAX_SKIPPED:
             raise UserError(
