@@ -19,9 +19,9 @@ SUCCESS_MARKER = b"\0"  # A byte that no log contains.
 # A separate process, since TensorFlow aborts on processors that are too old.
 STDERR_BUFFER_SCRIPT = """
 import sys
-said = sys.stdin.buffer.read()
-if not said.endswith(b"\\0"):
-    sys.stderr.buffer.write(said)
+log = sys.stdin.buffer.read()
+if not log.endswith(b"\\0"):
+    sys.stderr.buffer.write(log)
 """
 
 

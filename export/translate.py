@@ -37,7 +37,7 @@ from export.nearest_translations import NearestTranslator
 from export.plain_text_translation import pair_files
 from export.plain_text_translation import translate_text
 from export.sampling import SamplingOptions
-from export.scoring.parse_scores import describe_faults
+from export.scoring.parse_scores import describe_repairs
 from export.scoring.parse_scores import repair_trees
 from export.translator_loading import TranslatorOptions
 from export.translator_loading import load
@@ -194,7 +194,7 @@ def run_lines(options: TranslateOptions) -> None:
         translate = NearestTranslator(ask, options.nearest_to, client)
     else:
         translate = load(options)
-    counts, faults = collections.Counter(), collections.Counter()
+    counts, repairs = collections.Counter(), collections.Counter()
 
     def translate_all(file):
         source = strip_byte_order_mark(file)
@@ -204,7 +204,7 @@ def run_lines(options: TranslateOptions) -> None:
             translate, source, options.batch_tokens, counts
         )
         if options.trees:
-            translations = repair_trees(sentences, translations, faults)
+            translations = repair_trees(sentences, translations, repairs)
         for translation in show_progress(translations):
             yield translation + b"\n"
         if options.nearest_to:
@@ -213,7 +213,7 @@ def run_lines(options: TranslateOptions) -> None:
     translate_file(translate_all, options.input, options.output)
     print_warnings(counts)
     if options.trees:
-        print(describe_faults(faults), file=sys.stderr)
+        print(describe_repairs(repairs), file=sys.stderr)
 
 
 def run(options: TranslateOptions) -> None:

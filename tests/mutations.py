@@ -213,8 +213,8 @@ train/run/training_state.py: ../test_interruption.py .
 - raise SystemExit(128 +
 + raise SystemExit(0 *
 train/run/best_checkpoints.py: . ../test_command.py
-- rounds.sort(key=lambda round_: -round_[0])
-+ rounds.sort(key=lambda round_: round_[0])
+- epochs.sort(key=lambda epoch: -epoch[0])
++ epochs.sort(key=lambda epoch: epoch[0])
 train/run/checkpoint_averaging.py: . ../test_fit.py
 - averaged.set_weights([total / len(paths) for total in sums])
 + averaged.set_weights([total / len(sums) for total in sums])

@@ -8,7 +8,7 @@ import re
 
 # Unicode normalization does not change these, so the tokenizer finds them.
 PLACEHOLDERS = tuple(f"⦅{number}⦆" for number in range(10))
-ANY = re.compile(r"⦅\d⦆")
+PLACEHOLDER = re.compile(r"⦅\d⦆")
 
 UNITS = (
     "km/h|m/s|[kMG]?bit/s|[kKMGT]i?B/s|"
@@ -17,7 +17,7 @@ UNITS = (
     "[kKMGT]i?B|px|pt|dpi|fps|rpm|mph|lb|oz|ft"
 )
 NUMBER = r"\d+(?:[.,\u00a0\u202f]\d+)*"
-FOUND = re.compile(
+UNTRANSLATABLE = re.compile(
     r"""(?xi:
     \b(?:https?|ftp)://[^\s<>"⦅⦆]*[^\s<>"⦅⦆.,;:!?'()\[\]{}*_…»“”’]/?
     | \bwww\.[^\s<>"⦅⦆]*[^\s<>"⦅⦆.,;:!?'()\[\]{}*_…»“”’]/?
@@ -53,7 +53,7 @@ def find_untranslatable_spans(text: str) -> list[tuple[int, int]]:
         >>> [text[start:end] for start, end in find_untranslatable_spans(text)]
         ['{name}', 'a@b.org', '5 kg', '30 %']
     """
-    return [found.span() for found in FOUND.finditer(text)]
+    return [found.span() for found in UNTRANSLATABLE.finditer(text)]
 
 
 def replace_in_pair(source: str, target: str) -> tuple[str, str]:
@@ -70,7 +70,7 @@ def replace_in_pair(source: str, target: str) -> tuple[str, str]:
         >>> replace_in_pair("See www.a.org now.", "Mira ahora www.a.org.")
         ('See ⦅0⦆ now.', 'Mira ahora ⦅0⦆.')
     """
-    if ANY.search(source + target):
+    if PLACEHOLDER.search(source + target):
         return source, target
     left, right = (
         [text[start:end] for start, end in find_untranslatable_spans(text)]

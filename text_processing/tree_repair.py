@@ -39,37 +39,37 @@ def repair_tree(text: str, words: Iterable[str]) -> tuple[Tree, frozenset[str]]:
         The tree and the names of the repairs.
     """
     words = tuple(words)
-    faults = set()
+    repairs = set()
     symbols, leaves = [], []
     for token in text.split():
         leaf = WRITTEN_LEAF.fullmatch(token)
         if leaf:
             leaves.append(leaf.groups())
         elif not BRACKET.fullmatch(token):
-            faults.add("symbols")
+            repairs.add("symbols")
             continue
         symbols.append(LEAF if leaf else token)
-    tags, (*counts, after) = align(leaves, words, faults)
+    tags, (*counts, after) = align(leaves, words, repairs)
     counts = iter(counts)
     placed = []
     for symbol in symbols:
         placed += [LEAF] * next(counts) if symbol == LEAF else [symbol]
-    balanced = balance(placed, faults)
+    balanced = balance(placed, repairs)
     closed = bool(balanced) and balanced[-1] != LEAF
     place = len(balanced) - 1 if closed else len(balanced)
     balanced[place:place] = [LEAF] * after
-    return Tree(words, tuple(tags), tuple(balanced)), frozenset(faults)
+    return Tree(words, tuple(tags), tuple(balanced)), frozenset(repairs)
 
 
 def align(
-    leaves: list[tuple[str, str]], words: tuple[str, ...], faults: set[str]
+    leaves: list[tuple[str, str]], words: tuple[str, ...], repairs: set[str]
 ) -> tuple[list[str], list[int]]:
     """Aligns the words of an output with those of the sentence, by least edits.
 
     Args:
         leaves: Words and tags of the output.
         words: The words of the sentence.
-        faults: Set to which the names of the repairs are added.
+        repairs: Set to which the names of the repairs are added.
 
     Returns:
         The tag of each word of the sentence; and for each leaf the number of
@@ -95,9 +95,9 @@ def align(
             tags[column] = leaves[row][1]
             counts[row] += 1
             if differ:
-                faults.add("words")
+                repairs.add("words")
             continue
-        faults.add("leaves")
+        repairs.add("leaves")
         if row and edits == table[row - 1][column] + 1:
             row -= 1
         else:
@@ -106,13 +106,13 @@ def align(
     return tags, counts
 
 
-def balance(symbols: list[str], faults: set[str]) -> list[str]:
+def balance(symbols: list[str], repairs: set[str]) -> list[str]:
     """Returns the symbols with balanced brackets."""
     balanced, labels = [], []
 
     def close():
         if balanced[-1] == f"({labels[-1]}":
-            faults.add("empty")
+            repairs.add("empty")
         close_constituent(balanced, labels.pop())
 
     for symbol in symbols:
@@ -123,17 +123,17 @@ def balance(symbols: list[str], faults: set[str]) -> list[str]:
             labels.append(label)
             balanced.append(symbol)
         elif not labels:
-            faults.add("brackets")
+            repairs.add("brackets")
         else:
             if label not in labels:
-                faults.add("labels")
+                repairs.add("labels")
                 label = labels[-1]
             while labels[-1] != label:
-                faults.add("brackets")
+                repairs.add("brackets")
                 close()
             close()
     if labels:
-        faults.add("brackets")
+        repairs.add("brackets")
     while labels:
         close()
     return balanced

@@ -21,7 +21,7 @@ from export.markup.tag_projection import Node
 from export.markup.tag_projection import Projection
 from export.markup.tagged_sentences import Sentence
 from export.markup.word_alignment import Word
-from text_processing.placeholders import ANY
+from text_processing.placeholders import PLACEHOLDER
 
 
 def repair_placeholders(
@@ -54,7 +54,7 @@ def repair_placeholders(
         repaired += 1
         return ""
 
-    return one_line(ANY.sub(keep_first, translation)), repaired
+    return one_line(PLACEHOLDER.sub(keep_first, translation)), repaired
 
 
 def one_line(text: str) -> str:

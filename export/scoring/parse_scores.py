@@ -12,20 +12,20 @@ from text_processing.trees import Tree
 def repair_trees(
     sentences: Iterable[bytes],
     outputs: Iterable[bytes],
-    faults: collections.Counter,
+    repairs: collections.Counter,
 ) -> Iterator[bytes]:
     """Yields repaired trees in Penn Treebank form, one a line.
 
     Args:
         sentences: Sentences, as words separated by blanks.
         outputs: The model's output for each sentence.
-        faults: Counter to which the function adds the repairs of `repair_tree`,
-            the number of trees (`"parses"`), and of malformed ones
-            (`"malformed"`).
+        repairs: Counter to which the function adds the repairs of
+            `repair_tree`, the number of trees (`"parses"`), and of malformed
+            ones (`"malformed"`).
     """
     for sentence, output in zip(sentences, outputs, strict=True):
         words = [decode_utf8(word) for word in sentence.split()]
-        tree = repair_counted(decode_utf8(output), words, faults)
+        tree = repair_counted(decode_utf8(output), words, repairs)
         yield str(tree).encode() if words else b""
 
 
@@ -34,21 +34,21 @@ def decode_utf8(text: bytes) -> str:
 
 
 def repair_counted(
-    output: str, words: Iterable[str], faults: collections.Counter
+    output: str, words: Iterable[str], repairs: collections.Counter
 ) -> Tree:
     tree, found = repair_tree(output, words)
-    faults.update(["parses", *found])
-    faults["malformed"] += bool(found)
+    repairs.update(["parses", *found])
+    repairs["malformed"] += bool(found)
     return tree
 
 
-def describe_faults(faults: collections.Counter) -> str:
+def describe_repairs(repairs: collections.Counter) -> str:
     """Returns a line that counts the repairs."""
-    kinds = sorted(faults.keys() - {"parses", "malformed"})
-    listed = ", ".join(f"{kind} {faults[kind]:,}" for kind in kinds)
+    kinds = sorted(repairs.keys() - {"parses", "malformed"})
+    listed = ", ".join(f"{kind} {repairs[kind]:,}" for kind in kinds)
     return (
-        f"{faults['malformed']:,} of {faults['parses']:,} parses malformed and "
-        f"repaired{f' ({listed})' if listed else ''}"
+        f"{repairs['malformed']:,} of {repairs['parses']:,} parses malformed "
+        f"and repaired{f' ({listed})' if listed else ''}"
     )
 
 
@@ -65,16 +65,18 @@ def score(
         The scores in per cent and the counts of repairs, as JSON; and the trees
         that were scored. Every sentence counts.
     """
-    faults = collections.Counter()
+    repairs = collections.Counter()
     parses = [
-        repair_counted(output, tree.words, faults)
+        repair_counted(output, tree.words, repairs)
         for tree, output in zip(trees, outputs, strict=True)
     ]
     results = {
         **bracket_scores.score(zip(trees, parses, strict=True)),
         "rules": "labelled brackets as in evalb's COLLINS.prm",
-        "malformed": bracket_scores.to_percent(faults["malformed"], len(trees)),
-        "repaired": dict(faults),
+        "malformed": bracket_scores.to_percent(
+            repairs["malformed"], len(trees)
+        ),
+        "repaired": dict(repairs),
     }
     return results, parses
 
@@ -93,6 +95,6 @@ def describe_scores(results: dict[str, object]) -> list[str]:
     ]
     lines[0] += f"  {results['rules']}"
     lines[-1] += (
-        f"  {describe_faults(collections.Counter(results['repaired']))}"
+        f"  {describe_repairs(collections.Counter(results['repaired']))}"
     )
     return lines

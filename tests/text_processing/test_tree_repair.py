@@ -9,7 +9,7 @@ from text_processing.tree_repair import repair_tree
 
 
 @pytest.mark.parametrize(
-    ("text", "repaired", "faults"),
+    ("text", "repaired", "repairs"),
     [
         ("(S (NP a/A b/B )NP c/C )S", "(S (NP A B )NP C )S", ""),
         ("", "XX XX XX", "leaves"),
@@ -38,13 +38,13 @@ from text_processing.tree_repair import repair_tree
         ("(S d/A d/B d/C d/D )S", "(S B C D )S", "leaves words"),
     ],
 )
-def test_repairs_a_tree_and_names_the_repairs(text, repaired, faults):
+def test_repairs_a_tree_and_names_the_repairs(text, repaired, repairs):
     tree, found = repair_tree(text, ["a", "b", "c"])
 
     tags = iter(tree.tags)
     shown = [next(tags) if s == "XX" else s for s in tree.symbols]
     assert " ".join(shown) == repaired
-    assert found == set(faults.split())
+    assert found == set(repairs.split())
 
 
 SYMBOLS = [
@@ -84,9 +84,9 @@ def test_words_left_out_move_no_others(missing):
     ]
     text = ["(S (NP", *leaves[:6], ")NP (VP", *leaves[6:], ")VP )S"]
 
-    tree, faults = repair_tree(" ".join(text), words)
+    tree, repairs = repair_tree(" ".join(text), words)
 
-    assert ("leaves" in faults) == bool(missing)
+    assert ("leaves" in repairs) == bool(missing)
     assert list(tree.tags) == [
         "XX" if number in missing else f"T{number}" for number in range(12)
     ]
@@ -98,8 +98,8 @@ def test_words_left_out_move_no_others(missing):
 def test_trees_may_be_deep():
     text = " ".join(["(NP"] * 5_000 + ["a/NN"])
 
-    tree, faults = repair_tree(text, ["a"])
+    tree, repairs = repair_tree(text, ["a"])
 
-    assert faults == {"brackets"}
+    assert repairs == {"brackets"}
     assert len(list(tree.constituents())) == 5_000
     assert str(tree).endswith("(NN a" + ")" * 5_002)

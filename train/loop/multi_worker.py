@@ -127,7 +127,7 @@ def send_from_chief(
     (sizes,) = broadcast(strategy, [sizes])
     if is_chief():
         for part in parts:
-            for _ in receive_chunks(strategy, part, len(part)):
+            for _ in broadcast_chunks(strategy, part, len(part)):
                 pass
         return value
     folder.mkdir(parents=True, exist_ok=True)
@@ -135,12 +135,12 @@ def send_from_chief(
     for number, size in enumerate(sizes.tolist()):
         path = folder / f"part-{number}"
         with path.open("wb") as file:
-            file.writelines(receive_chunks(strategy, None, size))
+            file.writelines(broadcast_chunks(strategy, None, size))
         received.append(np.memmap(path, np.uint8, "r") if size else b"")
     return pickle.loads(received[0], buffers=received[1:])
 
 
-def receive_chunks(
+def broadcast_chunks(
     strategy: tf.distribute.Strategy, part: memoryview | None, size: int
 ) -> Iterator[bytes]:
     """Yields the chief's bytes in chunks."""
@@ -172,12 +172,14 @@ def make_all_reduce(
     return add_up
 
 
-def check_same_arguments(strategy: tf.distribute.Strategy, what: dict) -> None:
+def check_same_arguments(
+    strategy: tf.distribute.Strategy, arguments: dict
+) -> None:
     """Checks that every worker has the arguments of the chief.
 
     Args:
         strategy: The strategy of all workers.
-        what: Arguments by name.
+        arguments: Values by name.
 
     Raises:
         UserError: On every worker, if those of some worker differ.
@@ -185,7 +187,7 @@ def check_same_arguments(strategy: tf.distribute.Strategy, what: dict) -> None:
     mine = np.array(
         [
             int(hashlib.sha256(repr(value).encode()).hexdigest()[:12], 16)
-            for value in what.values()
+            for value in arguments.values()
         ]
     )
     (chiefs,) = broadcast(strategy, [mine])
@@ -198,7 +200,7 @@ def check_same_arguments(strategy: tf.distribute.Strategy, what: dict) -> None:
         strategy.run(tf.function(count))
     )[0]
     names = [
-        name for name, n in zip(what, counts.numpy(), strict=True) if n > 0
+        name for name, n in zip(arguments, counts.numpy(), strict=True) if n > 0
     ]
     if names:
         raise UserError(

@@ -62,7 +62,7 @@ def describe_training(
     plan = BatchPlan(
         training.pairs, settings.batch_tokens, settings.seed, row_multiple
     )
-    at_once = micro_batch_shapes(
+    shapes = micro_batch_shapes(
         plan, num_replicas, settings.max_tokens_per_replica
     )
     with_simcut = bool(settings.simcut)
@@ -71,7 +71,7 @@ def describe_training(
     memory = estimate_memory(
         preset.architecture,
         *sizes,
-        at_once,
+        shapes,
         settings.precision,
         source_vocabulary_size,
         with_simcut,
@@ -155,18 +155,18 @@ def warn_of_unknown_text(
             `None` if both sides share one.
     """
     of_sides = protos[0], protos[1] or protos[0]
-    unread = [
+    unknown = [
         f"{measured:.0%} of the {side}s' pieces"
         for side, ids, proto in zip(
             SIDES, (pairs.sources, pairs.targets), of_sides, strict=True
         )
         if (measured := unknown_share(ids, proto)) > 1 / 2
     ]
-    if unread:
+    if unknown:
         print(
-            f"warning: {' and '.join(unread)} are unknown, or bytes of unknown "
-            "characters: was the model of --init-from trained for these "
-            "languages?"
+            f"warning: {' and '.join(unknown)} are unknown, or bytes of "
+            "unknown characters: was the model of --init-from trained for "
+            "these languages?"
         )
 
 

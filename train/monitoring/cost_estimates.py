@@ -104,7 +104,7 @@ def count_flops(
     of_target = decoders * (
         mixer_weights(architecture) + feed_forward + attention // 2
     )
-    looks_back = architecture.decoder_mixer == "attention"
+    has_self_attention = architecture.decoder_mixer == "attention"
     features = architecture.hidden_dim + architecture.logits_bias
     passes, logits = PASSES[with_simcut]
     total = 6 * logits * plan.target_tokens * features * vocabulary_size
@@ -112,7 +112,7 @@ def count_flops(
         plan.num_batches, plan.shapes, strict=True
     ):
         scores = depth * source**2
-        scores += decoders * (looks_back * target**2 + target * source)
+        scores += decoders * (has_self_attention * target**2 + target * source)
         products = source * of_source + target * of_target + heads * scores
         total += 6 * passes * batches * rows * products
     return total / plan.batches_per_pass

@@ -118,8 +118,8 @@ class BestCheckpoints(keras.callbacks.Callback):
         """Whether `patience` scores have come since the best one."""
         if self._patience is None:
             return False
-        worths = [worth for _, worth in self._scores(self.state.history)]
-        waited = len(worths) - 1 - worths.index(max(worths)) if worths else 0
+        scores = [score for _, score in self._scores(self.state.history)]
+        waited = len(scores) - 1 - scores.index(max(scores)) if scores else 0
         # Only the chief has the history, so it decides for all workers.
         return multi_worker.any_worker(
             tf.distribute.get_strategy(), waited >= self._patience
@@ -157,10 +157,10 @@ class BestCheckpoints(keras.callbacks.Callback):
     def _candidates(self):
         """Returns the checkpoints of the final model, warm-up included."""
         rows = self.state.history
-        place = self._find_best(rows)
-        if self._patience is None or place is None:
+        index = self._find_best(rows)
+        if self._patience is None or index is None:
             return self.state.checkpoints, None
-        best, saved = int(rows[place]["step"]), saved_steps(self._last)
+        best, saved = int(rows[index]["step"]), saved_steps(self._last)
         if best not in saved:
             print(
                 f"note: the checkpoint of the best, after update {best:,}, is "
@@ -181,18 +181,18 @@ class BestCheckpoints(keras.callbacks.Callback):
         """Updates `RUN_DIR/best` from the epochs so far."""
         rows = self.state.history
         kept = {**saved_steps(self._last), **saved_steps(self._best)}
-        rounds = [
-            (worth, int(rows[place]["step"]))
-            for place, worth in self._scores(rows)
-            if math.isfinite(worth)
+        epochs = [
+            (score, int(rows[index]["step"]))
+            for index, score in self._scores(rows)
+            if math.isfinite(score)
         ]
-        rounds = [round_ for round_ in rounds if round_[1] in kept]
+        epochs = [epoch for epoch in epochs if epoch[1] in kept]
         # The best by an earlier criterion stays until there is a new best.
-        if not self._keep or not rounds:
+        if not self._keep or not epochs:
             return
         self._best.mkdir(exist_ok=True)
-        rounds.sort(key=lambda round_: -round_[0])
-        values = {step: self._sign * x for x, step in rounds[: self._keep]}
+        epochs.sort(key=lambda epoch: -epoch[0])
+        values = {step: self._sign * x for x, step in epochs[: self._keep]}
         for step in values.keys() - saved_steps(self._best).keys():
             copy_checkpoint(kept[step], self._best)
         entries = [
@@ -208,13 +208,13 @@ class BestCheckpoints(keras.callbacks.Callback):
     def _scores(self, rows):
         """Returns the indices and scores of the epochs that have a score."""
         scores = []
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             value = row.get(self._column, "")
             # A missing value is "" in a row of the file.
             if value != "" and int(row["step"]) > self._since:
-                worth = self._sign * float(value)
-                worth = worth if math.isfinite(worth) else -math.inf
-                scores.append((place, worth))
+                score = self._sign * float(value)
+                score = score if math.isfinite(score) else -math.inf
+                scores.append((index, score))
         return scores
 
     def _find_best(self, rows):
