@@ -90,7 +90,8 @@ class Client:
                 ):
                     raise UserError(
                         "--server must name a server that answers. Received: "
-                        f"{one_line(error)} (tries: {len(self._pauses) + 1})"
+                        f"{shorten_message(error)} "
+                        f"(tries: {len(self._pauses) + 1})"
                     ) from None
 
     def map(
@@ -254,18 +255,18 @@ def timeout_error(message: str, timeout: float) -> UserError:
     return UserError(
         "--timeout must be long enough for a batch; the server may still be "
         "at it, so it is not sent again. "
-        f"Received: {timeout:g} s, {one_line(message)}"
+        f"Received: {timeout:g} s, {shorten_message(message)}"
     )
 
 
 def server_error(message: str) -> UserError:
     return UserError(
         "--server must name a server of this model. "
-        f"Received: {one_line(message)}"
+        f"Received: {shorten_message(message)}"
     )
 
 
-def one_line(message: object) -> str:
+def shorten_message(message: object) -> str:
     return textwrap.shorten(str(message), 300)
 
 

@@ -121,8 +121,8 @@ class Translator:
             **options: Options of the search.
 
         Raises:
-            ValueError: If an option is unknown or out of range, or if there
-                is not a prefix for each text.
+            ValueError: If an option is unknown, if `num_hypotheses` exceeds the
+                beam, or if there is not a prefix for each text.
         """
         options = self._check(num_hypotheses, options)
         prefixes = [""] * len(texts) if prefixes is None else prefixes

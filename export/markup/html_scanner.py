@@ -61,15 +61,16 @@ TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])
 
 BLANK = r"\t\n\f\r "
 MARKUP = re.compile(r"<(?:(/?[a-zA-Z])|[!?]|/[^a-zA-Z])")
-ATTRIBUTE = rf"""
+ATTRIBUTE_PATTERN = rf"""
     ([^{BLANK}/>][^{BLANK}/>=]*+)
     (?:[{BLANK}]*+=[{BLANK}]*+
         (?:"([^"]*+)"|'([^']*+)'|((?!["'])[^{BLANK}>]*+)))?+
 """
 TAG = re.compile(
-    rf"</?([a-zA-Z][^{BLANK}/>]*+)((?:[{BLANK}/]++|{ATTRIBUTE})*+)>", re.X
+    rf"</?([a-zA-Z][^{BLANK}/>]*+)((?:[{BLANK}/]++|{ATTRIBUTE_PATTERN})*+)>",
+    re.X,
 )
-ATTRIBUTE = re.compile(ATTRIBUTE, re.X)
+ATTRIBUTE = re.compile(ATTRIBUTE_PATTERN, re.X)
 COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
 ENTITY = re.compile(
     r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?"
@@ -78,7 +79,7 @@ ENTITY = re.compile(
 
 def read_document(source: str) -> Iterator[Token]:
     """Yields the tokens of a document, with the end tags that it leaves out."""
-    opened = []  # Names of open elements, of the two sets above.
+    opened = []  # Names of open elements, those in `ENDED`.
     counts = collections.Counter()  # Of these names, for linear time.
     for token in read_html(source):
         name = token.name

@@ -54,10 +54,10 @@ def repair_placeholders(
         repaired += 1
         return ""
 
-    return one_line(PLACEHOLDER.sub(keep_first, translation)), repaired
+    return normalize_blanks(PLACEHOLDER.sub(keep_first, translation)), repaired
 
 
-def one_line(text: str) -> str:
+def normalize_blanks(text: str) -> str:
     """Replaces all blanks but no-break spaces by one blank."""
     return BLANKS.sub(" ", text).strip(" ")
 

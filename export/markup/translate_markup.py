@@ -17,7 +17,7 @@ import numpy as np
 from export.markup.document_writer import FORMATS
 from export.markup.document_writer import DocumentWriter
 from export.markup.markup_tokens import resolve
-from export.markup.rendering import one_line
+from export.markup.rendering import normalize_blanks
 from export.markup.rendering import repair_placeholders
 from export.markup.segments import split_into_segments
 from export.markup.sentence_translator import Translator
@@ -44,7 +44,7 @@ class Translated(NamedTuple):
     counts: collections.Counter
 
 
-class Translate(NamedTuple):
+class TranslationRequest(NamedTuple):
     """Requests the translations of sentences.
 
     The result is a list of pairs: the translation, and whether the sentence or
@@ -54,7 +54,7 @@ class Translate(NamedTuple):
     texts: list[str]
 
 
-class Align(NamedTuple):
+class AlignmentRequest(NamedTuple):
     """Requests the word alignments of sentences and their translations.
 
     The result is a list of what `word_attention` returns: arrays
@@ -65,7 +65,7 @@ class Align(NamedTuple):
     targets: list[str]
 
 
-Steps = Generator[Translate | Align, list, Translated]
+Steps = Generator[TranslationRequest | AlignmentRequest, list, Translated]
 
 
 def translate_markup(
@@ -98,7 +98,7 @@ def translate_markup(
             request = steps.send(result)
         except StopIteration as stop:
             return stop.value
-        if isinstance(request, Translate):
+        if isinstance(request, TranslationRequest):
             found = translator.translate(request.texts)
             result = list(zip(*found, strict=True))
         else:
@@ -114,10 +114,10 @@ def markup_steps(
 ) -> Steps:
     """Translates a document, and leaves the model's work to its caller.
 
-    It parses the document and then yields requests, each a `Translate` or an
-    `Align` of at least one sentence, whose results it receives by `send`. There
-    are a few requests for any number of sentences. It does no I/O. A document
-    without letters makes no request.
+    It parses the document and then yields requests, each a
+    `TranslationRequest` or an `AlignmentRequest` of at least one sentence,
+    whose results it receives by `send`. There are a few requests for any number
+    of sentences. It does no I/O. A document without letters makes no request.
 
     Args:
         text: The document.
@@ -141,9 +141,9 @@ def markup_steps(
     Example:
         >>> steps = markup_steps("<p>a <b>cat</b></p>", "html", split)
         >>> next(steps)
-        Translate(texts=['a cat'])
+        TranslationRequest(texts=['a cat'])
         >>> steps.send([("un gato", False)])
-        Align(sources=['a cat'], targets=['un gato'])
+        AlignmentRequest(sources=['a cat'], targets=['un gato'])
         >>> steps.send([np.eye(2)])
         Traceback (most recent call last):
         StopIteration: Translated(text='<p>un <b>gato</b></p>', ...)
@@ -207,7 +207,7 @@ def translate_all(
     sentences: list[Sentence],
     make: Callable,
     counts: collections.Counter,
-) -> Generator[Translate, list, list[tuple[Sentence, str]]]:
+) -> Generator[TranslationRequest, list, list[tuple[Sentence, str]]]:
     """Translates the sentences, in the document's order.
 
     A sentence that the model cut is split in two.
@@ -215,7 +215,7 @@ def translate_all(
     done = []
     for halvings in range(MAX_HALVINGS + 1):
         texts = list(dict.fromkeys(sentence.text for sentence in sentences))
-        found = (yield Translate(texts)) if texts else ()
+        found = (yield TranslationRequest(texts)) if texts else ()
         known = dict(zip(texts, found, strict=True))
         longer = []
         for sentence in sentences:
@@ -225,7 +225,7 @@ def translate_all(
                 longer += make(sentence.segment, halves)
             else:
                 counts["truncated"] += was_cut
-                done.append((sentence, one_line(translation)))
+                done.append((sentence, normalize_blanks(translation)))
         sentences = longer
     counts["sentences"] = len(done)
     return sorted(done, key=lambda pair: pair[0].place)
@@ -235,7 +235,9 @@ def align_all(
     pairs: list[tuple[Sentence, str]],
     knows_placeholders: bool,
     counts: collections.Counter,
-) -> Generator[Align, list, list[tuple[Sentence, str, np.ndarray | None]]]:
+) -> Generator[
+    AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]
+]:
     """Repairs the leaves of sentences, and aligns those that have tags."""
     placed = []
     for sentence, translation in pairs:
@@ -254,6 +256,6 @@ def align_all(
     )
     weights = {}
     if asked:
-        found = yield Align(*map(list, zip(*asked, strict=True)))
+        found = yield AlignmentRequest(*map(list, zip(*asked, strict=True)))
         weights = dict(zip(asked, found, strict=True))
     return [(s, t, weights.get((s.text, t))) for s, t in placed]

@@ -5,25 +5,24 @@ from typing import NamedTuple
 
 from export.model.document_translation import MAX_DOCUMENT
 from export.model.document_translation import SENTENCES_PER_BATCH
+from export.model.request_splitting import MAX_BEAM_POSITIONS
 from export.model.request_splitting import MAX_CHUNK_BYTES
 from export.model.request_splitting import MAX_NUMBERS
-from export.model.request_splitting import MAX_PLACES
 from export.model.request_splitting import MIN_POSITIONS_PER_SENTENCE
 from export.model.request_validation import MAX_BEAM_SIZE
 from export.model.search import SearchSettings
 from keras_transformer.presets import Architecture
 from keras_transformer.search.tensorflow.search_loop import STEPS_PER_ROUND
 
-PAIRS = {"score", "align", "explain"}
-FLOAT = 4  # Bytes.
+FORCED_SIGNATURES = {"score", "align", "explain"}
+FLOAT_BYTES = 4
 COPIES = 4  # Copies of the tensors of a step: before and after some operations.
 # Copies of logits and tokens, by the kind of search.
 NGRAM_COPIES, SAMPLING_COPIES = 7, 12
-OF_BYTE = 2048  # Eleven tokens (U+FDFA has 33 bytes in NFKC).
-BYTES_PER_DOCUMENT_BYTE = (
-    256  # For each byte of a text in which every other byte is a sentence.
-)
-OF_PLACE = 40  # For each token of many hypotheses in the detokenizer.
+BYTES_PER_TEXT_BYTE = 2048  # Eleven tokens (U+FDFA has 33 bytes in NFKC).
+# Of a text in which every other byte is a sentence.
+BYTES_PER_DOCUMENT_BYTE = 256
+BYTES_PER_OUTPUT_TOKEN = 40  # In the detokenizer, of many hypotheses.
 
 
 class ModelSizes(NamedTuple):
@@ -55,10 +54,10 @@ def memory_bound(
 
         4 copies · max(MAX_NUMBERS, numbers of the longest pair) · 4 bytes
 
-    for given pairs. Tokenization and detokenization (of at most `MAX_PLACES`
-    tokens) take:
+    for given pairs. Tokenization and detokenization (of at most
+    `MAX_BEAM_POSITIONS` tokens) take:
 
-        2048 · max(MAX_CHUNK_BYTES, max_bytes)        40 · MAX_PLACES
+        2048 · max(MAX_CHUNK_BYTES, max_bytes)        40 · MAX_BEAM_POSITIONS
 
     Texts and outputs of all sentences take:
 
@@ -78,14 +77,14 @@ def memory_bound(
     length = sizes.sequence_length
     longest = length + settings.max_extra_length
     beams = {1, settings.beam_size}
-    total = OF_BYTE * max(MAX_CHUNK_BYTES, sizes.max_bytes)
+    total = BYTES_PER_TEXT_BYTE * max(MAX_CHUNK_BYTES, sizes.max_bytes)
     if "translate_document" in signatures:
         rows += SENTENCES_PER_BATCH
         total += BYTES_PER_DOCUMENT_BYTE * MAX_DOCUMENT
     total += rows * (2 * sizes.max_bytes + 64 * (length + longest))
     if "translate_nbest" in signatures:
         beams.add(MAX_BEAM_SIZE)
-        total += OF_PLACE * MAX_PLACES
+        total += BYTES_PER_OUTPUT_TOKEN * MAX_BEAM_POSITIONS
     ways = [(count, COPIES) for count in beams]
     ruled = settings.no_repeat_ngram or settings.constrain_trees
     if "translate_constrained" in signatures or ruled:
@@ -97,7 +96,7 @@ def memory_bound(
         for count, copies in ways
         for source in range(1, length + 1)
     )
-    if signatures & PAIRS:
+    if signatures & FORCED_SIGNATURES:
         computed = max(computed, pair_bytes(sizes))
     return total + computed
 
@@ -144,21 +143,21 @@ def search_bytes(
     heads, layers = a.num_heads, a.num_decoder_layers
     features = layers * heads * (a.key_dim + a.value_dim)
     if a.decoder_mixer == "ssru":
-        of_past = COPIES * beams * layers * a.hidden_dim
+        of_cache = COPIES * beams * layers * a.hidden_dim
     else:
-        of_past = COPIES * (features + heads * beams) * beams * capacity
+        of_cache = COPIES * (features + heads * beams) * beams * capacity
     of_encoder = rows * (
         COPIES * heads * source**2 + 2 * source * a.intermediate_dim
     )
     of_step = (
-        of_past
+        of_cache
         + 3 * features * source
         + COPIES * beams * heads * source
         + copies * beams * sizes.vocabulary_size
         + 2 * beams * a.intermediate_dim
         + 4 * copies * beams * capacity
     )
-    return FLOAT * max(
+    return FLOAT_BYTES * max(
         of_encoder + 3 * features * rows * source, rows * of_step
     )
 
@@ -168,4 +167,4 @@ def pair_bytes(sizes: ModelSizes) -> int:
     a, length = sizes.architecture, sizes.sequence_length
     maps = (a.num_layers + 2 * a.num_decoder_layers) * a.num_heads
     numbers = maps * length**2 + sizes.vocabulary_size * length
-    return COPIES * FLOAT * max(MAX_NUMBERS, numbers)
+    return COPIES * FLOAT_BYTES * max(MAX_NUMBERS, numbers)

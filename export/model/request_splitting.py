@@ -1,8 +1,8 @@
 """Splits a request into chunks of bounded memory.
 
-Memory is counted in three units: *places* in a search, which are beams times
-positions of source and translation, each with keys and values; *numbers* in
-forced decoding, which are logits and attention weights; and *bytes* of text
+Memory is counted in three units: *beam positions* in a search, which are beams
+times positions of source and translation, each with keys and values; *numbers*
+in forced decoding, which are logits and attention weights; and *bytes* of text
 before tokenization.
 """
 
@@ -18,7 +18,7 @@ MAX_NUMBERS = 2**26
 # Bytes of the texts that are tokenized together.
 MAX_CHUNK_BYTES = 2**16
 # Positions of all hypotheses of a request.
-MAX_PLACES = 2**22
+MAX_BEAM_POSITIONS = 2**22
 
 
 def in_chunks(costs: tf.Tensor, budget: int, answer: Callable, blank):

@@ -14,7 +14,7 @@ from export.model.explanation_outputs import describe_trace
 from export.model.forced_decoding import ForcedDecoder
 from export.model.memory_estimates import ModelSizes
 from export.model.memory_estimates import memory_bound
-from export.model.request_splitting import MAX_PLACES
+from export.model.request_splitting import MAX_BEAM_POSITIONS
 from export.model.request_splitting import count_positions
 from export.model.request_splitting import product_of
 from export.model.request_splitting import within_budget
@@ -296,7 +296,7 @@ class Translator(tf.Module):
             "rows times beam_size times positions",
             tf.size(lengths),
             product_of(tf.size(lengths), beam_size, longest),
-            MAX_PLACES,
+            MAX_BEAM_POSITIONS,
         )
 
     def translate_options(self, text, length_penalty, max_extra_length, prefix):

@@ -175,7 +175,7 @@ def add_public_routes(
     async def languages():
         return service.languages()
 
-    token = read_token(http.metrics_token)
+    token = read_expected_header(http.metrics_token)
 
     @app.get("/metrics")
     async def render_metrics(request: fastapi.Request):
@@ -207,7 +207,7 @@ def add_public_routes(
         }
 
 
-def read_token(path: pathlib.Path | None) -> bytes | None:
+def read_expected_header(path: pathlib.Path | None) -> bytes | None:
     """Returns the header that a file's token is sent in, or `None`."""
     return path and b"Bearer " + path.read_bytes().strip()
 

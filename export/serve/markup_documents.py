@@ -9,10 +9,10 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any
 
-from export.markup.translate_markup import Align
+from export.markup.translate_markup import AlignmentRequest
 from export.markup.translate_markup import Steps
-from export.markup.translate_markup import Translate
 from export.markup.translate_markup import Translated
+from export.markup.translate_markup import TranslationRequest
 from export.markup.translate_markup import markup_steps
 from export.serve.schemas import http_error
 
@@ -52,8 +52,8 @@ async def translate_documents(
             requests = await run_in_thread(resume, steps, results, done)
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None
-        results = await answer(requests, Translate, translate)
-        results |= await answer(requests, Align, align)
+        results = await answer(requests, TranslationRequest, translate)
+        results |= await answer(requests, AlignmentRequest, align)
     return done
 
 
@@ -64,7 +64,7 @@ async def run_in_thread(function: Callable, *args) -> Any:
 
 def resume(
     steps: list[Steps], results: dict[int, list | None], done: list
-) -> dict[int, Translate | Align]:
+) -> dict[int, TranslationRequest | AlignmentRequest]:
     """Sends results to documents.
 
     Args:
@@ -85,12 +85,14 @@ def resume(
 
 
 async def answer(
-    requests: dict[int, Translate | Align], kind: type, ask: Callable
+    requests: dict[int, TranslationRequest | AlignmentRequest],
+    kind: type,
+    ask: Callable,
 ) -> dict[int, list]:
     """Returns the results of the requests of one kind, by index."""
     requests = {i: r for i, r in requests.items() if isinstance(r, kind)}
     things = {
-        i: r.texts if kind is Translate else list(zip(*r, strict=True))
+        i: r.texts if kind is TranslationRequest else list(zip(*r, strict=True))
         for i, r in requests.items()
     }
     if not things:

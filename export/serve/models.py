@@ -73,7 +73,7 @@ class Model:
         """Translates sentences."""
         outputs = self._translate([text.encode() for text in texts])
         return [
-            Translation(one_line(text), bool(cut))
+            Translation(decode_line(text), bool(cut))
             for text, cut in zip(
                 outputs["translation"].numpy(),
                 outputs["truncated"].numpy(),
@@ -108,7 +108,7 @@ class Model:
             {"text": strings(texts), "beam_size": np.int32(beam_size)},
         )
         return [
-            [one_line(text) for text in row[valid]]
+            [decode_line(text) for text in row[valid]]
             for row, valid in zip(
                 outputs["translation"], outputs["valid"], strict=True
             )
@@ -247,6 +247,6 @@ def strings(texts) -> np.ndarray:
     return np.array([text.encode() for text in texts], object)
 
 
-def one_line(text: bytes) -> str:
+def decode_line(text: bytes) -> str:
     # A model may generate line ends; a sentence has none.
     return " ".join(text.decode("utf-8", "replace").splitlines())

@@ -16,8 +16,8 @@ from export.markup.character_encoding import encode
 from export.markup.encoded_documents import translate_document
 from export.markup.sentence_translator import Translator
 from export.markup.sentence_translator import make_translator
-from export.markup.translate_markup import Align
-from export.markup.translate_markup import Translate
+from export.markup.translate_markup import AlignmentRequest
+from export.markup.translate_markup import TranslationRequest
 from export.markup.translate_markup import describe_counts
 from export.markup.translate_markup import markup_steps
 from export.markup.translate_markup import translate_markup
@@ -339,9 +339,9 @@ def test_the_caller_answers_the_requests_of_a_document():
         "<p>a <b>cat</b></p><p>a</p><hr><p>a</p>", "html", split_sentences
     )
 
-    assert next(steps) == Translate(["a cat", "a"])
+    assert next(steps) == TranslationRequest(["a cat", "a"])
     asked = steps.send([("un gato", False), ("un", True)])
-    assert asked == Align(["a cat"], ["un gato"])
+    assert asked == AlignmentRequest(["a cat"], ["un gato"])
     with pytest.raises(StopIteration) as stopped:
         steps.send([np.eye(2)])
     assert stopped.value.value.text == (
