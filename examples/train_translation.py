@@ -39,7 +39,7 @@ def main(files, folder, preset=TINY, epochs=10, size=4000, tokens=4096):
     plan = BatchPlan(encoded.pairs, tokens, seed=0)
     model = kt.Transformer.from_preset(preset, size, sequence_length=100)
     model.compile_as_published(preset)
-    steps = plan.steps_per_epoch
+    steps = plan.batches_per_pass
     state = TrainingState(model, folder, epochs * steps, keep=1)
     done = state.restore()
     bleu = ValidationBleu(read_all(lines[::10]), proto, folder / "logs")

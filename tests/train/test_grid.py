@@ -15,6 +15,7 @@ from command_line.errors import UserError
 from tests.helpers.error_capture import refusal
 from tests.helpers.small_runs import TINY_OPTIONS
 from train import grid
+from train.loop.signal_handling import handled_by
 from train.options import parse_options
 
 POPEN = subprocess.Popen
@@ -169,7 +170,11 @@ def test_a_signal_ends_the_grid_after_the_training_has_saved(
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(SystemExit, match=f"{128 + received}"):
+    # `nohup` ignores SIGHUP, and the grid leaves it so.
+    with (
+        handled_by(signal.SIG_DFL, [signal.SIGHUP]),
+        pytest.raises(SystemExit, match=f"{128 + received}"),
+    ):
         grid.main([*options, "--seeds=1"])
     thread.join()
 
