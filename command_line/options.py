@@ -140,15 +140,20 @@ def values_of(options: Any) -> dict[str, Any]:
 
 
 def replace_values(options: Any, **values: Any) -> Any:
-    """Returns options with other values, those of parts included."""
+    """Returns options with other values, those of parts included.
+
+    Raises:
+        TypeError: If there is no option of a name.
+    """
     changes = {}
     for field in dataclasses.fields(options):
         if PART in field.metadata:
             nested = getattr(options, field.name)
-            changes[field.name] = replace_values(nested, **values)
-        elif field.name in values:
-            changes[field.name] = values[field.name]
-    return dataclasses.replace(options, **changes)
+            names = values.keys() & values_of(nested).keys()
+            changes[field.name] = replace_values(
+                nested, **{name: values.pop(name) for name in names}
+            )
+    return dataclasses.replace(options, **changes, **values)
 
 
 def option_names_tagged(cls: type, tag: str) -> tuple[str, ...]:

@@ -40,14 +40,14 @@ def read_sentencepiece(
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reads SentencePiece models, whose ids are those of the matrices.
 
-    Returns:
-        The vocabularies of sources and of targets, and SentencePiece models
-        with our ids.
-
     Args:
         paths: One for both sides, or one each.
         tensors: The tensors of the model.
         width: Int, features of an embedding.
+
+    Returns:
+        The vocabularies of sources and of targets, and SentencePiece models
+        with our ids.
 
     Raises:
         UserError: If one is not a SentencePiece model, or not the model's.

@@ -69,7 +69,7 @@ def read_address(
     try:
         url = urllib.parse.urlsplit(server if is_url else f"http://{server}")
         port = url.port or (PORTS.get(url.scheme) if is_url else None)
-    except ValueError:  # Of `[::1` or a port that is no number.
+    except ValueError:  # Such as `[::1`, or the port `x`.
         url, port = urllib.parse.urlsplit(""), None
     fits = (is_url or not url.path) and url.scheme in PORTS
     bare = "@" not in server and not (url.query or url.fragment)

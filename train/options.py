@@ -1,9 +1,10 @@
 """Options of `python -m train`; each is declared once.
 
 Groups of options that one function takes are declared beside that function. A
-tag of an option says how a resumed run treats it: a `"path"` may change, of a
-`"digested"` one the digest of its file is compared, and one that is `"not
-compared"` may change or is covered by the numbers of the preset.
+tag of an option says how a resumed run treats it. One that is `"not recorded"`,
+such as a path, may change. Of a `"digested"` one, the digest of its file is
+compared. One that is `"not compared"` may change, or is covered by the numbers
+of the preset.
 """
 
 import argparse
@@ -125,7 +126,7 @@ class CorpusOptions:
         None,
         "folder of TensorFlow Datasets (default: the package's)",
         kind=pathlib.Path,
-        tags=("path",),
+        tags=("not recorded",),
     )
     vocabulary_size: int | None = option(
         None,
@@ -157,7 +158,7 @@ class CorpusOptions:
         "folder for encoded text that several runs may share (default: "
         "encoded/ in the run folder)",
         kind=pathlib.Path,
-        tags=("path",),
+        tags=("not recorded",),
     )
 
 
@@ -168,7 +169,7 @@ class RunOptions:
     run_dir: pathlib.Path = option(
         help="folder for everything that is written",
         kind=pathlib.Path,
-        tags=("path",),
+        tags=("not recorded",),
     )
     preset: str | None = option(
         None,
@@ -192,7 +193,7 @@ class RunOptions:
         "such as GPU:0 GPU:1 (default: all GPUs, else the CPU)",
         nargs="+",
         metavar="DEVICE",
-        tags=("path",),
+        tags=("not recorded",),
     )
     deterministic: bool = option(
         False,
@@ -204,7 +205,7 @@ class RunOptions:
         "repeat the run whose arguments.json this is; options beside it "
         "replace its own",
         **PATH,
-        tags=("path",),
+        tags=("not recorded",),
     )
     init_from: pathlib.Path | None = option(
         None,
@@ -311,7 +312,7 @@ class Options:
         }
 
 
-UNRECORDED = option_names_tagged(Options, "path")
+UNRECORDED = option_names_tagged(Options, "not recorded")
 DIGESTED = option_names_tagged(Options, "digested")
 NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "not compared"))
 FILES = option_names_tagged(Options, "text file")

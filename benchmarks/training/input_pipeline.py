@@ -60,7 +60,7 @@ def dataset_throughput(plan: BatchPlan, first: int, steps: int) -> float:
 def measure(pairs: int, batch_tokens: int, repetitions: int) -> dict:
     plan = BatchPlan(make_pairs(pairs), batch_tokens, seed=0)
     steps = plan.batches_per_pass
-    plan.batch(0)  # The first batch of an epoch draws the order.
+    plan.batch(0)  # The first batch of a pass draws the order.
     times = {"one_thread": plan_throughput, "dataset": dataset_throughput}
     speeds = {name: [] for name in times}
     for _ in range(repetitions):

@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
     architecture = find_preset(args.preset).architecture
     plan = BatchPlan(make_pairs(args.pairs), args.tokens, seed=0)
-    plan.batch(0)  # The first batch of an epoch draws the order.
+    plan.batch(0)  # The first batch of a pass draws the order.
     steps = plan.batches_per_pass
     made = statistics.median(plan_throughput(plan, 0, steps) for _ in range(5))
     num_bytes = 4 * count_parameters(

@@ -91,11 +91,11 @@ async def answer(
 ) -> dict[int, list]:
     """Returns the results of the requests of one kind, by index."""
     requests = {i: r for i, r in requests.items() if isinstance(r, kind)}
-    things = {
+    inputs = {
         i: r.texts if kind is TranslationRequest else list(zip(*r, strict=True))
         for i, r in requests.items()
     }
-    if not things:
+    if not inputs:
         return {}
-    found = iter(await ask([each for some in things.values() for each in some]))
-    return {i: [next(found) for _ in some] for i, some in things.items()}
+    found = iter(await ask([each for some in inputs.values() for each in some]))
+    return {i: [next(found) for _ in some] for i, some in inputs.items()}

@@ -189,11 +189,10 @@ def mask_unlikely(logits, tensors):
     if not {"top_k", "top_p"} & set(tensors):
         return logits
     size = logits.shape[1]
-    top_k = tensors.get("top_k", ops.zeros_like(tensors["seeds"]))[:, None]
+    off = ops.zeros_like(tensors["seeds"])
+    top_k = tensors.get("top_k", off)[:, None]
     top_k = ops.where(top_k > 0, ops.minimum(top_k, size), size)
-    top_p = tensors.get("top_p", ops.ones_like(tensors["seeds"], "float32"))[
-        :, None
-    ]
+    top_p = tensors.get("top_p", ops.ones_like(off, "float32"))[:, None]
     is_free = ops.logical_and(top_k == size, top_p >= 1)
 
     def find():
@@ -221,8 +220,8 @@ def find_threshold(logits, top_k, top_p, num_ranked):
 
     Args:
         logits: Float32 tensor `(B, V)`, with a maximum of 0.
-        top_k: Int32 tensor `(B, 1)`, number of tokens that `top_k` keeps.
-        top_p: Float32 tensor `(B, 1)`, `top_p`.
+        top_k: Int32 tensor `(B, 1)`, at most `V`.
+        top_p: Float32 tensor `(B, 1)`.
         num_ranked: Int, number of tokens to rank, which may be too small.
 
     Returns:
@@ -248,7 +247,7 @@ def find_threshold(logits, top_k, top_p, num_ranked):
 
 
 def sample_index(weights, chances):
-    """Samples an index with probability proportional to its mass.
+    """Samples an index with probability proportional to its weight.
 
     Args:
         weights: Float32 tensor `(B, M)`.
@@ -258,10 +257,10 @@ def sample_index(weights, chances):
         Int32 tensor `(B, 1)`.
     """
     sums = ops.cumsum(weights, axis=1)
-    is_mass = weights > 0
-    total = ops.max(ops.where(is_mass, sums, 0.0), axis=1)
+    has_weight = weights > 0
+    total = ops.max(ops.where(has_weight, sums, 0.0), axis=1)
     is_beyond = sums > (chances * total)[:, None]
-    is_beyond = ops.logical_and(is_beyond, is_mass)
+    is_beyond = ops.logical_and(is_beyond, has_weight)
     places = ops.argmax(ops.cast(is_beyond, "int32"), axis=1)
     return ops.cast(places, "int32")[:, None]
 
@@ -290,9 +289,9 @@ def hash_bits(x):
     return ops.bitwise_xor(x, logical_shift_right(x, 16))
 
 
-def logical_shift_right(x, top_k):
+def logical_shift_right(x, count):
     """Logical right shift of int32."""
-    return ops.bitwise_and(ops.right_shift(x, top_k), 2 ** (32 - top_k) - 1)
+    return ops.bitwise_and(ops.right_shift(x, count), 2 ** (32 - count) - 1)
 
 
 def as_int32(bits):

@@ -13,6 +13,7 @@ from command_line.options import option
 from command_line.options import part
 from command_line.options import positive
 from command_line.options import read_options
+from command_line.options import replace_values
 from command_line.options import values_of
 
 
@@ -57,6 +58,17 @@ def test_parts_become_the_dataclasses_that_they_are():
         "last": 1,
         "best": None,
     }
+
+
+def test_values_are_replaced_wherever_they_are():
+    options = parse("--text=x", "--beam-size=7", "--last=1")
+
+    changed = replace_values(options, text="y", beam_size=3, best=2)
+
+    size, which = Size(3), Which(last=1, best=2)
+    assert changed == Options(text="y", size=size, which=which)
+    with pytest.raises(TypeError, match="unexpected keyword .*beams"):
+        replace_values(options, beams=3)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import fractions
 import json
+import pathlib
 
 import pytest
 
@@ -11,8 +12,10 @@ from tests.helpers.small_runs import TINY_OPTIONS
 from tests.helpers.small_runs import assert_same_run
 from tests.helpers.small_runs import refused
 from train.check_options import check_both_directions
+from train.data.corpus import FilePairs
 from train.data.corpus import Mixture
 from train.data.corpus import Pairs
+from train.data.reversed_pairs import Reversed
 from train.data.reversed_pairs import in_both_directions
 from train.options import parse_options
 
@@ -30,6 +33,8 @@ def test_each_pair_comes_in_both_directions():
     assert [weight for _, weight in both.parts()] == [2, 1, 2, 1]
     assert len({part.digest() for part, _ in both.parts()}) == 4
     assert list(in_both_directions(first))[2:] == [("c", "a"), ("d", "b")]
+    files = FilePairs(pathlib.Path("x.en"), pathlib.Path("x.de"))
+    assert Reversed(files).languages() == ("de", "en")
 
 
 def test_it_is_a_run_in_both_directions_and_one_that_starts_from_it(

@@ -209,3 +209,21 @@ def test_a_repeated_run_keeps_its_batches(entry, rows, tmp_path):
     assert not resumed
     assert description.row_multiple == rows
     assert description.steps_per_epoch == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "is_compared"), [("run", True), ("run/both-directions", False)]
+)
+def test_the_first_part_of_a_repeated_run_differs_by_design(
+    name, is_compared, tmp_path, capsys
+):
+    path = tmp_path / "arguments.json"
+    path.write_text('{"arguments": {"seed": 3}, "steps_per_epoch": 7}')
+    run_dir = f"--run-dir={tmp_path / name}"
+    repeated = ["--from-arguments", str(path), "--dataset=demo"]
+    given, preset = resolve(parse_options([run_dir, *repeated]), None)
+    pairs = load_corpus(given.corpus, given.cache)
+
+    describe_run(given, preset, pairs, None)
+
+    assert (f"repeats {path}" in capsys.readouterr().out) == is_compared

@@ -101,7 +101,7 @@ class LinkEncoder:
             np.array([piece.startswith(WORD_START) for piece in side])
             for side in pieces
         ]
-        self._are_marks, self._are_blank = (
+        self._are_punctuation, self._are_blank = (
             [np.array([is_kind(piece) for piece in side]) for side in pieces]
             for is_kind in (is_punctuation, is_blank)
         )
@@ -124,19 +124,21 @@ class LinkEncoder:
             np.cumsum(starts[side[:-1]]) - 1
             for starts, side in zip(self._starts, ids, strict=True)
         ]
-        counts = [int(of[-1]) + 1 if len(of) else 0 for of in words]
+        counts = [int(side[-1]) + 1 if len(side) else 0 for side in words]
         if counts != [len(text.split()) for text in pair]:
             return np.zeros(0, np.int64)
         linked = np.zeros(counts[::-1], bool)
         linked[links[:, 1], links[:, 0]] = True
         linked = linked[np.ix_(words[1], words[0])]
-        source_marks, target_marks = (
-            find_marks(are_marks[side[:-1]], are_blank[side[:-1]], of)
-            for are_marks, are_blank, side, of in zip(
-                self._are_marks, self._are_blank, ids, words, strict=True
+        source_punctuation, target_punctuation = (
+            find_attached_punctuation(
+                are_punctuation[side[:-1]], are_blank[side[:-1]], numbers
+            )
+            for are_punctuation, are_blank, side, numbers in zip(
+                self._are_punctuation, self._are_blank, ids, words, strict=True
             )
         )
-        linked &= target_marks[:, None] == source_marks
+        linked &= target_punctuation[:, None] == source_punctuation
         targets, sources = np.nonzero(linked)
         return targets * POSITIONS + sources + 1
 
@@ -153,18 +155,18 @@ def is_punctuation(piece: str) -> bool:
     return bool(kinds) and kinds <= {"P", "S"}
 
 
-def find_marks(
-    are_marks: np.ndarray, are_blank: np.ndarray, words: np.ndarray
+def find_attached_punctuation(
+    are_punctuation: np.ndarray, are_blank: np.ndarray, words: np.ndarray
 ) -> np.ndarray:
     """Returns which tokens are punctuation beside letters of their word.
 
     Args:
-        are_marks: Bool array `(n,)`, whether a token is punctuation.
+        are_punctuation: Bool array `(n,)`, whether a token is punctuation.
         are_blank: Bool array `(n,)`, whether it is neither that nor letters.
         words: Int array `(n,)`, the number of its word.
     """
-    letters = np.bincount(words, ~(are_marks | are_blank))
-    return are_marks & (letters[words] > 0)
+    letters = np.bincount(words, ~(are_punctuation | are_blank))
+    return are_punctuation & (letters[words] > 0)
 
 
 def to_weights(numbers: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

@@ -41,10 +41,8 @@ def check_memory(
     So a lack of memory shows before the first update. The loss is NaN, hence
     weights, moments and averages stay as they are; counters are restored.
     """
-    optimizer, transformer = (
-        training_model.optimizer,
-        training_model.transformer,
-    )
+    optimizer = training_model.optimizer
+    transformer = training_model.transformer
     counts = [v for v in optimizer.variables if v.shape == ()]
     counts += [v for v in transformer.variables if "seed_generator" in v.path]
     values = [np.array(count) for count in counts]

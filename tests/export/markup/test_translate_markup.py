@@ -89,7 +89,7 @@ def test_finds_what_is_the_same_in_every_language(text, expected):
     assert [text[start:end] for start, end in spans] == expected
 
 
-def knows_placeholders(answer):
+def make_placeholder_translator(answer):
     """Returns a translator that knows placeholders; asks none to align."""
 
     def align(sources, targets):
@@ -122,7 +122,9 @@ def test_placeholders_come_back_once(written, expected, repaired):
         asked.append(text)
         return written
 
-    found = translate_markup(source, "html", knows_placeholders(answer))
+    found = translate_markup(
+        source, "html", make_placeholder_translator(answer)
+    )
 
     assert asked == ["a ⦅0⦆ b ⦅1⦆"]
     assert found.text == f"<p>{expected}</p>"

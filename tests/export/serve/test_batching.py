@@ -141,7 +141,7 @@ def test_a_short_request_does_not_wait_for_all_of_a_long_one():
     assert ["hello"] in shout.batches[1:3]
 
 
-def test_other_questions_are_other_batches():
+def test_other_calls_are_other_batches():
     shout = Shout()
     shout.gate.set()
 
