@@ -25,11 +25,14 @@ demo: $(EXPORT_DIR)/1/saved_model.pb
 	        --source $(DEMO)/$$split.en --reference $(DEMO)/$$split.es \
 	        --at-least $${least#*=} --record || exit 1; \
 	done
-	@echo "== five sentences of the test, and what the SavedModel says"
-	@head -n 5 $(DEMO)/test.en > $(RUN_DIR)/five.en
+	@echo "== five test sentences and their translations"
+	@for language in en es; do \
+	    head -n 5 $(DEMO)/test.$$language > $(RUN_DIR)/five.$$language; \
+	done
 	@$(PY) -m export.translate --export-dir $(EXPORT_DIR) \
-	    --input $(RUN_DIR)/five.en --output $(RUN_DIR)/five.es
-	@paste -d '\n' $(RUN_DIR)/five.en $(RUN_DIR)/five.es
+	    --input $(RUN_DIR)/five.en --output $(RUN_DIR)/translated.es
+	@paste $(RUN_DIR)/five.en $(RUN_DIR)/translated.es $(RUN_DIR)/five.es | awk -F '\t' \
+	    '{ print $$1; print $$2 ($$2 == $$3 ? "" : " (reference: " $$3 ")") }'
 	@echo "== the export as it stands on disk, and its samples"
 	@$(PY) -m export.check --export-dir $(EXPORT_DIR)
 

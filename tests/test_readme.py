@@ -44,6 +44,9 @@ def test_blocks_about_an_export_run(
 
     assert set(names["outputs"]) == {"translation", "score", "truncated"}
     assert capsys.readouterr().out.startswith("[b'")
+    (translate_html,) = python_blocks(DOCS / "documents.md")
+    exec(translate_html, {})
+    assert re.fullmatch("<p>.*<b>.*</b>.*</p>\n", capsys.readouterr().out)
     assert python_blocks(README)[1] == load.replace("mine", "multi30k")
 
 
@@ -68,7 +71,7 @@ def test_the_block_about_trees_runs(capsys):
 
     expected = re.search(r"print\(tree\)  # (.*)", restore)[1]
     assert capsys.readouterr().out == f"{expected}\n"
-    assert not names["faults"]
+    assert not names["repairs"]
 
 
 @pytest.mark.parametrize("page", [README, DOCS / "layers.md"])
