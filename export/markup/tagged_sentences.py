@@ -87,8 +87,9 @@ def make_sentences(
         ValueError: If tags nest too deep in a sentence.
     """
     sentences, done = [], 0
-    for span in spans:
-        for start, end in split_long(segment.hidden, *span):
+    wholes = [(start, end) for start, end, _ in segment.marks if start < end]
+    for span in join_spans(spans, wholes):
+        for start, end in split_long(segment.hidden, *span, wholes):
             marks, done = take_markup(segment.marks, start, end, done)
             if any(map(str.isalpha, visible(segment, start, end, marks))):
                 part = start, end
@@ -158,10 +159,40 @@ def add_words(sentence: Sentence, spans: list[tuple[int, int]]) -> None:
         nodes += node.children
 
 
-def split_long(hidden: str, start: int, end: int) -> list[tuple[int, int]]:
+def find_whole(
+    wholes: list[tuple[int, int]], index: int
+) -> tuple[int, int] | None:
+    """Returns the untranslated part that would be cut at an index, if any.
+
+    Args:
+        wholes: The spans of the untranslated parts of a text, sorted.
+        index: Int, an index of the text.
+    """
+    before = bisect.bisect_left(wholes, (index,)) - 1
+    if before >= 0 and index < wholes[before][1]:
+        return wholes[before]
+    return None
+
+
+def join_spans(
+    spans: list[tuple[int, int]], wholes: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Joins spans of sentences that were cut within an untranslated part."""
+    joined = []
+    for start, end in spans:
+        if joined and find_whole(wholes, joined[-1][1]):
+            start, _ = joined.pop()
+        joined.append((start, end))
+    return joined
+
+
+def split_long(
+    hidden: str, start: int, end: int, wholes: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
     """Splits a span of a text so that each part has `MAX_CHARACTERS` or less.
 
-    It is split at a blank, after punctuation if possible, or else anywhere.
+    It is split at a blank, after punctuation if possible, or else anywhere but
+    in an untranslated part, of which a longer one is a part of its own.
     """
     spans = []
     while end - start > MAX_CHARACTERS:
@@ -172,8 +203,15 @@ def split_long(hidden: str, start: int, end: int) -> list[tuple[int, int]]:
             for stop in CLAUSE_ENDS
         )
         blank = stop + 1 if stop >= 0 else blank
-        spans.append((start, blank if blank > 0 else last))
-        start = blank + 1 if blank > 0 else last
+        if blank > 0:
+            cut, begin = blank, blank + 1
+        else:
+            first, last = find_whole(wholes, last) or (last, last)
+            cut = begin = first if first > start else last
+        if cut >= end:
+            break
+        spans.append((start, cut))
+        start = begin
     return [*spans, (start, end)]
 
 

@@ -418,6 +418,42 @@ def test_an_amount_is_written_once(source, translation, weights, expected):
     assert found.startswith(f"<p>{expected}")
 
 
+@pytest.mark.parametrize(
+    ("part", "blank"),
+    [
+        ("https://a.org/?q=" + "a" * 1200, " "),
+        ("<code>" + "set all of them; " * 80 + "</code>", " "),
+        ("<code>" + "set all of them; " * 80 + "</code>", ""),
+        ("<span translate=no>" + "kept" * 1250 + "</span>", ""),
+    ],
+)
+def test_a_long_part_that_stays_unchanged_is_written_once(part, blank):
+    source = f"<p>See{blank}{part}{blank}now, <b>please</b>.</p>"
+    requested = []
+
+    def upper(texts):
+        requested.extend(texts)
+        return [text.upper() for text in texts], [False] * len(texts)
+
+    def cut(texts):
+        # The service cuts sentences that are long, wherever it must.
+        return [
+            [(i, min(i + 700, len(text))) for i in range(0, len(text), 700)]
+            for text in texts
+        ]
+
+    for split in split_sentences, cut:
+        translator = Translator(
+            split, upper, lambda s, _: [np.eye(len(find_words(t))) for t in s]
+        )
+        found = translate_markup(source, "html", translator).text
+        assert found.count(part) == 1
+        assert found.replace(part, "") == (
+            f"<p>SEE{blank}{blank}NOW, <b>PLEASE</b>.</p>"
+        )
+    assert max(map(len, requested)) < 1100
+
+
 def test_unknown_characters_do_not_shift_the_words_after_them():
     pieces = [b"<unk>", b"<unk>", b"\xe2\x96\x81the", b"\xe2\x96\x81cat"]
     text = "☺ ☺ the cat"
