@@ -36,6 +36,11 @@ def check_architecture(model: Transformer) -> None:
             "the model of --run-dir must not replace parts of Transformer. "
             f"Received: {', '.join(parts)} of {type(model).__name__}"
         )
+    if model.get_config().get("quantized"):
+        raise UserError(
+            "the model of --run-dir must not be quantized. "
+            f"Received: {model.name}, which `quantize` has changed"
+        )
     architecture = model.architecture
     width = architecture.hidden_dim // architecture.num_heads
     for name, wanted in {

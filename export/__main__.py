@@ -233,10 +233,9 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     run_dir = options.run_dir[0]
     run = read_arguments(run_dir) or {}
     path = run_dir / "arguments.json"
-    task = run.get("arguments", {}).get("task")
     with refuse_damage(path):
-        defaults = DEFAULTS[task]
-    if options.constrain_trees and task != "parsing":
+        defaults = DEFAULTS[run.get("arguments", {}).get("task")]
+    if options.constrain_trees and defaults is not DEFAULTS["parsing"]:
         raise UserError(
             "--constrain-trees must come with a run of --task parsing. "
             f"Received: {run_dir}"
@@ -245,7 +244,7 @@ def fill_in_defaults(options: ExportOptions) -> ExportOptions:
     defaults = {name: recorded.get(name, defaults[name]) for name in defaults}
     if options.align_layer is None and options.format != "ctranslate2":
         defaults["align_head"] = recorded.get("align_head")
-    defaults["source_language"] = run.get("source_language", "")
+    defaults["source_language"] = run.get("source_language") or ""
     return dataclasses.replace(
         options,
         **{

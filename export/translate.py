@@ -19,6 +19,7 @@ from command_line.errors import InvalidDocumentError
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
 from command_line.options import add_options
+from command_line.options import flag
 from command_line.options import option
 from command_line.options import part
 from command_line.options import read_options
@@ -123,16 +124,14 @@ def check_options(options: TranslateOptions) -> None:
     for path in filter(None, (options.input, options.nearest_to)):
         if not path.exists():
             raise UserError(f"no such file: {path}")
-    if (
-        options.input
-        and options.output
-        and options.output.exists()
-        and options.output.samefile(options.input)
-    ):
-        raise UserError(
-            "--output must be another file than --input. "
-            f"Received: {options.output}"
-        )
+    output = options.output
+    for name in ("input", "nearest_to"):
+        path = getattr(options, name)
+        if path and output and output.exists() and output.samefile(path):
+            raise UserError(
+                f"--output must be another file than {flag(name)}. "
+                f"Received: {output}"
+            )
 
 
 def run_documents(options: TranslateOptions) -> None:

@@ -71,12 +71,16 @@ def check_ids(name, ids):
         )
 
 
-def check_extra_length(value):
-    """Raises `ValueError` unless an int `max_extra_length` is 0 or more."""
-    if isinstance(value, int) and value < 0:
+def check_search_number(name, value, minimum=0):
+    """Raises `ValueError` for a float, or an int below `minimum`.
+
+    Tensors pass, since their values may be unknown.
+    """
+    is_int = isinstance(value, numbers.Integral)
+    if isinstance(value, numbers.Real) and (not is_int or value < minimum):
         raise ValueError(
-            "`max_extra_length` must be 0 or more. "
-            f"Received: max_extra_length={value}"
+            f"`{name}` must be an int, {minimum} or more. "
+            f"Received: {name}={value}"
         )
 
 

@@ -7,6 +7,7 @@ from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
 from keras_transformer.argument_checks import check_optional_positive_int
 from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import check_positive_number
 from keras_transformer.attention import MultiHeadAttention
 from keras_transformer.composite import CompositeLayer
 from keras_transformer.feed_forward import FeedForward
@@ -62,6 +63,7 @@ class BaseLayer(CompositeLayer):
         self.norm = norm
         self.use_bias = use_bias
         self.activation = keras.activations.get(activation)
+        check_positive_number("norm_epsilon", norm_epsilon)
         self.norm_epsilon = norm_epsilon
 
     def hyperparameters(self):

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
+from keras_transformer.argument_checks import check_positive_int
 from keras_transformer.base_layer import HYPERPARAMETERS
 from keras_transformer.composite import CompositeMixin
 from keras_transformer.decoder import Decoder
@@ -49,7 +50,9 @@ class BaseModel(CompositeMixin, keras.Model):
             )
         self.vocabulary_size = vocabulary_size
         self.architecture = architecture
-        self.sequence_length = sequence_length
+        self.sequence_length = check_positive_int(
+            "sequence_length", sequence_length
+        )
         self.compiled_searches = CompiledSearches()
         self.embedding = self.make_sublayer(
             TokenEmbedding,

@@ -48,12 +48,12 @@ class FixedCache(NamedTuple):
         Raises:
             ValueError: If they are known to exceed the capacity.
         """
-        room, new = self.keys.shape[2], keys.shape[2]
+        capacity, new = self.keys.shape[2], keys.shape[2]
         held = static_int(self.length)
-        if None not in (room, new, held) and held + new > room:
+        if None not in (capacity, new, held) and held + new > capacity:
             raise ValueError(
-                f"`cache` has room for {room} positions (`max_length` of "
-                f"`make_cache`). Received: {new} positions after {held}"
+                f"`cache` has a capacity of {capacity} positions (`max_length` "
+                f"of `make_cache`). Received: {new} positions after {held}"
             )
         return FixedCache(
             _write(self.keys, keys, self.length),

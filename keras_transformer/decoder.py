@@ -161,6 +161,7 @@ class DecoderLayer(BaseLayer):
     def _self_attend(self, x, mask, cache, return_attention_scores, training):
         """Returns the `LayerOutput` of the first sub-layer."""
         if self.mixer == "ssru":
+            mask = mask if cache is None else None
             y = self.recurrence(x, mask=mask, cache=cache)
             return unpack(y, with_scores=False, with_cache=cache is not None)
         # The newest position attends to all positions of a growing cache.

@@ -274,8 +274,8 @@ class PositionEmbedding(keras.layers.Layer):
         if is_known or length is None:
             vectors = ops.slice(table, (start_index, 0), size)
         else:
-            places = start_index + ops.arange(size[0])
-            vectors = ops.take(table, places, axis=0)
+            positions = start_index + ops.arange(size[0])
+            vectors = ops.take(table, positions, axis=0)
         if known is None:
             # Beyond the end, JAX would clamp the index.
             past_the_end = start_index + size[0] > self.sequence_length

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_extra_length
 from keras_transformer.argument_checks import check_ids
+from keras_transformer.argument_checks import check_search_number
 from keras_transformer.base_model import BASE
 from keras_transformer.base_model import BaseModel
 from keras_transformer.masks import BOS_ID
@@ -112,7 +112,7 @@ class LanguageModel(BaseModel):
             >>> keras.ops.shape(ids)
             (1, 7)
         """
-        check_extra_length(max_extra_length)
+        check_search_number("max_extra_length", max_extra_length)
         prompt_ids = ops.convert_to_tensor(prompt_ids)
         check_ids("prompt_ids", prompt_ids)
         if self.architecture.positions == "learned":

@@ -4,6 +4,7 @@ import keras
 
 from keras_transformer.argument_checks import check_choice
 from keras_transformer.argument_checks import check_fraction
+from keras_transformer.argument_checks import check_positive_number
 from keras_transformer.composite import CompositeLayer
 
 NORM_ORDERS = ("post", "pre")
@@ -58,6 +59,7 @@ class Residual(CompositeLayer):
         super().__init__(**kwargs)
         check_fraction("dropout", dropout)
         check_choice("norm", norm, NORM_ORDERS)
+        check_positive_number("norm_epsilon", norm_epsilon)
         self.dropout = dropout
         self.norm = norm
         self.norm_epsilon = norm_epsilon

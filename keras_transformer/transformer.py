@@ -5,8 +5,8 @@ import pathlib
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_extra_length
 from keras_transformer.argument_checks import check_ids
+from keras_transformer.argument_checks import check_search_number
 from keras_transformer.base_model import BASE
 from keras_transformer.base_model import BaseModel
 from keras_transformer.base_model import mask_embeddings
@@ -235,7 +235,7 @@ class Transformer(BaseModel):
             >>> keras.ops.shape(ids)
             (1, 7)
         """
-        check_extra_length(max_extra_length)
+        check_search_number("max_extra_length", max_extra_length)
         source_ids = ops.convert_to_tensor(source_ids)
         check_ids("source_ids", source_ids)
         lengths = ops.sum(ops.cast(padding_mask(source_ids), "int32"), axis=1)

@@ -127,8 +127,10 @@ def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
     """Returns the model with weights and arithmetic of another dtype."""
     if transformer.dtype_policy.name == dtype:
         return transformer
-    other = Transformer.from_config(
+    other = type(transformer).from_config(
         {**transformer.get_config(), "dtype": dtype}
     )
+    if not other.built:  # A subclass may have layers of its own.
+        other.build()
     other.set_weights(transformer.get_weights())
     return other

@@ -97,12 +97,12 @@ python -m export.translate --server localhost:8500 --model-name {name} \\
     < text > translations
 ```
 
-What ends in `.answer.json` is what the model said when it was exported.
+`*.answer.json` holds the outputs of the model at the time of the export.
 `grpc.pb` is a serialized `PredictRequest`, `grpc.txt` the
 same to read, `grpc.answer.txt` its `PredictResponse`. `references.json`, if
-there is one, holds what people wrote for the same sentences.
+there is one, holds the reference translations of the same sentences.
 
-* `models.config`: name and place of the model.
+* `models.config`: name and folder of the model.
 * `batching_parameters.txt`: for `--enable_batching`, which serves many small
   requests at once. It refuses signatures whose options have no batch axis
   (`translate_nbest`), and requests for `translate_ids` must then be of equal
@@ -110,10 +110,10 @@ there is one, holds what people wrote for the same sentences.
 * `monitoring.config`: metrics for Prometheus, on the REST port, under
   `/monitoring/prometheus/metrics`.
 * `1/assets.extra/bundle.json`: versions of packages, settings of the search,
-  arguments of the training, the scores on its validation set if it noted them,
-  and the SHA-256 of each file of the version.
-* `1/assets.extra/tf_serving_warmup_requests`: what the server plays while it
-  loads a version.
+  arguments of the training, the recorded scores on its validation set, and the
+  SHA-256 of each file of the version.
+* `1/assets.extra/tf_serving_warmup_requests`: requests that the server runs
+  while it loads a version.
 * `1/assets.extra/scores.json`: scores on test sets, if there are any.
 
 `python -m export.check --export-dir .`, from a checkout of keras_transformer,

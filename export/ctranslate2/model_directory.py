@@ -28,15 +28,16 @@ import tensorflow as tf
 from command_line.cpu_count import count_processors
 from command_line.errors import UserError
 from export.bundle.file_layout import CTRANSLATE2_MODEL
+from export.bundle.file_layout import TARGET_TOKENIZER_FILE
+from export.bundle.file_layout import TOKENIZER_FILE
 from export.bundle.versions import new_version
+from export.ctranslate2.spec import ACTIVATIONS
 from export.ctranslate2.spec import make_spec
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
 
-TOKENIZER_FILE = "tokenizer.model"
-TARGET_TOKENIZER_FILE = "target_tokenizer.model"
 SETTINGS_FILE = "search.json"
 END = "</s>"
 UNUSED = "unused "  # Pieces contain no space.
@@ -98,6 +99,17 @@ def write_ctranslate2(
             "--format must be saved_model for a model that replaces parts of "
             f"Transformer. Received: {', '.join(parts)} of "
             f"{type(transformer).__name__}"
+        )
+    if transformer.get_config().get("quantized"):
+        raise UserError(
+            "--format must be saved_model for a model that `quantize` has "
+            "changed. Received: --format ctranslate2"
+        )
+    activation = transformer.architecture.activation
+    if activation not in ACTIVATIONS:
+        raise UserError(
+            f"activation must be one of {', '.join(ACTIVATIONS)} in a model "
+            f"for CTranslate2. Received: {activation}"
         )
     source, target = protos[0], protos[1] or protos[0]
     vocabularies = [

@@ -16,6 +16,8 @@ from export.bundle.file_layout import LITERT_CONFIG
 from export.bundle.file_layout import LITERT_ENCODER
 from export.bundle.file_layout import LITERT_SAMPLES
 from export.bundle.file_layout import LITERT_STEP
+from export.bundle.file_layout import TARGET_TOKENIZER_FILE
+from export.bundle.file_layout import TOKENIZER_FILE
 from export.bundle.file_layout import list_files
 from export.bundle.versions import new_version
 from export.bundle.warmup_requests import choose_sentences
@@ -31,9 +33,6 @@ from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
-
-TOKENIZER_FILE = "tokenizer.model"
-TARGET_TOKENIZER_FILE = "target_tokenizer.model"
 
 
 def write_litert(

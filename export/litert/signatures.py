@@ -17,7 +17,8 @@ class LiteRTModel:
 
     Attributes:
         signatures: Functions from tensors to a dict of tensors, by name: some
-            of those of `export.model.translator.INPUTS`, with their outputs.
+            of those of `export.model.translator.INPUTS`, with their outputs
+            (but the `length` of `translate_nbest`).
 
     Raises:
         UserError: If LiteRT is not installed.

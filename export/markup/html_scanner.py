@@ -87,7 +87,8 @@ def read_document(source: str) -> Iterator[Token]:
         if token.kind is Kind.OPEN:
             kept = find_implied_end(opened, name)
         elif token.kind is Kind.CLOSE and counts[name]:
-            kept = len(opened) - opened[::-1].index(name)
+            while opened[kept - 1] != name:
+                kept -= 1
         elif token.kind is Kind.CLOSE and name in AFTER_P:
             kept -= opened[-1:] == ["p"]
         for left_out in reversed(opened[kept:]):
@@ -214,7 +215,8 @@ def read_attributes(
         is_description = attributes.get("name", "").lower() == "description"
         names = {"content"} if is_description else ()
     values = [spans[key] for key in spans if key in names]
-    return attributes, [] if attributes.get("translate") == "no" else values
+    is_kept = attributes.get("translate", "").lower() == "no"
+    return attributes, [] if is_kept else values
 
 
 def read_text(source: str, start: int, end: int) -> Iterator[Token]:

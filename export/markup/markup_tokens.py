@@ -204,10 +204,10 @@ def merge_symbols(tokens: list[Token]) -> list[Token]:
             opened.clear()
         elif kind is Kind.CLOSE and opened:
             first = opened.pop()
-            inner = found[first + 1 :]
+            ends = found[first + 1 : first + 2] + found[-1:]
             if found[first].name != token.name:
                 opened.clear()
-            elif not has_outer_blanks(inner):
+            elif not any(map(has_outer_blank, ends)):
                 values = tuple(v for t in found[first:] for v in t.values)
                 found[first:] = [
                     found[first]._replace(
@@ -219,9 +219,6 @@ def merge_symbols(tokens: list[Token]) -> list[Token]:
     return found
 
 
-def has_outer_blanks(tokens: list[Token]) -> bool:
-    """Returns whether the text of tokens begins or ends with a blank."""
-    return any(
-        token.kind is Kind.TEXT and token.text != token.text.strip()
-        for token in (tokens[:1] + tokens[-1:])
-    )
+def has_outer_blank(token: Token) -> bool:
+    """Returns whether a token is text that begins or ends with a blank."""
+    return token.kind is Kind.TEXT and token.text != token.text.strip()

@@ -24,7 +24,7 @@ SAMPLING_INPUTS = (
 )
 
 
-class AlternativeSearch:
+class ConstrainedAndSampledSearch:
     """Constrained search and sampling, which an export may lack.
 
     Args:

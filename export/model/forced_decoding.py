@@ -240,10 +240,8 @@ class ForcedDecoder:
             found.append(
                 -tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             )
-        (log_probabilities, *others) = found
-        if others:
-            log_probabilities = tf.reduce_logsumexp(tf.stack(found), axis=0)
-            log_probabilities -= math.log(len(found))
+        total = tf.reduce_logsumexp(tf.stack(found), axis=0)
+        log_probabilities = total - math.log(len(found))
         return tf.where(padding_mask(labels), log_probabilities, 0.0)
 
     def _run_attention(self, pairs):

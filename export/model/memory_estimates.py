@@ -85,15 +85,15 @@ def memory_bound(
     if "translate_nbest" in signatures:
         beams.add(MAX_BEAM_SIZE)
         total += BYTES_PER_OUTPUT_TOKEN * MAX_BEAM_POSITIONS
-    ways = [(count, COPIES) for count in beams]
+    searches = [(count, COPIES) for count in beams]
     ruled = settings.no_repeat_ngram or settings.constrain_trees
     if "translate_constrained" in signatures or ruled:
-        ways = [(count, NGRAM_COPIES) for count in beams]
+        searches = [(count, NGRAM_COPIES) for count in beams]
     if "sample" in signatures:
-        ways.append((1, SAMPLING_COPIES))
+        searches.append((1, SAMPLING_COPIES))
     computed = max(
         search_bytes(sizes, settings, count, source, copies)
-        for count, copies in ways
+        for count, copies in searches
         for source in range(1, length + 1)
     )
     if signatures & FORCED_SIGNATURES:

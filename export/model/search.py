@@ -121,7 +121,9 @@ class Search(tf.Module):
         )
         # A transposed copy of the embeddings; else every call would transpose.
         self._output_kernels = [
-            tf.Variable(
+            None
+            if transformer.overrides("compute_logits")
+            else tf.Variable(
                 tf.transpose(transformer.embedding_of_logits.embeddings),
                 trainable=False,
             )
@@ -233,7 +235,7 @@ class Search(tf.Module):
         """
         options = with_one_beam(self.options)
 
-        def draw(source_ids, max_lengths, sampling):
+        def sample_rows(source_ids, max_lengths, sampling):
             transformer, kernel = self._model()
             return sample_in_graph(
                 transformer,
@@ -245,7 +247,9 @@ class Search(tf.Module):
             )
 
         limits = limits_of(lengths, self._settings.max_extra_length)
-        return self._in_chunks(draw, options, source_ids, limits, sampling)
+        return self._in_chunks(
+            sample_rows, options, source_ids, limits, sampling
+        )
 
     def _in_chunks(self, find, options, source_ids, max_lengths, *of_rows):
         """Searches as many sentences at a time as the budget allows.

@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from export.model.constrained_and_sampled_search import CONSTRAINT_INPUTS
 from export.model.constrained_and_sampled_search import SAMPLING_INPUTS
-from export.model.constrained_and_sampled_search import AlternativeSearch
+from export.model.constrained_and_sampled_search import (
+    ConstrainedAndSampledSearch,
+)
 from export.model.document_translation import translate_documents
 from export.model.explanation_outputs import describe_trace
 from export.model.forced_decoding import ForcedDecoder
@@ -142,7 +144,9 @@ class Translator(tf.Module):
             find_leaves,
         )
         forced_decoder = ForcedDecoder(self._model, settings)
-        alternatives = AlternativeSearch(self._model, self._search, settings)
+        alternatives = ConstrainedAndSampledSearch(
+            self._model, self._search, settings
+        )
         methods = {
             "serving_default": self.translate,
             "translate_greedy": self.translate_greedy,

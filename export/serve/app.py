@@ -180,7 +180,7 @@ def add_public_routes(
     @app.get("/metrics")
     async def render_metrics(request: fastapi.Request):
         given = request.headers.get("authorization", "")
-        if token and not hmac.compare_digest(given.encode(), token):
+        if token and not hmac.compare_digest(given.encode("latin-1"), token):
             challenge = {"WWW-Authenticate": "Bearer"}
             raise HTTPException(401, "Unauthorized", challenge)
         return Response(

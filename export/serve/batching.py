@@ -291,7 +291,8 @@ class Batcher:
             # alone. An error of a server concerns all.
             if len(batch) > 1 and not isinstance(error, UserError):
                 for each in batch:
-                    await self._answer([each])
+                    if not each.future.done():  # Its client may have gone.
+                        await self._answer([each])
                 return
             self._metrics.errors.inc()
             if not isinstance(error, UserError):

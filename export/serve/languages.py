@@ -17,7 +17,7 @@ from export.serve.segmentation import make_sentence_splitter
 
 CODE = r"[a-z]{2,3}(?:-\w+)*"
 PAIR = re.compile(
-    rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<place>.+)", re.ASCII
+    rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<location>.+)", re.ASCII
 )
 LOCATION_PATTERN = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 # LibreTranslate's short codes, and old ones that its clients still send.
@@ -37,12 +37,12 @@ class Pair(NamedTuple):
 
     Attributes:
         source, target: Strings, codes such as `"en"`.
-        place: String, a folder or the address of a server.
+        location: String, a folder or the address of a server.
     """
 
     source: str
     target: str
-    place: str
+    location: str
 
 
 def read_pair(text: str) -> Pair:
@@ -81,23 +81,23 @@ def load_pairs(
                 "--pair must name each pair once. "
                 f"Received: {':'.join(pair)} twice"
             )
-    by_place = {}
-    for place in dict.fromkeys(pair.place for pair in pairs):
+    models = {}
+    for location in dict.fromkeys(pair.location for pair in pairs):
         try:
-            by_place[place] = load_location(place, options)
+            models[location] = load_location(location, options)
         except UserError as error:
-            raise UserError(f"--pair …={place}: {error}") from None
+            raise UserError(f"--pair …={location}: {error}") from None
     for source, _ in named:
         # Trace the graph here, not in several concurrent first requests.
         make_sentence_splitter(source.split("-")[0]).get_concrete_function()
     return dict(
-        zip(named, (by_place[pair.place] for pair in pairs), strict=True)
+        zip(named, (models[pair.location] for pair in pairs), strict=True)
     )
 
 
-def load_location(place: str, options: ClientOptions) -> Model:
-    name, server = LOCATION_PATTERN.fullmatch(place).groups()
-    folder = pathlib.Path(place)
+def load_location(location: str, options: ClientOptions) -> Model:
+    name, server = LOCATION_PATTERN.fullmatch(location).groups()
+    folder = pathlib.Path(location)
     if folder.is_dir() or not re.search(r"://|:\d+$", server):
         return load_model(folder)
     if name:

@@ -170,7 +170,7 @@ class ServeOptions:
         "[MODEL@]https://…; once for each pair",
         kind=read_pair,
         action="append",
-        metavar="SOURCE:TARGET=PLACE",
+        metavar="SOURCE:TARGET=LOCATION",
     )
     http: HttpOptions = part("HTTP server")
     limits: LimitOptions = part("limits")

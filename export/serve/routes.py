@@ -181,7 +181,7 @@ def add_analysis_routes(
     )
     async def sentences(asked: admitted(schemas.TextFields, access)):
         route, _ = find_route(service, asked, asked.q)
-        (document,) = await service.cut(route, [asked.q])
+        (document,) = await service.split(route, [asked.q])
         stack = contextlib.ExitStack()
         # Before the response starts, so that an error status is still possible.
         futures = stack.enter_context(
@@ -212,7 +212,7 @@ def add_analysis_routes(
     async def report(asked: admitted(schemas.TextFields, access)):
         route, _ = find_route(service, asked, asked.q)
         check_feature(route, REPORT)
-        (document,) = await service.cut(route, [asked.q])
+        (document,) = await service.split(route, [asked.q])
         if not document.places:
             raise http_error("Invalid request: q must hold some text")
         (page,) = await route.batcher.run(route.model.write_reports, [asked.q])
@@ -225,13 +225,14 @@ def add_analysis_routes(
 
 async def stream_sentences(service, route, document, futures, stack):
     """Yields lines of JSON: the document, then each translation in turn."""
+    sentences = document.sentences
     with stack:
         yield as_line(document._asdict())
         async for place, result in as_they_come(futures):
             if isinstance(result, Exception):
                 yield as_line({"error": "Cannot translate text"})
                 return
-            service.record_metrics(route, [document.sentences[place]], [result])
+            service.record_metrics(route, [sentences[place]], [result])
             yield as_line({"sentence": place, **result._asdict()})
 
 

@@ -75,6 +75,10 @@ class WordsFields(LanguageFields):
     q: list[str]
     translations: list[str]
 
+    @property
+    def cost(self) -> int:
+        return len(self.q)
+
 
 class DetectFields(RequestFields):
     q: str

@@ -193,7 +193,7 @@ class TranslationService:
         Raises:
             BusyError: If the queue is full.
         """
-        documents = await self.cut(route, texts)
+        documents = await self.split(route, texts)
         sentences = [s for document in documents for s in document.sentences]
         run = route.batcher.run
         best = await run(route.model.translate, sentences)
@@ -265,7 +265,7 @@ class TranslationService:
             for each in found
         ]
 
-    async def cut(self, route: Route, texts: list[str]) -> list[Document]:
+    async def split(self, route: Route, texts: list[str]) -> list[Document]:
         """Splits texts into sentences."""
         self.check(texts)
         return await asyncio.to_thread(

@@ -347,10 +347,10 @@ def top_k_indices(scores, count):
     return ops.argsort(ops.negative(scores), axis=1)[:, :count]
 
 
-def gather_beams(x, places):
-    """Takes `x[b, places[b, m]]`: `(B, M, ...)` from `(B, K, ...)`."""
+def gather_beams(x, indices):
+    """Takes `x[b, indices[b, m]]`: `(B, M, ...)` from `(B, K, ...)`."""
     batch, count, *rest = ops.shape(x)
-    rows = places + count * ops.arange(batch, dtype="int32")[:, None]
+    rows = indices + count * ops.arange(batch, dtype="int32")[:, None]
     return ops.take(ops.reshape(x, [batch * count, *rest]), rows, axis=0)
 
 

@@ -87,9 +87,10 @@ def compiled_call(model, search, options, tensors, max_length):
         "jax": compile_by_jax,
         "torch": run_without_gradients,
     }[backend]
+    ranks = [(name, len(x.shape)) for name, x in numbers.items()]
     function = model.compiled_searches.find(
         model,
-        (search, options, *tensors, *numbers),
+        (search, options, *tensors, *ranks),
         lambda: compile_function(run, model, tensors, numbers),
     )
     return function(tensors, numbers)

@@ -93,14 +93,14 @@ def find_repeats(logits, ids, index, sizes):
     Returns:
         Bool tensor `(R, V)`.
     """
-    places = ops.arange(ops.shape(ids)[1], dtype="int32")
+    positions = ops.arange(ops.shape(ids)[1], dtype="int32")
     sizes = sizes[:, None]
-    is_earlier = ops.logical_and(places >= sizes - 1, places < index)
+    is_earlier = ops.logical_and(positions >= sizes - 1, positions < index)
     is_repeat = ops.logical_and(is_earlier, sizes > 0)  # (R, L)
 
     def compare(back, is_repeat):
-        """Compares the tokens so many places before."""
-        before = ops.take(ids, ops.maximum(places - back, 0), axis=1)
+        """Compares the tokens so many positions before."""
+        before = ops.take(ids, ops.maximum(positions - back, 0), axis=1)
         last = ops.take(ids, ops.maximum(index - back, 0), axis=1)
         is_same = ops.equal(before, last[:, None])
         is_same = ops.logical_or(is_same, back >= sizes)

@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_transformer.argument_checks import check_search_number
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import PADDING_ID
@@ -41,9 +42,8 @@ class SearchOptions:
         tree: `TreeConstraint`, or `None` for translations.
 
     Raises:
-        ValueError: If `beam_size` is an int below 1, `num_hypotheses` is not
-            between 1 and it, or `no_repeat_ngram` or `min_length` is an int
-            below 0.
+        ValueError: If one of the sizes is a float or too low, or
+            `num_hypotheses` exceeds `beam_size`.
     """
 
     beam_size: Any = 4
@@ -59,27 +59,17 @@ class SearchOptions:
     tree: Any = None
 
     def __post_init__(self):
-        is_known = isinstance(self.beam_size, int)
-        if is_known and self.beam_size < 1:
+        for name in ("beam_size", "num_hypotheses"):
+            check_search_number(name, getattr(self, name), minimum=1)
+        for name in ("no_repeat_ngram", "min_length"):
+            check_search_number(name, getattr(self, name))
+        sizes = self.num_hypotheses, self.beam_size
+        if all(isinstance(x, int) for x in sizes) and sizes[0] > sizes[1]:
             raise ValueError(
-                "`beam_size` must be at least 1. "
-                f"Received: beam_size={self.beam_size}"
-            )
-        if isinstance(self.num_hypotheses, int) and (
-            self.num_hypotheses < 1
-            or (is_known and self.num_hypotheses > self.beam_size)
-        ):
-            raise ValueError(
-                "`num_hypotheses` must be between 1 and `beam_size`. Received: "
+                "`num_hypotheses` must be at most `beam_size`. Received: "
                 f"num_hypotheses={self.num_hypotheses}, "
                 f"beam_size={self.beam_size}"
             )
-        for name in ("no_repeat_ngram", "min_length"):
-            value = getattr(self, name)
-            if isinstance(value, int) and value < 0:
-                raise ValueError(
-                    f"`{name}` must be 0 or more. Received: {name}={value}"
-                )
 
     @property
     def num_returned(self):

@@ -261,8 +261,8 @@ def sample_index(weights, chances):
     total = ops.max(ops.where(has_weight, sums, 0.0), axis=1)
     is_beyond = sums > (chances * total)[:, None]
     is_beyond = ops.logical_and(is_beyond, has_weight)
-    places = ops.argmax(ops.cast(is_beyond, "int32"), axis=1)
-    return ops.cast(places, "int32")[:, None]
+    indices = ops.argmax(ops.cast(is_beyond, "int32"), axis=1)
+    return ops.cast(indices, "int32")[:, None]
 
 
 def uniform_numbers(seeds, index):

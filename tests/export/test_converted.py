@@ -110,6 +110,7 @@ def test_searches_as_its_own_system_does(converted_dir):
     [
         ({"decoding": {"beam_size": "four"}}, "be an int. Received: 'four'"),
         ({"arguments": {"task": "x"}}, "be whole. Received: KeyError: 'x'"),
+        ({"arguments": None}, "be whole. Received: AttributeError"),
     ],
 )
 def test_refuses_a_search_that_is_damaged(

@@ -64,6 +64,8 @@ translate --export-dir=x --sample --top-p=1.5
 translate --export-dir=$EXPORT --input=$TMP/x -> no such file
 translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one
  -> --output must be another file than --input
+translate --export-dir=$EXPORT --input=$TMP/one --nearest-to=$TMP/two
+ --output=$TMP/two -> --output must be another file than --nearest-to
 translate --export-dir=x --documents --trees
  -> --trees must be left out with --documents
 translate --export-dir=x --documents --sample
@@ -146,7 +148,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "case", REFUSALS.replace("\n ->", " ->").strip().splitlines()
+    "case", REFUSALS.replace("\n ", " ").strip().splitlines()
 )
 def test_refuses_in_one_line(case, folder, export_dir, refused):
     for names in (NAMES, {"TMP": folder, "EXPORT": export_dir}):

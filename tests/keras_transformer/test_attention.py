@@ -354,7 +354,7 @@ def test_refuses_more_positions_than_a_cache_has_room_for(length):
     for index in (6 - length, 5):
         with pytest.raises(
             ValueError,
-            match=f"room for 5 .* Received: {length} positions after {index}",
+            match=f"capacity of 5 .* {length} positions after {index}",
         ):
             layer(x, x, cache=FixedCache(*held, np.int32(index)))
 

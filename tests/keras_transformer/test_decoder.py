@@ -260,6 +260,22 @@ def test_cached_equals_uncached_for_every_beam(decoder, beams, steps, grows):
     np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_recurrence_ignores_the_mask_with_a_cache():
+    layer = DecoderLayer(2, 5, mixer="ssru")
+    expected = layer(TARGET)
+
+    outputs = decode_by_steps(
+        lambda x, cache: layer(
+            x, target_mask=np.zeros(x.shape[:2], bool), cache=(cache, None)
+        ),
+        TARGET,
+        layer.make_cache(rows=B),
+        [1] * T,
+    )
+
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("max_length", [None, T])
 def test_a_cache_has_the_compute_dtype(max_length):
     decoder = Decoder(1, **SIZES, dropout=0.0, dtype="mixed_bfloat16")

@@ -47,6 +47,7 @@ POSITIVE_INTS = [
         for name in STACK
     ),
     *((MODEL, name) for name in (*STACK, "vocabulary_size", "hidden_dim")),
+    (MODEL, "sequence_length"),
     (functools.partial(MODEL, positions="learned"), "sequence_length"),
 ]
 LAYERS = {
@@ -118,16 +119,25 @@ REFUSALS = [
         {"reduction": "sum_over_batch_size"},
     ),
     *(
-        (f"`beam_size`.*=({size})$", SearchOptions, {"beam_size": size})
-        for size in (0, -1)
+        (
+            "`norm_epsilon` must be a positive number",
+            make,
+            {"dropout": 0.1, "norm_epsilon": value},
+        )
+        for make in RESIDUALS
+        for value in (0, -1.0, None)
+    ),
+    *(
+        (f"`beam_size`.*={size}$", SearchOptions, {"beam_size": size})
+        for size in (0, -1, 2.5, np.int64(0))
     ),
     *(
         (
-            f"`num_hypotheses`.*={count}, beam_size=2$",
+            f"`num_hypotheses`.*={count}",
             SearchOptions,
             {"beam_size": 2, "num_hypotheses": count},
         )
-        for count in (-1, 0, 3)
+        for count in (-1, 0, 3, 1.5)
     ),
     (
         "`num_hypotheses`.*=0",
@@ -135,8 +145,9 @@ REFUSALS = [
         {"beam_size": tf.constant(2), "num_hypotheses": 0},
     ),
     *(
-        (f"`{name}` must be 0 or more.*=-1$", SearchOptions, {name: -1})
+        (f"`{name}` must be .*={value}$", SearchOptions, {name: value})
         for name in ("no_repeat_ngram", "min_length")
+        for value in (-1, 1.5)
     ),
     *(
         (f"last dimension of `{name}`", ATTENTION().build, shapes)

@@ -38,8 +38,9 @@ async function post(path, fields, signal) {
       if (answer.ok) return answer;
       throw new Error((await answer.json()).error);
     }
-    complain("The server is busy. This page asks again until it is answered.");
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    const seconds = Number(answer.headers.get("Retry-After")) || 1;
+    complain(`The server is busy. Next request in ${seconds} s.`);
+    await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
     signal?.throwIfAborted();
   }
 }

@@ -130,16 +130,16 @@ def blockwise_top_k(logits, count):
     num_blocks = (width + missing) // TOP_K_BLOCK_SIZE
     blocks = tf.reshape(logits, [-1, num_blocks, TOP_K_BLOCK_SIZE])
     few = tf.minimum(count, num_blocks)
-    _, places = tf.math.top_k(tf.reduce_max(blocks, axis=2), few)
+    _, block_indices = tf.math.top_k(tf.reduce_max(blocks, axis=2), few)
     # Sort the blocks, so that ties keep their order.
-    places = -tf.math.top_k(-places, few)[0]
-    logits = tf.gather(blocks, places, batch_dims=1)
+    block_indices = -tf.math.top_k(-block_indices, few)[0]
+    logits = tf.gather(blocks, block_indices, batch_dims=1)
     logits = tf.reshape(logits, [-1, few * TOP_K_BLOCK_SIZE])
     values, best = tf.math.top_k(
         logits, tf.minimum(count, few * TOP_K_BLOCK_SIZE)
     )
     ids = (
-        tf.gather(places, best // TOP_K_BLOCK_SIZE, batch_dims=1)
+        tf.gather(block_indices, best // TOP_K_BLOCK_SIZE, batch_dims=1)
         * TOP_K_BLOCK_SIZE
         + best % TOP_K_BLOCK_SIZE
     )

@@ -131,6 +131,21 @@ def test_a_custom_output_layer_is_refused(run_dir, tmp_path):
     assert not (tmp_path / "export").exists()
 
 
+def test_refuses_weights_that_are_quantized(run_dir, tmp_path):
+    model = make_model()
+    model.quantize("int8")
+
+    with pytest.raises(UserError, match="saved_model for a model that `quant"):
+        write(run_dir, tmp_path / "export", model)
+
+
+def test_refuses_an_activation_that_it_lacks(run_dir, tmp_path):
+    model = make_model(activation="tanh")
+
+    with pytest.raises(UserError, match=r"be one of .*, swish .* Rec.*: tanh$"):
+        write(run_dir, tmp_path / "export", model)
+
+
 def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, servable):
     settings = SearchSettings(beam_size=1, max_extra_length=8)
     write(run_dir, tmp_path, settings=settings)

@@ -96,6 +96,11 @@ def test_tokens_are_all_of_the_source(format, parts, data):
         ),
         ("html", "one<img> two <img>three", "<img>THREE TWO ONE<img>"),
         (
+            "html",
+            "<img alt='a b' translate=NO>",
+            "<img alt='a b' translate=NO>",
+        ),
+        (
             "xml",
             '<!DOCTYPE a [<!ENTITY e "x">]><a><t>one &e; <b>two<c/></b></t>'
             "<l><i>three</i> <i>four</i></l><![CDATA[<x>]]><code>y</code></a>",

@@ -12,6 +12,7 @@ from export.serve.access_control import find_address
 from export.serve.api_keys import ApiKeys
 from export.serve.models import Model
 from export.serve.options import HttpOptions
+from export.serve.schemas import WordsFields
 from tests.helpers import service_client
 from tests.helpers.service_client import ReversingModel
 
@@ -42,6 +43,11 @@ def test_a_client_waits_as_long_as_it_is_told():
     assert last.json() == {"error": "Slowdown: 5 per 1 hour"}
     assert 3500 < int(last.headers["retry-after"]) <= 3600
     assert [answer.status for answer in free] == [200] * 3
+
+
+def test_each_sentence_whose_words_are_requested_counts():
+    fields = WordsFields(q=["a", "b"], translations=["a", "b"], **PAIR)
+    assert fields.cost == 2
 
 
 def test_a_request_of_more_than_the_limit_passes_alone():
@@ -95,13 +101,15 @@ def test_an_address_of_ipv6_is_its_network(host, address):
     assert find_address(request_from(host)) == address
 
 
-def test_metrics_need_the_token(tmp_path):
-    (tmp_path / "token").write_text("secret\n")
+@pytest.mark.parametrize("token", ["secret", "sécret"])
+def test_metrics_need_the_token(tmp_path, token):
+    (tmp_path / "token").write_text(f"{token}\n", "utf-8")
+    sent = token.encode().decode("latin-1")  # The bytes, as headers are sent.
     http = HttpOptions(port=0, metrics_token=tmp_path / "token")
     with service_client.serve(MODELS, http) as service:
         without = service.get("/metrics")
-        wrong = service.get("/metrics", Authorization="Bearer secre")
-        right = service.get("/metrics", Authorization="Bearer secret")
+        wrong = service.get("/metrics", Authorization=f"Bearer {sent[:-1]}")
+        right = service.get("/metrics", Authorization=f"Bearer {sent}")
 
     assert (without.status, wrong.status, right.status) == (401, 401, 200)
     assert without.json() == {"error": "Unauthorized"}

@@ -2,7 +2,11 @@
 
 import types
 
+import numpy as np
+
 from keras_transformer.search.compilation import CompiledSearches
+from keras_transformer.search.compilation import compiled_call
+from keras_transformer.search.options import SearchOptions
 
 
 def test_a_search_is_compiled_anew_for_other_weights_alone():
@@ -16,3 +20,22 @@ def test_a_search_is_compiled_anew_for_other_weights_alone():
             )
 
     assert compiled == [*models, models[0]]
+
+
+def test_a_penalty_of_the_batch_may_follow_one_of_each_sentence():
+    model = types.SimpleNamespace(
+        weights=[], compiled_searches=CompiledSearches()
+    )
+
+    def search(model, options, max_length, max_lengths):
+        return options.length_penalty
+
+    for penalty in (0.5, np.array([0.5, 1.0]), 0.25):
+        found = compiled_call(
+            model,
+            search,
+            SearchOptions(length_penalty=penalty),
+            {"max_lengths": np.array([3, 3])},
+            max_length=None,
+        )
+        np.testing.assert_array_equal(found, penalty)
