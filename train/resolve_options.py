@@ -218,13 +218,15 @@ def describe_run(
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
     run_dir, repeated = given.run.run_dir, None
+    steps_per_epoch = given.training.steps_per_epoch
     if given.run.from_arguments:
         repeated = options.read_description(given.run.from_arguments)
         if run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
             print_differences(given.run.from_arguments, repeated, description)
+            steps_per_epoch = steps_per_epoch or repeated.steps_per_epoch
     earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
     description.steps_per_epoch = choose_steps_per_epoch(
-        given.training.steps_per_epoch, preset, earlier
+        steps_per_epoch, preset, earlier
     )
     # The batches of a run that is resumed or repeated stay the same.
     same = earlier or repeated
@@ -241,7 +243,7 @@ def choose_steps_per_epoch(
     """Returns the updates of an epoch; a resumed run keeps its number.
 
     Args:
-        asked: Value of `--steps-per-epoch`.
+        asked: Value of `--steps-per-epoch`, or that of a repeated run.
         preset: The preset, with the numbers that were replaced.
         earlier: The description of the run that is resumed.
     """
