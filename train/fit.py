@@ -290,7 +290,6 @@ def make_callbacks(
     state = TrainingState(
         training_model,
         run_dir,
-        options.steps,
         update.average if multi_worker.is_chief() else 1,
         signals,
     )

@@ -173,14 +173,18 @@ def train(run: Run) -> bool:
     numbers = [*SIGNALS]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
+    received = []
 
     def pass_on(number, frame):
-        process.send_signal(number if number in SIGNALS else signal.SIGTERM)
+        received.append(number if number in SIGNALS else signal.SIGTERM)
+        process.send_signal(received[-1])
 
     with handled_by(pass_on, numbers):
         code = process.wait()
     if code < 0 or code > 2:
         raise SystemExit(code)
+    if received:  # The training ended before it noticed.
+        raise SystemExit(128 + received[-1])
     return code == 0
 
 

@@ -383,7 +383,7 @@ def test_callbacks_read_the_counts_of_replicas(tmp_path):
 
     assert logs["tokens_per_second"] > 0
     assert logs["minutes_left"] > 0
-    state = TrainingState(task, tmp_path, steps=9, keep=1)
+    state = TrainingState(task, tmp_path, keep=1)
     state.set_params({"steps": 9})
     state.on_train_batch_end(0)
     assert state.updates == 4

@@ -185,6 +185,29 @@ def start_a_slow_process(command, **options):
     return POPEN([sys.executable, "-c", SAVES_AT_A_SIGNAL], **options)
 
 
+def test_a_signal_at_the_end_of_a_training_begins_no_other(
+    command, monkeypatch
+):
+    options, _ = command
+    passed_on = []
+
+    class EndsAtASignal(Ended):
+        def wait(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return super().wait()
+
+        def send_signal(self, number):
+            passed_on.append(number)
+
+    monkeypatch.setattr(
+        grid.subprocess, "Popen", lambda *_, **__: EndsAtASignal(0)
+    )
+    with pytest.raises(SystemExit, match="143"):
+        grid.main([*options, "--seeds=1"])
+
+    assert passed_on == [signal.SIGTERM]
+
+
 def test_what_fails_is_named_at_the_end_and_can_be_corrected(
     command, capsys, tmp_path
 ):

@@ -36,7 +36,7 @@ def finished(tmp_path_factory):
     """A run of five rounds with weights that only float64 can add up."""
     run_dir = tmp_path_factory.mktemp("averaged")
     task = small_task()
-    state = TrainingState(task, run_dir, steps=15, keep=3)
+    state = TrainingState(task, run_dir, keep=3)
     best = BestCheckpoints(state, run_dir, "loss", keep=2)
     random = np.random.default_rng(4)
     for (step, loss), size in zip(
@@ -210,7 +210,7 @@ def test_the_last_two_checkpoints_alone_keep_the_whole_state(
 
     # Where both states are lost, the weights are not.
     task = small_task()
-    state = TrainingState(task, tmp_path, steps=15, keep=3)
+    state = TrainingState(task, tmp_path, keep=3)
     for path in folder.glob("state-*.index"):
         path.write_bytes(b"")
     before = sorted(folder.iterdir())
@@ -231,7 +231,7 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
     ):
         weight.assign(tf.ones(weight.shape))
         mean.assign(tf.fill(mean.shape, 3.0))
-    state = TrainingState(task, tmp_path, steps=3, keep=1)
+    state = TrainingState(task, tmp_path, keep=1)
     state.set_params({"steps": 1})
     state.on_train_batch_end(0)
     write_arguments(tmp_path, average_decay=0.9)
@@ -308,7 +308,7 @@ def test_the_best_is_compared_with_the_mean_around_it(finished, model):
 
 def test_the_final_moving_average_is_the_latest(tmp_path):
     task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
-    state = TrainingState(task, tmp_path, steps=9, keep=3)
+    state = TrainingState(task, tmp_path, keep=3)
     state.set_params({"steps": 1})
     for step in (3, 6, 9):
         for mean in task.optimizer.averages:
@@ -465,7 +465,7 @@ def test_patience_keeps_what_is_around_the_best(tmp_path):
     kept = []
     for i, loss in enumerate(VALUES):
         # Every round in a process of its own: each follows from the files.
-        state = TrainingState(task, tmp_path, steps=99, keep=3)
+        state = TrainingState(task, tmp_path, keep=3)
         best = BestCheckpoints(state, tmp_path, patience=9, around=3)
         state.checkpoints_to_keep = best.checkpoints_to_keep
         state.restore()
