@@ -17,6 +17,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 
 import train.__main__ as train_command
 from command_line.errors import UserError
@@ -101,13 +102,10 @@ def translate_sources(
             stdin=subprocess.PIPE,
             stdout=file,
         )
-        count = done
-        with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-            for line in itertools.islice(read_lines(sources), done, None):
-                pipe.write(f"{line}\n".encode())
-                count += 1
-        if code := process.wait():
-            raise SystemExit(code)
+        lines = itertools.islice(read_lines(sources), done, None)
+        count = done + feed(process, lines)
+        if process.returncode:
+            raise SystemExit(process.returncode)
         written = drop_incomplete_line(file)
         if written != count:
             raise UserError(
@@ -115,6 +113,29 @@ def translate_sources(
                 f"Received: {written} and {count} lines"
             )
     part.rename(targets)
+
+
+def feed(process: subprocess.Popen, lines: Iterable[str]) -> int:
+    """Writes lines to a process, and waits for its end; returns their number.
+
+    A signal ends the process, too.
+    """
+    count = 0
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            for line in lines:
+                process.stdin.write(f"{line}\n".encode())
+                count += 1
+            process.stdin.close()
+        process.wait()
+    except BaseException:
+        process.terminate()
+        raise
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.wait()
+    return count
 
 
 def lock(file, path: pathlib.Path) -> None:

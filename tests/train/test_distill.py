@@ -4,6 +4,7 @@ import fcntl
 import json
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -185,6 +186,24 @@ def test_refuses_a_second_process_and_missing_lines(
         line
     )
     assert not targets.exists()
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_signal_ends_the_translation_and_keeps_its_code(has_ended):
+    process = POPEN(["sleep", "60"], stdin=subprocess.PIPE)
+
+    def lines():
+        yield "one"
+        if has_ended:  # A terminal sends Ctrl-C to both.
+            process.kill()
+            process.wait()
+        raise SystemExit(143)
+
+    with pytest.raises(SystemExit, match="143"):
+        distill.feed(process, lines())
+
+    number = signal.SIGKILL if has_ended else signal.SIGTERM
+    assert process.returncode == -number
 
 
 @pytest.mark.slow
