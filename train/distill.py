@@ -76,12 +76,13 @@ def translate_sources(
         UserError: If another process writes them, or if lines are missing.
         SystemExit: If `export.translate` failed; it has said why.
     """
-    if targets.exists():
-        return
     part = targets.with_name(f"{targets.name}.part")
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(part.open("ab+"))
         lock(file, part)
+        if targets.exists():
+            part.unlink(missing_ok=True)
+            return
         done = drop_incomplete_line(file)
         if done:
             print(f"continuing after line {done:,} of {sources}")
@@ -112,7 +113,7 @@ def translate_sources(
                 f"{part} must have a line for each of {sources}. "
                 f"Received: {written} and {count} lines"
             )
-    part.rename(targets)
+        part.rename(targets)
 
 
 def feed(process: subprocess.Popen, lines: Iterable[str]) -> int:

@@ -188,6 +188,31 @@ def test_refuses_a_second_process_and_missing_lines(
     assert not targets.exists()
 
 
+def test_no_other_process_renames_or_repeats_the_translations(
+    corpus, monkeypatch
+):
+    options = command("--train-source=a.en")
+    rename = pathlib.Path.rename
+
+    def rename_locked(path, target):
+        with path.open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return rename(path, target)
+
+    monkeypatch.setattr(pathlib.Path, "rename", rename_locked)
+    distill.main(options)
+    targets = pathlib.Path(corpus[0][0][-1])
+
+    # Another process has ended while this one opened the file.
+    targets.unlink()
+    monkeypatch.setattr(
+        distill, "lock", lambda *_: targets.write_text("its own\n")
+    )
+    distill.main(options)
+    assert targets.read_text() == "its own\n"
+    assert not list(targets.parent.glob("*.part"))
+
+
 @pytest.mark.parametrize("has_ended", [False, True])
 def test_a_signal_ends_the_translation_and_keeps_its_code(has_ended):
     process = POPEN(["sleep", "60"], stdin=subprocess.PIPE)
