@@ -27,6 +27,7 @@ from command_line.options import flag
 from command_line.options import option
 from command_line.options import read_options
 from command_line.text_files import read_lines
+from train.data.corpus import refuse_pipe
 from train.loop.signal_handling import exit_now
 from train.loop.signal_handling import handled_by
 from train.options import FILES
@@ -239,6 +240,8 @@ def run(argv: list[str] | None) -> list[str]:
             "Received: none"
         )
     texts = [source, own.references] if own.references else [source]
+    for path in texts:
+        refuse_pipe(path)
     name = name_of(own.teacher, *texts)
     counts = [sum(1 for _ in read_lines(path)) for path in texts]
     if len({*counts}) > 1:

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import pathlib
 import re
 import signal
@@ -163,6 +164,17 @@ def test_refuses_before_it_translates(corpus, options, message, capsys):
     assert re.search(message, line)
     assert not corpus[0]
     assert not list(pathlib.Path().glob("run/*"))
+
+
+def test_refuses_a_pipe(corpus, capsys):
+    reader, writer = os.pipe()
+    os.close(writer)
+
+    with open(reader) as pipe:
+        source = f"--train-source=/dev/fd/{pipe.fileno()}"
+        line = refusal(capsys, distill.main, command(source))
+
+    assert "a corpus must be a file" in line
 
 
 def test_refuses_a_second_process_and_missing_lines(
