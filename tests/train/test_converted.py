@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 
 import train.__main__ as train_command
 from keras_transformer.tokenizer import read_protos
@@ -22,6 +23,7 @@ from train.data.corpus import demo_pairs
 from train.fit import make_strategy
 from train.run.fine_tuning import load_finished
 from train.run.run_folder import read_history
+from train.run.vocabulary_extension import extend_vocabulary
 
 FEW = [
     *["--batch-tokens=64", "--steps=4", "--steps-per-epoch=2", "--average=2"],
@@ -213,6 +215,16 @@ def pieces(tmp_path):
     path = tmp_path / "pieces.txt"
     path.write_text("\n".join(NEW) + "\n", encoding="utf-8")
     return path
+
+
+def test_the_model_to_start_from_needs_no_memory_of_a_gpu(two, pieces):
+    with tf.device("CPU:1"):  # The default device, as a GPU is one.
+        start = load_finished(two)
+        extended = extend_vocabulary(start, pieces)
+
+    weights = start.transformer.weights + extended.transformer.weights
+    devices = {weight.value.device[-5:] for weight in weights}
+    assert devices == {"CPU:0"}
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import hashlib
 import pathlib
 
 import numpy as np
+import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from command_line.text_files import read_lines
@@ -71,8 +72,9 @@ def with_rows(transformer: Transformer, count: int) -> Transformer:
     config["vocabulary_size"] += count
     if config["source_vocabulary_size"] is not None:
         config["source_vocabulary_size"] += count
-    extended = Transformer.from_config(config)
-    extended.build()
+    with tf.device("CPU:0"):  # As `load_finished`.
+        extended = Transformer.from_config(config)
+        extended.build()
     for old, new in zip(transformer.weights, extended.weights, strict=True):
         rows = np.array(old)
         if rows.shape != new.shape:
