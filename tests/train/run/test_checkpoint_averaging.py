@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from command_line.errors import UserError
+from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal as refused
 from tests.helpers.small_models import SETTINGS
 from tests.helpers.small_models import VOCABULARY_SIZE
@@ -251,6 +252,14 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
 @pytest.fixture(scope="module")
 def model():
     return make_float32_copy(small_task().transformer)
+
+
+def test_the_float32_copy_of_a_subclass_has_its_overrides():
+    custom = CustomOutputModel(11, preset().architecture, dtype="bfloat16")
+
+    copied = make_float32_copy(custom)
+
+    assert copied.head.kernel.dtype == "float32"
 
 
 @pytest.mark.parametrize(
