@@ -1,5 +1,6 @@
 """Tests of `python -m train` with converted models, and with their kind."""
 
+import dataclasses
 import json
 import pathlib
 
@@ -9,6 +10,7 @@ import sentencepiece
 import tensorflow as tf
 
 import train.__main__ as train_command
+from command_line.errors import UserError
 from keras_transformer.tokenizer import read_protos
 from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
@@ -24,6 +26,7 @@ from train.fit import make_strategy
 from train.run.fine_tuning import load_finished
 from train.run.run_folder import read_history
 from train.run.vocabulary_extension import extend_vocabulary
+from train.run.vocabulary_extension import with_rows
 
 FEW = [
     *["--batch-tokens=64", "--steps=4", "--steps-per-epoch=2", "--average=2"],
@@ -264,6 +267,17 @@ def test_adds_new_pieces_behind_the_others(converted, pieces, corpus, tmp_path):
         assert {size, size + 1, size + 2} < set(new.encode(text))
         plain = "I have two black cats."
         assert new.encode(plain) == old.encode(plain)
+
+
+def test_refuses_new_pieces_where_the_model_has_ids_of_none(two, pieces):
+    start = load_finished(two)
+    more = with_rows(start.transformer, 3)
+    start = dataclasses.replace(start, transformer=more)
+
+    sizes = f"{more.source_vocabulary_size - 3} pieces and "
+    sizes += f"{more.source_vocabulary_size} ids"
+    with pytest.raises(UserError, match=sizes):
+        extend_vocabulary(start, pieces)
 
 
 @pytest.mark.slow
