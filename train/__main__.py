@@ -285,6 +285,7 @@ def train(
                 training_model,
                 validation.pairs,
                 settings,
+                strategy.num_replicas_in_sync,
                 run_dir,
                 bleu,
             )
@@ -321,6 +322,7 @@ def finish(
     training_model: TrainingModel,
     validation_pairs: EncodedPairs,
     settings: UpdateOptions,
+    num_replicas: int,
     run_dir: pathlib.Path,
     bleu: ValidationBleu | None,
 ) -> None:
@@ -329,7 +331,9 @@ def finish(
     paths, step = best.choose_final(warmup_steps)
     model = make_float32_copy(training_model.transformer)
     scored = make_scored_model(model, training_model.label_smoothing)
-    score = functools.partial(score_model, scored, validation_pairs, settings)
+    score = functools.partial(
+        score_model, scored, validation_pairs, settings, num_replicas
+    )
     final = choose_weights(model, paths, score, moving, step)
     path = run_dir / "model.keras"
     save_model(path, model, final.paths, moving)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import types
 
 import keras
 import numpy as np
@@ -347,6 +348,21 @@ def test_moving_averages_are_judged_and_leave_no_trace(
     limited = dataclasses.replace(AVERAGING, max_tokens_per_replica=13)
     again = score_model(scored, pairs, limited)
     assert again == pytest.approx(scores, rel=1e-5)
+
+
+@pytest.mark.parametrize(("num_replicas", "most"), [(1, 120), (4, 30)])
+def test_final_scores_take_the_memory_of_one_device(pairs, num_replicas, most):
+    shapes = []
+
+    def evaluate(data, steps, **_):
+        batches = data.take(steps)
+        shapes.extend(batch["source_ids"].shape[1:] for batch in batches)
+        return dict.fromkeys(("loss", "perplexity", "accuracy"), 1.0)
+
+    model = types.SimpleNamespace(evaluate=evaluate)
+    score_model(model, pairs, SETTINGS, num_replicas)
+
+    assert most / 2 < max(rows * length for rows, length in shapes) <= most
 
 
 def end_with_a_signal(state, batch, logs=None):

@@ -32,7 +32,10 @@ def make_scored_model(
 
 
 def score_model(
-    training_model: TrainingModel, pairs: EncodedPairs, settings: UpdateOptions
+    training_model: TrainingModel,
+    pairs: EncodedPairs,
+    settings: UpdateOptions,
+    num_replicas: int = 1,
 ) -> dict[str, float]:
     """Returns loss, perplexity and accuracy on the validation set.
 
@@ -40,9 +43,13 @@ def score_model(
         training_model: Result of `make_scored_model`.
         pairs: The validation set.
         settings: Options of training.
+        num_replicas: Int, number of devices that shared a batch in training;
+            one of them now computes their parts in turn.
     """
     plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
     limit = settings.max_tokens_per_replica
+    if limit is None and num_replicas > 1:
+        limit = -(-settings.batch_tokens // num_replicas)
     strategy = tf.distribute.get_strategy()
     results = training_model.evaluate(
         make_dataset(plan, strategy, 0, plan.batches_per_pass, limit),
