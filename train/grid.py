@@ -141,7 +141,8 @@ def is_done(run: Run) -> bool:
     """Returns whether a run has ended.
 
     Raises:
-        UserError: If its folder holds a run of another command.
+        UserError: If its folder holds a run of another command, or one that
+            no grid began.
     """
     path = run.run_dir / COMMAND_FILE
     # One whose options were refused has not begun.
@@ -149,8 +150,8 @@ def is_done(run: Run) -> bool:
         (run.run_dir / folder / "arguments.json").exists()
         for folder in ("", BOTH_DIRECTIONS)
     )
-    is_known = has_begun and path.exists()
-    if is_known and json.loads(path.read_text("utf-8")) != run.command:
+    command = json.loads(path.read_text("utf-8")) if path.exists() else None
+    if has_begun and command != run.command:
         raise UserError(
             f"{run.run_dir} holds a run of other options; take them, or "
             f"another --run-dir. Received: {shlex.join(run.command)}"

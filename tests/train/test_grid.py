@@ -88,6 +88,10 @@ def test_variants_and_seeds_are_trained_once_and_compared(
     # Other options are another grid.
     line = refusal(capsys, grid.main, [*options, "--seeds=3", "--clip-norm=1"])
     assert "plain-3 holds a run of other options" in line
+    # So is a run that no grid began.
+    (tmp_path / "grid/plain-3/grid_command.json").unlink()
+    line = refusal(capsys, grid.main, [*options, "--seeds=3"])
+    assert "plain-3 holds a run of other options" in line
 
 
 @pytest.mark.slow
