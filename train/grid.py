@@ -104,7 +104,16 @@ def read_grid(path: pathlib.Path) -> dict[str, list[str]]:
             f"names in {path} must differ in letters and digits. "
             f"Received: {', '.join(found)}"
         )
-    return {name: shlex.split(text) for name, text in found.items()}
+    options = {}
+    for name, text in found.items():
+        try:
+            options[name] = shlex.split(text)
+        except ValueError as error:
+            raise UserError(
+                f"options in {path} must be as in a shell: {error}. "
+                f"Received: {text}"
+            ) from None
+    return options
 
 
 def folder_of(name: str) -> str:

@@ -126,6 +126,11 @@ def test_intervals_are_students():
         ('{"a": 3}', "Received: {'a': 3}"),
         ("{", "must be JSON"),
         ('{"a b": "", "a-b": ""}', "must differ in letters and digits"),
+        (
+            """{"a": "--norm 'pre"}""",
+            "grid.json must be as in a shell: No closing quotation. "
+            "Received: --norm 'pre",
+        ),
         ('{"a": "--seed 3"}', "sets --seed and --run-dir itself"),
     ],
 )
