@@ -240,9 +240,14 @@ def fit(
                 validation_steps,
             )
         if start < options.steps:
-            model, precision = training_model.transformer, update.precision
             largest = find_largest_batch(
-                model, plan, start, replicas, limit, precision
+                training_model.transformer,
+                plan,
+                start,
+                replicas,
+                limit,
+                update.precision,
+                training_model.simcut is not None,
             )
             check_memory(training_model, plan, strategy, largest, limit)
         for first, epoch, epochs, updates in plan_fit_calls(
