@@ -201,7 +201,8 @@ class BestCheckpoints(keras.callbacks.Callback):
         ]
         text = json.dumps(entries, indent=2) + "\n"
         write_atomically(self._best / "best.json", text.encode())
-        for path in self._best.glob("ckpt-*"):
+        # The index, which marks a complete one, comes first.
+        for path in sorted(self._best.glob("ckpt-*"), reverse=True):
             if int(path.name.split("-")[1].split(".")[0]) not in values:
                 path.unlink()
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 import re
 import shutil
 import types
@@ -436,6 +437,23 @@ def test_a_run_that_was_killed_between_files_mends_its_best(tmp_path):
     BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=2).update()
     assert best_steps(tmp_path) == [20, 10]
     assert saved_steps(tmp_path / "best").keys() == {10, 20}
+
+
+def test_the_index_of_a_best_checkpoint_is_deleted_first(tmp_path, monkeypatch):
+    save(tmp_path, 10)
+    BestCheckpoints(rounds([3.0]), tmp_path, keep=1).update()
+    save(tmp_path, 20)
+    deleted, glob = [], pathlib.Path.glob
+    monkeypatch.setattr(
+        pathlib.Path, "glob", lambda *args: iter(sorted(glob(*args)))
+    )
+    monkeypatch.setattr(
+        pathlib.Path, "unlink", lambda path: deleted.append(path.name)
+    )
+
+    BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=1).update()
+
+    assert deleted == ["ckpt-10.index", "ckpt-10.data-00000-of-00001"]
 
 
 @pytest.mark.parametrize(
