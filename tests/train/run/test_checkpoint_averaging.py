@@ -186,6 +186,14 @@ def test_a_run_that_kept_no_best_says_what_would(run_dir, capsys):
     assert "which --last N takes" in line
 
 
+def test_a_best_checkpoint_that_was_deleted_is_none(run_dir, capsys):
+    (run_dir / "best" / "ckpt-6.index").unlink()
+
+    line = refusal(capsys, run_dir, "--best", "2")
+
+    assert "at most 1, the checkpoints there: 15. Received: 2" in line
+
+
 def test_the_last_are_those_of_whole_rounds(run_dir, capsys):
     folder = run_dir / "checkpoints"
     for path in folder.glob("ckpt-15.*"):  # Of a round that was interrupted.
