@@ -18,6 +18,7 @@ from convert.ctranslate2_file import CTranslate2File
 from convert.ctranslate2_file import open_ctranslate2
 from convert.ctranslate2_vocabularies import SIDES
 from convert.ctranslate2_vocabularies import read_vocabularies
+from convert.marian_config import max_wavelength
 from convert.position_tables import Sines
 from convert.position_tables import find_sines
 from convert.run_folder_writer import Converted
@@ -204,8 +205,7 @@ def read_positions(
     """Returns the sines of a model, or else its learned positions."""
     if not any(name in tensors for name in POSITIONS):
         # CTranslate2 computes these.
-        wavelength = float(10_000 ** (width / (width - 2)))
-        return Sines(wavelength, offset=1, in_halves=True), None
+        return Sines(max_wavelength(width), offset=1, in_halves=True), None
     one, other = (
         tensors.take(name, tensors.shapes.get(name, (0, 0)))
         for name in POSITIONS

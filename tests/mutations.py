@@ -169,6 +169,9 @@ train/data/pair_filters.py: test_pair_filters.py
 train/data/tokenizer_file.py: test_vocabulary_options.py
 - changed.pieces.extend(others)
 + changed.pieces.extend(reversed(others))
+train/data/tokenizer_file.py: ../../convert/test_refusals.py
+- UNKNOWN_PENALTY = 10.0
++ UNKNOWN_PENALTY = 20.0
 train/data/encoding.py: .
 - full = shorter > 1
 + full = longer > 1
@@ -294,8 +297,6 @@ convert/weight_mapping.py: test_refusals.py
 convert/vocabularies.py: test_refusals.py
 - lowest - UNKNOWN_PENALTY
 + lowest
-- UNKNOWN_PENALTY = 10.0
-+ UNKNOWN_PENALTY = 20.0
 convert/to_hugging_face.py: test_refusals.py
 - table = to_their_order(np.array(embedding.embeddings, np.float32), (1,))
 + table = np.array(embedding.embeddings, np.float32)
