@@ -28,7 +28,7 @@ from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import option
 from command_line.options import read_options
-from train.data.atomic_files import write_atomically
+from command_line.text_files import write_atomically
 from train.loop.signal_handling import SIGNALS
 from train.loop.signal_handling import handled_by
 from train.options import BOTH_DIRECTIONS

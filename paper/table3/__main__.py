@@ -25,6 +25,7 @@ from command_line.options import option
 from command_line.options import positive
 from command_line.options import read_options
 from command_line.options import values_of
+from command_line.text_files import write_atomically
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from paper.table3 import report
@@ -35,7 +36,6 @@ from paper.table3.rows import broken_ratios
 from paper.table3.rows import plan_rows_in_order
 from paper.table3.rows import scale_row
 from train import options as train_options
-from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
 from train.data.corpus import read_all
 from train.loop import signal_handling

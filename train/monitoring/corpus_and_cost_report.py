@@ -10,8 +10,8 @@ import tensorflow as tf
 from matplotlib.figure import Figure
 
 from command_line.options import flag
+from command_line.text_files import write_atomically
 from keras_transformer import Preset
-from train.data.atomic_files import write_atomically
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus_statistics import count_overlap

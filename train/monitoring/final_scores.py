@@ -6,8 +6,8 @@ import pathlib
 
 import tensorflow as tf
 
+from command_line.text_files import write_atomically
 from keras_transformer import Transformer
-from train.data.atomic_files import write_atomically
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.vocabulary import EncodedPairs

@@ -13,7 +13,7 @@ from command_line import bleu_tokenizer
 from command_line.options import natural
 from command_line.options import option
 from command_line.options import positive
-from train.data.atomic_files import write_atomically
+from command_line.text_files import write_atomically
 from train.loop import multi_worker
 from train.run.run_folder import saved_steps
 from train.run.run_folder import step_of

@@ -9,8 +9,8 @@ from collections.abc import Collection
 from command_line.bleu_tokenizer import DEFAULT
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
+from command_line.text_files import write_atomically
 from keras_transformer import Preset
-from train.data.atomic_files import write_atomically
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import Corpus
 from train.loop.update_options import ALIGNMENT_WEIGHT

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
-from train.data.atomic_files import write_atomically
+from command_line.text_files import write_atomically
 from train.loop import multi_worker
 from train.loop.training_model import transformer_of
 from train.run.checkpoint_store import CheckpointStore
