@@ -22,10 +22,9 @@ from collections.abc import Iterable
 import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
-from command_line.options import read_options
+from command_line.options import parse_known_options
 from command_line.text_files import read_lines
 from train.data.corpus import refuse_pipe
 from train.loop.signal_handling import exit_now
@@ -170,9 +169,7 @@ def parse_own_options(
     parser = argparse.ArgumentParser(
         prog="python -m train.distill", description=__doc__
     )
-    add_options(parser, DistillationOptions)
-    args, rest = parser.parse_known_args(argv)
-    return read_options(args, DistillationOptions), rest
+    return parse_known_options(parser, DistillationOptions, argv)
 
 
 def name_of(teacher: pathlib.Path, *texts: pathlib.Path) -> str:

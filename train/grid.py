@@ -25,9 +25,8 @@ import sys
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.options import add_options
 from command_line.options import option
-from command_line.options import read_options
+from command_line.options import parse_known_options
 from command_line.text_files import write_atomically
 from train.loop.signal_handling import SIGNALS
 from train.loop.signal_handling import handled_by
@@ -77,9 +76,7 @@ def parse_options(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_options(parser, GridOptions)
-    args, rest = parser.parse_known_args(argv)
-    return read_options(args, GridOptions), rest
+    return parse_known_options(parser, GridOptions, argv)
 
 
 def read_grid(path: pathlib.Path) -> dict[str, list[str]]:

@@ -19,11 +19,10 @@ import keras
 import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
+from command_line.options import parse_known_options
 from command_line.options import positive
-from command_line.options import read_options
 from command_line.options import values_of
 from command_line.text_files import write_atomically
 from keras_transformer import PRESETS
@@ -117,9 +116,7 @@ def parse_options(
         epilog="All other options are those of python -m train, and the same "
         "for all rows: the corpus, --batch-tokens, --warmup-steps, ...",
     )
-    add_options(parser, TableOptions)
-    args, rest = parser.parse_known_args(argv)
-    return read_options(args, TableOptions), rest
+    return parse_known_options(parser, TableOptions, argv)
 
 
 def make_command(
