@@ -122,11 +122,11 @@ class TrainingModel(keras.Model):
         # All names: for a missing one Keras would use the mean over replicas.
         return self.get_metrics_result()
 
-    def evaluate(self, *args, **kwargs):
+    def evaluate(self, *args, return_dict=False, **kwargs):
         with exported_weights(self):
-            results = super().evaluate(*args, **kwargs)
+            results = super().evaluate(*args, return_dict=True, **kwargs)
         del results["gradient_norm"]  # Nothing was trained.
-        return results
+        return results if return_dict else [*results.values()]
 
     def gradients(self, batch):
         """Returns the dense gradients, summed over the micro-batches."""
