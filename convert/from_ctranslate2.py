@@ -90,7 +90,9 @@ class Options:
             self._found.get(f"{stack}/{name}", default)
             for stack in ("encoder", "decoder")
         )
-        if one is None or one != other:
+        if one is None:
+            raise option_error(self._path, f"encoder/{name}", "present", one)
+        if one != other:
             wanted = f"{one}, as in the encoder"
             raise option_error(self._path, f"decoder/{name}", wanted, other)
         return one
