@@ -12,12 +12,12 @@ from keras_transformer.presets import find_preset
 from train import options
 from train.check_options import check_both_directions
 from train.check_options import check_corpus
+from train.data.corpus import SIDES
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus_loading import open_corpus
 from train.data.corpus_loading import read_mixture
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.encoding import SIDES
 from train.data.placeholder_pairs import with_placeholders
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import BPE

@@ -14,10 +14,10 @@ from command_line.text_files import write_atomically
 from keras_transformer import Preset
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import ROW_MULTIPLE
+from train.data.corpus import SIDES
 from train.data.corpus_statistics import count_overlap
 from train.data.corpus_statistics import unknown_share
 from train.data.encoded_corpus import Encoded
-from train.data.encoding import SIDES
 from train.data.pair_filters import PairFilters
 from train.data.vocabulary import EncodedPairs
 from train.loop.update_options import UpdateOptions
