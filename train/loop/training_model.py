@@ -101,15 +101,15 @@ class TrainingModel(keras.Model):
         if self.train_function is not None and not force:
             return
         super().make_train_function(force)
-        update, figures = self.train_function, {}
+        update, last_read = self.train_function, {}
 
         def update_and_read(iterator):
             results = update(iterator)
-            if self.reads_metrics or not figures:
-                figures.update(
+            if self.reads_metrics or not last_read:
+                last_read.update(
                     {name: to_float(x) for name, x in results.items()}
                 )
-            return dict(figures)
+            return dict(last_read)
 
         self.train_function = update_and_read
 
