@@ -32,12 +32,12 @@ MUTATIONS = r"""
 train/fit.py: test_fit.py
 - make_dataset(plan, strategy, first, None, limit)
 + make_dataset(plan, strategy, first)
-- "clip_norm": settings.clip_norm
+- "clip_norm": update_options.clip_norm
 + "clip_norm": None
-- set_random_seed(settings.seed)
+- set_random_seed(update_options.seed)
 + set_random_seed(0)
 train/__main__.py: test_command.py
-- settings.average_decay is not None
+- update_options.average_decay is not None
 + False
 export/model/forced_decoding.py: .
 - transformer, settings.align_layer
