@@ -116,6 +116,15 @@ def parse_or_show_examples(
     return parser.parse_args(argv)
 
 
+def parse_known_options(
+    parser: argparse.ArgumentParser, cls: type, argv: list[str] | None
+) -> tuple[Any, list[str]]:
+    """Returns the options of a dataclass, and the arguments that are left."""
+    add_options(parser, cls)
+    args, rest = parser.parse_known_args(argv)
+    return read_options(args, cls), rest
+
+
 def read_options(args: argparse.Namespace, cls: type) -> Any:
     """Makes a dataclass from the parsed options."""
     return cls(

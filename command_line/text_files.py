@@ -141,6 +141,12 @@ def open_atomically(path: pathlib.Path) -> Iterator[BinaryIO]:
     part.replace(path)
 
 
+def write_atomically(path: pathlib.Path, content: bytes) -> None:
+    """Writes a file, which is never incomplete."""
+    with open_atomically(path) as file:
+        file.write(content)
+
+
 def write_json(path: pathlib.Path, content: object) -> None:
     """Writes a file of indented JSON."""
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -18,6 +18,7 @@ from convert.ctranslate2_file import CTranslate2File
 from convert.ctranslate2_file import open_ctranslate2
 from convert.ctranslate2_vocabularies import SIDES
 from convert.ctranslate2_vocabularies import read_vocabularies
+from convert.marian_config import max_wavelength
 from convert.position_tables import Sines
 from convert.position_tables import find_sines
 from convert.run_folder_writer import Converted
@@ -89,7 +90,9 @@ class Options:
             self._found.get(f"{stack}/{name}", default)
             for stack in ("encoder", "decoder")
         )
-        if one is None or one != other:
+        if one is None:
+            raise option_error(self._path, f"encoder/{name}", "present", one)
+        if one != other:
             wanted = f"{one}, as in the encoder"
             raise option_error(self._path, f"decoder/{name}", wanted, other)
         return one
@@ -204,8 +207,7 @@ def read_positions(
     """Returns the sines of a model, or else its learned positions."""
     if not any(name in tensors for name in POSITIONS):
         # CTranslate2 computes these.
-        wavelength = float(10_000 ** (width / (width - 2)))
-        return Sines(wavelength, offset=1, in_halves=True), None
+        return Sines(max_wavelength(width), offset=1, in_halves=True), None
     one, other = (
         tensors.take(name, tensors.shapes.get(name, (0, 0)))
         for name in POSITIONS

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from convert.marian_config import max_wavelength
+
 # Stored in 16 bits, a table is this near to its formula.
 TOLERANCE = 8e-3
 
@@ -54,7 +56,7 @@ def find_wavelengths(phases: np.ndarray, offset: int, width: int) -> list:
         offset: Int, index of the first position.
         width: Int, `D`.
     """
-    found = [1e4, 1e4 ** (width / (width - 2))]
+    found = [1e4, max_wavelength(width)]
     # The slowest pair has made no whole turn in a short time.
     last = min(len(phases), 4) - 1 + offset
     angle = float(phases[last - offset, -1])

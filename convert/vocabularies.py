@@ -19,10 +19,10 @@ from command_line.errors import first_line
 from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.tokenizer_file import PIECE
 from train.data.tokenizer_file import SPECIAL
+from train.data.tokenizer_file import UNKNOWN_PENALTY
 from train.data.tokenizer_file import serialize
 
 ZERO_ROW = -1  # Instead of an index: a row of zeros.
-UNKNOWN_PENALTY = 10.0  # SentencePiece's penalty of unknown characters.
 # Logit of a piece that is never generated; its probability is 0 in float32.
 NEVER = -100.0
 

@@ -40,7 +40,7 @@ def main(files, folder, preset=TINY, epochs=10, size=4000, tokens=4096):
     model = kt.Transformer.from_preset(preset, size, sequence_length=100)
     model.compile_as_published(preset)
     steps = plan.batches_per_pass
-    state = TrainingState(model, folder, epochs * steps, keep=1)
+    state = TrainingState(model, folder, keep=1)
     done = state.restore()
     bleu = ValidationBleu(read_all(lines[::10]), proto, folder / "logs")
     data = make_dataset(plan, tf.distribute.get_strategy(), done).map(split)

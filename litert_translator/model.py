@@ -37,7 +37,9 @@ class Model:
         self._memory = encoder.get_output_details()
         self._inputs = step.get_input_details()
         self._outputs = step.get_output_details()
-        self._caches = [n for n in self._inputs if n.startswith(("ke", "va"))]
+        self._caches = [
+            n for n in self._inputs if n.startswith(("keys", "values"))
+        ]
         self._states = [n for n in self._inputs if n.startswith("state")]
         self._kept = self._caches + self._states + ["mask"] * bool(self._caches)
 

@@ -32,12 +32,12 @@ MUTATIONS = r"""
 train/fit.py: test_fit.py
 - make_dataset(plan, strategy, first, None, limit)
 + make_dataset(plan, strategy, first)
-- "clip_norm": settings.clip_norm
+- "clip_norm": update_options.clip_norm
 + "clip_norm": None
-- set_random_seed(settings.seed)
+- set_random_seed(update_options.seed)
 + set_random_seed(0)
 train/__main__.py: test_command.py
-- settings.average_decay is not None
+- update_options.average_decay is not None
 + False
 export/model/forced_decoding.py: .
 - transformer, settings.align_layer
@@ -169,6 +169,9 @@ train/data/pair_filters.py: test_pair_filters.py
 train/data/tokenizer_file.py: test_vocabulary_options.py
 - changed.pieces.extend(others)
 + changed.pieces.extend(reversed(others))
+train/data/tokenizer_file.py: ../../convert/test_refusals.py
+- UNKNOWN_PENALTY = 10.0
++ UNKNOWN_PENALTY = 20.0
 train/data/encoding.py: .
 - full = shorter > 1
 + full = longer > 1
@@ -294,8 +297,6 @@ convert/weight_mapping.py: test_refusals.py
 convert/vocabularies.py: test_refusals.py
 - lowest - UNKNOWN_PENALTY
 + lowest
-- UNKNOWN_PENALTY = 10.0
-+ UNKNOWN_PENALTY = 20.0
 convert/to_hugging_face.py: test_refusals.py
 - table = to_their_order(np.array(embedding.embeddings, np.float32), (1,))
 + table = np.array(embedding.embeddings, np.float32)

@@ -232,10 +232,10 @@ def train(
     """Fits the model, and writes the final one."""
     run_dir, description = options.run.run_dir, prepared.description
     training, validation = prepared.training, prepared.validation
-    settings = dataclasses.replace(
+    update_options = dataclasses.replace(
         options.training, steps_per_epoch=description.steps_per_epoch
     )
-    settings.check_limit([training.pairs, validation.pairs])
+    update_options.check_limit([training.pairs, validation.pairs])
     if description.row_multiple is None:
         description.row_multiple = choose_row_multiple(
             strategy.num_replicas_in_sync
@@ -243,7 +243,7 @@ def train(
     # An error before this line leaves the folder unclaimed.
     description.claim(run_dir)
     report_training(
-        options, preset, prepared, settings, training_model, strategy
+        options, preset, prepared, update_options, training_model, strategy
     )
     # The chief chose the tokenizer that the target language needs.
     arguments, text = description.arguments, prepared.validation_text
@@ -266,7 +266,7 @@ def train(
             ),
             fit.FitOptions(
                 preset.recipe.steps,
-                settings,
+                update_options,
                 validation_options,
                 description.best_since,
             ),
@@ -284,7 +284,8 @@ def train(
                 preset.recipe.warmup_steps,
                 training_model,
                 validation.pairs,
-                settings,
+                update_options,
+                strategy.num_replicas_in_sync,
                 run_dir,
                 bleu,
             )
@@ -294,7 +295,7 @@ def report_training(
     options: Options,
     preset: Preset,
     prepared: PreparedData,
-    settings: UpdateOptions,
+    update_options: UpdateOptions,
     training_model: TrainingModel,
     strategy: tf.distribute.Strategy,
 ) -> None:
@@ -305,7 +306,7 @@ def report_training(
         preset,
         options.corpus.vocabulary_size,
         options.corpus.max_length,
-        settings,
+        update_options,
         strategy.num_replicas_in_sync,
         prepared.description.row_multiple,
         training_model.transformer.source_vocabulary_size,
@@ -320,16 +321,19 @@ def finish(
     warmup_steps: int,
     training_model: TrainingModel,
     validation_pairs: EncodedPairs,
-    settings: UpdateOptions,
+    update_options: UpdateOptions,
+    num_replicas: int,
     run_dir: pathlib.Path,
     bleu: ValidationBleu | None,
 ) -> None:
     """Writes the final model and its scores."""
-    moving = settings.average_decay is not None
+    moving = update_options.average_decay is not None
     paths, step = best.choose_final(warmup_steps)
     model = make_float32_copy(training_model.transformer)
     scored = make_scored_model(model, training_model.label_smoothing)
-    score = functools.partial(score_model, scored, validation_pairs, settings)
+    score = functools.partial(
+        score_model, scored, validation_pairs, update_options, num_replicas
+    )
     final = choose_weights(model, paths, score, moving, step)
     path = run_dir / "model.keras"
     save_model(path, model, final.paths, moving)

@@ -75,8 +75,8 @@ def choose_checkpoints(
             f"Received: {run_dir}"
         )
     if which.best:
-        steps = best_steps(run_dir)[: which.best]
-        return find_checkpoints(steps, best, "--best", which.best)
+        steps = [step for step in best_steps(run_dir) if step in best]
+        return find_checkpoints(steps[: which.best], best, "--best", which.best)
     kept, steps = {**best, **last}, which.steps
     if len(set(steps)) < len(steps) or set(steps) - set(kept):
         raise UserError(

@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from command_line.text_files import write_atomically
 from keras_transformer.tokenizer import read_protos
-from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
 from train.data.corpus import Pairs
 from train.data.corpus import read_all

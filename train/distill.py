@@ -17,15 +17,16 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 
 import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
-from command_line.options import read_options
+from command_line.options import parse_known_options
 from command_line.text_files import read_lines
+from train.data.corpus import refuse_pipe
 from train.loop.signal_handling import exit_now
 from train.loop.signal_handling import handled_by
 from train.options import FILES
@@ -75,12 +76,13 @@ def translate_sources(
         UserError: If another process writes them, or if lines are missing.
         SystemExit: If `export.translate` failed; it has said why.
     """
-    if targets.exists():
-        return
     part = targets.with_name(f"{targets.name}.part")
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(part.open("ab+"))
         lock(file, part)
+        if targets.exists():
+            part.unlink(missing_ok=True)
+            return
         done = drop_incomplete_line(file)
         if done:
             print(f"continuing after line {done:,} of {sources}")
@@ -101,20 +103,40 @@ def translate_sources(
             stdin=subprocess.PIPE,
             stdout=file,
         )
-        count = done
-        with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-            for line in itertools.islice(read_lines(sources), done, None):
-                pipe.write(f"{line}\n".encode())
-                count += 1
-        if code := process.wait():
-            raise SystemExit(code)
+        lines = itertools.islice(read_lines(sources), done, None)
+        count = done + feed(process, lines)
+        if process.returncode:
+            raise SystemExit(process.returncode)
         written = drop_incomplete_line(file)
         if written != count:
             raise UserError(
                 f"{part} must have a line for each of {sources}. "
                 f"Received: {written} and {count} lines"
             )
-    part.rename(targets)
+        part.rename(targets)
+
+
+def feed(process: subprocess.Popen, lines: Iterable[str]) -> int:
+    """Writes lines to a process, and waits for its end; returns their number.
+
+    A signal ends the process, too.
+    """
+    count = 0
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            for line in lines:
+                process.stdin.write(f"{line}\n".encode())
+                count += 1
+            process.stdin.close()
+        process.wait()
+    except BaseException:
+        process.terminate()
+        raise
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.wait()
+    return count
 
 
 def lock(file, path: pathlib.Path) -> None:
@@ -147,9 +169,7 @@ def parse_own_options(
     parser = argparse.ArgumentParser(
         prog="python -m train.distill", description=__doc__
     )
-    add_options(parser, DistillationOptions)
-    args, rest = parser.parse_known_args(argv)
-    return read_options(args, DistillationOptions), rest
+    return parse_known_options(parser, DistillationOptions, argv)
 
 
 def name_of(teacher: pathlib.Path, *texts: pathlib.Path) -> str:
@@ -217,6 +237,8 @@ def run(argv: list[str] | None) -> list[str]:
             "Received: none"
         )
     texts = [source, own.references] if own.references else [source]
+    for path in texts:
+        refuse_pipe(path)
     name = name_of(own.teacher, *texts)
     counts = [sum(1 for _ in read_lines(path)) for path in texts]
     if len({*counts}) > 1:

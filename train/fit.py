@@ -96,7 +96,7 @@ def make_training_model(
     preset: Preset,
     vocabulary_size: int,
     max_length: int,
-    settings: UpdateOptions,
+    update_options: UpdateOptions,
     strategy: tf.distribute.Strategy,
     source_vocabulary_size: int | None = None,
     make_optimizer: MakeOptimizer | None = None,
@@ -107,7 +107,7 @@ def make_training_model(
         preset: Sizes of the model, and its recipe.
         vocabulary_size: Int, pieces of the tokenizer.
         max_length: Int, longest side of a pair.
-        settings: Options of training.
+        update_options: Options of training.
         strategy: The distribution strategy.
         source_vocabulary_size: Int, subwords of sources if they have their own
             embedding matrix, or `None`.
@@ -115,35 +115,37 @@ def make_training_model(
             Keras optimizer, such as `keras.optimizers.AdamW` (default: the
             paper's Adam).
     """
-    keras.utils.set_random_seed(settings.seed)
+    keras.utils.set_random_seed(update_options.seed)
     with strategy.scope():
         transformer = Transformer.from_preset(
             preset,
             vocabulary_size,
             sequence_length=max_length,
             source_vocabulary_size=source_vocabulary_size,
-            dtype=PRECISIONS[settings.precision],
+            dtype=PRECISIONS[update_options.precision],
             name="transformer",
         )
         give_replicas_own_seeds(transformer)
     training_model = TrainingModel(
         transformer,
         preset.recipe.label_smoothing,
-        settings.make_simcut(),
-        settings.seed,
-        settings.make_guided_alignment(),
+        update_options.make_simcut(),
+        update_options.seed,
+        update_options.make_guided_alignment(),
     )
     with strategy.scope():
         training_model.build()
-        schedule = settings.make_schedule(preset)
+        schedule = update_options.make_schedule(preset)
         update_arguments = {
-            "clip_norm": settings.clip_norm,
-            "average_decay": settings.average_decay,
-            "scale_loss": settings.precision == "float16",
+            "clip_norm": update_options.clip_norm,
+            "average_decay": update_options.average_decay,
+            "scale_loss": update_options.precision == "float16",
         }
         if make_optimizer is None:
             optimizer = DistributedAdam(
-                schedule, weight_decay=settings.weight_decay, **update_arguments
+                schedule,
+                weight_decay=update_options.weight_decay,
+                **update_arguments,
             )
         else:
             optimizer = distribute_updates(
@@ -240,9 +242,14 @@ def fit(
                 validation_steps,
             )
         if start < options.steps:
-            model, precision = training_model.transformer, update.precision
             largest = find_largest_batch(
-                model, plan, start, replicas, limit, precision
+                training_model.transformer,
+                plan,
+                start,
+                replicas,
+                limit,
+                update.precision,
+                training_model.simcut is not None,
             )
             check_memory(training_model, plan, strategy, largest, limit)
         for first, epoch, epochs, updates in plan_fit_calls(
@@ -290,7 +297,6 @@ def make_callbacks(
     state = TrainingState(
         training_model,
         run_dir,
-        options.steps,
         update.average if multi_worker.is_chief() else 1,
         signals,
     )

@@ -25,10 +25,9 @@ import sys
 
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.options import add_options
 from command_line.options import option
-from command_line.options import read_options
-from train.data.atomic_files import write_atomically
+from command_line.options import parse_known_options
+from command_line.text_files import write_atomically
 from train.loop.signal_handling import SIGNALS
 from train.loop.signal_handling import handled_by
 from train.options import BOTH_DIRECTIONS
@@ -77,9 +76,7 @@ def parse_options(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_options(parser, GridOptions)
-    args, rest = parser.parse_known_args(argv)
-    return read_options(args, GridOptions), rest
+    return parse_known_options(parser, GridOptions, argv)
 
 
 def read_grid(path: pathlib.Path) -> dict[str, list[str]]:
@@ -104,7 +101,16 @@ def read_grid(path: pathlib.Path) -> dict[str, list[str]]:
             f"names in {path} must differ in letters and digits. "
             f"Received: {', '.join(found)}"
         )
-    return {name: shlex.split(text) for name, text in found.items()}
+    options = {}
+    for name, text in found.items():
+        try:
+            options[name] = shlex.split(text)
+        except ValueError as error:
+            raise UserError(
+                f"options in {path} must be as in a shell: {error}. "
+                f"Received: {text}"
+            ) from None
+    return options
 
 
 def folder_of(name: str) -> str:
@@ -141,7 +147,8 @@ def is_done(run: Run) -> bool:
     """Returns whether a run has ended.
 
     Raises:
-        UserError: If its folder holds a run of another command.
+        UserError: If its folder holds a run of another command, or one that
+            no grid began.
     """
     path = run.run_dir / COMMAND_FILE
     # One whose options were refused has not begun.
@@ -149,8 +156,8 @@ def is_done(run: Run) -> bool:
         (run.run_dir / folder / "arguments.json").exists()
         for folder in ("", BOTH_DIRECTIONS)
     )
-    is_known = has_begun and path.exists()
-    if is_known and json.loads(path.read_text("utf-8")) != run.command:
+    command = json.loads(path.read_text("utf-8")) if path.exists() else None
+    if has_begun and command != run.command:
         raise UserError(
             f"{run.run_dir} holds a run of other options; take them, or "
             f"another --run-dir. Received: {shlex.join(run.command)}"
@@ -173,14 +180,18 @@ def train(run: Run) -> bool:
     numbers = [*SIGNALS]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
+    received = []
 
     def pass_on(number, frame):
-        process.send_signal(number if number in SIGNALS else signal.SIGTERM)
+        received.append(number if number in SIGNALS else signal.SIGTERM)
+        process.send_signal(received[-1])
 
     with handled_by(pass_on, numbers):
         code = process.wait()
     if code < 0 or code > 2:
         raise SystemExit(code)
+    if received:  # The training ended before it noticed.
+        raise SystemExit(128 + received[-1])
     return code == 0
 
 

@@ -361,12 +361,7 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
         path: The file.
         given: The options of the command line, by name.
     """
-    description = read_description(path)
-    defaults = {
-        **description.arguments,
-        # The default depends on the steps, which may have changed.
-        "steps_per_epoch": description.steps_per_epoch,
-    }
+    defaults = {**read_description(path).arguments}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
     if defaults.get("recipe") is None:
         defaults["recipe"] = PAPER_RECIPE

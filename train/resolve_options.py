@@ -12,12 +12,12 @@ from keras_transformer.presets import find_preset
 from train import options
 from train.check_options import check_both_directions
 from train.check_options import check_corpus
+from train.data.corpus import SIDES
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus_loading import open_corpus
 from train.data.corpus_loading import read_mixture
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.encoding import SIDES
 from train.data.placeholder_pairs import with_placeholders
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import BPE
@@ -218,13 +218,15 @@ def describe_run(
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")
     run_dir, repeated = given.run.run_dir, None
+    steps_per_epoch = given.training.steps_per_epoch
     if given.run.from_arguments:
         repeated = options.read_description(given.run.from_arguments)
         if run_dir.name != options.BOTH_DIRECTIONS:  # It differs by design.
             print_differences(given.run.from_arguments, repeated, description)
+            steps_per_epoch = steps_per_epoch or repeated.steps_per_epoch
     earlier = description.find_earlier(run_dir, options.NOT_COMPARED)
     description.steps_per_epoch = choose_steps_per_epoch(
-        given.training.steps_per_epoch, preset, earlier
+        steps_per_epoch, preset, earlier
     )
     # The batches of a run that is resumed or repeated stay the same.
     same = earlier or repeated
@@ -241,7 +243,7 @@ def choose_steps_per_epoch(
     """Returns the updates of an epoch; a resumed run keeps its number.
 
     Args:
-        asked: Value of `--steps-per-epoch`.
+        asked: Value of `--steps-per-epoch`, or that of a repeated run.
         preset: The preset, with the numbers that were replaced.
         earlier: The description of the run that is resumed.
     """

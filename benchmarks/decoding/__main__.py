@@ -113,7 +113,7 @@ def compare(
         ]
         for system in systems
     }
-    # The first turn shows each batch for the first time.
+    # The first repetition shows each batch for the first time.
     workers = run_interleaved(
         title(model, args),
         commands,

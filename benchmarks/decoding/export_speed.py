@@ -105,7 +105,7 @@ def open_all(args: argparse.Namespace) -> dict[str, tuple[Translate, int]]:
     opened = {}
     if args.model_dir:
         opened["engine"] = open_native_engine(args.model_dir)
-    opened |= {folder.name: open_export(folder) for folder in args.export_dir}
+    opened |= {str(folder): open_export(folder) for folder in args.export_dir}
     return {
         f"{name}, {some} at a time": (translate, rows)
         for name, translate in opened.items()

@@ -37,7 +37,7 @@ def make_row(worker, case: str, batches: list[dict]) -> dict:
 
 
 def runs_of(worker, case: str) -> list[dict]:
-    return [run for run in worker.rounds if run["case"] == case]
+    return [run for run in worker.answers if run["case"] == case]
 
 
 def summarize_seconds(runs: list[list[float]], tokens: int) -> dict:

@@ -25,7 +25,7 @@ class Worker:
 
     Attributes:
         first: Dict, what it wrote at first.
-        rounds: List of dicts, what it wrote since.
+        answers: List of dicts, what it wrote since.
     """
 
     def __init__(self, system: str, command: list[str], threads: int):
@@ -39,7 +39,7 @@ class Worker:
             text=True,
         )
         self.first = self.read()
-        self.rounds = []
+        self.answers = []
 
     def read(self) -> dict:
         """Returns the worker's next line, or the reason why it ended."""
@@ -58,7 +58,7 @@ class Worker:
         if "left_out" in answer:
             self.first = answer
         else:
-            self.rounds.append(answer)
+            self.answers.append(answer)
 
     def close(self) -> None:
         self.process.communicate()

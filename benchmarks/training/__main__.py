@@ -61,16 +61,16 @@ def make_rows(workers: list[Worker], common: dict) -> list[dict]:
     """Returns a row for each system and fill, with medians."""
     if not workers:
         return []
-    width = 2 * workers[0].first["product_width"] ** 3
+    product_flops = 2 * workers[0].first["product_width"] ** 3
     # The peak is that of the library that multiplies fastest.
-    peak = width / min(
-        statistics.median(r["product"] for r in worker.rounds)
+    peak = product_flops / min(
+        statistics.median(r["product"] for r in worker.answers)
         for worker in workers
     )
     rows = []
     for worker in workers:
         for fill, first in worker.first["fills"].items():
-            times = [r["updates"][fill] for r in worker.rounds]
+            times = [r["updates"][fill] for r in worker.answers]
             middle = statistics.median(times)
             rows.append(
                 {
@@ -80,7 +80,7 @@ def make_rows(workers: list[Worker], common: dict) -> list[dict]:
                     **first,
                     "seconds": middle,
                     "all_seconds": times,
-                    "product_seconds": [r["product"] for r in worker.rounds],
+                    "product_seconds": [r["product"] for r in worker.answers],
                     "tokens_per_second": first["target_tokens"] / middle,
                     "peak_flops": peak,
                     "share_of_peak": first["flops"] / middle / peak,

@@ -9,9 +9,9 @@ from benchmarks.shared.model_sizes import PADDING_ID
 from benchmarks.shared.model_sizes import Size
 from benchmarks.shared.model_sizes import sine_positions
 from keras_transformer import Preset
-from train.fit import PRECISIONS
-from train.fit import UpdateOptions
 from train.fit import make_training_model
+from train.loop.update_options import PRECISIONS
+from train.loop.update_options import UpdateOptions
 
 # As `fit` sees a batch of ids, for it knows no shape beforehand.
 IDS = tf.TensorSpec((None, None), tf.int32)

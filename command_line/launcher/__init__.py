@@ -27,6 +27,11 @@ COMMANDS = {
     "export.bulk": "export.bulk.__main__.BulkOptions",
     "convert": None,  # It has commands of its own.
 }
+# Options that a command has besides those.
+OWN_OPTIONS = {
+    "train.distill": "train.distill.DistillationOptions",
+    "train.grid": "train.grid.GridOptions",
+}
 SHELLS = ("bash", "zsh", "tcsh")
 # The extras that commands need, where it is not `train`.
 EXTRAS = {"convert": "convert", "export.serve": "web", "export.bulk": "bulk"}
@@ -47,9 +52,11 @@ def make_completion(shell: str) -> str:
 
     parser = argparse.ArgumentParser(prog="keras-transformer")
     commands = parser.add_subparsers()
-    for name, options in COMMANDS.items():
-        command = commands.add_parser(name, help=f"python -m {name}")
-        if options is not None:
+    for name in COMMANDS:
+        command = commands.add_parser(
+            name, help=f"python -m {name}", conflict_handler="resolve"
+        )
+        for options in filter(None, (COMMANDS[name], OWN_OPTIONS.get(name))):
             module, _, cls = options.rpartition(".")
             add_options(command, getattr(importlib.import_module(module), cls))
     return shtab.complete(parser, shell)

@@ -19,12 +19,12 @@ import keras
 import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.options import add_options
 from command_line.options import flag
 from command_line.options import option
+from command_line.options import parse_known_options
 from command_line.options import positive
-from command_line.options import read_options
 from command_line.options import values_of
+from command_line.text_files import write_atomically
 from keras_transformer import PRESETS
 from keras_transformer import Preset
 from paper.table3 import report
@@ -35,7 +35,6 @@ from paper.table3.rows import broken_ratios
 from paper.table3.rows import plan_rows_in_order
 from paper.table3.rows import scale_row
 from train import options as train_options
-from train.data.atomic_files import write_atomically
 from train.data.corpus import Corpus
 from train.data.corpus import read_all
 from train.loop import signal_handling
@@ -117,9 +116,7 @@ def parse_options(
         epilog="All other options are those of python -m train, and the same "
         "for all rows: the corpus, --batch-tokens, --warmup-steps, ...",
     )
-    add_options(parser, TableOptions)
-    args, rest = parser.parse_known_args(argv)
-    return read_options(args, TableOptions), rest
+    return parse_known_options(parser, TableOptions, argv)
 
 
 def make_command(

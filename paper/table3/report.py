@@ -7,10 +7,10 @@ import statistics
 
 import numpy as np
 
+from command_line.text_files import write_atomically
 from paper.table3 import findings
 from paper.table3 import picture
 from paper.table3 import results
-from train.data.atomic_files import write_atomically
 
 NOTES = """\
 PPL: per piece of the vocabulary, with EOS, unsmoothed. BLEU: the

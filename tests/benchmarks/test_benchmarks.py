@@ -12,6 +12,7 @@ import pytest
 from benchmarks import markup_accuracy
 from benchmarks import service_load
 from benchmarks.decoding import __main__ as decoding
+from benchmarks.decoding import export_speed
 from benchmarks.decoding import first_requests
 from benchmarks.decoding import package
 from benchmarks.decoding.inputs import choose_batches
@@ -215,6 +216,16 @@ def test_the_first_requests_of_a_server(export_dir, tmp_path, capsys):
     for name in ("first", "next", "later"):
         assert re.search(rf"\| {name} 2 \|( [\d.,]+ \|){{4}}", out)
     assert " of 6 requests take more than twice the median" in out
+
+
+def test_exports_of_the_same_folder_name_are_all_measured(monkeypatch):
+    monkeypatch.setattr(export_speed, "open_export", str)
+    command = ["--source=x", "--export-dir", "a/exports", "b/exports"]
+
+    opened = export_speed.open_all(export_speed.parse_arguments(command))
+
+    found = {system for system, _ in opened.values()}
+    assert found == {"a/exports", "b/exports"}
 
 
 @pytest.mark.slow

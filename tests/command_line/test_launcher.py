@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import zipfile
 
 import pytest
 
+from command_line.launcher import make_completion
 from keras_transformer.__main__ import describe
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -109,6 +111,16 @@ def test_a_shell_completes_options(installed):
     assert "keras-transformer" in found.stdout
     for option in ("--run-dir", "--beam-size", "--batch-tokens"):
         assert option in done.stdout
+
+
+def test_own_options_of_a_command_are_completed():
+    script = make_completion("bash")
+
+    for name, own in (("distill", "teacher"), ("grid", "seeds")):
+        command = re.escape(f"_train_{name}_option_strings=(")
+        (options,) = re.findall(rf"{command}(.*)\)", script)
+        for option in (own, "run-dir", "batch-tokens"):
+            assert options.split().count(f"--{option}") == 1
 
 
 def test_versions_and_devices_are_listed():

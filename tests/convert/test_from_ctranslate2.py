@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 
 import ctranslate2
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 import sentencepiece
 from ctranslate2.converters import MarianConverter
 
+from command_line.errors import UserError
 from convert.__main__ import main
+from convert.from_ctranslate2 import Options
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer
@@ -311,6 +314,14 @@ def test_refuses_what_both_stacks_have(name, value, words, refused):
         set_decoder(name, value)(spec)
 
     assert words in refused(change=change)
+
+
+def test_refuses_a_model_without_an_option_of_both_stacks():
+    tensors = types.SimpleNamespace(path="model.bin")
+    options = Options(types.SimpleNamespace(options={}, tensors=tensors))
+
+    with pytest.raises(UserError, match="encoder/pre_norm of model.bin must"):
+        options.both("pre_norm")
 
 
 def edit(name, old, new):

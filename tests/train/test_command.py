@@ -1,5 +1,6 @@
 """Tests of `python -m train`."""
 
+import dataclasses
 import gzip
 import hashlib
 import json
@@ -311,6 +312,20 @@ def test_other_arguments_are_refused_by_name(finished, corpus, capsys):
     for message in changes.values():
         assert message in line
     assert line.count(" there, ") == len(changes)
+
+
+def test_a_default_may_be_written_out(finished, corpus):
+    options = ["--run-dir", finished, *corpus, *TINY_OPTIONS]
+    assert find(finished, [*options, "--schedule=inverse-sqrt"])
+
+    description = RunDescription.load(finished / "arguments.json")
+    defaults = {"simcut_cutoff": 0.05, "alignment_weight": 0.1}
+    arguments = {**description.arguments, **defaults, "train_split": "train"}
+    written = dataclasses.replace(description, arguments=arguments)
+    assert not description.compare(written, ())
+    arguments["simcut_cutoff"] = 0.06
+    found = description.compare(written, ())
+    assert found == ["simcut_cutoff: 0.05 there, 0.06 here"]
 
 
 def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(

@@ -1,13 +1,16 @@
 """Tests of `python -m train` with converted models, and with their kind."""
 
+import dataclasses
 import json
 import pathlib
 
 import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 
 import train.__main__ as train_command
+from command_line.errors import UserError
 from keras_transformer.tokenizer import read_protos
 from tests.helpers.converted_runs import DECODING
 from tests.helpers.converted_runs import write_converted_run
@@ -22,6 +25,8 @@ from train.data.corpus import demo_pairs
 from train.fit import make_strategy
 from train.run.fine_tuning import load_finished
 from train.run.run_folder import read_history
+from train.run.vocabulary_extension import extend_vocabulary
+from train.run.vocabulary_extension import with_rows
 
 FEW = [
     *["--batch-tokens=64", "--steps=4", "--steps-per-epoch=2", "--average=2"],
@@ -215,6 +220,16 @@ def pieces(tmp_path):
     return path
 
 
+def test_the_model_to_start_from_needs_no_memory_of_a_gpu(two, pieces):
+    with tf.device("CPU:1"):  # The default device, as a GPU is one.
+        start = load_finished(two)
+        extended = extend_vocabulary(start, pieces)
+
+    weights = start.transformer.weights + extended.transformer.weights
+    devices = {weight.value.device[-5:] for weight in weights}
+    assert devices == {"CPU:0"}
+
+
 @pytest.mark.slow
 def test_adds_new_pieces_behind_the_others(converted, pieces, corpus, tmp_path):
     run_dir = tmp_path / "run"
@@ -252,6 +267,17 @@ def test_adds_new_pieces_behind_the_others(converted, pieces, corpus, tmp_path):
         assert {size, size + 1, size + 2} < set(new.encode(text))
         plain = "I have two black cats."
         assert new.encode(plain) == old.encode(plain)
+
+
+def test_refuses_new_pieces_where_the_model_has_ids_of_none(two, pieces):
+    start = load_finished(two)
+    more = with_rows(start.transformer, 3)
+    start = dataclasses.replace(start, transformer=more)
+
+    sizes = f"{more.source_vocabulary_size - 3} pieces and "
+    sizes += f"{more.source_vocabulary_size} ids"
+    with pytest.raises(UserError, match=sizes):
+        extend_vocabulary(start, pieces)
 
 
 @pytest.mark.slow

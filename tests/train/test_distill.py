@@ -2,8 +2,10 @@
 
 import fcntl
 import json
+import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -164,6 +166,17 @@ def test_refuses_before_it_translates(corpus, options, message, capsys):
     assert not list(pathlib.Path().glob("run/*"))
 
 
+def test_refuses_a_pipe(corpus, capsys):
+    reader, writer = os.pipe()
+    os.close(writer)
+
+    with open(reader) as pipe:
+        source = f"--train-source=/dev/fd/{pipe.fileno()}"
+        line = refusal(capsys, distill.main, command(source))
+
+    assert "a corpus must be a file" in line
+
+
 def test_refuses_a_second_process_and_missing_lines(
     corpus, monkeypatch, capsys
 ):
@@ -185,6 +198,49 @@ def test_refuses_a_second_process_and_missing_lines(
         line
     )
     assert not targets.exists()
+
+
+def test_no_other_process_renames_or_repeats_the_translations(
+    corpus, monkeypatch
+):
+    options = command("--train-source=a.en")
+    rename = pathlib.Path.rename
+
+    def rename_locked(path, target):
+        with path.open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return rename(path, target)
+
+    monkeypatch.setattr(pathlib.Path, "rename", rename_locked)
+    distill.main(options)
+    targets = pathlib.Path(corpus[0][0][-1])
+
+    # Another process has ended while this one opened the file.
+    targets.unlink()
+    monkeypatch.setattr(
+        distill, "lock", lambda *_: targets.write_text("its own\n")
+    )
+    distill.main(options)
+    assert targets.read_text() == "its own\n"
+    assert not list(targets.parent.glob("*.part"))
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_signal_ends_the_translation_and_keeps_its_code(has_ended):
+    process = POPEN(["sleep", "60"], stdin=subprocess.PIPE)
+
+    def lines():
+        yield "one"
+        if has_ended:  # A terminal sends Ctrl-C to both.
+            process.kill()
+            process.wait()
+        raise SystemExit(143)
+
+    with pytest.raises(SystemExit, match="143"):
+        distill.feed(process, lines())
+
+    number = signal.SIGKILL if has_ended else signal.SIGTERM
+    assert process.returncode == -number
 
 
 @pytest.mark.slow

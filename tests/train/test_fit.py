@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import types
 
 import keras
 import numpy as np
@@ -349,6 +350,21 @@ def test_moving_averages_are_judged_and_leave_no_trace(
     assert again == pytest.approx(scores, rel=1e-5)
 
 
+@pytest.mark.parametrize(("num_replicas", "most"), [(1, 120), (4, 30)])
+def test_final_scores_take_the_memory_of_one_device(pairs, num_replicas, most):
+    shapes = []
+
+    def evaluate(data, steps, **_):
+        batches = data.take(steps)
+        shapes.extend(batch["source_ids"].shape[1:] for batch in batches)
+        return dict.fromkeys(("loss", "perplexity", "accuracy"), 1.0)
+
+    model = types.SimpleNamespace(evaluate=evaluate)
+    score_model(model, pairs, SETTINGS, num_replicas)
+
+    assert most / 2 < max(rows * length for rows, length in shapes) <= most
+
+
 def end_with_a_signal(state, batch, logs=None):
     state._signals.append(15)
     state.exit_if_interrupted()
@@ -383,7 +399,7 @@ def test_callbacks_read_the_counts_of_replicas(tmp_path):
 
     assert logs["tokens_per_second"] > 0
     assert logs["minutes_left"] > 0
-    state = TrainingState(task, tmp_path, steps=9, keep=1)
+    state = TrainingState(task, tmp_path, keep=1)
     state.set_params({"steps": 9})
     state.on_train_batch_end(0)
     assert state.updates == 4

@@ -88,6 +88,10 @@ def test_variants_and_seeds_are_trained_once_and_compared(
     # Other options are another grid.
     line = refusal(capsys, grid.main, [*options, "--seeds=3", "--clip-norm=1"])
     assert "plain-3 holds a run of other options" in line
+    # So is a run that no grid began.
+    (tmp_path / "grid/plain-3/grid_command.json").unlink()
+    line = refusal(capsys, grid.main, [*options, "--seeds=3"])
+    assert "plain-3 holds a run of other options" in line
 
 
 @pytest.mark.slow
@@ -122,6 +126,11 @@ def test_intervals_are_students():
         ('{"a": 3}', "Received: {'a': 3}"),
         ("{", "must be JSON"),
         ('{"a b": "", "a-b": ""}', "must differ in letters and digits"),
+        (
+            """{"a": "--norm 'pre"}""",
+            "grid.json must be as in a shell: No closing quotation. "
+            "Received: --norm 'pre",
+        ),
         ('{"a": "--seed 3"}', "sets --seed and --run-dir itself"),
     ],
 )
@@ -183,6 +192,29 @@ def test_a_signal_ends_the_grid_after_the_training_has_saved(
 
 def start_a_slow_process(command, **options):
     return POPEN([sys.executable, "-c", SAVES_AT_A_SIGNAL], **options)
+
+
+def test_a_signal_at_the_end_of_a_training_begins_no_other(
+    command, monkeypatch
+):
+    options, _ = command
+    passed_on = []
+
+    class EndsAtASignal(Ended):
+        def wait(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return super().wait()
+
+        def send_signal(self, number):
+            passed_on.append(number)
+
+    monkeypatch.setattr(
+        grid.subprocess, "Popen", lambda *_, **__: EndsAtASignal(0)
+    )
+    with pytest.raises(SystemExit, match="143"):
+        grid.main([*options, "--seeds=1"])
+
+    assert passed_on == [signal.SIGTERM]
 
 
 def test_what_fails_is_named_at_the_end_and_can_be_corrected(

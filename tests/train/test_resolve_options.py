@@ -212,18 +212,26 @@ def test_a_repeated_run_keeps_its_batches(entry, rows, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "is_compared"), [("run", True), ("run/both-directions", False)]
+    ("name", "asked", "steps_per_epoch"),
+    [
+        ("run", None, 7),
+        ("run/both-directions", None, 100_000 // 40),
+        ("run/both-directions", 7, 7),
+    ],
 )
 def test_the_first_part_of_a_repeated_run_differs_by_design(
-    name, is_compared, tmp_path, capsys
+    name, asked, steps_per_epoch, tmp_path, capsys
 ):
     path = tmp_path / "arguments.json"
-    path.write_text('{"arguments": {"seed": 3}, "steps_per_epoch": 7}')
+    arguments = {"seed": 3, "steps_per_epoch": asked}
+    path.write_text(json.dumps({"arguments": arguments, "steps_per_epoch": 7}))
     run_dir = f"--run-dir={tmp_path / name}"
     repeated = ["--from-arguments", str(path), "--dataset=demo"]
     given, preset = resolve(parse_options([run_dir, *repeated]), None)
     pairs = load_corpus(given.corpus, given.cache)
 
-    describe_run(given, preset, pairs, None)
+    description, _ = describe_run(given, preset, pairs, None)
 
-    assert (f"repeats {path}" in capsys.readouterr().out) == is_compared
+    is_compared = f"repeats {path}" in capsys.readouterr().out
+    assert is_compared == (name == "run")
+    assert description.steps_per_epoch == steps_per_epoch

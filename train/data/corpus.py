@@ -26,6 +26,7 @@ from command_line.text_files import read_normalized_chunks
 from command_line.text_files import read_numbered_lines
 from demo_corpus.generator import demo_corpus
 
+SIDES = ("source", "target")
 NEWLINE = 10
 MAX_LISTED = 20  # Invalid lines of a file that a message lists.
 

@@ -5,12 +5,12 @@ import json
 import pathlib
 
 from command_line.errors import UserError
+from train.data.corpus import SIDES
 from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Mixture
 from train.data.corpus import demo_pairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.encoding import SIDES
 from train.data.tfds_pairs import TfdsPairs
 from train.data.tfds_pairs import find_builder
 

@@ -22,17 +22,17 @@ import numpy as np
 import sentencepiece
 
 from command_line.errors import UserError
+from command_line.text_files import write_atomically
 from train.data import encoding
 from train.data import pair_filters
 from train.data import vocabulary
 from train.data import word_links
-from train.data.atomic_files import write_atomically
+from train.data.corpus import SIDES
 from train.data.corpus import Corpus
 from train.data.corpus import CorpusWrapper
 from train.data.corpus_statistics import count_duplicates
 from train.data.corpus_statistics import merge_statistics
 from train.data.encoding import LINKS
-from train.data.encoding import SIDES
 from train.data.encoding import PairEncoder
 from train.data.encoding import write_blocks
 from train.data.pair_filters import PairFilters

@@ -14,11 +14,11 @@ import sentencepiece
 
 from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
+from train.data.corpus import SIDES
 from train.data.corpus import Corpus
 from train.data.corpus_statistics import CorpusStatistics
 from train.data.corpus_statistics import hash_lines
 from train.data.pair_filters import PairSelector
-from train.data.pair_variants import SIDES
 from train.data.pair_variants import VariantEncoder
 from train.data.vocabulary import Ids
 from train.data.vocabulary import take

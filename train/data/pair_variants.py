@@ -17,11 +17,11 @@ from command_line.options import positive
 from train.data import augmentation
 from train.data import subword_sampling
 from train.data.augmentation import augment
+from train.data.corpus import SIDES
 from train.data.subword_sampling import SubwordSampler
 from train.data.tokenizer_file import PIECE
 
 BOTH = "both"
-SIDES = ("source", "target")
 DEFAULT_VARIANTS = 8
 
 

@@ -22,10 +22,10 @@ from train.data.augmentation import compile_symbols
 from train.data.tokenizer_file import KINDS
 from train.data.tokenizer_file import PIECE
 from train.data.tokenizer_file import TRAINER
+from train.data.tokenizer_file import UNKNOWN_PENALTY
 
 SPLITS = 64  # Most different splits of a word.
 CACHED = 1 << 19  # Most splits of words in memory.
-UNKNOWN_PENALTY = 10.0  # SentencePiece's, of characters that are no piece.
 VERSION = 1  # Encoded text depends on the rules and random numbers here.
 
 

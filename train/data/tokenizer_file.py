@@ -27,6 +27,7 @@ SPECIAL = {
     BOS_ID: ("<s>", PIECE.CONTROL),
 }
 KINDS = (TRAINER.BPE, TRAINER.UNIGRAM)
+UNKNOWN_PENALTY = 10.0  # SentencePiece's, of characters that are no piece.
 
 
 def read_tokenizer(path: pathlib.Path) -> bytes:

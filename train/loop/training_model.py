@@ -101,15 +101,15 @@ class TrainingModel(keras.Model):
         if self.train_function is not None and not force:
             return
         super().make_train_function(force)
-        update, figures = self.train_function, {}
+        update, last_read = self.train_function, {}
 
         def update_and_read(iterator):
             results = update(iterator)
-            if self.reads_metrics or not figures:
-                figures.update(
+            if self.reads_metrics or not last_read:
+                last_read.update(
                     {name: to_float(x) for name, x in results.items()}
                 )
-            return dict(figures)
+            return dict(last_read)
 
         self.train_function = update_and_read
 
@@ -122,11 +122,11 @@ class TrainingModel(keras.Model):
         # All names: for a missing one Keras would use the mean over replicas.
         return self.get_metrics_result()
 
-    def evaluate(self, *args, **kwargs):
+    def evaluate(self, *args, return_dict=False, **kwargs):
         with exported_weights(self):
-            results = super().evaluate(*args, **kwargs)
+            results = super().evaluate(*args, return_dict=True, **kwargs)
         del results["gradient_norm"]  # Nothing was trained.
-        return results
+        return results if return_dict else [*results.values()]
 
     def gradients(self, batch):
         """Returns the dense gradients, summed over the micro-batches."""

@@ -10,14 +10,14 @@ import tensorflow as tf
 from matplotlib.figure import Figure
 
 from command_line.options import flag
+from command_line.text_files import write_atomically
 from keras_transformer import Preset
-from train.data.atomic_files import write_atomically
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import ROW_MULTIPLE
+from train.data.corpus import SIDES
 from train.data.corpus_statistics import count_overlap
 from train.data.corpus_statistics import unknown_share
 from train.data.encoded_corpus import Encoded
-from train.data.encoding import SIDES
 from train.data.pair_filters import PairFilters
 from train.data.vocabulary import EncodedPairs
 from train.loop.update_options import UpdateOptions
@@ -40,7 +40,7 @@ def describe_training(
     preset: Preset,
     vocabulary_size: int,
     max_length: int,
-    settings: UpdateOptions,
+    update_options: UpdateOptions,
     num_replicas: int = 1,
     row_multiple: int = ROW_MULTIPLE,
     source_vocabulary_size: int | None = None,
@@ -53,26 +53,29 @@ def describe_training(
         preset: Sizes of the model, and number of updates.
         vocabulary_size: Int, pieces of the tokenizer.
         max_length: Int, longest side of a pair.
-        settings: Options of training.
+        update_options: Options of training.
         num_replicas: Int, number of devices.
         row_multiple: Int that divides the number of sentences of a batch.
         source_vocabulary_size: Int, subwords of sources if they have their
             own embedding matrix, or `None`.
     """
     plan = BatchPlan(
-        training.pairs, settings.batch_tokens, settings.seed, row_multiple
+        training.pairs,
+        update_options.batch_tokens,
+        update_options.seed,
+        row_multiple,
     )
     shapes = micro_batch_shapes(
-        plan, num_replicas, settings.max_tokens_per_replica
+        plan, num_replicas, update_options.max_tokens_per_replica
     )
-    with_simcut = bool(settings.simcut)
+    with_simcut = bool(update_options.simcut)
     flops = count_flops(preset.architecture, vocabulary_size, plan, with_simcut)
     sizes = vocabulary_size, max_length
     memory = estimate_memory(
         preset.architecture,
         *sizes,
         shapes,
-        settings.precision,
+        update_options.precision,
         source_vocabulary_size,
         with_simcut,
     )

@@ -154,6 +154,7 @@ def find_largest_batch(
     num_replicas: int,
     limit: int | None,
     precision: str,
+    with_simcut: bool = False,
 ) -> int:
     """Returns the number of a batch in `j`'s epoch that needs most memory.
 
@@ -164,6 +165,7 @@ def find_largest_batch(
         num_replicas: Int, number of devices that share a batch.
         limit: Int or `None`, maximum positions of a side at once.
         precision: That of `estimate_memory`.
+        with_simcut: Bool, as there.
     """
 
     def count_bytes(shape):
@@ -174,6 +176,7 @@ def find_largest_batch(
             [shape],
             precision,
             transformer.source_vocabulary_size,
+            with_simcut,
         )
         return sum(estimate.values())
 

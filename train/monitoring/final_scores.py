@@ -6,8 +6,8 @@ import pathlib
 
 import tensorflow as tf
 
+from command_line.text_files import write_atomically
 from keras_transformer import Transformer
-from train.data.atomic_files import write_atomically
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.vocabulary import EncodedPairs
@@ -32,17 +32,24 @@ def make_scored_model(
 
 
 def score_model(
-    training_model: TrainingModel, pairs: EncodedPairs, settings: UpdateOptions
+    training_model: TrainingModel,
+    pairs: EncodedPairs,
+    update_options: UpdateOptions,
+    num_replicas: int = 1,
 ) -> dict[str, float]:
     """Returns loss, perplexity and accuracy on the validation set.
 
     Args:
         training_model: Result of `make_scored_model`.
         pairs: The validation set.
-        settings: Options of training.
+        update_options: Options of training.
+        num_replicas: Int, number of devices that shared a batch in training;
+            one of them now computes their parts in turn.
     """
-    plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
-    limit = settings.max_tokens_per_replica
+    plan = BatchPlan(pairs, update_options.batch_tokens, update_options.seed)
+    limit = update_options.max_tokens_per_replica
+    if limit is None and num_replicas > 1:
+        limit = -(-update_options.batch_tokens // num_replicas)
     strategy = tf.distribute.get_strategy()
     results = training_model.evaluate(
         make_dataset(plan, strategy, 0, plan.batches_per_pass, limit),

@@ -27,10 +27,7 @@ from train.run.best_checkpoints import ValidationOptions
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
 NUM_SAMPLES = 5
-PENALTY_OPTIONS = (
-    "length_penalty",
-    "penalty_offset",
-)  # Options of the length penalty.
+PENALTY_OPTIONS = ("length_penalty", "penalty_offset")
 
 
 class ValidationBleu(keras.callbacks.Callback):

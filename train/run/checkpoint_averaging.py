@@ -21,9 +21,9 @@ READ_ERRORS = (tf.errors.OpError, AssertionError, IndexError, ValueError)
 
 
 def make_float32_copy(transformer: Transformer) -> Transformer:
-    """Returns a float32 Transformer of the same shape, with random weights."""
+    """Returns a float32 model of the same class, with random weights."""
     config = {**transformer.get_config(), "dtype": "float32"}
-    copied = Transformer.from_config(config)
+    copied = type(transformer).from_config(config)
     copied.build()
     return copied
 

@@ -5,6 +5,7 @@ import hashlib
 import pathlib
 
 import keras
+import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
@@ -100,7 +101,8 @@ def load_finished(run_dir: pathlib.Path) -> FinishedRun:
                 "--init-from must be the folder of a finished run. "
                 f"Received: {run_dir}, which has no {path.name}"
             )
-    with refuse_damage(paths[0]):
+    # Only its values are needed, and a GPU's memory is for the training.
+    with refuse_damage(paths[0]), tf.device("CPU:0"):
         transformer = keras.saving.load_model(paths[0], compile=False)
     protos = read_protos(run_dir)
     return FinishedRun(

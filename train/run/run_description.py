@@ -9,16 +9,26 @@ from collections.abc import Collection
 from command_line.bleu_tokenizer import DEFAULT
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
+from command_line.text_files import write_atomically
 from keras_transformer import Preset
-from train.data.atomic_files import write_atomically
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import Corpus
+from train.loop.update_options import ALIGNMENT_WEIGHT
+from train.loop.update_options import INVERSE_SQRT
+from train.loop.update_options import SIMCUT_CUTOFF
 from train.run.run_folder import read_history
 from train.run.run_folder import saved_steps
 
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 # Parts of two descriptions that must be equal for the same weights.
 COMPARED = ("arguments", "preset", "corpus", "init")
+# Values of arguments that are null or missing.
+DEFAULTS = {
+    "train_split": "train",
+    "schedule": INVERSE_SQRT,
+    "simcut_cutoff": SIMCUT_CUTOFF,
+    "alignment_weight": ALIGNMENT_WEIGHT,
+}
 DICT_SECTIONS = ("preset", "corpus", "init", "packages", "origin")
 
 
@@ -203,6 +213,9 @@ class RunDescription:
 
     def _entries(self, part):
         value = getattr(self, part)
+        if part == "arguments":
+            given = {n: x for n, x in value.items() if x is not None}
+            return {**value, **DEFAULTS, **given}
         return value.hyperparameters() if part == "preset" else value
 
     def _to_json(self):

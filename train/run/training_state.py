@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
-from train.data.atomic_files import write_atomically
+from command_line.text_files import write_atomically
 from train.loop import multi_worker
 from train.loop.training_model import transformer_of
 from train.run.checkpoint_store import CheckpointStore
@@ -35,7 +35,6 @@ class TrainingState(keras.callbacks.Callback):
         training_model: A built and compiled `TrainingModel` or `Transformer`,
             with any Keras optimizer.
         run_dir: Folder of the run.
-        steps: Int, update after which training stops.
         keep: Int, number of the latest checkpoints to keep.
         signals: List to which a signal handler adds; after the current update
             the run is then saved and ends.
@@ -49,14 +48,12 @@ class TrainingState(keras.callbacks.Callback):
         self,
         training_model,
         run_dir: pathlib.Path,
-        steps: int,
         keep: int,
         signals: list[int] | None = None,
     ):
         super().__init__()
         self._training_model = training_model
         self._strategy = tf.distribute.get_strategy()
-        self._steps = steps
         self._keep = keep
         # Function that returns the steps of other checkpoints to keep.
         self.checkpoints_to_keep = set
@@ -213,8 +210,7 @@ class TrainingState(keras.callbacks.Callback):
             str(self._folder / f"ckpt-{n}") for n in self.checkpoints_to_keep()
         }
         self._states.delete_old({*self.checkpoints, *pinned})
-        if self.updates < self._steps:
-            self.exit_if_interrupted()
+        self.exit_if_interrupted()
 
     def exit_if_interrupted(self) -> None:
         """Saves the run and exits if any worker received a signal."""

@@ -5,8 +5,10 @@ import hashlib
 import pathlib
 
 import numpy as np
+import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
+from command_line.errors import UserError
 from command_line.text_files import read_lines
 from keras_transformer import Transformer
 from train.data.tokenizer_file import PIECE
@@ -30,15 +32,21 @@ def extend_vocabulary(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
         path: A text file, one subword a line; `▁` represents a blank.
 
     Raises:
-        UserError: If a line is not valid as a new subword.
+        UserError: If a line is not valid as a new subword, or if the model
+            has more ids than its tokenizer.
     """
     pieces = list(read_lines(path))
     check_pieces(pieces, OPTION, path)
-    protos = tuple(
-        proto if proto is None else with_pieces(proto, pieces, path)
-        for proto in start.protos
+    model = start.transformer
+    sizes = (
+        model.source_vocabulary_size or model.vocabulary_size,
+        model.vocabulary_size,
     )
-    transformer = with_rows(start.transformer, len(pieces))
+    protos = tuple(
+        proto if proto is None else with_pieces(proto, pieces, path, size)
+        for proto, size in zip(start.protos, sizes, strict=True)
+    )
+    transformer = with_rows(model, len(pieces))
     size = transformer.vocabulary_size
     digest = hashlib.sha256("\n".join(pieces).encode())
     return dataclasses.replace(
@@ -51,9 +59,16 @@ def extend_vocabulary(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
     )
 
 
-def with_pieces(proto: bytes, pieces: list[str], path: pathlib.Path) -> bytes:
-    """Returns a SentencePiece model with more pieces."""
+def with_pieces(
+    proto: bytes, pieces: list[str], path: pathlib.Path, size: int
+) -> bytes:
+    """Returns a SentencePiece model of `size` pieces with more pieces."""
     model = sentencepiece_model_pb2.ModelProto.FromString(proto)
+    if len(model.pieces) != size:
+        raise UserError(
+            f"{OPTION} needs a tokenizer with a piece for each id of the "
+            f"model. Received: {len(model.pieces)} pieces and {size} ids"
+        )
     known = {piece.piece for piece in model.pieces}
     for number, piece in enumerate(pieces, 1):
         if piece in known:
@@ -71,8 +86,9 @@ def with_rows(transformer: Transformer, count: int) -> Transformer:
     config["vocabulary_size"] += count
     if config["source_vocabulary_size"] is not None:
         config["source_vocabulary_size"] += count
-    extended = Transformer.from_config(config)
-    extended.build()
+    with tf.device("CPU:0"):  # As `load_finished`.
+        extended = Transformer.from_config(config)
+        extended.build()
     for old, new in zip(transformer.weights, extended.weights, strict=True):
         rows = np.array(old)
         if rows.shape != new.shape:

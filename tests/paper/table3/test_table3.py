@@ -12,7 +12,9 @@ import sentencepiece
 
 from keras_transformer import PRESETS
 from paper.table3 import __main__ as table3
+from paper.table3.results import TRANSLATIONS
 from paper.table3.results import minutes_of
+from paper.table3.results import read_row
 from paper.table3.rows import ROWS
 from paper.table3.rows import SIZES
 from paper.table3.rows import broken_ratios
@@ -213,6 +215,24 @@ def test_rows_that_were_not_trained_as_long_as_base_are_missing(copy, steps):
     table3.main(["--run-dir", str(copy), "--report"])
 
     assert list(read_table(copy)["rows"]) == ["base"]
+
+
+def test_a_row_without_a_whole_epoch_is_missing(tmp_path):
+    """Its only epoch was a short one, which a longer run takes back."""
+    description = {
+        "arguments": {"vocabulary_size": 1, "max_length": 1},
+        "preset": PRESETS["tiny"].hyperparameters(),
+        "steps_per_epoch": 3,
+    }
+    translations = {"step": 2, "translations": [], "references": []}
+    for name, content in (
+        ("arguments.json", description),
+        ("report.json", {}),
+        (TRANSLATIONS, translations),
+    ):
+        (tmp_path / name).write_text(json.dumps(content))
+
+    assert read_row(tmp_path) is None
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.helpers.small_models import make_training_pairs
 from tests.helpers.small_models import small_task
 from train.data.batch_plan import BatchPlan
+from train.data.batches import make_dataset
 from train.data.batches import make_replica_batch
 
 NAMES = ("source_ids", "target_ids", "labels", "num_tokens")
@@ -53,6 +54,18 @@ def test_gradients_are_those_of_the_one_big_batch(
 
     for a, b in zip(parts, whole, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-6)
+
+
+def test_evaluates_as_a_dict_or_as_a_list():
+    task = small_task()
+    plan = BatchPlan(make_training_pairs(), 120, 0)
+    data = make_dataset(plan, tf.distribute.get_strategy(), 0, 1)
+
+    found = task.evaluate(data, verbose=0)
+
+    results = task.evaluate(data, verbose=0, return_dict=True)
+    assert results.keys() == {"loss", "accuracy", "perplexity"}
+    assert found == [*results.values()]
 
 
 def test_one_micro_batch_runs_at_a_time():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 import re
 import shutil
 import types
@@ -13,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 from command_line.errors import UserError
+from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal as refused
 from tests.helpers.small_models import SETTINGS
 from tests.helpers.small_models import VOCABULARY_SIZE
@@ -36,7 +38,7 @@ def finished(tmp_path_factory):
     """A run of five rounds with weights that only float64 can add up."""
     run_dir = tmp_path_factory.mktemp("averaged")
     task = small_task()
-    state = TrainingState(task, run_dir, steps=15, keep=3)
+    state = TrainingState(task, run_dir, keep=3)
     best = BestCheckpoints(state, run_dir, "loss", keep=2)
     random = np.random.default_rng(4)
     for (step, loss), size in zip(
@@ -184,6 +186,14 @@ def test_a_run_that_kept_no_best_says_what_would(run_dir, capsys):
     assert "which --last N takes" in line
 
 
+def test_a_best_checkpoint_that_was_deleted_is_none(run_dir, capsys):
+    (run_dir / "best" / "ckpt-6.index").unlink()
+
+    line = refusal(capsys, run_dir, "--best", "2")
+
+    assert "at most 1, the checkpoints there: 15. Received: 2" in line
+
+
 def test_the_last_are_those_of_whole_rounds(run_dir, capsys):
     folder = run_dir / "checkpoints"
     for path in folder.glob("ckpt-15.*"):  # Of a round that was interrupted.
@@ -210,7 +220,7 @@ def test_the_last_two_checkpoints_alone_keep_the_whole_state(
 
     # Where both states are lost, the weights are not.
     task = small_task()
-    state = TrainingState(task, tmp_path, steps=15, keep=3)
+    state = TrainingState(task, tmp_path, keep=3)
     for path in folder.glob("state-*.index"):
         path.write_bytes(b"")
     before = sorted(folder.iterdir())
@@ -231,7 +241,7 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
     ):
         weight.assign(tf.ones(weight.shape))
         mean.assign(tf.fill(mean.shape, 3.0))
-    state = TrainingState(task, tmp_path, steps=3, keep=1)
+    state = TrainingState(task, tmp_path, keep=1)
     state.set_params({"steps": 1})
     state.on_train_batch_end(0)
     write_arguments(tmp_path, average_decay=0.9)
@@ -251,6 +261,14 @@ def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
 @pytest.fixture(scope="module")
 def model():
     return make_float32_copy(small_task().transformer)
+
+
+def test_the_float32_copy_of_a_subclass_has_its_overrides():
+    custom = CustomOutputModel(11, preset().architecture, dtype="bfloat16")
+
+    copied = make_float32_copy(custom)
+
+    assert copied.head.kernel.dtype == "float32"
 
 
 @pytest.mark.parametrize(
@@ -308,7 +326,7 @@ def test_the_best_is_compared_with_the_mean_around_it(finished, model):
 
 def test_the_final_moving_average_is_the_latest(tmp_path):
     task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
-    state = TrainingState(task, tmp_path, steps=9, keep=3)
+    state = TrainingState(task, tmp_path, keep=3)
     state.set_params({"steps": 1})
     for step in (3, 6, 9):
         for mean in task.optimizer.averages:
@@ -429,6 +447,23 @@ def test_a_run_that_was_killed_between_files_mends_its_best(tmp_path):
     assert saved_steps(tmp_path / "best").keys() == {10, 20}
 
 
+def test_the_index_of_a_best_checkpoint_is_deleted_first(tmp_path, monkeypatch):
+    save(tmp_path, 10)
+    BestCheckpoints(rounds([3.0]), tmp_path, keep=1).update()
+    save(tmp_path, 20)
+    deleted, glob = [], pathlib.Path.glob
+    monkeypatch.setattr(
+        pathlib.Path, "glob", lambda *args: iter(sorted(glob(*args)))
+    )
+    monkeypatch.setattr(
+        pathlib.Path, "unlink", lambda path: deleted.append(path.name)
+    )
+
+    BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=1).update()
+
+    assert deleted == ["ckpt-10.index", "ckpt-10.data-00000-of-00001"]
+
+
 @pytest.mark.parametrize(
     ("values", "column", "by", "ends"),
     [
@@ -465,7 +500,7 @@ def test_patience_keeps_what_is_around_the_best(tmp_path):
     kept = []
     for i, loss in enumerate(VALUES):
         # Every round in a process of its own: each follows from the files.
-        state = TrainingState(task, tmp_path, steps=99, keep=3)
+        state = TrainingState(task, tmp_path, keep=3)
         best = BestCheckpoints(state, tmp_path, patience=9, around=3)
         state.checkpoints_to_keep = best.checkpoints_to_keep
         state.restore()

@@ -33,7 +33,7 @@ def train_plainly(run_dir, epochs, data, metrics=()):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = keras.optimizers.AdamW(0.01, weight_decay=0.1)
     model.compile(optimizer, loss, metrics=[*metrics], jit_compile=False)
-    state = TrainingState(model, run_dir, 3 * epochs, keep=1)
+    state = TrainingState(model, run_dir, keep=1)
     begin = state.restore() // 3
     when = {"initial_epoch": begin, "epochs": epochs, "shuffle": False}
     model.fit(data, callbacks=[state], verbose=0, **when)
@@ -105,7 +105,7 @@ def test_no_worker_writes_a_checkpoint_that_the_chief_has(
     def start(worker):
         (tmp_path / worker).mkdir(exist_ok=True)
         task.optimizer.iterations.assign(0)
-        state = TrainingState(task, tmp_path / worker, steps=6, keep=1)
+        state = TrainingState(task, tmp_path / worker, keep=1)
         state.set_params({"steps": 1})
         return state
 
