@@ -82,7 +82,7 @@ def read_row(run_dir: pathlib.Path) -> dict | None:
     report = json.loads((run_dir / "report.json").read_text("utf-8"))
     history = read_history(run_dir)
     text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
-    # A run that goes on may have no whole epoch.
+    # A run that was made longer may have no whole epoch.
     last = int(history[-1]["step"]) if history else 0
     if not last == text["step"] == preset.recipe.steps:
         return None  # It is being trained further.
