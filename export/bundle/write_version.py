@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 import keras_transformer
+from command_line.progress import show_progress
 from command_line.text_files import write_json
 from export.bundle import file_layout
 from export.bundle.graph_inspection import read_meta_graph
@@ -63,10 +64,17 @@ def write_version(
         folder,
         part,
     ):
+        steps = [*translator.signatures, "the files", "the samples"]
+        progress = iter(show_progress(steps, unit="step"))
+        next(progress)
+        translator.after_trace = lambda: next(progress)
         tf.saved_model.save(
             translator, str(part), signatures=translator.signatures
         )
+        translator.after_trace = lambda: None
+        next(progress)
         write_warmup_and_samples(translator, part, model_name, chosen)
+        next(progress, None)
         description = describe_bundle(translator, run_dirs, model_name, part)
         if len(run_dirs) == 1:  # Those scores are of one model.
             description["validation"] = notes.get("validation")

@@ -1,6 +1,8 @@
 """Signatures of an export: a trained Transformer as TensorFlow functions."""
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -109,6 +111,7 @@ class Translator(tf.Module):
         tokenizer: The `SubwordTokenizer`.
         sequence_length: Int, the tokens at which a source is cut.
         precision: String, the type of weights and products.
+        after_trace: Function that is called when a signature is traced.
 
     Raises:
         ValueError: If a vocabulary of the tokenizer exceeds a model's, if
@@ -132,6 +135,7 @@ class Translator(tf.Module):
         self.tokenizer = self._model.tokenizer
         self.sequence_length = self._model.sequence_length
         self.precision = transformer.dtype_policy.name
+        self.after_trace = lambda: None  # To show the progress of an export.
         find_leaves = None
         if settings.constrain_trees:
             find_leaves = TreeLeaves(
@@ -163,7 +167,9 @@ class Translator(tf.Module):
         }
         signatures = {
             name: tf.function(
-                methods[name], input_signature=INPUTS[name], autograph=False
+                self._reported(methods[name]),
+                input_signature=INPUTS[name],
+                autograph=False,
             )
             for name in names
         }
@@ -173,6 +179,17 @@ class Translator(tf.Module):
     @property
     def signatures(self):
         return self._signatures()
+
+    def _reported(self, method: Callable) -> Callable:
+        """Returns the method, which then reports that it was traced."""
+
+        @functools.wraps(method)
+        def trace(*args, **kwargs):
+            outputs = method(*args, **kwargs)
+            self.after_trace()
+            return outputs
+
+        return trace
 
     def memory_bound(self, rows: int) -> int:
         """Returns an upper bound of a request's memory, without the weights."""

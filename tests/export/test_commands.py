@@ -1,12 +1,14 @@
 """Ways through the commands of `export` that no part shows alone."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import export.__main__ as export_command
+from command_line import progress
 from export import check
 from export import translate
 from export.bundle.model_loading import load_run
@@ -21,13 +23,17 @@ from text_processing.treebanks import read_trees
 
 @pytest.mark.slow
 def test_an_export_in_bfloat16_serves_and_passes_its_check(
-    run_dir, export_dir, servable, tmp_path, capsys
+    run_dir, export_dir, servable, tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_THE_FIRST", 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     options = ["--precision=bfloat16", "--beam-size=3", "--max-extra-length=8"]
     export_command.main(
         ["--run-dir", str(run_dir), "--export-dir", str(tmp_path), *options]
     )
 
+    # Six signatures, the files and the samples.
+    assert "8/8" in capsys.readouterr().err
     asked = ask([text.encode() for text in SENTENCES])
     found, expected = (
         each.predict("serving_default", asked)["score"]
