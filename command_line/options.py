@@ -152,7 +152,7 @@ def replace_values(options: Any, **values: Any) -> Any:
     """Returns options with other values, those of parts included.
 
     Raises:
-        TypeError: If there is no option of a name.
+        TypeError: If a name is unknown.
     """
     changes = {}
     for field in dataclasses.fields(options):

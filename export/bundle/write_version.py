@@ -1,6 +1,7 @@
 """Writes a version: SavedModel, warm-up requests, samples, description."""
 
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import pathlib
@@ -66,15 +67,16 @@ def write_version(
     ):
         steps = [*translator.signatures, "the files", "the samples"]
         progress = iter(show_progress(steps, unit="step"))
-        next(progress)
-        translator.after_trace = lambda: next(progress)
+        advance = functools.partial(next, progress, None)
+        advance()
+        translator.after_trace = advance
         tf.saved_model.save(
             translator, str(part), signatures=translator.signatures
         )
         translator.after_trace = lambda: None
-        next(progress)
+        advance()
         write_warmup_and_samples(translator, part, model_name, chosen)
-        next(progress, None)
+        advance()
         description = describe_bundle(translator, run_dirs, model_name, part)
         if len(run_dirs) == 1:  # Those scores are of one model.
             description["validation"] = notes.get("validation")

@@ -348,6 +348,14 @@ def test_a_model_that_replaces_parts():
         to_hugging_face.check_architecture(custom)
 
 
+def test_a_model_that_is_quantized():
+    model = Transformer.from_preset("tiny", 9, norm="post", num_layers=1)
+    model.quantize("int8")
+
+    with pytest.raises(UserError, match="--run-dir must not be quantized. Rec"):
+        to_hugging_face.check_architecture(model)
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -150,6 +150,14 @@ REFUSALS = [
         for value in (-1, 1.5)
     ),
     *(
+        (
+            f"`max_extra_length` must be an int, 0 or more.*={value}$",
+            functools.partial(MODEL(sequence_length=9).generate, [[5, 1]]),
+            {"max_extra_length": value},
+        )
+        for value in (-1, 2.5)
+    ),
+    *(
         (f"last dimension of `{name}`", ATTENTION().build, shapes)
         for name in ("query", "value", "key")
         for shapes in [

@@ -191,6 +191,30 @@ def test_one_that_fails_is_alone_with_it():
     assert isinstance(bad, MemoryError)
 
 
+def test_what_nobody_waits_for_is_not_tried_again():
+    started, gate, tried = threading.Event(), threading.Event(), []
+
+    def fail(texts):
+        tried.append(texts)
+        started.set()
+        assert gate.wait(30)
+        if len(texts) > 1:
+            raise MemoryError
+        return texts
+
+    async def leave(batcher, _):
+        gone = asyncio.create_task(batcher.run(fail, ["gone"]))
+        stays = asyncio.create_task(batcher.run(fail, ["stays"]))
+        await until(started.is_set)
+        gone.cancel()
+        await asyncio.wait([gone])
+        gate.set()
+        return await stays
+
+    assert run(leave) == ["stays"]
+    assert tried == [["gone", "stays"], ["stays"]]
+
+
 def test_a_short_request_does_not_wait_for_any_batch_of_a_long_one():
     started, gate = [], threading.Event()
 
