@@ -33,7 +33,7 @@ demo: $(EXPORT_DIR)/1/saved_model.pb
 	    --input $(RUN_DIR)/five.en --output $(RUN_DIR)/translated.es
 	@paste $(RUN_DIR)/five.en $(RUN_DIR)/translated.es $(RUN_DIR)/five.es | awk -F '\t' \
 	    '{ print $$1; print $$2 ($$2 == $$3 ? "" : " (reference: " $$3 ")") }'
-	@echo "== the export as it stands on disk, and its samples"
+	@echo "== the export on disk: its files, and outputs equal to the recorded ones (right or wrong)"
 	@$(PY) -m export.check --export-dir $(EXPORT_DIR)
 
 $(EXPORT_DIR)/1/saved_model.pb: | $(RUN_DIR)/model.keras
