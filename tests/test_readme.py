@@ -3,6 +3,7 @@
 import argparse
 import copy
 import importlib.util
+import json
 import pathlib
 import re
 import shlex
@@ -48,6 +49,23 @@ def test_blocks_about_an_export_run(
     exec(translate_html, {})
     assert re.fullmatch("<p>.*<b>.*</b>.*</p>\n", capsys.readouterr().out)
     assert python_blocks(README)[1] == load.replace("mine", "multi30k")
+
+
+def test_its_figures_were_measured():
+    text = README.read_text("utf-8")
+    results = json.loads((ROOT / "benchmarks/results.json").read_text("utf-8"))
+
+    def measured(name, pattern):
+        outputs = [done["output"] for done in results[name]["commands"]]
+        return re.findall(pattern, "".join(outputs), re.M)
+
+    (bleu,) = re.findall(r"^BLEU +(\S+)  nrefs", text, re.M)
+    assert bleu == measured("demo", r"^BLEU +(\S+)")[0]
+    (scores,) = re.findall(r"^\| parsing.*\| (.*) \| none", text, re.M)
+    wanted = [f"{float(f1):.1f}" for f1 in measured("parsing", r"^F1 +(\S+)")]
+    assert scores.split("; ") == wanted
+    (firefox,) = re.findall(r"^\| a Firefox model.*?\| ([\d.]+) \|", text, re.M)
+    assert firefox == measured("firefox", r"^BLEU +(\S+)")[0]
 
 
 @pytest.mark.slow
