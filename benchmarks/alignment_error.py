@@ -131,10 +131,7 @@ def draw_pair(rng: random.Random) -> tuple[tuple[str, str], Links, Links]:
         surely, maybe = link_slot(scene.drawn[slot], of_slot, places)
         sure |= surely
         possible |= maybe
-    english, spanish = (
-        generator.CAPITAL.sub(lambda first: first[0].upper(), text)
-        for text, _ in sides
-    )
+    english, spanish = (generator.capitalize(text) for text, _ in sides)
     return (english, spanish), sure, sure | possible
 
 

@@ -265,7 +265,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(
             f"all must be measured. Received: failures of {', '.join(failed)}"
         )
-    print(f"{path.relative_to(ROOT)} is complete")
+    print(f"written to {path.relative_to(ROOT)}")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -51,13 +51,7 @@ def draw_sentences(count: int, seed: int) -> list[tuple[str, str, list]]:
     held_out = generator.held_out_combinations(0)
     while len(found) < count:
         scene = RecordingWords(rng.choice(generator.patterns()), rng)
-        english, spanish = scene.fill("english"), scene.fill("spanish")
-        for rule, replacement in generator.SPANISH_RULES:
-            spanish = rule.sub(replacement, spanish)
-        english, spanish = (
-            generator.CAPITAL.sub(lambda first: first[0].upper(), text)
-            for text in (english, spanish)
-        )
+        english, spanish = scene.write_pair()
         # A noun that is a phrase of its own is that: `las vacas` for `cows`.
         phrases = {}
         for left, right in scene.phrases + scene.nouns:

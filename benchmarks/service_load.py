@@ -195,7 +195,7 @@ def service(export_dir):
 
 
 def measure_latency(port, sentences, seconds, clients=1, document=None) -> dict:
-    """Returns the `Load` of requests of one sentence, and of a document."""
+    """Returns summaries of requests of one sentence, and of a document."""
     load, documents, done = Load(), Load(), threading.Event()
     threads = [
         threading.Thread(

@@ -53,7 +53,7 @@ def option(
         arguments["type"] = local_path if kind is pathlib.Path else kind
         if default is dataclasses.MISSING:
             arguments["required"] = True
-        elif default is not None and "(default" not in help:
+        elif default not in (None, "") and "(default" not in help:
             arguments["help"] += " (default: %(default)s)"
     metadata = {"arguments": arguments, TAGS: tags}
     return dataclasses.field(default=default, metadata=metadata)

@@ -148,9 +148,9 @@ def write_atomically(path: pathlib.Path, content: bytes) -> None:
 
 
 def write_json(path: pathlib.Path, content: object) -> None:
-    """Writes a file of indented JSON."""
+    """Writes a file of indented JSON, which is never incomplete."""
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    path.write_text(text, encoding="utf-8")
+    write_atomically(path, text.encode())
 
 
 def decode(line: bytes, path: pathlib.Path, number: int) -> str:

@@ -144,7 +144,7 @@ def write_and_report(
         f"{architecture.intermediate_dim} inner features, "
         f"{architecture.activation}; vocabularies of "
         f"{model.source_vocabulary_size or model.vocabulary_size:,} and "
-        f"{model.vocabulary_size:,} pieces; its search: {converted.decoding}"
+        f"{model.vocabulary_size:,} subwords; its search: {converted.decoding}"
     )
     write_run(run_dir, converted, origin, license_dir)
     print(

@@ -49,6 +49,11 @@ def read_vocabularies(
     """
     if paths is None:
         paths = [folder / TOKENIZER_FILE]
+        if not paths[0].exists():
+            raise UserError(
+                "--vocabulary must be given for a directory that `python -m "
+                f"export` did not write. Received: none, for {folder}"
+            )
         if (folder / TARGET_TOKENIZER_FILE).exists():
             paths.append(folder / TARGET_TOKENIZER_FILE)
     protos = read_protos(paths)
@@ -114,7 +119,7 @@ def arrange_vocabulary(
         keys["decoder_start_token"] = "<s>"
     tokens = [config.get(key, default) for key, default in keys.items()]
     for key, token in zip(keys, tokens, strict=True):
-        if token not in table:
+        if not isinstance(token, str) or token not in table:
             raise UserError(
                 f"{key} of {folder / 'config.json'} must be in the vocabulary. "
                 f"Received: {token!r}"

@@ -109,9 +109,6 @@ class Options:
             raise option_error(self._path, name, wanted, sorted(found))
         return found.pop()
 
-    def is_on(self, name: str) -> bool:
-        return bool(self._found.get(name, 0))
-
 
 def read(
     folder: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None = None
@@ -138,7 +135,7 @@ def read(
         vocabulary_paths,
         file.tensors,
         config,
-        options.is_on("decoder/start_from_zero_embedding"),
+        bool(file.options.get("decoder/start_from_zero_embedding", 0)),
     )
     shares = shares and sources.pieces == targets.pieces
     settings, sequence_length = read_settings(folder, learned)
@@ -296,7 +293,7 @@ def read_heads(tensors: Tensors, options: Options, width: int) -> Heads:
     """Finds how many features of the stored heads are not padding."""
     count = options.both("num_heads", 8)
     stored = options.of_layers("head_dim", width // max(1, count))
-    scale = options.of_layers("queries_scale", stored**-0.5)
+    scale = options.of_layers("queries_scale", max(1, stored) ** -0.5)
     key_dim = round(scale**-2) if scale > 0 else 0
     if count < 1 or not 1 <= key_dim <= stored:
         raise UserError(

@@ -102,7 +102,10 @@ def arrange_vocabulary(
     path: pathlib.Path,
     begins: bool = True,
 ) -> Vocabulary:
-    """Reorders a table of pieces for our ids; only targets have BOS."""
+    """Reorders a table of pieces for our ids.
+
+    Sources have BOS only if their table has it.
+    """
     if "<unk>" not in table:
         raise UserError(f"{path} must hold the piece <unk>")
     specials = {EOS_ID: configuration.eos_id, UNKNOWN_ID: table["<unk>"]}

@@ -69,7 +69,8 @@ def read(
     if (files is None) == (vocabulary_paths is None):
         raise UserError(
             "--vocabulary must be given for a file of Marian, and not for a "
-            f"download. Received: {vocabulary_paths}, --model {model_path}"
+            "download of OPUS-MT. Received: "
+            f"{'neither' if vocabulary_paths is None else 'both'}"
         )
     if files is not None:
         model_path = files.model

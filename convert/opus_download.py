@@ -66,11 +66,18 @@ def unpack(path: pathlib.Path) -> Iterator[pathlib.Path]:
 def copy_members(
     archive: zipfile.ZipFile, path: pathlib.Path, folder: pathlib.Path
 ) -> None:
-    """Copies the needed members of a zip into one folder, by their names."""
+    """Copies the needed members of a zip into one folder, by their names.
+
+    Of several licences of a name the first is kept.
+    """
     check_unpacked_size(archive.infolist(), path)
     for info in archive.infolist():
         inside = pathlib.PurePosixPath(info.filename)
-        if any(inside.match(pattern) for pattern in (*NEEDED, *LICENSES)):
+        is_needed = any(inside.match(pattern) for pattern in NEEDED)
+        is_license = any(inside.match(pattern) for pattern in LICENSES)
+        if is_license and (folder / inside.name).exists():
+            continue
+        if is_needed or is_license:
             with (
                 archive.open(info) as source,
                 open(folder / inside.name, "xb") as target,

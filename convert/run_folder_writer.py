@@ -53,7 +53,7 @@ def make_model(
     sequence_length: int,
     source_vocabulary_size: int | None = None,
 ) -> Transformer:
-    """Makes a model, whose weights `copy_table` and `copy_layers` create.
+    """Makes a model, whose weights `copy_table` and `copy_layers` set.
 
     Raises:
         UserError: If the sizes are invalid, or if the file has fewer weights
@@ -127,6 +127,9 @@ def save_model(model: keras.Model, path: pathlib.Path) -> None:
 
 
 def copy_licenses(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Copies a model's licence, unless that may be one of the program."""
+    if source.resolve() == pathlib.Path.cwd():
+        return
     for pattern in LICENSES:
         for path in source.glob(pattern):
             if path.is_file():

@@ -202,32 +202,21 @@ def slots(template: str) -> list[tuple[str, str, str, str]]:
     return [*parts, (template[end:], "", "", "")]
 
 
-def draw_sentence(
-    pattern: Pair, rng: random.Random, words: dict[str, "Word"] | None = None
-) -> Sentence:
+def draw_sentence(pattern: Pair, rng: random.Random) -> Sentence:
     """Fill the slots of a pattern.
 
     Args:
         pattern: One of `patterns()`, or another pair of templates.
         rng: Source of the choices.
-        words: Words for some of the slots, by slot; the rest is drawn.
 
     Returns:
         A `Sentence` with its words in both languages.
     """
     scene = SentenceWords(pattern, rng)
-    scene.drawn.update(words or {})
-    english, spanish = scene.fill("english"), scene.fill("spanish")
-    for rule, replacement in SPANISH_RULES:
-        spanish = rule.sub(replacement, spanish)
-    return Sentence(
-        _capitalize(english),
-        _capitalize(spanish),
-        frozenset(scene.combinations),
-    )
+    return Sentence(*scene.write_pair(), frozenset(scene.combinations))
 
 
-def _capitalize(text: str) -> str:
+def capitalize(text: str) -> str:
     """Raise the first letter of each sentence in a text."""
     return CAPITAL.sub(lambda match: match[0].upper(), text)
 
@@ -248,6 +237,13 @@ class SentenceWords:
         self.rng = rng
         self.drawn: dict[str, Word] = {}
         self.combinations: set[Pair] = set()
+
+    def write_pair(self) -> Pair:
+        """Write the sentence in both languages."""
+        english, spanish = self.fill("english"), self.fill("spanish")
+        for rule, replacement in SPANISH_RULES:
+            spanish = rule.sub(replacement, spanish)
+        return capitalize(english), capitalize(spanish)
 
     def fill(self, language: str) -> str:
         """Write the template of a language."""

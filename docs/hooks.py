@@ -9,6 +9,7 @@ a file go one level down where the page has a heading before it.
 Formulas between `$$` become MathML, which browsers draw without a script.
 """
 
+import argparse
 import ast
 import dataclasses
 import html
@@ -76,10 +77,11 @@ def add_tables(cls: type, title: str, tables: list[str]) -> None:
             parts.append((field.type, (field.metadata[PART] or [""])[0]))
             continue
         given = field.metadata["arguments"]
-        help_ = given["help"].replace("%(default)s", str(field.default))
-        help_ = html.escape(help_.replace("%%", "%"))
-        help_ = re.sub(r"([|\[\]])", r"\\\1", help_)  # Markdown's marks.
-        if "choices" in given:
+        if given["help"] == argparse.SUPPRESS:
+            continue
+        help_ = html.escape(given["help"] % {"default": field.default})
+        help_ = re.sub(r"([|\[\]])", r"\\\1", help_)  # Inline markup.
+        if "choices" in given and "metavar" not in given:
             help_ += f": {', '.join(f'`{c}`' for c in given['choices'])}"
         if given.get("required"):
             help_ += " (required)"

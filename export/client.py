@@ -116,6 +116,10 @@ class Client:
             raise
 
 
+class RefusedRequestError(UserError):
+    """A request that the server refuses; it may take others."""
+
+
 def call_in_thread(
     function: Callable, argument: object
 ) -> concurrent.futures.Future:
@@ -185,7 +189,7 @@ def make_grpc_sender(
                 raise timeout_error(message, timeout) from None
             if code == grpc.StatusCode.UNAVAILABLE:
                 raise ServerUnavailableError(message) from None
-            raise server_error(message) from None
+            raise server_error(message, RefusedRequestError) from None
         outputs = read_tensors(response.outputs)
         return {name: tf.constant(value) for name, value in outputs.items()}
 
@@ -225,7 +229,7 @@ def make_rest_sender(
                 raise timeout_error(message, timeout)
             if response.status == 503:
                 raise ServerUnavailableError(message)
-            raise server_error(message)
+            raise server_error(message, RefusedRequestError)
         try:
             outputs = json.loads(content)["outputs"]
             return {name: tf.constant(value) for name, value in outputs.items()}
@@ -259,8 +263,8 @@ def timeout_error(message: str, timeout: float) -> UserError:
     )
 
 
-def server_error(message: str) -> UserError:
-    return UserError(
+def server_error(message: str, kind: type = UserError) -> UserError:
+    return kind(
         "--server must name a server of this model. "
         f"Received: {shorten_message(message)}"
     )
@@ -294,7 +298,8 @@ class ClientOptions:
     in_flight: int = option(4, "batches sent before the first is answered", int)
     ca_certificate: pathlib.Path | None = option(
         None,
-        "certificates to trust, PEM, with https:// (default: the system's)",
+        "certificates to trust, PEM, with https:// (default: the system's; "
+        "over gRPC those of the package grpcio)",
         kind=pathlib.Path,
         metavar="FILE",
     )

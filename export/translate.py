@@ -53,7 +53,7 @@ class TranslateOptions(TranslatorOptions):
     input: pathlib.Path | None = option(
         None,
         "text, plain or gzip (default: standard input, plain); or, with "
-        "--documents, a folder, of which all files are translated",
+        "--documents or --format, a folder, of which all files are translated",
         kind=pathlib.Path,
     )
     output: pathlib.Path | None = option(
@@ -65,8 +65,8 @@ class TranslateOptions(TranslatorOptions):
     )
     documents: bool = option(
         False,
-        "the text is whole: find its sentences, and keep lines, lists, blanks "
-        "and fenced code",
+        "the text is a document: find its sentences, and keep lines, lists, "
+        "blanks and fenced code",
     )
     trees: bool = option(
         False,
@@ -121,6 +121,15 @@ def check_options(options: TranslateOptions) -> None:
         raise UserError(
             "--nearest-to must be left out with --sample. Received: both"
         )
+    if (
+        options.nearest_to
+        and options.model.server
+        and options.client.protocol == "rest"
+    ):
+        raise UserError(
+            "--nearest-to needs --protocol grpc, by which inputs of a "
+            "signature may be left out. Received: rest"
+        )
     for path in filter(None, (options.input, options.nearest_to)):
         if not path.exists():
             raise UserError(f"no such file: {path}")
@@ -160,6 +169,8 @@ def run_documents(options: TranslateOptions) -> None:
                 translate_file(translate, source, target)
                 print(target, file=sys.stderr)
             except InvalidDocumentError as error:
+                part = target.with_name(f"{target.name}.part")
+                part.unlink(missing_ok=True)
                 print(f"left out: {source}: {error}", file=sys.stderr)
     else:
         translate_file(translate, options.input, options.output)

@@ -30,11 +30,14 @@ def version_of(package: str) -> str:
 def describe() -> str:
     """Returns versions and devices, one a line."""
     folder = pathlib.Path(__file__).parent
+    backend, devices = keras.backend.backend(), ["unknown to Keras"]
+    if backend != "torch":  # Keras lists none of it.
+        devices = keras.distribution.list_devices()
     rows = {
         "keras_transformer": f"{__version__} in {folder}",
         **{package: version_of(package) for package in PACKAGES},
-        "backend": keras.backend.backend(),
-        "devices": ", ".join(keras.distribution.list_devices()),
+        "backend": backend,
+        "devices": ", ".join(devices),
         "python": f"{platform.python_version()} on {platform.platform()}",
         "processors": f"{os.cpu_count()} of {platform.machine()}",
     }

@@ -71,6 +71,16 @@ def check_ids(name, ids):
         )
 
 
+def check_length(name, ids, limit):
+    """Raises `ValueError` if sequences are known to be longer than `limit`."""
+    length = ids.shape[1]
+    if isinstance(length, int) and length > limit:
+        raise ValueError(
+            f"`{name}` may have {limit} tokens at most, by `sequence_length`. "
+            f"Received: length {length}"
+        )
+
+
 def check_search_number(name, value, minimum=0):
     """Raises `ValueError` for a float, or an int below `minimum`.
 

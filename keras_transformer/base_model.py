@@ -111,6 +111,20 @@ class BaseModel(CompositeMixin, keras.Model):
             mixer=self.architecture.decoder_mixer,
         )
 
+    def make_input_specs(self):
+        """Returns the specification of the inputs of `call`, for `export`."""
+        raise NotImplementedError
+
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """Exports the logits of `call`; see `keras.Model.export`."""
+        if not self.built:
+            self.build()
+        if input_signature is None:
+            input_signature = [self.make_input_specs()]
+        super().export(
+            filepath, *args, input_signature=input_signature, **kwargs
+        )
+
     def build_layers(self, *layers_and_shapes):
         """Builds the layers, whose weights do not depend on the inputs.
 
@@ -293,3 +307,7 @@ def mask_embeddings(embeddings, mask):
     if mask is None:
         return embeddings
     return embeddings * ops.cast(mask, embeddings.dtype)[..., None]
+
+
+def ids_spec(name):
+    return keras.InputSpec(dtype="int32", shape=(None, None), name=name)

@@ -4,9 +4,11 @@ import keras
 from keras import ops
 
 from keras_transformer.argument_checks import check_ids
+from keras_transformer.argument_checks import check_length
 from keras_transformer.argument_checks import check_search_number
 from keras_transformer.base_model import BASE
 from keras_transformer.base_model import BaseModel
+from keras_transformer.base_model import ids_spec
 from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import EOS_ID
 from keras_transformer.masks import padding_mask
@@ -76,6 +78,9 @@ class LanguageModel(BaseModel):
             self.decode_states(inputs, training=training)
         )
 
+    def make_input_specs(self):
+        return ids_spec("ids")
+
     def generate(
         self,
         prompt_ids,
@@ -92,7 +97,7 @@ class LanguageModel(BaseModel):
 
         Args:
             prompt_ids: Int tensor or array `(B, P)`, padded with 0 at the end,
-                without BOS; `P` may be 0.
+                without BOS and EOS; `P` may be 0.
             beam_size: Positive int; 1 is greedy search.
             length_penalty: Float, `α`, of the whole, prompt included.
             max_extra_length: Int, 0 or more, maximum number of tokens after a
@@ -116,7 +121,8 @@ class LanguageModel(BaseModel):
         prompt_ids = ops.convert_to_tensor(prompt_ids)
         check_ids("prompt_ids", prompt_ids)
         if self.architecture.positions == "learned":
-            check_fits(prompt_ids, self.sequence_length)
+            # BOS is before it.
+            check_length("prompt_ids", prompt_ids, self.sequence_length - 1)
         options = SearchOptions(
             beam_size,
             length_penalty,
@@ -151,16 +157,6 @@ class LanguageModel(BaseModel):
             ids[:, None], cache=cache, training=False
         )
         return self.compute_logits(states[:, 0]), cache
-
-
-def check_fits(prompt_ids, sequence_length):
-    """Raises `ValueError` if learned positions leave no room after a prompt."""
-    length = prompt_ids.shape[1]
-    if length is not None and length >= sequence_length:
-        raise ValueError(
-            "`prompt_ids` must be shorter than `sequence_length`. "
-            f"Received: length {length}, sequence_length={sequence_length}"
-        )
 
 
 def continue_prompts(model, prompt_ids, max_lengths, options, max_length):

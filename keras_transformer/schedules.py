@@ -40,11 +40,9 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
-        check_positive_int("hidden_dim", hidden_dim)
-        check_positive_int("warmup_steps", warmup_steps)
+        self.hidden_dim = check_positive_int("hidden_dim", hidden_dim)
+        self.warmup_steps = check_positive_int("warmup_steps", warmup_steps)
         check_positive_number("scale", scale)
-        self.hidden_dim = hidden_dim
-        self.warmup_steps = warmup_steps
         self.scale = scale
 
     def __call__(self, step):
@@ -91,8 +89,8 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, peak, warmup_steps, steps, decay="linear"):
-        check_positive_int("warmup_steps", warmup_steps)
-        check_positive_int("steps", steps)
+        self.warmup_steps = check_positive_int("warmup_steps", warmup_steps)
+        self.steps = check_positive_int("steps", steps)
         check_positive_number("peak", peak)
         check_choice("decay", decay, DECAYS)
         if steps < warmup_steps:
@@ -101,8 +99,6 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
                 f"Received: steps={steps}, warmup_steps={warmup_steps}"
             )
         self.peak = peak
-        self.warmup_steps = warmup_steps
-        self.steps = steps
         self.decay = decay
 
     def __call__(self, step):

@@ -90,11 +90,11 @@ class SubwordTokenizer(tf.Module):
         return tokenize(self._target, strings)
 
     def id_to_piece(self, ids):
-        """Returns the piece of each target id, strings of the same shape."""
+        """Returns the subword of each target id, strings of the same shape."""
         return self._target.id_to_string(ids)
 
     def source_id_to_piece(self, ids):
-        """Returns the piece of each source id, strings of the same shape."""
+        """Returns the subword of each source id, strings of the same shape."""
         return self._source.id_to_string(ids)
 
     def detokenize(self, ids):

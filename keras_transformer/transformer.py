@@ -9,6 +9,7 @@ from keras_transformer.argument_checks import check_ids
 from keras_transformer.argument_checks import check_search_number
 from keras_transformer.base_model import BASE
 from keras_transformer.base_model import BaseModel
+from keras_transformer.base_model import ids_spec
 from keras_transformer.base_model import mask_embeddings
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import TokenEmbedding
@@ -267,6 +268,7 @@ class Transformer(BaseModel):
         """
         layers = {
             "embedding": TokenEmbedding,
+            "embedding_of_sources": TokenEmbedding,
             "embedding_of_logits": TokenEmbedding,
             "encoder": Encoder,
             "decoder": Decoder,
@@ -278,21 +280,8 @@ class Transformer(BaseModel):
             if type(getattr(self, name)) is not layer_class
         ]
 
-    def export(self, filepath, *args, input_signature=None, **kwargs):
-        """Exports the logits of `call`; see `keras.Model.export`."""
-        if not self.built:
-            self.build()
-        if input_signature is None:
-            ids = {
-                name: keras.InputSpec(
-                    dtype="int32", shape=(None, None), name=name
-                )
-                for name in ("source_ids", "target_ids")
-            }
-            input_signature = [ids]
-        super().export(
-            filepath, *args, input_signature=input_signature, **kwargs
-        )
+    def make_input_specs(self):
+        return {name: ids_spec(name) for name in ("source_ids", "target_ids")}
 
     def compute_output_shape(self, input_shape):
         if isinstance(input_shape, dict):

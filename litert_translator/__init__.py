@@ -23,6 +23,13 @@ from litert_translator.search import length_penalty
 from litert_translator.search import search
 
 
+def to_bytes(text: str | bytes) -> bytes:
+    """Returns UTF-8 without characters that a tokenizer cannot take."""
+    if isinstance(text, str):
+        text = text.encode("utf-8", "replace")
+    return text.replace(b"\0", b" ")
+
+
 class Translation(NamedTuple):
     """A translation of a text.
 
@@ -42,8 +49,8 @@ class Alignment(NamedTuple):
     """Alignment of a text with its translation, by teacher forcing.
 
     Attributes:
-        attention: Float array `(T, S)`, the mean over the heads of one layer as
-            the decoder predicts each target token.
+        attention: Float array `(T, S)`, the mean over the heads of one
+            layer, or one head, as the decoder predicts each target token.
         log_probabilities: Float array `(T,)`, of each target token.
         score: Float, their sum over the length penalty.
         source_tokens: Subwords of the text, with EOS.
@@ -129,7 +136,7 @@ class Translator:
         check_lengths(texts=texts, prefixes=prefixes)
 
         def find(text, prefix):
-            prefix = self._target.encode(prefix)
+            prefix = self._target.encode(to_bytes(prefix))
             return self._find(text, num_hypotheses, options, prefix)
 
         return list(self._pool.map(find, texts, prefixes))
@@ -242,9 +249,7 @@ class Translator:
 
     def _encode(self, tokenizer, text):
         limit = self.settings["max_source_length"]
-        if isinstance(text, str):
-            text = text.encode("utf-8", "replace")
-        ids = tokenizer.encode(text.replace(b"\0", b" "))
+        ids = tokenizer.encode(to_bytes(text))
         return [*ids[: limit - 1], self.settings["eos_id"]], len(ids) >= limit
 
     def _model(self):

@@ -46,6 +46,9 @@ def search(
     prefix = list(prefix)[: model.max_length - 1]
     limit = max(len(source) + options["max_extra_length"], len(prefix) + 1)
     limit = min(limit, model.max_length)
+    # The end comes at the limit.
+    shortest = min(options["min_length"], limit - 1)
+    options = {**options, "min_length": shortest}
     model.start(source, beams)
     active = [([], np.float32(0))]  # Ids, and their log-probability.
     finished = []
@@ -57,7 +60,7 @@ def search(
             forced = eos_id
         rows = [ids for ids, _ in active]
         tokens, values, wants_end = find_candidates(
-            model, rows, min(length, limit - 1), forced, options, draw
+            model, rows, length, forced, options, draw
         )
         totals = np.array([total for _, total in active])[:, None] + values
         order = np.argsort(-totals, axis=None, kind="stable")
@@ -154,7 +157,7 @@ def forbid(row, ids, length, eos_id, options) -> None:
     Args:
         row: Log-probabilities `(V,)`, which are changed.
         ids: The ids so far.
-        length: Int, tokens with the next one, and with EOS at the limit.
+        length: Int, tokens with the next one.
         eos_id: Int.
         options: Dict of all options of the search.
     """

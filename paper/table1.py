@@ -27,6 +27,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from command_line.errors import UserError
+from command_line.errors import exit_on_user_error
 from command_line.options import add_options
 from command_line.options import option
 from command_line.options import positive
@@ -187,7 +189,8 @@ def print_peaks(options: CostOptions) -> None:
     for row in list_configurations(options):
         child = os.fork()
         if child:
-            os.waitpid(child, 0)
+            if os.waitpid(child, 0)[1]:
+                raise UserError(f"{row} could not be measured")
             continue
         # Every tensor is given back as soon as it is not needed.
         set_mmap_threshold(1 << 16)
@@ -201,9 +204,9 @@ def print_peaks(options: CostOptions) -> None:
 def measure(options: CostOptions, argv: list[str]) -> list[dict]:
     """Measures all layers along both axes, all memory before all times."""
     command = [sys.executable, "-m", "paper.table1", *argv, "--peaks"]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, check=True
-    )
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)  # It has said why.
     rows = list_configurations(options)
     for row, line in zip(rows, done.stdout.splitlines(), strict=True):
         row["products"] = count_products(row, options)
@@ -335,8 +338,7 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def main(argv: list[str] | None = None) -> None:
-    argv = sys.argv[1:] if argv is None else argv
+def run(argv: list[str]) -> None:
     options = parse_options(argv)
     if options.peaks:
         print_peaks(options)
@@ -351,6 +353,11 @@ def main(argv: list[str] | None = None) -> None:
         options.output.write_text(text + "\n", encoding="utf-8")
     if options.picture:
         draw(rows, options.picture)
+
+
+def main(argv: list[str] | None = None) -> None:
+    with exit_on_user_error():
+        run(sys.argv[1:] if argv is None else argv)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class CostOptions:
         None, "updates (default: those of the preset)", kind=positive(int)
     )
     vocabulary_size: int = option(
-        37_000, "pieces (Section 5.1)", kind=positive(int)
+        37_000, "subwords (Section 5.1)", kind=positive(int)
     )
     batch_tokens: int = option(
         BATCH_TOKENS,
@@ -155,7 +155,7 @@ def run(options: CostOptions) -> None:
     products = steps * an_update
     lines = [
         f"{name}: {steps:,} updates of {rows:,} pairs of sentences, "
-        f"{length} tokens each, {options.vocabulary_size:,} pieces",
+        f"{length} tokens each, {options.vocabulary_size:,} subwords",
         "",
         "| estimate | FLOPs |",
         "|---|---|",

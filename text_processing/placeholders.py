@@ -1,7 +1,7 @@
 """Finds text that translation leaves unchanged, such as URLs, `{0}` and 5 kg.
 
 `PLACEHOLDERS` replace such text. A vocabulary that was learned with
-placeholders has each of them as one piece.
+placeholders has each of them as one subword.
 """
 
 import re
@@ -13,7 +13,7 @@ PLACEHOLDER = re.compile(r"⦅\d⦆")
 UNITS = (
     "km/h|m/s|[kMG]?bit/s|[kKMGT]i?B/s|"
     "[kMGT]?Hz|[kMG]?Wh|[mkMG]?W|[mk]?V|mA|[hkM]?Pa|bar|dB|k?cal|k?J|Nm|"
-    "[nµμmcdk]?m[²³]?|[µμmk]?g|[mcdh]?[lL]|[nµμm]?s|min|h|ha|"
+    "[nµμmcdk]?m[²³]?|[µμmk]?g|[mcdh]?[lL]|[nµμm]?s|min|h|"
     "[kKMGT]i?B|px|pt|dpi|fps|rpm|mph|lb|oz|ft"
 )
 NUMBER = r"\d+(?:[.,\u00a0\u202f]\d+)*"
@@ -25,13 +25,13 @@ UNTRANSLATABLE = re.compile(
     )|(?x:
     ⦅\d⦆
     | \$?\{\{?[^\s{}]*\}?\}
-    | %\(\w+\)[-\#0+]*\d*(?:\.\d+)?[sdiufgexXrc]
-    | (?<![\d\w%])%(?:\d+\$)?[-\#0+]*\d*(?:\.\d+)?l{0,2}[sdiufgexXrc](?!\w)
+    | %\(\w+\)[-\#0+]*+\d*+(?:\.\d+)?[sdiufgexXrc]
+    | (?<![\d\w%])%(?:\d+\$)?[-\#0+]*+\d*+(?:\.\d+)?l{0,2}[sdiufgexXrc](?!\w)
     | (?<![\w.,])[+−±-]?"""
     + NUMBER
     + r"(?:[\ \u00a0\u202f]?(?:[%‰€£$¥]|°[CF]?)|[\ \u00a0\u202f]?(?:"
     + UNITS
-    + r""")(?![\w²³/]))
+    + r""")(?![\w²³/]|['’]\w))
     | (?<![\w.,])[€£$¥]\ ?"""
     + NUMBER
     + r"""(?!\w)
@@ -59,8 +59,9 @@ def find_untranslatable_spans(text: str) -> list[tuple[int, int]]:
 def replace_in_pair(source: str, target: str) -> tuple[str, str]:
     """Puts the same placeholders into a sentence and its translation.
 
-    They replace text that occurs equally often in both, at most ten, numbered
-    in the order of the source. A pair that has placeholders stays as it is.
+    They replace text that occurs equally often in both, numbered in the order
+    of the source. A pair that has placeholders, or more than ten such parts,
+    stays as it is.
 
     Args:
         source: A sentence.

@@ -21,6 +21,7 @@ from keras_transformer import Preset
 from keras_transformer.schedules import DECAYS
 from train import fit
 from train.corpus_size_recipe import apply_recipe
+from train.corpus_size_recipe import fill_in_recipe
 from train.corpus_size_recipe import uses_corpus_size
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
@@ -118,7 +119,7 @@ def run(given: Options) -> None:
     # The other workers wait while the chief encodes, so join them first.
     strategy = fit.make_strategy(given.run.devices)
     start = load_initial_run(given.run)
-    options, preset = resolve(given, start)
+    options, preset = resolve(fill_in_recipe(given), start)
     if uses_corpus_size(given):
         corpus = load_corpus(options.corpus, options.cache)[0]
         given = replace_values(given, recipe=CORPUS_SIZE_RECIPE)

@@ -70,8 +70,8 @@ def choose_checkpoints(
         )
     if which.best and not best:
         raise UserError(
-            "--best must be of a run that was trained with --keep-best N, from "
-            "its start; this one keeps its latest, which --last N takes. "
+            "--best must be of a run that was trained with --keep-best N; "
+            "this one keeps its latest, which --last N takes. "
             f"Received: {run_dir}"
         )
     if which.best:

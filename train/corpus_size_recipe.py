@@ -29,13 +29,12 @@ class CorpusSizeRecipe:
 
     Attributes:
         below: The corpora have fewer pairs than this.
-        vocabulary_size: Subword pieces.
-        batch_tokens: Positions of a side in an update. An epoch has about a
-            hundred updates, if a sentence has fifteen tokens.
+        vocabulary_size: Number of subwords.
+        batch_tokens: Positions of a side in an update.
         warmup_steps: Updates in which the learning rate rises.
         dropout: Share of the features dropped in training.
         both_directions: Whether a training in both directions comes first.
-        norm: Place of layer normalization.
+        norm: Position of layer normalization.
         schedule: Fall of the learning rate after the warm-up.
         patience: Scores of the validation set without a better one, after
             which training stops.
@@ -109,6 +108,31 @@ def apply_recipe(given: Options, num_pairs: int) -> Options:
         num_pairs: Int, pairs of the training corpus.
     """
     recipe = next(r for r in RECIPES if num_pairs < r.below)
+    filled = choose_missing(given, recipe)
+    if filled:
+        print(
+            f"for {num_pairs:,} pairs: "
+            f"{' '.join(describe_option(*item) for item in filled.items())} "
+            f"(--recipe {PAPER_RECIPE}: the numbers of the preset)"
+        )
+    return replace_values(given, **filled)
+
+
+def fill_in_recipe(given: Options) -> Options:
+    """Fills in the numbers for a large corpus, if they follow its size.
+
+    With them `resolve` can check the options before the corpus is read.
+
+    Raises:
+        UserError: As `uses_corpus_size`.
+    """
+    if not uses_corpus_size(given):
+        return given
+    return replace_values(given, **choose_missing(given, RECIPES[-1]))
+
+
+def choose_missing(given: Options, recipe: CorpusSizeRecipe) -> dict:
+    """Returns the numbers of a recipe for the options that are not given."""
     preset = find_preset(given.run.preset or options.PRESET)
     steps = given.hyperparameters.steps or preset.recipe.steps
     chosen = dataclasses.asdict(recipe)
@@ -127,11 +151,4 @@ def apply_recipe(given: Options, num_pairs: int) -> Options:
     if given.vocabulary.tokenizer is not None:
         del chosen["vocabulary_size"]
     missing = {name for name, x in values_of(given).items() if x is None}
-    filled = {name: x for name, x in chosen.items() if name in missing}
-    if filled:
-        print(
-            f"for {num_pairs:,} pairs: "
-            f"{' '.join(describe_option(*item) for item in filled.items())} "
-            f"(--recipe {PAPER_RECIPE}: the numbers of the preset)"
-        )
-    return replace_values(given, **filled)
+    return {name: x for name, x in chosen.items() if name in missing}

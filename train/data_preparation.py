@@ -55,7 +55,8 @@ class PreparedData:
             `None` if both sides share one.
         training: The encoded corpus.
         validation: The encoded validation set.
-        validation_text: The same as text, for BLEU, or `None` without one.
+        validation_text: The validation set as text, for BLEU, with the pairs
+            that encoding dropped, or `None` without one.
         description: Content of `arguments.json`.
     """
 

@@ -22,20 +22,21 @@ from collections.abc import Iterable
 import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.errors import exit_on_user_error
-from command_line.options import flag
 from command_line.options import option
 from command_line.options import parse_known_options
 from command_line.text_files import read_lines
+from train.corpus_size_recipe import fill_in_recipe
 from train.data.corpus import refuse_pipe
 from train.loop.signal_handling import exit_now
 from train.loop.signal_handling import handled_by
+from train.loop.signal_handling import skip_thread_shutdown
 from train.options import FILES
 from train.options import Options
 from train.options import parse_options
 from train.resolve_options import resolve
 
-# Options of text files that cannot be used, since the targets are not there.
-EXCLUDED = ("alignments", "drop_invalid")
+# Options that need the targets.
+EXCLUDED = ("--train-target", "--alignments", "--drop-invalid")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -205,7 +206,8 @@ def digest_of(path: pathlib.Path) -> bytes:
 
 def check_training(given: Options) -> None:
     """Refuses wrong options of the training before the teacher translates."""
-    resolve(given, train_command.load_initial_run(given.run))
+    start = train_command.load_initial_run(given.run)
+    resolve(fill_in_recipe(given), start)
     for name in FILES[2:]:
         path = getattr(given.corpus, name)
         if not path.is_file():
@@ -223,13 +225,12 @@ def run(argv: list[str] | None) -> list[str]:
     own, rest = parse_own_options(argv)
     given = parse_options(rest)
     source = given.corpus.train_source
-    # A file of --from-arguments may name targets.
-    excluded = [w for w in rest if w.partition("=")[0] == "--train-target"]
-    excluded += [flag(n) for n in EXCLUDED if getattr(given.corpus, n)]
+    # A file of --from-arguments may name them.
+    excluded = [w for w in rest if w.partition("=")[0] in EXCLUDED]
     if excluded:
         raise UserError(
-            f"--train-target, {', '.join(map(flag, EXCLUDED))} must be left "
-            f"out, since the teacher translates. Received: {excluded[0]}"
+            f"{', '.join(EXCLUDED)} must be left out, since the teacher "
+            f"translates. Received: {excluded[0]}"
         )
     if source is None:
         raise UserError(
@@ -264,4 +265,5 @@ def main(argv: list[str] | None = None) -> None:
 if __name__ == "__main__":
     # Log files get each line at once.
     sys.stdout.reconfigure(line_buffering=True)
-    main()
+    with skip_thread_shutdown():
+        main()

@@ -105,7 +105,7 @@ def make_training_model(
 
     Args:
         preset: Sizes of the model, and its recipe.
-        vocabulary_size: Int, pieces of the tokenizer.
+        vocabulary_size: Int, subwords of the tokenizer.
         max_length: Int, longest side of a pair.
         update_options: Options of training.
         strategy: The distribution strategy.

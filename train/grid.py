@@ -198,8 +198,9 @@ def train(run: Run) -> bool:
 def make_report(runs: list[Run]) -> str:
     """Returns the table of the runs that have ended, in Markdown.
 
-    An interval is that of the mean of a variant, at 95 %, by Student's t. The
-    gain is the mean difference to the first variant, over their common seeds.
+    An interval is that of the mean of a variant, at 95 %, by Student's t, and
+    beyond ten seeds with the quantile of ten. The gain is the mean difference
+    to the first variant, over their common seeds.
     """
     scores = {}
     for run in runs:

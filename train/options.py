@@ -130,7 +130,7 @@ class CorpusOptions:
     )
     vocabulary_size: int | None = option(
         None,
-        f"subword pieces of both languages together (default: "
+        f"subwords of both languages together (default: "
         f"{VOCABULARY_SIZE}; {DEMO_VOCABULARY_SIZE} for the demo, "
         f"{PARSING_VOCABULARY_SIZE} for parsing)",
         kind=int,
@@ -150,7 +150,7 @@ class CorpusOptions:
     placeholders: bool = option(
         False,
         "in every other pair, what both sides share of addresses, variables "
-        "such as {0}, and numbers with units is one of ten pieces of the "
+        "such as {0}, and numbers with units is one of ten subwords of the "
         "vocabulary; `export.translate --format` puts it back",
     )
     cache_dir: pathlib.Path | None = option(
@@ -223,8 +223,8 @@ class RunOptions:
     )
     extend_vocabulary: pathlib.Path | None = option(
         None,
-        "pieces to add to the vocabulary of --init-from, one a line; ▁ stands "
-        "for a blank",
+        "subwords to add to the vocabulary of --init-from, one a line; ▁ "
+        "stands for a blank",
         **PATH,
         tags=("digested",),
     )
@@ -318,14 +318,21 @@ NOT_COMPARED = (*DIGESTED, *option_names_tagged(Options, "not compared"))
 FILES = option_names_tagged(Options, "text file")
 TREES = option_names_tagged(Options, "tree file")
 TFDS_OPTIONS = option_names_tagged(Options, "of a set")
+LINK_OPTIONS = ("alignments", "alignment_weight")
 # If the command line has an option, these options of the file are ignored.
 SUPERSEDED_OPTIONS = {
-    "dataset": (*FILES, "alignments", "bleu_tokenize"),
-    "mixture": (*FILES[:2], "alignments"),
-    **dict.fromkeys(FILES[:2], ("dataset", "mixture")),
-    **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize")),
+    "dataset": (*FILES, *LINK_OPTIONS, "bleu_tokenize"),
+    "mixture": (*FILES[:2], *LINK_OPTIONS, "train_split"),
+    **dict.fromkeys(
+        FILES[:2],
+        ("dataset", "mixture", *LINK_OPTIONS, "train_split", "source_language"),
+    ),
+    **dict.fromkeys(
+        FILES[2:], ("dataset", "bleu_tokenize", "validation_split")
+    ),
+    "init_from": ("tokenizer", "subwords", "symbols"),
     "tokenizer": ("subwords", "symbols", "vocabulary_size"),
-    "train_trees": ("dataset", "mixture", "alignments", *FILES),
+    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES),
 }
 
 
@@ -375,6 +382,8 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
         if given[name]:
             for other in others:
                 defaults.pop(other, None)
+    if given["dataset"] and not defaults.get("mixture"):
+        defaults.pop("drop_invalid", None)  # It is of text files.
     return defaults
 
 

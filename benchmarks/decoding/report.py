@@ -109,7 +109,7 @@ def print_table(rows: list[dict], left_out: list[dict]) -> None:
                 else ""
                 for part in (first, again)
             ),
-            format_ratio(rows, rival, row["system"], row["batch_size"]),
+            speed_ratio(rows, rival, row["system"], row["batch_size"]),
             "" if same is None else f"{same:.0%}",
             f"{row['peak_bytes'] / 2**30:.2f}",
         )
@@ -119,26 +119,20 @@ def print_table(rows: list[dict], left_out: list[dict]) -> None:
 
 
 def speed_ratio(
-    rows: list[dict],
-    first: str,
-    second: str,
-    batch_size: int,
-    part: str = "again",
-) -> float | None:
-    """Returns how many times as fast the first system is as the second."""
+    rows: list[dict], first: str, second: str, batch_size: int
+) -> str:
+    """Returns how many times as fast the first system is as the second.
+
+    It is empty if one was not measured.
+    """
     speeds = {
-        row["system"]: row[part]["tokens_per_second"]
+        row["system"]: row["again"]["tokens_per_second"]
         for row in rows
         if row["batch_size"] == batch_size
     }
     if first not in speeds or second not in speeds:
-        return None
-    return speeds[first] / speeds[second]
-
-
-def format_ratio(*arguments) -> str:
-    ratio = speed_ratio(*arguments)
-    return "" if ratio is None else f"{ratio:.2f} ×"
+        return ""
+    return f"{speeds[first] / speeds[second]:.2f} ×"
 
 
 def fit_length(points: list[tuple[int, float]]) -> tuple[float, float]:

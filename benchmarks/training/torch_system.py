@@ -10,8 +10,6 @@ from benchmarks.shared.model_sizes import PADDING_ID
 from benchmarks.shared.model_sizes import Size
 from benchmarks.shared.model_sizes import sine_positions
 
-VERSION = f"torch {torch.__version__}"
-
 
 class TorchModel(nn.Module):
     """Tied embeddings, sines, `nn.Transformer`: ids to logits."""

@@ -73,12 +73,15 @@ def main() -> None:
         return
     folder = str(find_commands())
     sys.path.insert(0, folder)
-    if name == "--print-completion" and rest and rest[0] in SHELLS:
-        print(make_completion(rest[0]))
-        return
-    if name not in COMMANDS:
+    wanted, names = "the command", COMMANDS
+    if name == "--print-completion":
+        if rest and rest[0] in SHELLS:
+            print(make_completion(rest[0]))
+            return
+        wanted, names, name = name, SHELLS, " ".join(rest) or "nothing"
+    if name not in names:
         print(
-            f"error: the command must be one of {', '.join(COMMANDS)}. "
+            f"error: {wanted} must be one of {', '.join(names)}. "
             f"Received: {name}",
             file=sys.stderr,
         )

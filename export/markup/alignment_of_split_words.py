@@ -119,7 +119,8 @@ def locate_leaves(
         else:
             best = free[0]
         if not is_whole:
-            best = include_unit(best, targets, weights, words_in(sources, leaf))
+            words = words_in(sources, leaf)
+            best = include_unit(best, targets, weights, words, taken)
         taken[slice(*best)] = True
         found[leaf] = best
     return found
@@ -152,6 +153,7 @@ def include_unit(
     targets: list[Word],
     weights: np.ndarray,
     words: range,
+    taken: np.ndarray,
 ) -> tuple[int, int]:
     """Extends a number by the words beside it that are of the same amount.
 
@@ -160,11 +162,14 @@ def include_unit(
         targets: The words of the translation.
         weights: Float array `(target words, source words)`.
         words: The source words of the amount.
+        taken: Bool array `(characters,)`, those of the translation that belong
+            to another part.
     """
 
     def is_of_amount(number):
         return (
             0 <= number < len(targets)
+            and not taken[slice(*targets[number][:2])].any()
             and weights[number].any()
             and int(weights[number].argmax()) in words
         )

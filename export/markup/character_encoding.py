@@ -12,7 +12,7 @@ DECLARED = {
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16-be",
 }
 HEAD = 1024  # A declaration in HTML must be in the first bytes.
 # Encodings that browsers use instead, by the Encoding Standard. A declaration
@@ -20,6 +20,11 @@ HEAD = 1024  # A declaration in HTML must be in the first bytes.
 READ_AS = {
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
     **dict.fromkeys(["utf-16", "utf-16-le", "utf-16-be"], "utf-8"),
 }
 
@@ -55,14 +60,19 @@ def decode(data: bytes, format: str) -> tuple[str, str]:
         if format == "html":
             encoding = READ_AS.get(encoding, encoding)
     try:
-        return data.decode(encoding or "utf-8"), encoding or "utf-8"
+        text = data.decode(encoding or "utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"the document must be in {error.encoding}. Received: {error}"
         ) from None
+    if encoding == "utf-16-be":  # The codec keeps the mark.
+        text = text.removeprefix("\ufeff")
+    return text, encoding or "utf-8"
 
 
 def encode(text: str, encoding: str, format: str) -> bytes:
     """Encodes a document, with references for characters that it lacks."""
+    if encoding == "utf-16-be":  # The codec writes no mark.
+        text = f"\ufeff{text}"
     errors = "strict" if format == "markdown" else "xmlcharrefreplace"
     return text.encode(encoding, errors)

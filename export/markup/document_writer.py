@@ -121,7 +121,7 @@ class DocumentWriter:
             for sentence, *found in group
         ]
         text = Copier(self._source, edits)(value.start, value.end)
-        if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]", text):
+        if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]|^$", text):
             text = '"' + text.replace('"', "&quot;") + '"'
         return Edit(value.start, value.end, text)
 

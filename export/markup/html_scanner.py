@@ -36,6 +36,7 @@ NAMES_OF_EMPTY = """
 """
 VOID_ELEMENTS = frozenset(NAMES_OF_EMPTY.split())
 FOREIGN = frozenset(["math", "svg"])  # May be empty.
+FOREIGN_INLINE = frozenset(["script", "style", "title"])  # Only there.
 # Elements without tags in them; those of the second set have text.
 RAW = frozenset(["script", "style", "xmp", "iframe", "noembed", "noframes"])
 RAW_TEXT = frozenset(["textarea", "title"])
@@ -139,6 +140,8 @@ def read_html(source: str) -> Iterator[Token]:
             yield Token(Kind.VOID, start, place, is_block=is_block)
             continue
         token = read_tag(source, tag)
+        if foreign and token.name in FOREIGN_INLINE:
+            token = token._replace(is_block=False)
         yield token
         if token.name in FOREIGN and token.kind is not Kind.VOID:
             foreign += 1 if token.kind is Kind.OPEN else -1
@@ -215,7 +218,7 @@ def read_attributes(
         is_description = attributes.get("name", "").lower() == "description"
         names = {"content"} if is_description else ()
     values = [spans[key] for key in spans if key in names]
-    is_kept = attributes.get("translate", "").lower() == "no"
+    is_kept = is_untranslated(name, attributes, frozenset())
     return attributes, [] if is_kept else values
 
 

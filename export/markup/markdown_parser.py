@@ -28,7 +28,7 @@ LINE_END = re.compile(r"\r\n?|\n")
 # Characters that may be markup.
 SPECIAL = re.compile(r"[\\`*_\[\]|~<>&$#+=:!^-]")
 # Those in the text of an image.
-IMAGE_SPECIAL = re.compile(r"[\[\]\\`*_<&!$^]")
+IMAGE_SPECIAL = re.compile(r"[\[\]\\`*_<&!$^|]")
 # An image whose text has no markup and is not the name of its reference.
 IMAGE = re.compile(r"!\[([^\[\]\\`*_<&!$^]+)\](?:\(|\[[^\]])")
 OPTIONS = {

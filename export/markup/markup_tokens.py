@@ -127,7 +127,7 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
     """
     found, texts, scopes = [], [], []
     for token in tokens:
-        if token.kind is Kind.TEXT:
+        if token.kind in (Kind.TEXT, Kind.VERBATIM):
             texts.append(token.text)
         keeps = bool(scopes) and scopes[-1].keeps
         switches = token.kind is Kind.OPEN and token.keeps not in (None, keeps)
@@ -135,7 +135,7 @@ def resolve(tokens: Iterable[Token]) -> list[Token]:
             if len(scopes) == MAX_DEPTH:
                 raise ValueError(
                     f"`text` must nest at most {MAX_DEPTH} elements with and "
-                    "without translation. Received: another one at "
+                    "without translation. Received: one more at "
                     f"{token.start}"
                 )
             where = len(found), len(texts)

@@ -337,9 +337,9 @@ def write_sentence(
         copy: Function that returns a span of the document.
     """
     if not sentence.marks and copy(*sentence.place) == sentence.text:
-        text = translation.upper() if sentence.is_uppercase else translation
-        if escaping.escape(text, False) == text:
-            return text, text
+        is_plain = escaping.escape(translation, False) == translation
+        if escaping.copies_plain and is_plain:
+            return translation, translation
     alignment = align_words(sentence, translation, weights)
     if weights is not None:
         root = sentence.root

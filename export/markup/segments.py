@@ -98,12 +98,13 @@ class SegmentWriter:
             return None
         spans = [mark[:2] for mark in self._marks if mark[0] < mark[1]]
         hidden = hide(text, spans)
-        tags = [mark[0] for mark in self._marks]
+        firsts, lasts = ([m[side] for m in self._marks] for side in (0, 1))
         found = [
             (start, end)
             for start, end in find_untranslatable_spans(hidden)
             # There is no tag in it.
-            if bisect.bisect_right(tags, start) == bisect.bisect_left(tags, end)
+            if bisect.bisect_right(lasts, start)
+            == bisect.bisect_left(firsts, end)
         ]
         for start, end in found:
             where = self._starts[start], self._ends[end - 1]

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
+from export.bundle.server_config import WARMUP_BATCH_SIZES
 from export.markup.word_alignment import word_attention
 from export.model.sentence_splitting import split_text
 from text_processing.placeholders import PLACEHOLDERS
 
 # Maximum number of sentences in a batch times the square of the bytes of the
-# longest one, which bounds the attention weights of a head and layer.
+# longest one. It bounds the attention weights of a head and layer. `align`
+# computes those of all heads and layers, and refuses more than 2**26 numbers.
 MAX_SQUARES = 2**21
-MAX_ROWS = 64
+MAX_ALIGNED_SQUARES = 2**17
+MAX_BATCH_SIZE = WARMUP_BATCH_SIZES[-1]  # The server's.
 ALIGN_OUTPUTS = ("attention", "source_tokens", "target_tokens")
 
 
@@ -55,10 +58,11 @@ def make_translator(
 
     def translate_all(texts):
         found = [("", False)] * len(texts)
-        for rows in batches([size_of(text) for text in texts]):
-            outputs = translate([texts[i].encode() for i in rows])
+        sizes = [size_of(text) for text in texts]
+        for indices in batches(sizes, MAX_SQUARES):
+            outputs = translate([texts[i].encode() for i in indices])
             for i, text, was_cut in zip(
-                rows,
+                indices,
                 outputs["translation"].numpy(),
                 outputs["truncated"].numpy(),
                 strict=True,
@@ -72,10 +76,10 @@ def make_translator(
             max(map(size_of, pair))
             for pair in zip(sources, targets, strict=True)
         ]
-        for rows in batches(sizes):
-            some = [[side[i] for i in rows] for side in (sources, targets)]
-            for i, row in zip(rows, align_batch(align, *some), strict=True):
-                attention, *pieces = row
+        for indices in batches(sizes, MAX_ALIGNED_SQUARES):
+            some = [[side[i] for i in indices] for side in (sources, targets)]
+            found_here = zip(indices, align_batch(align, *some), strict=True)
+            for i, (attention, *pieces) in found_here:
                 found[i] = word_attention(
                     attention, sources[i], pieces[0], targets[i], pieces[1]
                 )
@@ -111,7 +115,7 @@ def split_sentences(
 def align_batch(
     align: Callable, sources: list[str], targets: list[str]
 ) -> Iterator[tuple]:
-    """Yields attention `(T, S)`, source and target pieces of each pair."""
+    """Yields attention `(T, S)`, source and target subwords of each pair."""
     outputs = align(
         *(np.array([t.encode() for t in s], object) for s in (sources, targets))
     )
@@ -129,7 +133,7 @@ def align_batch(
 
 
 def knows_placeholders(align: Callable) -> bool:
-    """Returns whether placeholders are pieces of a model's vocabularies."""
+    """Returns whether placeholders are subwords of a model's vocabularies."""
     name = PLACEHOLDERS[0]
     ((_, *sides),) = align_batch(align, [name], [name])
     return all(name.encode() in pieces for pieces in sides)
@@ -139,12 +143,12 @@ def size_of(text: str) -> int:
     return len(text.encode())
 
 
-def batches(sizes: list[int]) -> Iterator[list[int]]:
+def batches(sizes: list[int], max_squares: int) -> Iterator[list[int]]:
     """Yields batches of indices of sentences of similar size."""
     batch = []
     for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
         squares = (len(batch) + 1) * sizes[place] ** 2
-        if batch and (squares > MAX_SQUARES or len(batch) == MAX_ROWS):
+        if batch and (squares > max_squares or len(batch) == MAX_BATCH_SIZE):
             yield batch
             batch = []
         batch.append(place)

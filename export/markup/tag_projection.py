@@ -205,7 +205,7 @@ class Projection:
         """Returns the run of a node that continues in another sentence."""
         size, taken = len(free), np.flatnonzero(~free)
         has_word = self._has_word(node)
-        if not has_word and node.first < node.last:
+        if not has_word:
             # Its run ends before the next word.
             gain = np.where(gain == 0, -1.0, gain)
         if node.opening is None:

@@ -332,7 +332,7 @@ def build_tree(
         if depth + len(stack) > MAX_DEPTH:
             raise ValueError(
                 f"`text` must nest fewer than {MAX_DEPTH} tags in a "
-                f"sentence. Received: another one at {token.start}"
+                f"sentence. Received: one more at {token.start}"
             )
     for node in stack[1:]:
         node.end = length

@@ -135,8 +135,8 @@ def markup_steps(
 
     Raises:
         ValueError: If the format is unknown, if XML is not well-formed, or if
-            elements nest deeper than two hundred in a sentence. All before
-            the first request.
+            elements nest two hundred deep or deeper in a sentence. All
+            before the first request.
 
     Example:
         >>> steps = markup_steps("<p>a <b>cat</b></p>", "html", split)
@@ -198,8 +198,8 @@ def describe_counts(
     if counts["repaired"]:
         yield (
             f"{counts['repaired']:,} of {counts['placeholders']:,} parts that "
-            "stay unchanged were lost, changed or doubled by the model, and "
-            "put back"
+            "stay unchanged were lost or changed by the model, or doubled as "
+            "placeholders, and put back"
         )
 
 

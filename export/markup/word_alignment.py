@@ -1,6 +1,6 @@
 """Finds words in texts, and computes word alignments from attention.
 
-A model aligns pieces, but tags enclose words. A word is a run of letters and
+A model aligns subwords, but tags enclose words. A word is a run of letters and
 their marks, or a single other character. In scripts without blanks, each letter
 is a word.
 """
@@ -26,7 +26,7 @@ SPACELESS = (
     *((0xF900, 0xFAFF), (0x20000, 0x323AF)),
 )
 ASCII_LETTERS = re.compile("[0-9A-Za-z]*+")
-# Weight of each further piece of a word, relative to the one before.
+# Weight of each further subword of a word, relative to the one before.
 SUBWORD_DECAY = 0.3
 
 
@@ -71,7 +71,7 @@ def find_words(text: str) -> list[Word]:
             kind, end = "letter", wholes[place]
         elif kind == "letter":
             end = end_of_letters(text, place)
-        else:
+        elif kind != "blank":
             while end < len(text) and kind_of(text[end]) == "mark":
                 end += 1
         if kind != "blank":
@@ -150,7 +150,7 @@ def word_attention(
     target: str,
     target_pieces: Sequence[bytes],
 ) -> np.ndarray:
-    """Converts attention between pieces to attention between words.
+    """Converts attention between subwords to attention between words.
 
     Args:
         attention: Float array `(T, S)`, of target pieces to source pieces.

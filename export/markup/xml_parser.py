@@ -118,7 +118,9 @@ def read_text(event: Event, start: int, end: int) -> Iterator[Token]:
             first, done = found.span()
             yield Token(Kind.VOID, start + first, start + done, is_block=True)
         start, text = start + done, text[done:]
-    if start < end:
+    if event.element.keeps_blanks and text == "\n":  # "\r\n".
+        yield Token(Kind.VOID, start, end, is_block=True)
+    elif start < end:
         yield Token(Kind.TEXT, start, end, text)
 
 

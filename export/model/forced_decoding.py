@@ -189,7 +189,7 @@ class ForcedDecoder:
             `"decoder_attention"`, `(B, N, H, T, T)`, and
             `"encoder_decoder_attention"`, `(B, N, H, T, S)`; of
             `"source_tokens"`, string `(B, S)`, and `"target_tokens"`, string
-            `(B, T)`, the pieces; of `"token_log_probabilities"`, float32 `(B,
+            `(B, T)`, the subwords; of `"token_log_probabilities"`, float32 `(B,
             T)`; of `"score"`, float32 `(B,)`, the log-probability of the whole
             target over its length penalty; and of `"truncated"`, bool `(B,)`:
             whether source or target was cut at the model's limit. After a

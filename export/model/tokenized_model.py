@@ -151,8 +151,8 @@ def check_sizes(tokenizer: SubwordTokenizer, transformer: Transformer) -> None:
     ):
         if pieces > embedding.vocabulary_size:
             raise ValueError(
-                f"the tokenizer of {side} may not have more pieces than the "
-                f"transformer. Received: {pieces} pieces, "
+                f"the tokenizer of {side} may not have more subwords than the "
+                f"transformer. Received: {pieces} subwords, "
                 f"vocabulary_size={embedding.vocabulary_size}"
             )
 

@@ -3,11 +3,11 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const KINDS = {
   encoder_decoder_attention: ["Encoder-decoder attention",
-    "A row predicts a piece of the target; columns are the source."],
+    "A row predicts a subword of the target; columns are the source."],
   encoder_attention: ["Encoder self-attention",
-    "A row is a piece of the source, and so is a column."],
+    "A row is a subword of the source, and so is a column."],
   decoder_attention: ["Decoder self-attention, masked",
-    "A row predicts a piece of the target; columns are what stands before it."],
+    "A row predicts a subword of the target; columns are what stands before it."],
 };
 // A recurrence has no weights.
 if (!data.targets[0].decoder_attention) delete KINDS.decoder_attention;

@@ -26,7 +26,7 @@ OF_TARGETS = {
 }
 RECURRENT_DECODER_NOTE = (
     "The decoder has a recurrence in the place of self-attention: it keeps one "
-    "vector of the pieces before, so there are no weights of these to show."
+    "vector of the subwords before, so there are no weights of these to show."
 )
 
 
@@ -175,17 +175,17 @@ def make_notes(
     ]
     if max(*pieces, len(beam["penalties"])) > MAX_SHOWN:
         notes.append(
-            f"Only the first {MAX_SHOWN} pieces and steps are shown. Texts and "
-            "scores are whole."
+            f"Only the first {MAX_SHOWN} subwords and steps are shown. Texts "
+            "and scores are whole."
         )
     translation = explained["Translation"]
     written = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
     same = written == translation["target_tokens"].tolist()
     if not same and not translation["truncated"]:
         notes.append(
-            "The search wrote the translation in other pieces than those into "
-            "which its text is cut. Confidence and attention are those of the "
-            "text, and its score differs a little from that in the search."
+            "The search wrote the translation in other subwords than those "
+            "into which its text is cut. Confidence and attention are those of "
+            "the text, and its score differs a little from that in the search."
         )
     return notes
 

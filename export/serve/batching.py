@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from command_line.errors import UserError
+from export.client import RefusedRequestError
 from export.line_batching import BYTES_A_TOKEN
 from export.line_batching import MAX_ROWS
 from export.line_batching import MIN_TOKENS
@@ -288,8 +289,10 @@ class Batcher:
             )
         except Exception as error:
             # One item may be too long or need too much memory: run each one
-            # alone. An error of a server concerns all.
-            if len(batch) > 1 and not isinstance(error, UserError):
+            # alone. A server that does not answer concerns all.
+            is_refused = isinstance(error, RefusedRequestError)
+            is_of_item = is_refused or not isinstance(error, UserError)
+            if len(batch) > 1 and is_of_item:
                 for each in batch:
                     if not each.future.done():  # Its client may have gone.
                         await self._answer([each])

@@ -55,7 +55,7 @@ class Model:
 
     Attributes:
         knows_placeholders: Bool, whether the model was trained with
-            `PLACEHOLDERS`; known after `probe`.
+            `PLACEHOLDERS`; known after `probe`, if it aligns.
     """
 
     def __init__(
@@ -102,15 +102,19 @@ class Model:
     def find_alternatives(
         self, texts: list[str], beam_size: int
     ) -> list[list[str]]:
-        """Returns the best translations of each sentence, best first."""
+        """Returns the best translations of each sentence, best first.
+
+        Those that were cut are left out, unless the best one was cut, too.
+        """
         outputs = self._ask(
             "translate_nbest",
             {"text": strings(texts), "beam_size": np.int32(beam_size)},
         )
         return [
-            [decode_line(text) for text in row[valid]]
-            for row, valid in zip(
-                outputs["translation"], outputs["valid"], strict=True
+            [decode_line(text) for text in row[valid & (~was_cut | was_cut[0])]]
+            for row, valid, was_cut in zip(
+                *(outputs[n] for n in ("translation", "valid", "truncated")),
+                strict=True,
             )
         ]
 
@@ -231,7 +235,9 @@ def connect_model(server: str, options: ClientOptions) -> Model:
         for name in SIGNATURES_OF_FEATURE
         if responds(Model(translate, ask, (name,)))
     )
-    return Model(translate, ask, features, options.in_flight)
+    model = Model(translate, ask, features, options.in_flight)
+    model.probe()
+    return model
 
 
 def responds(model: Model) -> bool:

@@ -56,7 +56,7 @@ def run_process(options: ServeOptions, listener: socket.socket) -> None:
 def run_processes(options: ServeOptions, listener: socket.socket) -> None:
     """Serves in several processes until SIGTERM; SIGHUP replaces each in turn.
 
-    Each loads its own models, and replaces one that has ended.
+    Each loads its own models. A supervisor replaces one that has ended.
 
     Raises:
         SystemExit: If a process cannot start.

@@ -1,6 +1,7 @@
 """Options of beam search (Vaswani et al., 2017, Section 6.1)."""
 
 import dataclasses
+import numbers
 from typing import Any
 
 from keras import ops
@@ -64,7 +65,8 @@ class SearchOptions:
         for name in ("no_repeat_ngram", "min_length"):
             check_search_number(name, getattr(self, name))
         sizes = self.num_hypotheses, self.beam_size
-        if all(isinstance(x, int) for x in sizes) and sizes[0] > sizes[1]:
+        are_known = all(isinstance(x, numbers.Integral) for x in sizes)
+        if are_known and sizes[0] > sizes[1]:
             raise ValueError(
                 "`num_hypotheses` must be at most `beam_size`. Received: "
                 f"num_hypotheses={self.num_hypotheses}, "
@@ -85,7 +87,7 @@ class SearchOptions:
         The best `2 K` contain `K` active ones, since each beam has only one
         continuation by EOS. Greedy search needs only the best candidate.
         """
-        if isinstance(self.beam_size, int):
+        if isinstance(self.beam_size, numbers.Integral):
             return 1 if self.beam_size == 1 else 2 * self.beam_size
         greedy = ops.equal(self.beam_size, 1)
         return ops.where(greedy, 1, 2 * self.beam_size)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.argument_checks import check_ids
+from keras_transformer.argument_checks import check_length
 from keras_transformer.argument_checks import static_int
 from keras_transformer.cache import DecoderCache
 from keras_transformer.masks import padding_mask
@@ -24,7 +25,7 @@ def search_translations(
     The encoder runs once, the decoder once for each position. TensorFlow and
     JAX compile the search at the first call with the same `options`, but for
     numbers such as the length penalty; torch does not. On TensorFlow it is
-    `search_in_graph`.
+    `search_in_graph`, unless a subclass replaces what that reads.
 
     Args:
         transformer: A `Transformer`.
@@ -40,12 +41,15 @@ def search_translations(
         `Hypotheses`.
 
     Raises:
-        ValueError: If `source_ids` are not of rank 2, if the vocabulary lacks
-            BOS or EOS, if a subclass overrides what the search does not call,
-            or if logits are not finite.
+        ValueError: If `source_ids` are not of rank 2 or too long for learned
+            positions, if the vocabulary lacks BOS or EOS, if a subclass
+            overrides what the search does not call, or if logits are not
+            finite.
     """
     source_ids = ops.convert_to_tensor(source_ids)
     check_ids("source_ids", source_ids)
+    if transformer.architecture.positions == "learned":
+        check_length("source_ids", source_ids, transformer.sequence_length)
     check_model(transformer, options)
     tensors = {"source_ids": source_ids, "max_lengths": max_lengths}
     if prefix_ids is not None:
@@ -107,7 +111,7 @@ def check_model(model, options):
     """Raises `ValueError` if the search would not follow the model."""
     if overridden := model.overrides("call", "decode"):
         raise ValueError(
-            "The search calls `encode`, `decode_states` and `compute_logits`. "
+            "The search calls `decode_states` and `compute_logits` instead. "
             f"Received: {type(model).__name__}, which overrides "
             f"{' and '.join(overridden)}"
         )

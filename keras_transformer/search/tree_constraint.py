@@ -10,6 +10,7 @@ Axes: `B` sentences, `R` hypotheses, `L` capacity in tokens, `Q` leaf tokens,
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,8 @@ class TreeConstraint:
         is_tag = ops.equal(following, TAG)
         last = select(written, ops.maximum(index - 1, 0) + 0 * count)
         needed = num_leaves - count + depth + 1
-        room = limits - index - needed
-        may_open = all_of(~is_within, is_left, room >= 2)
+        spare = limits - index - needed
+        may_open = all_of(~is_within, is_left, spare >= 2)
         may_close = all_of(~is_within, depth > 0, ops.not_equal(last, OPENING))
         may_end = all_of(~is_within, ~is_left, ops.equal(depth, 0))
         columns = np.arange(self.vocabulary_size, dtype="int32")
@@ -122,7 +123,4 @@ def select(x, columns):
 
 def all_of(*conditions):
     """Returns where all conditions hold."""
-    found = conditions[0]
-    for condition in conditions[1:]:
-        found = ops.logical_and(found, condition)
-    return found
+    return functools.reduce(ops.logical_and, conditions)

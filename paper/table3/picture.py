@@ -30,9 +30,8 @@ def draw(report: dict) -> bytes:
     ):
         for height, row in enumerate(rows.values()):
             ours = row["ours_to_base"]
-            if row["paper"]:
-                theirs = row["paper_to_base"][key]
-                axis.plot(theirs, height - 0.15, "D", color="tab:orange")
+            theirs = row["paper_to_base"][key]
+            axis.plot(theirs, height - 0.15, "D", color="tab:orange")
             axis.plot(ours[key], height + 0.15, "o", color="tab:blue")
             if key == "bleu":
                 axis.hlines(

@@ -13,7 +13,7 @@ from paper.table3 import picture
 from paper.table3 import results
 
 NOTES = """\
-PPL: per piece of the vocabulary, with EOS, unsmoothed. BLEU: the
+PPL: per subword of the vocabulary, with EOS, unsmoothed. BLEU: the
 paper's is tokenized, ours sacreBLEU (13a, cased). Both are of the validation
 set, without averaged checkpoints, beam 4, length penalty 0.6. Parameters are in
 millions. Differences are to the mean of base's runs: of PPL in percent, of BLEU

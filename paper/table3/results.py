@@ -111,7 +111,7 @@ def describe_conditions(arguments: dict, preset: Preset, report: dict) -> str:
         f"{sizes}, {preset.architecture.norm}-norm; {recipe.steps:,} updates "
         f"of {arguments['batch_tokens']:,} positions a side, "
         f"{recipe.warmup_steps:,} of warm-up; {arguments['vocabulary_size']:,} "
-        f"pieces; {report['training']['kept']:,} pairs to train on and "
+        f"subwords; {report['training']['kept']:,} pairs to train on and "
         f"{report['validation']['kept']:,} to validate"
     )
 

@@ -16,6 +16,8 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from command_line.errors import UserError
 from export import client
 from export import translate
+from export.markup.sentence_translator import ALIGN_OUTPUTS
+from export.markup.sentence_translator import make_translator
 from export.server_address import read_address
 from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import SENTENCES
@@ -122,6 +124,13 @@ def test_translates_as_the_export_does(protocol, servable, tmp_path):
     assert (tmp_path / "out").read_bytes() == b"\n".join([*expected, b""])
 
 
+def align_nothing(sources, targets):
+    tokens = tf.constant([[b"a"]])
+    return dict(
+        zip(ALIGN_OUTPUTS, (tf.ones((1, 1, 1)), tokens, tokens), strict=True)
+    )
+
+
 def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
     parameters = (export_dir / "batching_parameters.txt").read_text()
     (limit,) = re.findall(r"max_batch_size { value: (\d+) }", parameters)
@@ -132,8 +141,11 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
 
     with serve_grpc(batching) as address:
         found = translate_lines(connect("grpc", address), lines, 1024)
-
         assert list(found) == [expected] * 100
+
+        translator = make_translator(connect("grpc", address), align_nothing)
+        found, _ = translator.translate([line.decode() for line in lines])
+        assert found == [expected.decode()] * 100
 
 
 @pytest.mark.parametrize(

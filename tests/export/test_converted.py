@@ -136,7 +136,7 @@ def test_refuses_the_tokenizer_of_another_model(
         *("--format", format),
     )
 
-    assert "tokenizer of targets may not have more pieces" in line
+    assert "tokenizer of targets may not have more subwords" in line
 
 
 def test_a_session_translates_as_the_layers_do(served, model, tokenizer):

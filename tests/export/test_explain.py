@@ -81,7 +81,7 @@ def test_notes_say_what_is_not_as_it_seems(ask):
     assert "was cut at the limit" in note
     other = [*pieces[:-1], b"x", b"</s>"]
     (note,) = notes({"truncated": False}, other)
-    assert "other pieces" in note
+    assert "other subwords" in note
     (note,) = notes({"truncated": False}, other, target_truncated=True)
     assert note.startswith("Translation: it or the source is longer")
 
@@ -106,7 +106,7 @@ def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
             sum(of_all["token_log_probabilities"]), abs=5e-3
         )
     assert found["beam"]["steps"] == len(data["beam"]["tokens"])
-    assert any("first 3 pieces" in note for note in found["notes"])
+    assert any("first 3 subwords" in note for note in found["notes"])
     assert not any("first" in note for note in data["notes"])
 
 

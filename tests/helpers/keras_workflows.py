@@ -376,9 +376,24 @@ class OtherDecode(kt.Transformer):
         return -super().decode(*args, **kwargs)
 
 
+class Negative(kt.TokenEmbedding):
+    def call(self, inputs):
+        return -super().call(inputs)
+
+
+class OtherSources(kt.Transformer):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.source_embedding = Negative(V, 32)
+
+    def build(self, input_shape=None):
+        self.source_embedding.build((None, None))
+        super().build(input_shape)
+
+
 def check_follows_a_subclass():
     """Or refuses it."""
-    for subclass in (OtherOutput, OtherEncoder):
+    for subclass in (OtherOutput, OtherEncoder, OtherSources):
         keras.utils.set_random_seed(3)
         model = subclass(V, SMALL)
         model.build()

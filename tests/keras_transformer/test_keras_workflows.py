@@ -1,9 +1,14 @@
 """Tests of the usual Keras workflows, on TensorFlow, JAX and torch."""
 
+import re
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer import LanguageModel
+from keras_transformer.__main__ import describe
 from tests.helpers import keras_workflows
 from tests.helpers.keras_workflows import BATCH
 from tests.helpers.keras_workflows import SOURCE
@@ -62,6 +67,24 @@ def test_exports_its_logits(tmp_path):
         np.testing.assert_allclose(
             loaded.serve(part), model(part), rtol=1e-5, atol=1e-5
         )
+
+
+def test_a_language_model_exports_its_logits(tmp_path):
+    model = LanguageModel.from_preset("tiny", 20, num_layers=1)
+
+    model.export(tmp_path / "exported", verbose=False)
+
+    loaded = tf.saved_model.load(str(tmp_path / "exported"))
+    ids = tf.constant([[3, 7, 5], [4, 0, 0]])
+    np.testing.assert_allclose(loaded.serve(ids), model(ids), atol=1e-5)
+
+
+def test_versions_and_devices_of_any_backend(monkeypatch):
+    assert re.search(r"^devices +cpu:0", describe(), re.M)
+    # There Keras cannot list any.
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    monkeypatch.setattr(keras.distribution, "list_devices", None)
+    assert re.search("^devices +unknown to Keras$", describe(), re.M)
 
 
 def test_generates_in_a_graph_of_unknown_shapes():

@@ -409,3 +409,5 @@ def test_refuses_more_tokens_than_positions_are_learned():
 
     with pytest.raises(ValueError, match=f"may have {S - 1} positions at most"):
         model(BATCH)
+    with pytest.raises(ValueError, match=f"`source_ids` may have {S - 1} tok"):
+        model.generate(BATCH["source_ids"])

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
+from command_line.options import values_of
 from keras_transformer import SubwordTokenizer
 from tests.helpers.error_capture import refusal as refused_by
 from tests.helpers.small_runs import TINY_OPTIONS
@@ -26,6 +27,7 @@ from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
 from train.options import NOT_COMPARED
 from train.options import parse_options
+from train.options import read_defaults
 from train.resolve_options import describe_run
 from train.resolve_options import load_corpus
 from train.resolve_options import resolve
@@ -531,6 +533,44 @@ def test_options_win_over_the_arguments_of_a_run(finished, tmp_path):
     corpus = parse_options([*options, "--mixture", "m.json"]).corpus
     assert (corpus.mixture.name, corpus.train_source) == ("m.json", None)
     assert corpus.validation_source.name == "validation-source"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "options", "kept"),
+    [
+        (
+            {"alignments": "a", "alignment_weight": 0.2, "drop_invalid": True},
+            ["--dataset=demo"],
+            {},
+        ),
+        (
+            {"dataset": "tfds:x", "train_split": "a", "source_language": "en"},
+            ["--train-source=s", "--train-target=t"],
+            {},
+        ),
+        ({"train_split": "train[:99%]"}, ["--mixture=m"], {}),
+        (
+            {"drop_invalid": True, "validation_split": "test"},
+            ["--validation-source=s", "--validation-target=t"],
+            {"drop_invalid": True},
+        ),
+        (
+            {"subwords": "unigram", "symbols": "s", "steps": 9},
+            ["--init-from=run"],
+            {"steps": 9},
+        ),
+    ],
+)
+def test_options_that_belong_to_replaced_ones_go_with_them(
+    recorded, options, kept, tmp_path
+):
+    path = tmp_path / "arguments.json"
+    path.write_text(json.dumps({"arguments": recorded}))
+    given = values_of(parse_options(["--run-dir=x", *options]))
+
+    defaults = read_defaults(path, given)
+
+    assert defaults == {"recipe": "paper", **kept}
 
 
 def test_what_differs_from_the_arguments_of_a_run_is_told(

@@ -205,8 +205,8 @@ def test_warns_of_text_that_it_cannot_read(two, tmp_path, capsys, unread):
     fine_tune(tmp_path / "run", two, write_text(tmp_path, lines), "--steps=1")
 
     output = capsys.readouterr().out
-    assert output.count("pieces are unknown") == 1
-    assert f"% of the {unread}s' pieces are unknown" in output
+    assert output.count("subwords are unknown") == 1
+    assert f"% of the {unread}s' subwords are unknown" in output
     assert "of the training pairs are dropped" in output
 
 
@@ -274,7 +274,7 @@ def test_refuses_new_pieces_where_the_model_has_ids_of_none(two, pieces):
     more = with_rows(start.transformer, 3)
     start = dataclasses.replace(start, transformer=more)
 
-    sizes = f"{more.source_vocabulary_size - 3} pieces and "
+    sizes = f"{more.source_vocabulary_size - 3} subwords and "
     sizes += f"{more.source_vocabulary_size} ids"
     with pytest.raises(UserError, match=sizes):
         extend_vocabulary(start, pieces)
@@ -307,7 +307,7 @@ def test_a_run_keeps_its_new_pieces(two, pieces, corpus, tmp_path, capsys):
         ("ab\n\ncd\n", "line 2 of --extend-vocabulary"),
         ("ab\nc d\n", "▁ stands for a blank. Received: 'c d'"),
         ("ab\nab\n", "line 2 of"),
-        ("ab\n<s>\n", "must be no piece that is there. Received: '<s>'"),
+        ("ab\n<s>\n", "must be no subword that is there. Received: '<s>'"),
         ("ab\n▁\n", "line 2 of"),
     ],
 )

@@ -11,10 +11,12 @@ from command_line.options import values_of
 from tests.helpers.small_runs import TINY_OPTIONS
 from train.corpus_size_recipe import CorpusSizeRecipe
 from train.corpus_size_recipe import apply_recipe
+from train.corpus_size_recipe import fill_in_recipe
 from train.corpus_size_recipe import uses_corpus_size
 from train.loop import multi_worker
 from train.options import FILES
 from train.options import parse_options
+from train.resolve_options import resolve
 
 NUMBERS = [
     field.name
@@ -60,6 +62,19 @@ def test_options_replace_numbers_of_the_recipe(capsys):
     assert "pairs: --warmup-steps 100 (--re" in capsys.readouterr().out
     given = parse("--tokenizer=t")
     assert apply_recipe(given, 20_000).corpus.vocabulary_size is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--validate-bleu=5", "--best-by=bleu"],  # With --patience 10.
+        ["--schedule=cosine", "--steps=300"],  # With a warm-up of 75.
+    ],
+)
+def test_options_are_checked_beside_numbers_of_the_recipe(options):
+    resolve(fill_in_recipe(parse(*TEXTS, *options)), None)
+    with pytest.raises(UserError, match=options[-1].partition("=")[0]):
+        resolve(parse("--recipe=paper", *TEXTS, *options), None)
 
 
 def test_the_recipe_is_the_default_of_small_presets_and_text(tmp_path):

@@ -174,7 +174,7 @@ def test_refuses_a_pipe(corpus, capsys):
         source = f"--train-source=/dev/fd/{pipe.fileno()}"
         line = refusal(capsys, distill.main, command(source))
 
-    assert "a corpus must be a file" in line
+    assert "text must be in a file" in line
 
 
 def test_refuses_a_second_process_and_missing_lines(

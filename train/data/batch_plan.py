@@ -1,7 +1,7 @@
 """Batches of sentences of similar length, counted in tokens (Section 5.1).
 
-Batch `j` is a pure function of the seed and `j`, whatever the number of
-devices. So training can start at any batch without reading those before.
+Batch `j` is a pure function of the corpus, the options, the seed and `j`. So
+training can start at any batch without reading those before.
 """
 
 import dataclasses

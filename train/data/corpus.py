@@ -63,7 +63,7 @@ class Corpus(abc.ABC):
         return None
 
     def symbols(self) -> list[str]:
-        """Returns texts that are one piece each of the vocabulary (default:
+        """Returns texts that are one subword each of the vocabulary (default:
         none).
 
         A text includes the blank that precedes it, if any.
@@ -260,7 +260,7 @@ def refuse_pipe(path: pathlib.Path) -> None:
     """
     if path.is_fifo():
         raise UserError(
-            "a corpus must be a file, plain or gzip, since it is read several "
+            "text must be in a file, plain or gzip, since it is read several "
             f"times. Received: {path}, a pipe"
         )
 

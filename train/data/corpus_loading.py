@@ -10,6 +10,7 @@ from train.data.corpus import Corpus
 from train.data.corpus import FilePairs
 from train.data.corpus import Mixture
 from train.data.corpus import demo_pairs
+from train.data.corpus import refuse_pipe
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.tfds_pairs import TfdsPairs
 from train.data.tfds_pairs import find_builder
@@ -79,6 +80,7 @@ def read_mixture(
     Raises:
         UserError: If the file, or a corpus that it names, is invalid.
     """
+    refuse_pipe(path)
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -108,9 +108,9 @@ class CorpusStatistics:
 def unknown_share(ids: Ids | JoinedIds, proto: bytes) -> float:
     """Returns the share of a text that its tokenizer does not know.
 
-    It is the share of pieces that are unknown, or a byte of a character. Pieces
-    of a blank and EOS do not count, since an unknown word is one unknown piece
-    after a blank.
+    It is the share of subwords that are unknown, or a byte of a character.
+    Those of a blank and EOS do not count, since an unknown word is one unknown
+    subword after a blank.
 
     Args:
         ids: The ids of one side, of which 1,000 sentences, evenly spread, are

@@ -1,9 +1,10 @@
 """Cache of encoded corpora on disk.
 
 The name of a folder of ids is a digest of everything that the ids depend on:
-text, tokenizer, maximum length, format and SentencePiece's version. The folder
-is written under a temporary name and renamed when it is complete. Each part of
-a mixture has its own folder, whatever its weight.
+text, tokenizer, maximum length, filters, variants with their seed, links,
+format and SentencePiece's version. The folder is written under a temporary name
+and renamed when it is complete. Each part of a mixture has its own folder,
+whatever its weight.
 """
 
 import contextlib
@@ -127,12 +128,12 @@ def cached_vocabulary(
         vocabulary_size: Int, pieces in all.
         cache: Folder of `CORPUS.model` files and encoded corpora.
         subwords: `"bpe"`, `"unigram"` or `None`, as of `learn_vocabulary`.
-        symbols: Texts that are one piece each.
+        symbols: Texts that are one subword each.
     """
     arguments = corpus, vocabulary_size, subwords, symbols
     path = cache / f"{vocabulary_key(*arguments)}.model"
     if not path.exists():
-        print(f"learning a vocabulary of {vocabulary_size:,} pieces")
+        print(f"learning a vocabulary of {vocabulary_size:,} subwords")
         proto = learn_vocabulary(*arguments)
         with file_lock(path):
             write_atomically(path, proto)
@@ -290,7 +291,7 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
     for name, (dtype, size) in description["files"].items():
         path = folder / name
         whole = size * np.dtype(dtype).itemsize
-        if not path.exists() or path.stat().st_size != whole:
+        if not path.exists() or not whole or path.stat().st_size != whole:
             print(f"{path} is damaged: encoding again")
             return None
         # A plain view: slices of `np.memmap` itself are slow.
@@ -345,6 +346,11 @@ def encode_into(
                 f"no pair of the corpus has text of 1 to {max_length} tokens "
                 f"on both sides (--max-length){passes}. "
                 f"Received: {len(corpus)} pairs"
+            )
+        if files.get(f"{LINKS}.ids", (None, 1))[1] == 0:
+            raise UserError(
+                "--alignments must link words as the tokenizer splits them. "
+                f"Received: no such link in {len(corpus):,} pairs"
             )
         hashes = np.memmap(part / "hashes", "<u8", mode="r").reshape(-1, 2)
         duplicates = count_duplicates(hashes)

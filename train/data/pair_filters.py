@@ -54,7 +54,7 @@ class PairFilters:
     )
     drop_duplicates: bool = option(
         False,
-        "drop training pairs that repeat an earlier pair of their source",
+        "drop training pairs that repeat an earlier pair of the same corpus",
     )
 
     def in_use(self) -> dict:

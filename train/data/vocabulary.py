@@ -55,13 +55,13 @@ def learn_vocabulary(
             included.
         subwords: `"unigram"` for a unigram language model instead; `None` is
             `"bpe"`.
-        symbols: More texts that are one piece each; `▁` stands for a blank.
+        symbols: More texts that are one subword each; `▁` stands for a blank.
 
     Returns:
         The serialized SentencePiece model.
 
     Raises:
-        UserError: If the text supports only fewer pieces, or if
+        UserError: If the text supports only fewer subwords, or if
             `vocabulary_size` is less than the number of characters.
     """
     model = io.BytesIO()
@@ -91,7 +91,7 @@ def sample_text(corpus: Corpus, limit: int) -> list[tuple[str, str]]:
         UserError: If there are no pairs.
     """
     if not len(corpus):
-        raise UserError(f"the corpus must have pairs. Received: {corpus!r}")
+        raise UserError("the corpus must have pairs. Received: none")
     step = -(-len(corpus) // limit)
     return list(itertools.islice(corpus, 0, None, step))
 
@@ -102,13 +102,13 @@ def explain_sentencepiece_error(message: str, vocabulary_size: int) -> str:
     if limit:
         return (
             "the vocabulary is larger than the text supports, which is "
-            f"{limit[1]} pieces. {received}"
+            f"{limit[1]} subwords. {received}"
         )
     needed = re.search(r"smaller than required_chars\D*\d+ vs (\d+)", message)
     if needed:
         return (
             "the vocabulary must hold the characters of the text, at least "
-            f"{int(needed[1]) + 1} pieces. {received}"
+            f"{int(needed[1]) + 1} subwords. {received}"
         )
     return f"no vocabulary could be learnt: {message.strip()}. {received}"
 

@@ -13,6 +13,7 @@ from command_line.options import option
 from command_line.text_files import read_lines
 from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Corpus
+from train.data.corpus import refuse_pipe
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.tokenizer_file import SPECIAL
 from train.data.tokenizer_file import read_tokenizer
@@ -38,8 +39,8 @@ class VocabularyOptions:
     )
     symbols: pathlib.Path | None = option(
         None,
-        "texts that are one piece each of the vocabulary that is learned, such "
-        "as the tag <2es>, one a line; ▁ stands for a blank",
+        "texts that are one subword each of the vocabulary that is learned, "
+        "such as the tag <2es>, one a line; ▁ stands for a blank",
         **FILE,
     )
 
@@ -85,7 +86,8 @@ def check_vocabulary(
     if init_from and asked:
         raise UserError(
             "--init-from keeps its vocabulary; --extend-vocabulary adds "
-            f"pieces. Received: --init-from {init_from} and {', '.join(asked)}"
+            f"subwords. Received: --init-from {init_from} and "
+            f"{', '.join(asked)}"
         )
     if given.tokenizer is None:
         return None
@@ -99,7 +101,7 @@ def check_vocabulary(
     size = count_pieces(proto)
     if vocabulary_size not in (None, size):
         raise UserError(
-            f"--vocabulary-size must be that of --tokenizer, {size} pieces. "
+            f"--vocabulary-size must be that of --tokenizer, {size} subwords. "
             f"Received: --vocabulary-size {vocabulary_size}"
         )
     return proto
@@ -117,7 +119,7 @@ def check_placeholders(
 
     Args:
         protos: The SentencePiece models.
-        wanted: The option that they come from, and what would add pieces.
+        wanted: The option that they come from, and what would add subwords.
         path: Value of that option.
     """
     for proto in protos:
@@ -142,7 +144,7 @@ def make_vocabulary(
     Args:
         given: The options.
         corpus: The training corpus.
-        size: Int, pieces in all of a vocabulary that is learned.
+        size: Int, subwords in all of a vocabulary that is learned.
         cache: Folder of vocabularies.
     """
     if given.tokenizer is not None:
@@ -157,13 +159,14 @@ def read_symbols(path: pathlib.Path) -> list[str]:
     Raises:
         UserError: If a line is not valid as a symbol.
     """
+    refuse_pipe(path)
     symbols = list(read_lines(path))
     check_pieces(symbols, "--symbols", path)
     special = {name for name, _ in SPECIAL.values()}
     for number, symbol in enumerate(symbols, 1):
         if symbol in special:
             raise invalid_line_error(
-                "--symbols", path, number, "no special piece", symbol
+                "--symbols", path, number, "no special subword", symbol
             )
     return symbols
 
@@ -183,11 +186,11 @@ def check_pieces(
         where = option_name, path, number
         if not piece or piece.split() != [piece]:
             raise invalid_line_error(
-                *where, "a piece; ▁ stands for a blank", piece
+                *where, "a subword; ▁ stands for a blank", piece
             )
         if piece in seen:
             raise invalid_line_error(
-                *where, "another piece than those before", piece
+                *where, "another subword than those before", piece
             )
         seen.add(piece)
 

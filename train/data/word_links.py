@@ -18,6 +18,7 @@ from command_line.errors import UserError
 from command_line.text_files import read_lines
 from train.data.corpus import CorpusWrapper
 from train.data.corpus import FilePairs
+from train.data.corpus import refuse_pipe
 
 LINK = re.compile(r"(\d+)-(\d+)")
 WORD_START = "▁"
@@ -47,6 +48,7 @@ class LinkedPairs(CorpusWrapper):
         return f"LinkedPairs({self._corpus!r}, {str(self._path)!r})"
 
     def digest(self) -> str:
+        refuse_pipe(self._path)
         digest = hashlib.sha256(self._corpus.digest().encode())
         count = 0
         for line in read_lines(self._path):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import json
 import pathlib
 
 import numpy as np
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 
 from command_line.options import flag
 from command_line.text_files import write_atomically
+from command_line.text_files import write_json
 from keras_transformer import Preset
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import ROW_MULTIPLE
@@ -51,7 +51,7 @@ def describe_training(
         training: The training corpus.
         validation: The validation set.
         preset: Sizes of the model, and number of updates.
-        vocabulary_size: Int, pieces of the tokenizer.
+        vocabulary_size: Int, subwords of the tokenizer.
         max_length: Int, longest side of a pair.
         update_options: Options of training.
         num_replicas: Int, number of devices.
@@ -111,8 +111,7 @@ def describe_training(
 def write_report(report: dict, run_dir: pathlib.Path) -> None:
     """Prints a report and writes `report.json` and `report.png`."""
     print(format_report(report))
-    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(run_dir / "report.json", text.encode())
+    write_json(run_dir / "report.json", report)
     write_atomically(run_dir / "report.png", plot_lengths(report["training"]))
 
 
@@ -159,7 +158,7 @@ def warn_of_unknown_text(
     """
     of_sides = protos[0], protos[1] or protos[0]
     unknown = [
-        f"{measured:.0%} of the {side}s' pieces"
+        f"{measured:.0%} of the {side}s' subwords"
         for side, ids, proto in zip(
             SIDES, (pairs.sources, pairs.targets), of_sides, strict=True
         )

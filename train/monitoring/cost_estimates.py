@@ -156,7 +156,7 @@ def find_largest_batch(
     precision: str,
     with_simcut: bool = False,
 ) -> int:
-    """Returns the number of a batch in `j`'s epoch that needs most memory.
+    """Returns the number of a batch in `j`'s pass that needs most memory.
 
     Args:
         transformer: The model.

@@ -1,12 +1,11 @@
 """Scores the final model on the validation set and writes `model.json`."""
 
 import hashlib
-import json
 import pathlib
 
 import tensorflow as tf
 
-from command_line.text_files import write_atomically
+from command_line.text_files import write_json
 from keras_transformer import Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
@@ -89,8 +88,7 @@ def write_scores(
         "moving_average": moving,
         **scores,
     }
-    text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(path.with_suffix(".json"), text.encode())
+    write_json(path.with_suffix(".json"), description)
     found = scores["validation"]
     print(
         f"on the validation set it has a loss of {found['loss']:.4f}, "

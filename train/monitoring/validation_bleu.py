@@ -33,7 +33,7 @@ PENALTY_OPTIONS = ("length_penalty", "penalty_offset")
 class ValidationBleu(keras.callbacks.Callback):
     """Translates the validation set; adds `bleu` and `chrf` to `fit`'s logs.
 
-    It translates like an export with default options, with the weights that an
+    It translates with the run's length penalty, and with the weights that an
     export would have, those of the first replica. Some translations go to
     TensorBoard as text. It takes a `TrainingModel` as well as a `Transformer`
     that the user compiled. sacreBLEU computes the scores on the original text.

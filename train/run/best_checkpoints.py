@@ -13,7 +13,7 @@ from command_line import bleu_tokenizer
 from command_line.options import natural
 from command_line.options import option
 from command_line.options import positive
-from command_line.text_files import write_atomically
+from command_line.text_files import write_json
 from train.loop import multi_worker
 from train.run.run_folder import saved_steps
 from train.run.run_folder import step_of
@@ -199,8 +199,7 @@ class BestCheckpoints(keras.callbacks.Callback):
             {"step": step, self._column: value}
             for step, value in values.items()
         ]
-        text = json.dumps(entries, indent=2) + "\n"
-        write_atomically(self._best / "best.json", text.encode())
+        write_json(self._best / "best.json", entries)
         # The index, which marks a complete one, comes first.
         for path in sorted(self._best.glob("ckpt-*"), reverse=True):
             if int(path.name.split("-")[1].split(".")[0]) not in values:

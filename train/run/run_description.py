@@ -10,6 +10,7 @@ from command_line.bleu_tokenizer import DEFAULT
 from command_line.errors import UserError
 from command_line.errors import refuse_damage
 from command_line.text_files import write_atomically
+from command_line.text_files import write_json
 from keras_transformer import Preset
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import Corpus
@@ -208,8 +209,7 @@ class RunDescription:
     def claim(self, run_dir: pathlib.Path) -> None:
         """Writes `arguments.json`, which assigns the folder to this run."""
         self._reopen_short_epoch(run_dir)
-        text = json.dumps(self._to_json(), indent=2, ensure_ascii=False) + "\n"
-        write_atomically(run_dir / "arguments.json", text.encode())
+        write_json(run_dir / "arguments.json", self._to_json())
 
     def _entries(self, part):
         value = getattr(self, part)

@@ -62,18 +62,18 @@ def extend_vocabulary(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
 def with_pieces(
     proto: bytes, pieces: list[str], path: pathlib.Path, size: int
 ) -> bytes:
-    """Returns a SentencePiece model of `size` pieces with more pieces."""
+    """Returns a SentencePiece model of `size` pieces with more."""
     model = sentencepiece_model_pb2.ModelProto.FromString(proto)
     if len(model.pieces) != size:
         raise UserError(
-            f"{OPTION} needs a tokenizer with a piece for each id of the "
-            f"model. Received: {len(model.pieces)} pieces and {size} ids"
+            f"{OPTION} needs a tokenizer with a subword for each id of the "
+            f"model. Received: {len(model.pieces)} subwords and {size} ids"
         )
     known = {piece.piece for piece in model.pieces}
     for number, piece in enumerate(pieces, 1):
         if piece in known:
             raise invalid_line_error(
-                OPTION, path, number, "no piece that is there", piece
+                OPTION, path, number, "no subword that is there", piece
             )
         model.pieces.add(piece=piece, score=0.0, type=PIECE.USER_DEFINED)
     model.trainer_spec.vocab_size = len(model.pieces)

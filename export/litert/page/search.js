@@ -7,16 +7,19 @@
  *
  * @param model The `Model`.
  * @param source Ids with EOS.
- * @param options All options of the search.
+ * @param given All options of the search.
  */
-export async function search(model, source, options) {
-  const { beam_size: beams } = options,
+export async function search(model, source, given) {
+  const { beam_size: beams } = given,
     { eosId, forbiddenIds } = model;
   const count = beams === 1 ? 1 : 2 * beams;
   const limit = Math.min(
-    Math.max(source.length + options.max_extra_length, 1),
+    Math.max(source.length + given.max_extra_length, 1),
     model.maxLength,
   );
+  // The end comes at the limit.
+  const shortest = Math.min(given.min_length, limit - 1);
+  const options = { ...given, min_length: shortest };
   await model.start(source, beams);
   let active = [{ ids: [], total: 0 }],
     best;
@@ -33,13 +36,7 @@ export async function search(model, source, options) {
       allowed.forEach((row, i) => {
         for (const id of forbiddenIds) row[id] = -Infinity;
         if (active[i])
-          forbid(
-            row,
-            active[i].ids,
-            Math.min(length, limit - 1),
-            eosId,
-            options,
-          );
+          forbid(row, active[i].ids, length, eosId, options);
       });
       candidates = allowed.map((row) => highest(row, count));
       wantsEnd = candidates.map(([first]) => first === eosId);

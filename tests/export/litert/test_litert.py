@@ -151,11 +151,11 @@ def test_options_of_the_search_are_those_of_the_savedmodel(
 
     for found, expected in pairs:
         assert not any(expected["error"])
-        for (best,), text, score in zip(
-            found, expected["translation"], expected["score"], strict=True
-        ):
+        columns = (expected[n] for n in ("translation", "score", "truncated"))
+        for (best,), text, score, cut in zip(found, *columns, strict=True):
             assert best.text == text.decode()
             assert best.score == pytest.approx(float(score), abs=1e-4)
+            assert best.truncated == cut
 
 
 def test_more_beams_than_the_export_has_find_what_its_beams_find(

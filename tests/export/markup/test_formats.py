@@ -12,6 +12,7 @@ from export.markup.translate_markup import FORMATS
 from export.markup.translate_markup import translate_markup
 from export.markup.word_alignment import find_words
 from export.markup.xml_parser import read_xml
+from tests.helpers.known_alignment_translators import dictionary
 from tests.helpers.marked_documents import permuted
 from tests.helpers.marked_documents import reverse
 
@@ -101,6 +102,16 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             "<img alt='a b' translate=NO>",
         ),
         (
+            "html",
+            "<img alt='a b' class=notranslate>",
+            "<img alt='a b' class=notranslate>",
+        ),
+        (
+            "html",
+            "<p>one <svg><title>two</title></svg> three</p>",
+            "<p>THREE <svg><title>two</title></svg> ONE</p>",
+        ),
+        (
             "xml",
             '<!DOCTYPE a [<!ENTITY e "x">]><a><t>one &e; <b>two<c/></b></t>'
             "<l><i>three</i> <i>four</i></l><![CDATA[<x>]]><code>y</code></a>",
@@ -162,8 +173,10 @@ def test_a_mark_belongs_to_the_sign_before_it():
     ]
 
 
-def test_the_lines_of_kept_blanks_are_where_they_are():
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_lines_of_kept_blanks_are_where_they_are(end):
     text = '<a><p xml:space="preserve">one\ntwo\n\nthree</p></a>'
+    text = text.replace("\n", end)
     tokens = list(read_xml(text))
 
     assert "".join(text[token.start : token.end] for token in tokens) == text
@@ -177,3 +190,21 @@ def test_escaped_bars_of_a_cell_stay_where_they_are(start):
     source = f"| h |\n|---|\n| {start} \\| two \\| three \\| *six* |\n"
 
     assert same(source, "markdown") == source.upper()
+
+
+@pytest.mark.parametrize(
+    ("format", "source", "words", "expected"),
+    [
+        # A date that would be a list.
+        ("markdown", "May 1 is free", {"May 1": "1. Mai"}, "1\\. Mai is free"),
+        (
+            "markdown",
+            "| ![a cat](x) b |\n|---|\n",
+            {"cat": "c|t"},
+            "| ![a c\\|t](x) b |\n|---|\n",
+        ),
+        ("html", "<p title=one class=x>", {"one": ""}, '<p title="" class=x>'),
+    ],
+)
+def test_a_translation_becomes_no_markup(format, source, words, expected):
+    assert translate_markup(source, format, dictionary(words)).text == expected

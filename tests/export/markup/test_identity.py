@@ -9,6 +9,7 @@ import re
 
 import hypothesis
 import hypothesis.strategies as st
+import pytest
 
 from export.markup.translate_markup import translate_markup
 from tests.helpers.known_alignment_translators import identity
@@ -24,6 +25,7 @@ WORDS = st.sampled_from(
         *("cat", "the dog", "Zoë", "H2O", "do-loop", "don't", "5 kg", "{0}"),
         *("THE BIG CAT", "one. Two", "a, b", "(see)", "end.", "猫が好き"),
         *("www.a.org", "¶", "→", "®", "🙂", "*", "4.", "3.5", "a\u00a0b"),
+        *("\u200etwo", "\u2068a b\u2069", "a@b.org"),
         *("x\u202f!", "\n", "\n  ", "  ", "\t", "e\u0301t\u0301", "snake_x"),
     ]
 )
@@ -149,6 +151,19 @@ def test_xml_comes_back(source):
 @hypothesis.given(source=MARKDOWN)
 def test_markdown_comes_back(source):
     check_identity(source, "markdown")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<p>Mail <code>foo</code>@bar.org now <b>please</b></p>",
+        "<p><code>admin</code>@example.com <b>is</b> the address</p>",
+        "<p>(z)<i></b>  One</p>",
+        "<p>one &lrm;two <b>three</b></p>",
+    ],
+)
+def test_what_touches_a_tag_comes_back(source):
+    check_identity(source, "html")
 
 
 def parts_of(source):

@@ -81,12 +81,19 @@ def test_weights_of_words_come_of_their_pieces():
         ("5 kg, 3.5 km/h, −4 °C, 7 cats", ["5 kg", "3.5 km/h", "−4 °C"]),
         ("€ 5 or 1,000 € at 7 minutes", ["€ 5", "1,000 €"]),
         ("⦅0⦆", ["⦅0⦆"]),
+        ("En 2020 l'eau; 1990 s’est; el 2020 ha sido", []),
     ],
 )
 def test_finds_what_is_the_same_in_every_language(text, expected):
     spans = find_untranslatable_spans(text)
 
     assert [text[start:end] for start, end in spans] == expected
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("start", ["%", "%(a)"])
+def test_many_zeros_take_linear_time(start):
+    assert find_untranslatable_spans(start + "0" * 100_000) == []
 
 
 def make_placeholder_translator(answer):
@@ -245,6 +252,8 @@ def test_refuses_what_does_not_align():
         ("markdown", "# é".encode("utf-8-sig"), "utf-8-sig"),
         ("xml", "<é/>".encode(), "utf-8"),
         ("html", "é<meta charset=utf-16>".encode(), "utf-8"),
+        ("html", "<meta charset=gb2312>é镕".encode("gbk"), "gb18030"),
+        ("markdown", "\ufeff# é".encode("utf-16-be"), "utf-16-be"),
     ],
 )
 def test_a_document_keeps_its_encoding(format, data, encoding):
@@ -410,6 +419,13 @@ def test_a_leaf_is_written_once_where_its_word_comes_twice():
             "Envie 15 euros",
             [[1, 0], [0, 1], [0, 0.4]],
             "Envie 5 €",
+        ),
+        # The first amount attends to the second.
+        (
+            "Pay 5 € or 6 € now",
+            "Pague 5 € 6 euros agora",
+            np.eye(5)[[0, 3, 3, 3, 4]],
+            "Pague 5 € 6 € agora",
         ),
     ],
 )

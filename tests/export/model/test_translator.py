@@ -127,7 +127,7 @@ def test_refuses_a_tokenizer_with_more_pieces_than_the_model(run_dir):
     proto = (run_dir / "tokenizer.model").read_bytes()
     model = Transformer(100, SMALL)
 
-    with pytest.raises(ValueError, match="more pieces.*vocabulary_size=100"):
+    with pytest.raises(ValueError, match="more subwords.*vocabulary_size=100"):
         Translator(model, (proto, None), SearchSettings())
 
 

@@ -238,17 +238,17 @@ def test_files_that_are_no_text_are_refused(reversing, name, content, message):
         (
             '<div translate="no"><div translate="yes">',
             "must nest at most 200 elements with and without translation. "
-            "Received: another one at 4100",
+            "Received: one more at 4100",
         ),
         (
             '<b translate="no"><b translate="yes">',
             "must nest at most 200 elements with and without translation. "
-            "Received: another one at 3700",
+            "Received: one more at 3700",
         ),
         (
             "<b>",
             "must nest fewer than 200 tags in a sentence. "
-            "Received: another one at 597",
+            "Received: one more at 597",
         ),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from export.client import RefusedRequestError
 from export.line_batching import MAX_ROWS
 from export.serve import batching
 from export.serve.batching import Batcher
@@ -172,10 +173,11 @@ def test_what_nobody_waits_for_is_not_answered():
     assert shout.batches == [["first"], ["stays"]]
 
 
-def test_one_that_fails_is_alone_with_it():
+@pytest.mark.parametrize("kind", [MemoryError, RefusedRequestError])
+def test_one_that_fails_is_alone_with_it(kind):
     def fail(texts):
         if "bad" in texts:
-            raise MemoryError("of bad")
+            raise kind("of bad")
         return texts
 
     async def ask_both(batcher, _):
@@ -188,7 +190,7 @@ def test_one_that_fails_is_alone_with_it():
     good, bad = run(ask_both)
 
     assert good == ["good"]
-    assert isinstance(bad, MemoryError)
+    assert isinstance(bad, kind)
 
 
 def test_what_nobody_waits_for_is_not_tried_again():

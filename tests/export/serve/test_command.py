@@ -23,17 +23,20 @@ def test_a_port_that_is_taken_is_told(refused):
 
 
 @pytest.mark.slow
-def test_a_model_server_serves_too(servable, model):
+def test_a_model_server_serves_too(servable, model, monkeypatch):
     from export.client import ClientOptions
+    from export.serve import models
     from export.serve.languages import load_pairs
     from export.serve.languages import read_pair
 
+    monkeypatch.setattr(models, "knows_placeholders", lambda align: True)
     with serve_grpc(servable) as address:
         pair = read_pair(f"en:es={servable.name}@{address}")
         found = load_pairs([pair], ClientOptions(model_name="other"))
         (there,) = found.values()
 
         assert there.features == model.features
+        assert there.knows_placeholders
         assert there.in_flight == ClientOptions().in_flight
         assert there.translate(SENTENCES) == model.translate(SENTENCES)
         assert there.find_words([("A cat.", "cat")]) == model.find_words(

@@ -51,7 +51,7 @@ def test_pads_and_takes_sequences():
 
 
 def test_refuses_a_vocabulary_that_the_text_does_not_support():
-    with pytest.raises(UserError, match=r"which is \d+ pieces.*size 5000"):
+    with pytest.raises(UserError, match=r"which is \d+ subwords.*size 5000"):
         learn_vocabulary(PAIRS, 5000)
 
 
@@ -61,5 +61,5 @@ def test_refuses_a_corpus_without_pairs():
 
 
 def test_refuses_a_vocabulary_without_room_for_the_characters():
-    with pytest.raises(UserError, match=r"at least \d+ pieces.*size 20"):
+    with pytest.raises(UserError, match=r"at least \d+ subwords.*size 20"):
         learn_vocabulary(PAIRS, 20)

@@ -134,7 +134,7 @@ def test_learns_a_unigram_vocabulary_where_asked_for(tmp_path):
         make_vocabulary(
             VocabularyOptions(subwords="unigram"), PAIRS, 9_000, tmp_path
         )
-    with pytest.raises(UserError, match=r"at least \d+ pieces.*size 20"):
+    with pytest.raises(UserError, match=r"at least \d+ subwords.*size 20"):
         make_vocabulary(
             VocabularyOptions(subwords="unigram"), PAIRS, 20, tmp_path
         )
@@ -161,7 +161,7 @@ def test_a_symbol_is_one_piece(tmp_path, kind):
         ("a\n\n", "line 2 of --symbols .*▁ stands for a blank. Received: ''"),
         ("a b\n", "line 1 of --symbols .*Received: 'a b'"),
         ("a\na\n", "line 2 of --symbols .*than those before. Received: 'a'"),
-        ("<s>\n", "line 1 of --symbols .*no special piece. Received: '<s>'"),
+        ("<s>\n", "line 1 of --symbols .*no special subword. Received: '<s>'"),
     ],
 )
 def test_refuses_lines_that_are_no_symbols(tmp_path, text, message):
@@ -209,7 +209,7 @@ def test_refuses_options_that_exclude_each_other(tmp_path):
     assert parsing.endswith("--tokenizer and --task parsing")
     # The model has 400 pieces, and had no padding.
     other = refused(VocabularyOptions(path), 400)
-    assert "--tokenizer, 401 pieces. Received: --vocabulary-size 400" in other
+    assert "--tokenizer, 401 subwords. Received: --vocabulary-size 400" in other
     for size in (None, 401):
         assert check_vocabulary(VocabularyOptions(path), size, None, False)
 
