@@ -69,7 +69,7 @@ def read(
     if (files is None) == (vocabulary_paths is None):
         raise UserError(
             "--vocabulary must be given for a file of Marian, and not for a "
-            "download of OPUS-MT. Received: "
+            "download. Received: "
             f"{'neither' if vocabulary_paths is None else 'both'}"
         )
     if files is not None:

@@ -61,6 +61,8 @@ def test_a_page_is_filled_in_and_leads_somewhere(page, hooks):
     found = hooks.expand(page.read_text("utf-8"))
 
     assert "{{" not in found
+    assert "SUPPRESS" not in found
+    assert "%(" not in found
     pictures = (DOCS / "paper_pictures.py").read_text("utf-8")
     prose = re.sub(r"^```.*?^```", "", found, flags=re.M | re.S)
     for link in re.findall(r"\]\(([^)#\s]+)", prose):

@@ -98,6 +98,8 @@ def test_other_commands_are_refused(installed):
     assert done.returncode == 2
     assert done.stderr.endswith("export.bulk, convert. Received: trane\n")
     assert "export.bulk, convert\n" in launch(installed).stdout
+    done = launch(installed, "--print-completion", "fish")
+    assert done.stderr.endswith("of bash, zsh, tcsh. Received: fish\n")
 
 
 @pytest.mark.slow

@@ -270,6 +270,14 @@ def set_unlike_scales(spec):
     spec.encoder.layer[1].self_attention.queries_scale = 0.25
 
 
+def set_heads(number):
+    def change(spec):
+        for name in ("encoder", "decoder"):
+            getattr(spec, name).num_heads = np.int16(number)
+
+    return change
+
+
 def set_scales(scale):
     def change(spec):
         for layer in (*spec.encoder.layer, *spec.decoder.layer):
@@ -294,6 +302,7 @@ def set_scales(scale):
         (cut_embeddings, "an even number of features from 4 on"),
         (set_unlike_scales, "must be the same in all layers"),
         (set_scales(0.1), "at most 8. Received: 2 heads"),
+        (set_heads(17), "at most 0. Received: 17 heads"),
         (set_scales(5**-0.5), "zeros beyond the first 5 features"),
     ],
 )
@@ -344,6 +353,7 @@ def edit(name, old, new):
             "TransformerXpec",
         ),
         (edit("config.json", b'"</s>"', b'"</t>"'), "eos_token of"),
+        (edit("config.json", b'"</s>"', b'["</s>"]'), "eos_token of"),
         (
             edit("config.json", b'bos": false', b'bos": true'),
             "add_source_bos of",
@@ -363,6 +373,18 @@ def edit(name, old, new):
 )
 def test_refuses_a_directory(change, words, refused):
     assert words in refused(change)
+
+
+def test_a_directory_of_another_converter_needs_a_vocabulary(capsys, tmp_path):
+    folder = tmp_path / "ct2"
+    folder.mkdir()
+    specials = ["<s>", "<pad>", "</s>", "<unk>"]
+    write_directory(folder, [[*specials, *SOURCES], [*specials, *TARGETS]])
+    options = ["--model-dir", folder, "--run-dir", tmp_path / "run"]
+
+    line = refusal(capsys, main, ["ctranslate2", *options])
+
+    assert "--vocabulary must be given for a directory" in line
 
 
 def test_refuses_three_vocabularies(tmp_path, refused):

@@ -1,6 +1,7 @@
 """Original OPUS-MT downloads: equal to Marian's formulas."""
 
 import json
+import pathlib
 import shutil
 import zipfile
 
@@ -9,6 +10,7 @@ import pytest
 import sentencepiece
 
 from convert.__main__ import main
+from convert.run_folder_writer import copy_licenses
 from keras_transformer import SubwordTokenizer
 from keras_transformer import Transformer
 from tests.helpers.error_capture import refusal
@@ -249,7 +251,7 @@ def test_refuses_two_tables_for_one_matrix(capsys, tmp_path):
 
 def test_a_download_and_nothing_else_has_its_own_vocabulary(tmp_path, refused):
     line = refused(lambda folder: None, "--vocabulary", tmp_path / "a.spm")
-    assert "not for a download. Received: " in line
+    assert "not for a download. Received: both" in line
 
 
 def test_a_file_needs_a_vocabulary(capsys, tmp_path):
@@ -258,3 +260,15 @@ def test_a_file_needs_a_vocabulary(capsys, tmp_path):
     line = refusal(capsys, main, ["marian", *options])
 
     assert "--vocabulary must be given for a file" in line
+
+
+def test_the_licence_of_the_program_is_none_of_a_model(tmp_path, monkeypatch):
+    (tmp_path / "LICENSE").write_text("free\n")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+
+    copy_licenses(tmp_path, tmp_path / "one")
+    monkeypatch.chdir(tmp_path)
+    copy_licenses(pathlib.Path(), tmp_path / "two")
+
+    assert [path.parent.name for path in tmp_path.glob("*/LICENSE")] == ["one"]

@@ -62,6 +62,7 @@ def test_all_files_of_a_folder_are_translated(spy, tmp_path, capsys):
     (source / "deep" / "a.md.gz").write_bytes(gzip.compress(TEXT))
     (source / "b.txt").write_bytes(b"")
     (source / "c.png").write_bytes(b"\x89PNG")
+    (source / "late.txt").write_bytes(b"One.\n" * 2**14 + b"\x89")
 
     run("--input", source, "--output", tmp_path / "out")
 

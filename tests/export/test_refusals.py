@@ -66,6 +66,8 @@ translate --export-dir=$EXPORT --input=$TMP/one --output=$TMP/one
  -> --output must be another file than --input
 translate --export-dir=$EXPORT --input=$TMP/one --nearest-to=$TMP/two
  --output=$TMP/two -> --output must be another file than --nearest-to
+translate --server=x:1 --protocol=rest --nearest-to=$TMP/two
+ -> --nearest-to needs --protocol grpc
 translate --export-dir=x --documents --trees
  -> --trees must be left out with --documents
 translate --export-dir=x --documents --sample

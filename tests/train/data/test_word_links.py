@@ -1,5 +1,7 @@
 """Tests of `train.data.word_links`, and of batches with links."""
 
+import os
+
 import numpy as np
 import pytest
 import sentencepiece
@@ -256,6 +258,23 @@ def test_links_of_other_words_are_refused(tmp_path, line, message):
     with pytest.raises(UserError) as error:
         list(LinkedPairs(pairs, tmp_path / "links").links())
     assert message in str(error.value)
+
+
+def test_a_file_without_links_is_refused(linked, model_proto, tmp_path):
+    (tmp_path / "links").write_text("\n" * 3 * COPIES)
+
+    with pytest.raises(UserError, match="no such link in 36 pairs"):
+        encode_corpus(linked, model_proto, 90, tmp_path / "cache")
+
+    assert not list((tmp_path / "cache").glob("*.part"))
+
+
+def test_a_pipe_of_links_is_refused(linked, tmp_path):
+    (tmp_path / "links").unlink()
+    os.mkfifo(tmp_path / "links")
+
+    with pytest.raises(UserError, match="links, a pipe"):
+        linked.digest()
 
 
 def test_other_numbers_of_lines_are_refused(linked, tmp_path):
