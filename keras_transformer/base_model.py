@@ -33,7 +33,8 @@ BASE, RECIPE = Architecture(), Recipe()
 class BaseModel(CompositeMixin, keras.Model):
     """Base class of `Transformer` and `LanguageModel`, with their arguments.
 
-    A subclass makes its other layers in the order of their saved weights.
+    A subclass makes its other layers in the order of their saved weights. Its
+    `make_input_specs` specifies the inputs of `call` for `export`.
     """
 
     def __init__(
@@ -110,10 +111,6 @@ class BaseModel(CompositeMixin, keras.Model):
             name="decoder",
             mixer=self.architecture.decoder_mixer,
         )
-
-    def make_input_specs(self):
-        """Returns the specification of the inputs of `call`, for `export`."""
-        raise NotImplementedError
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Exports the logits of `call`; see `keras.Model.export`."""

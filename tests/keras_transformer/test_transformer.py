@@ -15,6 +15,7 @@ from keras_transformer import SmoothedCrossentropy
 from keras_transformer import Transformer
 from keras_transformer import TransformerSchedule
 from keras_transformer import padding_mask
+from keras_transformer.search.options import SearchOptions
 from tests.helpers.arrays import assert_close
 from tests.helpers.layer_checks import mask_of
 from tests.helpers.layer_checks import randomize_weights
@@ -402,6 +403,12 @@ def test_a_preset_may_be_ones_own_and_gives_way_to_arguments():
 
 
 # The refusals.
+
+
+def test_numbers_of_numpy_are_numbers_of_the_search():
+    assert isinstance(SearchOptions(np.int64(4)).num_candidates, np.int64)
+    with pytest.raises(ValueError, match="must be at most `beam_size`"):
+        SearchOptions(np.int64(2), num_hypotheses=np.int64(3))
 
 
 def test_refuses_more_tokens_than_positions_are_learned():

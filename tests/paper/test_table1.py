@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from command_line.errors import UserError
 from paper import table1
 from paper import table2
 
@@ -29,6 +30,14 @@ def test_growth_is_measured_along_both_axes(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "| restricted | gradient | O(r n d) | 1 | 1.00 |" in printed
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_peak_that_cannot_be_measured_names_its_row(monkeypatch):
+    monkeypatch.setattr(table1.os, "fork", lambda: 1)
+    monkeypatch.setattr(table1.os, "waitpid", lambda child, flags: (child, 9))
+
+    with pytest.raises(UserError, match="'n': 512.* could not be measured"):
+        table1.print_peaks(table1.parse_options([]))
 
 
 @pytest.mark.parametrize("kind", ["self-attention", "restricted"])

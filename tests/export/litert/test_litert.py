@@ -25,6 +25,7 @@ from export.model.search import SearchSettings
 from export.serve import models
 from export.version_loading import load_translate
 from litert_translator.model import Model
+from litert_translator.search import search
 from tests.helpers.ctranslate2_models import MODELS
 from tests.helpers.ctranslate2_models import make_model
 from tests.helpers.custom_models import CustomOutputModel
@@ -156,6 +157,35 @@ def test_options_of_the_search_are_those_of_the_savedmodel(
             assert best.text == text.decode()
             assert best.score == pytest.approx(float(score), abs=1e-4)
             assert best.truncated == cut
+
+
+class ModelThatEnds:
+    """Its best token is always EOS, and the next best one is 4."""
+
+    eos_id, bos_id, max_length, forbidden_ids = 1, 3, 9, [0, 3]
+
+    def start(self, source, beams):
+        pass
+
+    step = reorder = lambda self, rows: None
+
+    def output(self, name):
+        return np.array([[1, 4]])
+
+    def log_probabilities(self):
+        return np.log(np.float32([[0.01, 0.6, 0.01, 0.01, 0.36, 0.01]]))
+
+
+def test_an_end_at_the_limit_that_min_length_delays_cuts_nothing():
+    options = {
+        **{"beam_size": 1, "max_extra_length": 0, "min_length": 5},
+        **{"no_repeat_ngram": 0, "length_penalty": 0, "penalty_offset": 5},
+    }
+
+    (found,) = search(ModelThatEnds(), [4, 5, 1], [], 1, options)
+
+    assert found.ids == [4, 4, 1]
+    assert not found.truncated
 
 
 def test_more_beams_than_the_export_has_find_what_its_beams_find(
