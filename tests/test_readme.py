@@ -66,6 +66,8 @@ def test_its_figures_were_measured():
     assert scores.split("; ") == wanted
     (firefox,) = re.findall(r"^\| a Firefox model.*?\| ([\d.]+) \|", text, re.M)
     assert firefox == measured("firefox", r"^BLEU +(\S+)")[0]
+    (multi30k,) = re.findall(r"have a BLEU of ([^;]*);", text)
+    assert multi30k == measured("multi30k", r"^BLEU +(\S+ \([^)]*)\)")[1]
 
 
 @pytest.mark.slow
