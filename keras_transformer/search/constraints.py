@@ -41,30 +41,33 @@ def constraint_tensors(options, limits):
     return constraints
 
 
-def apply_constraints(logits, constraints, ids, index, options):
+def apply_constraints(logits, bias, constraints, ids, index, options):
     """Forbids tokens by the constraints; EOS stays if no token is left.
 
     Args:
-        logits: Float32 tensor `(R, V)`, -inf for tokens already forbidden.
+        logits: Float32 tensor `(R, V)`, the output of the model.
+        bias: Float32 tensor `(V,)`, -inf for tokens that are never chosen, and
+            0 elsewhere.
         constraints: Result of `constraint_tensors`, a row for each hypothesis.
         ids: Int32 tensor `(R, L)`, the tokens so far.
         index: Int32 scalar tensor, the number of these tokens.
         options: `SearchOptions`.
 
     Returns:
-        Float32 tensor `(R, V)`.
+        Float32 tensor `(R, V)`, to be normalized like `logits`.
     """
     is_end = ops.equal(ops.arange(ops.shape(logits)[1]), options.eos_id)
     allowed = logits
     if "leaves" in constraints:
-        is_tree = options.tree.find_allowed(
+        allowed = options.tree.constrain_logits(
+            logits,
             constraints["leaves"],
             constraints["limits"],
             ids,
             index,
             options.eos_id,
         )
-        allowed = ops.where(is_tree, allowed, IMPOSSIBLE)
+    allowed = ops.add(allowed, bias)
     if "min_length" in constraints:
         is_early = ops.less(index, constraints["min_length"])[:, None]
         closed = ops.logical_and(is_early, is_end)
