@@ -175,7 +175,7 @@ def search(
         allowed = mask_forbidden(logits, beams, constraints, options)
         values, ids = choose(allowed, beams.index)
         forced = ops.take(forced_ids, beams.index, axis=1)
-        offers = best_tokens(logits, allowed, values, ids, forced, options)
+        offers = best_tokens(logits, values, ids, forced, options)
         at_limit = ops.equal(beams.index + 1, limits)
         candidates = rank_candidates(beams, *offers, at_limit, options)
         finished = add_finished(beams, candidates, alpha, options)
@@ -237,21 +237,20 @@ def may_improve(beams, limits, alpha, offset):
 def mask_forbidden(logits, beams, constraints, options):
     """Returns logits `(B, K, V)`, -inf for forbidden tokens."""
     forbidden = np.isin(np.arange(logits.shape[-1]), options.never_chosen)
-    bias = np.where(forbidden, IMPOSSIBLE, 0).astype("float32")
+    allowed = ops.where(forbidden, IMPOSSIBLE, logits)
     if not constraints:
-        return ops.add(logits, bias)
-    rows = ops.reshape(logits, [-1, logits.shape[-1]])
+        return allowed
+    rows = ops.reshape(allowed, [-1, logits.shape[-1]])
     ids = ops.reshape(beams.ids, [-1, ops.shape(beams.ids)[2]])
-    rows = apply_constraints(rows, bias, constraints, ids, beams.index, options)
+    rows = apply_constraints(rows, constraints, ids, beams.index, options)
     return ops.reshape(rows, ops.shape(logits))
 
 
-def best_tokens(logits, allowed, values, ids, forced, options):
+def best_tokens(logits, values, ids, forced, options):
     """Returns the best `C` next tokens of each beam, or the forced one.
 
     Args:
         logits: Float32 `(B, K, V)`, the output of the model.
-        allowed: Float32 `(B, K, V)`, these under the constraints.
         values: Float32 `(B, K, C)`, logits of the chosen tokens.
         ids: Ints `(B, K, C)`, the chosen tokens.
         forced: Int32 `(B,)`, the only choice, unless it is padding.
@@ -265,8 +264,7 @@ def best_tokens(logits, allowed, values, ids, forced, options):
     # A forced token is the only candidate, even if it is forbidden elsewhere.
     forced = forced[:, None, None]
     is_forced = ops.equal(np.arange(logits.shape[-1]), forced)
-    value = ops.where(is_forced, ops.maximum(logits, allowed), IMPOSSIBLE)
-    value = ops.max(value, axis=-1, keepdims=True)
+    value = ops.max(ops.where(is_forced, logits, IMPOSSIBLE), -1, keepdims=True)
     value = ops.where(np.arange(ids.shape[-1]) == 0, value, IMPOSSIBLE)
     is_free = ops.equal(forced, options.padding_id)
     values = ops.where(is_free, values, value)

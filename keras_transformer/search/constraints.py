@@ -41,33 +41,30 @@ def constraint_tensors(options, limits):
     return constraints
 
 
-def apply_constraints(logits, bias, constraints, ids, index, options):
+def apply_constraints(logits, constraints, ids, index, options):
     """Forbids tokens by the constraints; EOS stays if no token is left.
 
     Args:
-        logits: Float32 tensor `(R, V)`, the output of the model.
-        bias: Float32 tensor `(V,)`, -inf for tokens that are never chosen, and
-            0 elsewhere.
+        logits: Float32 tensor `(R, V)`, -inf for tokens already forbidden.
         constraints: Result of `constraint_tensors`, a row for each hypothesis.
         ids: Int32 tensor `(R, L)`, the tokens so far.
         index: Int32 scalar tensor, the number of these tokens.
         options: `SearchOptions`.
 
     Returns:
-        Float32 tensor `(R, V)`, to be normalized like `logits`.
+        Float32 tensor `(R, V)`.
     """
     is_end = ops.equal(ops.arange(ops.shape(logits)[1]), options.eos_id)
     allowed = logits
     if "leaves" in constraints:
-        allowed = options.tree.constrain_logits(
-            logits,
+        is_tree = options.tree.find_allowed(
             constraints["leaves"],
             constraints["limits"],
             ids,
             index,
             options.eos_id,
         )
-    allowed = ops.add(allowed, bias)
+        allowed = ops.where(is_tree, allowed, IMPOSSIBLE)
     if "min_length" in constraints:
         is_early = ops.less(index, constraints["min_length"])[:, None]
         closed = ops.logical_and(is_early, is_end)

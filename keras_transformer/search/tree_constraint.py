@@ -3,11 +3,7 @@
 A parsing model writes a tree as `(S (NP The/DT cat/NN )NP )S`. Under the
 constraint each hypothesis is such a tree: it has the words of the sentence in
 their order, a tag after each, and constituents that are not empty and end with
-a bracket of their own label. The model chooses where a word or a closing
-bracket stands; which word and which label it is follows from the sentence and
-from the opening bracket. Its probability of another word or label therefore
-counts as that of the right one. Otherwise a word that the model would spell
-wrong would favour hypotheses that write brackets in its place.
+a bracket of their own label.
 
 Axes: `B` sentences, `R` hypotheses, `L` capacity in tokens, `Q` leaf tokens,
 `V` vocabulary.
@@ -20,9 +16,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_transformer.masks import BOS_ID
 from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.options import IMPOSSIBLE
 
 TAG = -1  # In `leaves`: any tag.
 OTHER, OPENING, CLOSING, TAGGING = range(4)  # Kinds of tokens.
@@ -53,36 +47,6 @@ class TreeConstraint:
         kinds[list(self.closing_of)] = OPENING
         kinds[list(self.closing_of.values())] = CLOSING
         return kinds
-
-    def constrain_logits(self, logits, leaves, limits, ids, index, eos_id):
-        """Sets the probabilities of the next token under the constraint.
-
-        The word that may follow gets those of all words, and the closing
-        bracket those of all closing brackets. The other tokens that may not
-        follow get 0, and the rest is divided by its sum.
-
-        Args:
-            logits: Float32 tensor `(R, V)`.
-            leaves: As in `find_allowed`, like the arguments after it.
-
-        Returns:
-            Float32 tensor `(R, V)`: logits whose exponentials have the sum of
-            those given, -inf where a token may not follow.
-        """
-        kinds = self.kinds()
-        is_word = kinds == OTHER
-        is_word[[PADDING_ID, eos_id, BOS_ID]] = False
-        allowed = self.find_allowed(leaves, limits, ids, index, eos_id)
-        merged = logits
-        for group in (is_word, kinds == CLOSING):
-            found = ops.where(group, logits, IMPOSSIBLE)
-            found = ops.logsumexp(found, axis=1, keepdims=True)
-            merged = ops.where(group, found, merged)
-        merged = ops.where(allowed, merged, IMPOSSIBLE)
-        lost = ops.logsumexp(logits, axis=1, keepdims=True) - ops.logsumexp(
-            merged, axis=1, keepdims=True
-        )
-        return ops.where(merged > IMPOSSIBLE, merged + lost, IMPOSSIBLE)
 
     def find_allowed(self, leaves, limits, ids, index, eos_id):
         """Finds the tokens that may follow in a tree.

@@ -50,11 +50,7 @@ def rank_candidates(logits, active, index, step_tensors, options, count):
         tf.reduce_sum(tf.exp(logits - best), axis=1, keepdims=True)
     )
     forced = tf.gather(step_tensors.forced_ids, index)  # (B * K, 1)
-    # Of a forced token that is forbidden elsewhere, the model's.
-    forced_logits = tf.maximum(
-        tf.gather(logits, forced, batch_dims=1),
-        tf.gather(allowed, forced, batch_dims=1),
-    )
+    forced_logits = tf.gather(logits, forced, batch_dims=1)
     if num_forbidden:
         never = tf.constant(options.never_chosen, tf.int32)
         forbidden = tf.reduce_any(tf.expand_dims(ids, 2) == never, axis=2)
@@ -101,13 +97,12 @@ def mask_forbidden(logits, active, index, step_tensors, options):
         and not step_tensors.sampling
     ):
         return logits, num_forbidden
-    bias = forbidden_bias(logits, options)
-    if not step_tensors.constraints:
-        return logits + bias, 0
-    previous = tf.reshape(active.ids, [-1, tf.shape(active.ids)[2]])
-    allowed = apply_constraints(
-        logits, bias, step_tensors.constraints, previous, index, options
-    )
+    allowed = logits + forbidden_bias(logits, options)
+    if step_tensors.constraints:
+        previous = tf.reshape(active.ids, [-1, tf.shape(active.ids)[2]])
+        allowed = apply_constraints(
+            allowed, step_tensors.constraints, previous, index, options
+        )
     return allowed, 0
 
 
