@@ -4,8 +4,7 @@
 they lie in `keras_transformer_commands`, whose `keras-transformer` runs them.
 """
 
-from setuptools import find_packages
-from setuptools import setup
+from setuptools import find_packages, setup
 
 PREFIX = "keras_transformer_commands"
 COMMANDS = (

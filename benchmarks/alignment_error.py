@@ -16,8 +16,7 @@ import argparse
 import pathlib
 import random
 import re
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
@@ -32,9 +31,7 @@ SEED = 0
 Links = set[tuple[int, int]]
 
 
-def fill(
-    scene: generator.SentenceWords, language: str
-) -> tuple[str, list[str]]:
+def fill(scene: generator.SentenceWords, language: str) -> tuple[str, list[str]]:
     """Returns the text of a side, and the slot of each character, or ""."""
     parts = list(scene.fill_parts(language))
     text = "".join(written for _, written in parts)
@@ -117,8 +114,7 @@ def draw_pair(rng: random.Random) -> tuple[tuple[str, str], Links, Links]:
     for rule, replacement in generator.SPANISH_RULES:
         sides[1] = apply_rule(rule, replacement, *sides[1])
     words = [
-        [re.sub(r"\W", "", word).lower() for word in text.split()]
-        for text, _ in sides
+        [re.sub(r"\W", "", word).lower() for word in text.split()] for text, _ in sides
     ]
     slots = [find_slots(*side) for side in sides]
     sure, possible = set(), set()
@@ -142,10 +138,7 @@ def draw_splits() -> dict[str, list[tuple]]:
         drawn = draw_pair(rng)
         found.setdefault(drawn[0][0], drawn)
     rows = iter(found.values())
-    return {
-        split: [next(rows) for _ in range(size)]
-        for split, size in SIZES.items()
-    }
+    return {split: [next(rows) for _ in range(size)] for split, size in SIZES.items()}
 
 
 def write(folder: pathlib.Path) -> None:
@@ -156,8 +149,7 @@ def write(folder: pathlib.Path) -> None:
             texts = [row[0][side] for row in rows]
             write_lines(folder / f"{split}.{suffix}", texts)
         links = [
-            " ".join(f"{i}-{j}" for i, j in sorted(possible))
-            for _, _, possible in rows
+            " ".join(f"{i}-{j}" for i, j in sorted(possible)) for _, _, possible in rows
         ]
         write_lines(folder / f"{split}.links", links)
 

@@ -25,11 +25,8 @@ import time
 import tomllib
 from collections.abc import Iterator
 
-from benchmarks.shared.interleaved_runs import ROOT
-from benchmarks.shared.interleaved_runs import cpu_field
-from benchmarks.shared.interleaved_runs import describe_machine
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
+from benchmarks.shared.interleaved_runs import ROOT, cpu_field, describe_machine
+from command_line.errors import UserError, exit_on_user_error
 from command_line.text_files import open_atomically
 
 MEASUREMENTS = ROOT / "benchmarks/measurements.toml"
@@ -236,9 +233,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     for name in args.names:
         if name not in names:
-            raise UserError(
-                f"NAME must be one of {', '.join(names)}. Received: {name}"
-            )
+            raise UserError(f"NAME must be one of {', '.join(names)}. Received: {name}")
     return args
 
 

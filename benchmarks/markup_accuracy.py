@@ -12,8 +12,7 @@ import pathlib
 import random
 import re
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
+from command_line.errors import UserError, exit_on_user_error
 from demo_corpus import generator
 from demo_corpus.parts_of_speech import Phrase
 from export.markup.encoded_documents import load_translator

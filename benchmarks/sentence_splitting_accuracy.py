@@ -25,8 +25,7 @@ def read_sentences(path: pathlib.Path, language: str) -> list[str]:
     """Returns the sentences of a treebank, as text."""
     detokenizer = sacremoses.MosesDetokenizer(lang=language)
     return [
-        detokenizer.detokenize(tree.words, unescape=False)
-        for tree in read_trees(path)
+        detokenizer.detokenize(tree.words, unescape=False) for tree in read_trees(path)
     ]
 
 
@@ -52,8 +51,7 @@ def measure(sentences: list[str], language: str) -> dict[str, float]:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.sentence_splitting_accuracy",
-        description=__doc__,
+        prog="python -m benchmarks.sentence_splitting_accuracy", description=__doc__
     )
     parser.add_argument(
         "--trees",

@@ -60,9 +60,7 @@ class Load:
         return {
             "requests": len(self.seconds),
             "problems": dict(self.problems),
-            "sentences_per_second": round(
-                self.sentences / self.elapsed_seconds, 1
-            ),
+            "sentences_per_second": round(self.sentences / self.elapsed_seconds, 1),
             "p50_ms": round(1000 * p50, 1),
             "p99_ms": round(1000 * p99, 1),
         }
@@ -70,8 +68,7 @@ class Load:
 
 def parse_arguments(argv=None):
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.service_load",
-        description=__doc__.splitlines()[0],
+        prog="python -m benchmarks.service_load", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--export-dir", required=True, type=pathlib.Path)
     parser.add_argument("--input", required=True, type=pathlib.Path)
@@ -167,9 +164,7 @@ def run_clients(port, texts, answers, seconds, count) -> Load:
     load, done = Load(), threading.Event()
     orders = [random.Random(i).sample(texts, len(texts)) for i in range(count)]
     clients = [
-        threading.Thread(
-            target=send_requests, args=(port, order, done, load, answers)
-        )
+        threading.Thread(target=send_requests, args=(port, order, done, load, answers))
         for order in orders
     ]
     load.elapsed_seconds = run_for(seconds, done, clients)
@@ -199,8 +194,7 @@ def measure_latency(port, sentences, seconds, clients=1, document=None) -> dict:
     load, documents, done = Load(), Load(), threading.Event()
     threads = [
         threading.Thread(
-            target=send_requests,
-            args=(port, sentences[client::clients], done, load),
+            target=send_requests, args=(port, sentences[client::clients], done, load)
         )
         for client in range(clients)
     ]

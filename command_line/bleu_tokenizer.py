@@ -3,8 +3,7 @@
 import pathlib
 import re
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 
 HELP = (
     "sacreBLEU's name of what cuts text into tokens for BLEU (default: by the "

@@ -38,10 +38,7 @@ def read_limit(folder: pathlib.Path) -> list[str]:
     """Returns the quota and the period of a cgroup, in microseconds."""
     if (folder / "cpu.max").exists():
         return (folder / "cpu.max").read_text().split()
-    return [
-        (folder / f"cpu.cfs_{name}_us").read_text()
-        for name in ("quota", "period")
-    ]
+    return [(folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period")]
 
 
 def cgroup_folders() -> Iterator[pathlib.Path]:

@@ -109,8 +109,7 @@ def parse_or_show_examples(
     """
     if not (sys.argv[1:] if argv is None else argv):
         print(
-            f"{examples.strip()}\n\nAll options: {parser.prog} --help",
-            file=sys.stderr,
+            f"{examples.strip()}\n\nAll options: {parser.prog} --help", file=sys.stderr
         )
         raise SystemExit(2)
     return parser.parse_args(argv)

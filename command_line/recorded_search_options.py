@@ -31,8 +31,7 @@ def check_decoding(found: Any, path: pathlib.Path) -> dict:
     """
     if not isinstance(found, dict):
         raise UserError(
-            f"decoding in {path} must be a JSON object. "
-            f"Received: {reprlib.repr(found)}"
+            f"decoding in {path} must be a JSON object. Received: {reprlib.repr(found)}"
         )
     for name, kinds in KINDS.items():
         value = found.get(name, 0)

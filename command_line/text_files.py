@@ -9,9 +9,7 @@ import json
 import pathlib
 import shutil
 import zlib
-from collections.abc import Container
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import BinaryIO
 
 from command_line.errors import UserError
@@ -35,9 +33,7 @@ def read_normalized_chunks(path: pathlib.Path) -> Iterator[bytes]:
         yield text.removesuffix(held)
 
 
-def read_lines(
-    path: pathlib.Path, skipped: Container[int] = ()
-) -> Iterator[str]:
+def read_lines(path: pathlib.Path, skipped: Container[int] = ()) -> Iterator[str]:
     """Yields the lines of a plain or gzip text file.
 
     Args:
@@ -163,9 +159,7 @@ def decode(line: bytes, path: pathlib.Path, number: int) -> str:
         ) from None
 
 
-def describe_invalid(
-    line: bytes, number: int, error: UnicodeDecodeError
-) -> str:
+def describe_invalid(line: bytes, number: int, error: UnicodeDecodeError) -> str:
     """Returns where a line is not UTF-8."""
     byte, column = line[error.start], error.start + 1
     return f"line {number}, byte 0x{byte:02x} at column {column}"

@@ -14,18 +14,15 @@ import dataclasses
 import pathlib
 
 from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import option
-from command_line.options import parse_or_show_examples
-from command_line.options import read_options
-from convert import from_ctranslate2
-from convert import from_hugging_face
-from convert import from_marian
-from convert import to_hugging_face
+from command_line.options import (
+    add_options,
+    option,
+    parse_or_show_examples,
+    read_options,
+)
+from convert import from_ctranslate2, from_hugging_face, from_marian, to_hugging_face
 from convert.opus_download import unpack
-from convert.run_folder_writer import Converted
-from convert.run_folder_writer import check_new
-from convert.run_folder_writer import write_run
+from convert.run_folder_writer import Converted, check_new, write_run
 
 PATH = {"kind": pathlib.Path}
 RUN_DIR = {"help": "new folder of a run", **PATH}
@@ -128,10 +125,7 @@ COMMANDS = {
 
 
 def write_and_report(
-    run_dir: pathlib.Path,
-    converted: Converted,
-    origin: dict,
-    license_dir: pathlib.Path,
+    run_dir: pathlib.Path, converted: Converted, origin: dict, license_dir: pathlib.Path
 ) -> None:
     """Prints the sizes, writes the run folder and prints the next command."""
     model = converted.model

@@ -56,17 +56,12 @@ def find_value_dim(tensors: Tensors, count: int, stored: int) -> int:
     used = np.zeros(stored, bool)
     for name, shape in tensors.shapes.items():
         end = name.split("/", 2)[-1]
-        if end in (
-            "self_attention/linear_0/weight",
-            "attention/linear_1/weight",
-        ):
+        if end in ("self_attention/linear_0/weight", "attention/linear_1/weight"):
             if shape[0] % (count * stored):
                 continue  # `take` refuses it later, by its name.
             rows = tensors.take(name, shape)[-count * stored :]
             used |= rows.reshape(count, stored, -1).any(axis=(0, 2))
-    return (
-        int(np.flatnonzero(used).max(initial=0)) + 1 if used.any() else stored
-    )
+    return int(np.flatnonzero(used).max(initial=0)) + 1 if used.any() else stored
 
 
 class LayerReader:

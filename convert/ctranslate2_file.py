@@ -11,10 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from command_line.errors import first_line
-from convert.tensor_files import DAMAGED
-from convert.tensor_files import MAX_AXES
-from convert.tensor_files import Tensors
-from convert.tensor_files import damaged_file_error
+from convert.tensor_files import DAMAGED, MAX_AXES, Tensors, damaged_file_error
 
 VERSION = 6
 SPECIFICATION = "TransformerSpec"

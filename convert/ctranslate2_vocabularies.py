@@ -6,25 +6,24 @@ import pathlib
 
 from command_line.errors import UserError
 from convert.tensor_files import Tensors
-from convert.vocabularies import Vocabulary
-from convert.vocabularies import find_language_codes
-from convert.vocabularies import make_vocabulary
-from convert.vocabularies import pieces_of
-from convert.vocabularies import read_protos
-from convert.vocabularies import replace_ids
-from export.ctranslate2.model_directory import TARGET_TOKENIZER_FILE
-from export.ctranslate2.model_directory import TOKENIZER_FILE
-from export.ctranslate2.model_directory import UNUSED
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from convert.vocabularies import (
+    Vocabulary,
+    find_language_codes,
+    make_vocabulary,
+    pieces_of,
+    read_protos,
+    replace_ids,
+)
+from export.ctranslate2.model_directory import (
+    TARGET_TOKENIZER_FILE,
+    TOKENIZER_FILE,
+    UNUSED,
+)
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 
 OTHER_BOS = "[<s>]"  # A `<s>` with which no target begins.
-SIDES = {
-    "source": "encoder/embeddings_0/weight",
-    "target": "decoder/embeddings/weight",
-}
+SIDES = {"source": "encoder/embeddings_0/weight", "target": "decoder/embeddings/weight"}
 
 
 def read_vocabularies(
@@ -63,9 +62,7 @@ def read_vocabularies(
         used = 2 * [used[0] + used[1]]
     vocabularies, tokenizers = [], []
     for proto, table, pieces in zip(protos, tables, used, strict=True):
-        ours = arrange_vocabulary(
-            folder, table, pieces, config, begins_with_zero
-        )
+        ours = arrange_vocabulary(folder, table, pieces, config, begins_with_zero)
         vocabularies.append(ours)
         # Ids beyond the tokenizer, which an export never chooses.
         named = [piece for piece in ours.pieces if not piece.startswith(UNUSED)]
@@ -75,9 +72,7 @@ def read_vocabularies(
     return *vocabularies, *tokenizers
 
 
-def read_pieces(
-    folder: pathlib.Path, side: str, tensors: Tensors
-) -> dict[str, int]:
+def read_pieces(folder: pathlib.Path, side: str, tensors: Tensors) -> dict[str, int]:
     """Reads the ids of the pieces of a side."""
     path = folder / "shared_vocabulary.json"
     if not path.exists():

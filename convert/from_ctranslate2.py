@@ -11,25 +11,15 @@ import numpy as np
 
 from command_line.errors import UserError
 from command_line.recorded_search_options import check_decoding
-from convert.ctranslate2_attention import Heads
-from convert.ctranslate2_attention import LayerReader
-from convert.ctranslate2_attention import find_value_dim
-from convert.ctranslate2_file import CTranslate2File
-from convert.ctranslate2_file import open_ctranslate2
-from convert.ctranslate2_vocabularies import SIDES
-from convert.ctranslate2_vocabularies import read_vocabularies
+from convert.ctranslate2_attention import Heads, LayerReader, find_value_dim
+from convert.ctranslate2_file import CTranslate2File, open_ctranslate2
+from convert.ctranslate2_vocabularies import SIDES, read_vocabularies
 from convert.marian_config import max_wavelength
-from convert.position_tables import Sines
-from convert.position_tables import find_sines
-from convert.run_folder_writer import Converted
-from convert.run_folder_writer import make_model
-from convert.tensor_files import Tensors
-from convert.tensor_files import read_json
+from convert.position_tables import Sines, find_sines
+from convert.run_folder_writer import Converted, make_model
+from convert.tensor_files import Tensors, read_json
 from convert.vocabularies import Vocabulary
-from convert.weight_mapping import copy_bias
-from convert.weight_mapping import copy_layers
-from convert.weight_mapping import copy_table
-from convert.weight_mapping import to_our_order
+from convert.weight_mapping import copy_bias, copy_layers, copy_table, to_our_order
 from export.bundle.file_layout import CTRANSLATE2_MODEL
 from export.ctranslate2.model_directory import SETTINGS_FILE
 from keras_transformer import Architecture
@@ -164,8 +154,7 @@ def read_config(folder: pathlib.Path) -> dict:
     config = read_json(folder / "config.json")
     if config.get("add_source_bos"):
         raise UserError(
-            f"add_source_bos of {folder / 'config.json'} must be false. "
-            "Received: true"
+            f"add_source_bos of {folder / 'config.json'} must be false. Received: true"
         )
     ours = (folder / SETTINGS_FILE).exists()
     if not ours and not config.get("add_source_eos"):
@@ -206,8 +195,7 @@ def read_positions(
         # CTranslate2 computes these.
         return Sines(max_wavelength(width), offset=1, in_halves=True), None
     one, other = (
-        tensors.take(name, tensors.shapes.get(name, (0, 0)))
-        for name in POSITIONS
+        tensors.take(name, tensors.shapes.get(name, (0, 0))) for name in POSITIONS
     )
     if not np.array_equal(one, other):
         raise UserError(
@@ -309,11 +297,7 @@ def read_heads(tensors: Tensors, options: Options, width: int) -> Heads:
 
 
 def copy_tables(
-    model,
-    tensors: Tensors,
-    sources: Vocabulary,
-    targets: Vocabulary,
-    in_halves: bool,
+    model, tensors: Tensors, sources: Vocabulary, targets: Vocabulary, in_halves: bool
 ) -> None:
     """Sets the embedding matrices, and the matrix and bias of the logits."""
     for embedding, name, vocabulary in (
@@ -339,8 +323,6 @@ def copy_final_norms(model, tensors: Tensors, in_halves: bool) -> None:
     for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         for part in ("gamma", "beta"):
             variable = getattr(stack.normalization, part)
-            array = tensors.take(
-                f"{name}/layer_norm/{part}", tuple(variable.shape)
-            )
+            array = tensors.take(f"{name}/layer_norm/{part}", tuple(variable.shape))
             axes = (0,) if in_halves else ()
             variable.assign(to_our_order(array, axes))

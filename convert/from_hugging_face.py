@@ -5,27 +5,19 @@ import pathlib
 import numpy as np
 
 from command_line.errors import UserError
-from convert.hugging_face_config import Configuration
-from convert.hugging_face_config import read_configuration
-from convert.hugging_face_config import read_decoding
-from convert.run_folder_writer import Converted
-from convert.run_folder_writer import make_model
-from convert.tensor_files import Tensors
-from convert.tensor_files import open_safetensors
-from convert.tensor_files import read_json
-from convert.vocabularies import Vocabulary
-from convert.vocabularies import check_ids
-from convert.vocabularies import make_tokenizers
-from convert.vocabularies import make_vocabulary
-from convert.vocabularies import pieces_of
-from convert.vocabularies import read_proto
-from convert.weight_mapping import Weight
-from convert.weight_mapping import copy_bias
-from convert.weight_mapping import copy_layers
-from convert.weight_mapping import copy_table
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from convert.hugging_face_config import Configuration, read_configuration, read_decoding
+from convert.run_folder_writer import Converted, make_model
+from convert.tensor_files import Tensors, open_safetensors, read_json
+from convert.vocabularies import (
+    Vocabulary,
+    check_ids,
+    make_tokenizers,
+    make_vocabulary,
+    pieces_of,
+    read_proto,
+)
+from convert.weight_mapping import Weight, copy_bias, copy_layers, copy_table
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 
 SOURCE_EMBEDDING_TENSOR = "model.encoder.embed_tokens.weight"
@@ -80,16 +72,10 @@ def read_vocabularies(
         other = folder / "target_vocab.json"
         if not has_separate_vocabularies(folder, default=other.exists()):
             other = path
-        targets = check_ids(
-            read_json(other), configuration.vocabulary_size, other
-        )
+        targets = check_ids(read_json(other), configuration.vocabulary_size, other)
         vocabularies = (
-            arrange_vocabulary(
-                table, pieces_of(source), configuration, path, False
-            ),
-            arrange_vocabulary(
-                targets, pieces_of(target), configuration, other
-            ),
+            arrange_vocabulary(table, pieces_of(source), configuration, path, False),
+            arrange_vocabulary(targets, pieces_of(target), configuration, other),
         )
     tokenizers = make_tokenizers((source, target), vocabularies)
     return *vocabularies, *tokenizers
@@ -173,10 +159,7 @@ def read(folder: pathlib.Path) -> Converted:
     copy_bias(model.embedding, bias, targets)
     if not shares:
         copy_table(
-            model.source_embedding,
-            tensors,
-            SOURCE_EMBEDDING_TENSOR,
-            sources.rows,
+            model.source_embedding, tensors, SOURCE_EMBEDDING_TENSOR, sources.rows
         )
     copy_layers(model, take)
     tensors.check_all_taken()

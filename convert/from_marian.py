@@ -5,24 +5,22 @@ import pathlib
 import numpy as np
 
 from command_line.errors import UserError
-from convert.marian_config import find_search_options
-from convert.marian_config import read_architecture
-from convert.marian_config import read_configuration
-from convert.marian_config import read_search_options
-from convert.marian_vocabularies import embedding_names
-from convert.marian_vocabularies import read_download_vocabularies
-from convert.marian_vocabularies import read_sentencepiece
+from convert.marian_config import (
+    find_search_options,
+    read_architecture,
+    read_configuration,
+    read_search_options,
+)
+from convert.marian_vocabularies import (
+    embedding_names,
+    read_download_vocabularies,
+    read_sentencepiece,
+)
 from convert.opus_download import find_download
-from convert.run_folder_writer import Converted
-from convert.run_folder_writer import make_model
-from convert.tensor_files import Tensors
-from convert.tensor_files import open_marian
+from convert.run_folder_writer import Converted, make_model
+from convert.tensor_files import Tensors, open_marian
 from convert.vocabularies import Vocabulary
-from convert.weight_mapping import Weight
-from convert.weight_mapping import copy_bias
-from convert.weight_mapping import copy_layers
-from convert.weight_mapping import copy_rows
-from convert.weight_mapping import copy_table
+from convert.weight_mapping import Weight, copy_bias, copy_layers, copy_rows, copy_table
 
 SEQUENCE_LENGTH = 512
 # The matrix of the logits, where it is not that of the embeddings: `(D, V)`,

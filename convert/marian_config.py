@@ -11,8 +11,7 @@ from typing import Any
 
 import yaml
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 from keras_transformer import Architecture
 
 # Its gelu is x times sigmoid(1.702 x), which is not supported.
@@ -140,9 +139,7 @@ def config_error(where: str, key: Any, wanted: str, value: Any) -> UserError:
     )
 
 
-def read_architecture(
-    found: dict, path: pathlib.Path, **others: Any
-) -> Architecture:
+def read_architecture(found: dict, path: pathlib.Path, **others: Any) -> Architecture:
     """Reads the hyperparameters of a model.
 
     Args:
@@ -243,8 +240,4 @@ def read_search_options(path: pathlib.Path | None) -> dict:
     power = found.get("normalize", 0)
     if type(power) not in (int, float) or not 0 <= power < math.inf:
         raise config_error(str(path), "normalize", "a number", power)
-    return {
-        "beam_size": beams,
-        "length_penalty": float(power),
-        "penalty_offset": 0,
-    }
+    return {"beam_size": beams, "length_penalty": float(power), "penalty_offset": 0}

@@ -8,18 +8,19 @@ import pathlib
 
 import yaml
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 from convert.opus_download import Download
 from convert.tensor_files import Tensors
-from convert.vocabularies import Vocabulary
-from convert.vocabularies import check_ids
-from convert.vocabularies import make_tokenizers
-from convert.vocabularies import make_vocabulary
-from convert.vocabularies import pieces_of
-from convert.vocabularies import read_proto
-from convert.vocabularies import read_protos
-from convert.vocabularies import replace_ids
+from convert.vocabularies import (
+    Vocabulary,
+    check_ids,
+    make_tokenizers,
+    make_vocabulary,
+    pieces_of,
+    read_proto,
+    read_protos,
+    replace_ids,
+)
 from keras_transformer.masks import EOS_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 
@@ -62,10 +63,7 @@ def read_sentencepiece(
         )
     for proto, name in zip(protos, names, strict=True):
         check_rows(len(proto.pieces), "--vocabulary", tensors, name, width)
-    tokenizers = (
-        replace_ids(protos[0], sources),
-        replace_ids(protos[1], targets),
-    )
+    tokenizers = (replace_ids(protos[0], sources), replace_ids(protos[1], targets))
     return sources, targets, *tokenizers
 
 
@@ -120,8 +118,7 @@ def read_download_vocabularies(
     if files.tables[0] == files.tables[1]:
         used = 2 * [used[0] + used[1]]
     vocabularies = [
-        arrange_table(*each)
-        for each in zip(tables, used, files.tables, strict=True)
+        arrange_table(*each) for each in zip(tables, used, files.tables, strict=True)
     ]
     return *vocabularies, *make_tokenizers(protos, vocabularies)
 
@@ -157,9 +154,7 @@ def arrange_table(
     return make_marian_vocabulary(table, specials, used)
 
 
-def check_rows(
-    size: int, which: str, tensors: Tensors, name: str, width: int
-) -> None:
+def check_rows(size: int, which: str, tensors: Tensors, name: str, width: int) -> None:
     """Refuses a vocabulary whose size differs from a matrix's rows."""
     rows = tensors.shapes.get(name, (0,))[0]
     tensors.check(name, (rows, width))

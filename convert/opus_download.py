@@ -13,12 +13,9 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 from convert.run_folder_writer import LICENSES
-from convert.tensor_files import DAMAGED
-from convert.tensor_files import check_unpacked_size
-from convert.tensor_files import damaged_file_error
+from convert.tensor_files import DAMAGED, check_unpacked_size, damaged_file_error
 
 NEEDED = ("*.npz", "*.spm", "*.yml")
 
@@ -57,9 +54,7 @@ def unpack(path: pathlib.Path) -> Iterator[pathlib.Path]:
             with zipfile.ZipFile(path) as archive:
                 copy_members(archive, path, folder)
         except DAMAGED as error:
-            raise damaged_file_error(
-                path, "a zip archive", first_line(error)
-            ) from None
+            raise damaged_file_error(path, "a zip archive", first_line(error)) from None
         yield folder
 
 
@@ -94,9 +89,7 @@ def find_download(folder: pathlib.Path) -> Download:
     (model,) = find(folder, "*.npz")
     protos = find(folder, "source.spm") + find(folder, "target.spm")
     if list(folder.glob("*.src.vocab.yml")):
-        tables = find(folder, "*.src.vocab.yml") + find(
-            folder, "*.trg.vocab.yml"
-        )
+        tables = find(folder, "*.src.vocab.yml") + find(folder, "*.trg.vocab.yml")
     else:
         tables = 2 * find(folder, "*.vocab.yml")
     return Download(model, protos, tables)

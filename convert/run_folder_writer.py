@@ -19,10 +19,7 @@ import keras
 from command_line.errors import UserError
 from command_line.text_files import write_json
 from convert.tensor_files import Tensors
-from keras_transformer import Architecture
-from keras_transformer import Preset
-from keras_transformer import Recipe
-from keras_transformer import Transformer
+from keras_transformer import Architecture, Preset, Recipe, Transformer
 from train.run.run_description import PACKAGES
 
 # Often only the model card, README.md, names the licence.
@@ -91,10 +88,7 @@ def count_weights(architecture: Architecture) -> int:
 
 
 def write_run(
-    run_dir: pathlib.Path,
-    converted: Converted,
-    origin: dict,
-    license_dir: pathlib.Path,
+    run_dir: pathlib.Path, converted: Converted, origin: dict, license_dir: pathlib.Path
 ) -> None:
     """Writes a complete run folder, or none after an error.
 
@@ -140,8 +134,7 @@ def check_new(folder: pathlib.Path, option: str = "--run-dir") -> None:
     """Refuses a folder that is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(
-            f"{option} must be a new folder, or an empty one. "
-            f"Received: {folder}"
+            f"{option} must be a new folder, or an empty one. Received: {folder}"
         )
 
 
@@ -167,24 +160,17 @@ def new_folder(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 def describe_run(converted: Converted, origin: dict) -> dict:
     """Returns the content of `arguments.json`."""
     model = converted.model
-    preset = Preset(
-        f"converted from {origin['format']}", model.architecture, Recipe()
-    )
+    preset = Preset(f"converted from {origin['format']}", model.architecture, Recipe())
     return {
         "arguments": {
             "vocabulary_size": model.vocabulary_size,
             "source_vocabulary_size": model.source_vocabulary_size,
             "max_length": model.sequence_length,
         },
-        "preset": {
-            "description": preset.description,
-            **preset.hyperparameters(),
-        },
+        "preset": {"description": preset.description, **preset.hyperparameters()},
         "corpus": {},
         "init": {},
-        "packages": {
-            name: importlib.metadata.version(name) for name in PACKAGES
-        },
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
         "origin": origin,
         "decoding": converted.decoding,
     }

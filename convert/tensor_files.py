@@ -14,13 +14,11 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 
 CONFIGURATION = "special:model.yml"
 FLOAT32, INT8, BYTES = 0x404, 0x4101, 0x101  # Marian's type codes.
@@ -123,9 +121,7 @@ def open_safetensors(path: pathlib.Path) -> Tensors:
                 for name in file.keys()  # noqa: SIM118  It is no dict.
             }
     except (safetensors.SafetensorError, ValueError, UnicodeError) as error:
-        raise damaged_file_error(
-            path, "safetensors", first_line(error)
-        ) from None
+        raise damaged_file_error(path, "safetensors", first_line(error)) from None
 
     def read_rows(name: str, start: int, end: int) -> np.ndarray:
         with open_file() as file:
@@ -143,9 +139,7 @@ def open_safetensors(path: pathlib.Path) -> Tensors:
                 end = min(start + step, size)
                 array[start:end] = read_rows(name, start, end)
         except (TypeError, ValueError, safetensors.SafetensorError) as error:
-            raise damaged_file_error(
-                path, "NumPy's types", first_line(error)
-            ) from None
+            raise damaged_file_error(path, "NumPy's types", first_line(error)) from None
         return array
 
     return Tensors(path, shapes, read)
@@ -161,9 +155,7 @@ def open_marian(path: pathlib.Path) -> tuple[Tensors, bytes]:
         raise UserError(f"no such file: {path}")
     tensors = open_npz(path) if path.suffix == ".npz" else open_marian_bin(path)
     if CONFIGURATION not in tensors:
-        raise damaged_file_error(
-            path, "a model of Marian", f"no {CONFIGURATION}"
-        )
+        raise damaged_file_error(path, "a model of Marian", f"no {CONFIGURATION}")
     configuration = tensors._read(CONFIGURATION).tobytes().rstrip(b"\0")
     tensors.ignore(CONFIGURATION)
     return tensors, configuration
@@ -174,19 +166,14 @@ def open_npz(path: pathlib.Path) -> Tensors:
     try:
         archive = zipfile.ZipFile(path)
         infos = {
-            info.filename.removesuffix(".npy"): info
-            for info in archive.infolist()
+            info.filename.removesuffix(".npy"): info for info in archive.infolist()
         }
         if len(infos) < len(archive.infolist()):
             raise ValueError("two tensors of one name")
         check_unpacked_size(infos.values(), path)
-        headers = {
-            name: read_header(archive, info) for name, info in infos.items()
-        }
+        headers = {name: read_header(archive, info) for name, info in infos.items()}
     except DAMAGED as error:
-        raise damaged_file_error(
-            path, "a NumPy archive", first_line(error)
-        ) from None
+        raise damaged_file_error(path, "a NumPy archive", first_line(error)) from None
 
     def read(name: str) -> np.ndarray:
         shape, is_fortran, dtype, start = headers[name]
@@ -203,9 +190,7 @@ def open_npz(path: pathlib.Path) -> Tensors:
     return Tensors(path, {n: h[0] for n, h in headers.items()}, read)
 
 
-def check_unpacked_size(
-    infos: Iterable[zipfile.ZipInfo], path: pathlib.Path
-) -> None:
+def check_unpacked_size(infos: Iterable[zipfile.ZipInfo], path: pathlib.Path) -> None:
     """Raises `ValueError` if an archive would unpack to much more than weights.
 
     Args:
@@ -243,9 +228,7 @@ def open_marian_bin(path: pathlib.Path) -> Tensors:
         content = np.memmap(path, np.uint8, mode="r")
         entries = read_entries(memoryview(content))
     except DAMAGED as error:
-        raise damaged_file_error(
-            path, "Marian's binary", first_line(error)
-        ) from None
+        raise damaged_file_error(path, "Marian's binary", first_line(error)) from None
 
     def read(name: str) -> np.ndarray:
         kind, shape, start, size = entries[name]
@@ -273,8 +256,7 @@ def read_entries(content: memoryview) -> dict[str, tuple]:
     if count * HEADER.size > len(content):
         raise ValueError(f"{count} tensors do not fit")
     headers = [
-        HEADER.unpack_from(content, place + i * HEADER.size)
-        for i in range(count)
+        HEADER.unpack_from(content, place + i * HEADER.size) for i in range(count)
     ]
     place += count * HEADER.size
     names = []
@@ -330,9 +312,5 @@ def read_json(path: pathlib.Path) -> dict:
     return found
 
 
-def damaged_file_error(
-    path: pathlib.Path, wanted: str, received: str
-) -> UserError:
-    return UserError(
-        f"{path} must be {wanted}, and whole. Received: {received}"
-    )
+def damaged_file_error(path: pathlib.Path, wanted: str, received: str) -> UserError:
+    return UserError(f"{path} must be {wanted}, and whole. Received: {received}")

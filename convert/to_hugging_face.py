@@ -5,25 +5,17 @@ import pathlib
 import keras
 import numpy as np
 
-from command_line.errors import UserError
-from command_line.errors import refuse_damage
+from command_line.errors import UserError, refuse_damage
 from command_line.recorded_search_options import check_decoding
 from command_line.text_files import write_json
 from convert.from_hugging_face import tensor_name_of
-from convert.hugging_face_config import ACTIVATIONS
-from convert.hugging_face_config import MUST_BE
-from convert.run_folder_writer import check_new
-from convert.run_folder_writer import copy_licenses
-from convert.run_folder_writer import new_folder
+from convert.hugging_face_config import ACTIVATIONS, MUST_BE
+from convert.run_folder_writer import check_new, copy_licenses, new_folder
 from convert.tensor_files import read_json
-from convert.vocabularies import is_language_code
-from convert.vocabularies import read_proto
-from convert.weight_mapping import to_their_order
-from convert.weight_mapping import weights_of
+from convert.vocabularies import is_language_code, read_proto
+from convert.weight_mapping import to_their_order, weights_of
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from train.data.tokenizer_file import PIECE
 
 MAX_NORM_EPSILON = 1e-3  # Keras's default.

@@ -14,13 +14,9 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.data.tokenizer_file import PIECE
-from train.data.tokenizer_file import SPECIAL
-from train.data.tokenizer_file import UNKNOWN_PENALTY
-from train.data.tokenizer_file import serialize
+from train.data.tokenizer_file import PIECE, SPECIAL, UNKNOWN_PENALTY, serialize
 
 ZERO_ROW = -1  # Instead of an index: a row of zeros.
 # Logit of a piece that is never generated; its probability is 0 in float32.
@@ -99,13 +95,10 @@ def read_proto(path: pathlib.Path) -> sentencepiece_model_pb2.ModelProto:
         raise UserError(f"no such file: {path}") from None
     except DecodeError as error:
         raise UserError(
-            f"{path} must be a SentencePiece model. "
-            f"Received: {first_line(error)}"
+            f"{path} must be a SentencePiece model. Received: {first_line(error)}"
         ) from None
     if not proto.pieces:
-        raise UserError(
-            f"{path} must be a SentencePiece model. Received: no pieces"
-        )
+        raise UserError(f"{path} must be a SentencePiece model. Received: no pieces")
     return proto
 
 

@@ -6,17 +6,14 @@ the order of features. So all weights are permuted along the model's width, and
 the layers stay the same.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from typing import Any
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from command_line.progress import show_progress
 from convert.tensor_files import Tensors
-from convert.vocabularies import NEVER
-from convert.vocabularies import Vocabulary
+from convert.vocabularies import NEVER, Vocabulary
 from keras_transformer import Transformer
 
 PROJECTIONS = ("query", "key", "value", "output")
@@ -45,13 +42,9 @@ def weights_of(model: Transformer) -> Iterator[Weight]:
         if layer.mixer == "ssru":
             part, unit = "recurrence", layer.recurrence
             both = (0, 1)
-            yield Weight(
-                unit.forget.kernel, *where, part, "forget.kernel", both
-            )
+            yield Weight(unit.forget.kernel, *where, part, "forget.kernel", both)
             yield Weight(unit.forget.bias, *where, part, "forget.bias", (0,))
-            yield Weight(
-                unit.update.kernel, *where, part, "update.kernel", both
-            )
+            yield Weight(unit.update.kernel, *where, part, "update.kernel", both)
         else:
             part = "self"
             yield from attention_of(layer.self_attention, *where, part)
@@ -110,9 +103,7 @@ def to_their_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def copy_layers(
-    model: Transformer,
-    read: Callable[[Weight], np.ndarray],
-    in_halves: bool = True,
+    model: Transformer, read: Callable[[Weight], np.ndarray], in_halves: bool = True
 ):
     """Sets the weights of the layers, in our order of features.
 
@@ -128,11 +119,7 @@ def copy_layers(
 
 
 def copy_table(
-    embedding,
-    tensors: Tensors,
-    name: str,
-    rows: np.ndarray,
-    in_halves: bool = True,
+    embedding, tensors: Tensors, name: str, rows: np.ndarray, in_halves: bool = True
 ):
     """Sets the matrix of a `TokenEmbedding`.
 
@@ -145,16 +132,11 @@ def copy_table(
         in_halves: Bool, whether their order of features is another.
     """
     copy_rows(
-        embedding,
-        tensors.take(name, tensors.shapes.get(name, ())),
-        rows,
-        in_halves,
+        embedding, tensors.take(name, tensors.shapes.get(name, ())), rows, in_halves
     )
 
 
-def copy_rows(
-    embedding, table: np.ndarray, rows: np.ndarray, in_halves: bool = True
-):
+def copy_rows(embedding, table: np.ndarray, rows: np.ndarray, in_halves: bool = True):
     """Sets the matrix of a `TokenEmbedding` from theirs, as `copy_table`."""
     ours = to_our_order(table[rows], (1,) if in_halves else ())
     ours[rows < 0] = 0.0

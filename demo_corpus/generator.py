@@ -11,33 +11,27 @@ conjugation and word order. The English decides the Spanish: "you" is always
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from demo_corpus import word_tables
-from demo_corpus.inflection import ME
-from demo_corpus.inflection import THEY
-from demo_corpus.inflection import WE
-from demo_corpus.inflection import YOU
-from demo_corpus.inflection import Pair
-from demo_corpus.lexicon import ADJECTIVE_SLOTS
-from demo_corpus.lexicon import VERB_SLOT_PATTERN
-from demo_corpus.lexicon import NounSlot
-from demo_corpus.lexicon import lexicon
-from demo_corpus.parts_of_speech import FAMILY_KINDS
-from demo_corpus.parts_of_speech import IT
-from demo_corpus.parts_of_speech import PRONOUNS
-from demo_corpus.parts_of_speech import UNNAMED_PERSON
-from demo_corpus.parts_of_speech import Adjective
-from demo_corpus.parts_of_speech import Invariable
-from demo_corpus.parts_of_speech import Noun
-from demo_corpus.parts_of_speech import Phrase
-from demo_corpus.parts_of_speech import Profession
-from demo_corpus.parts_of_speech import Word
-from demo_corpus.parts_of_speech import join
-from demo_corpus.parts_of_speech import noun_phrase
+from demo_corpus.inflection import ME, THEY, WE, YOU, Pair
+from demo_corpus.lexicon import ADJECTIVE_SLOTS, VERB_SLOT_PATTERN, NounSlot, lexicon
+from demo_corpus.parts_of_speech import (
+    FAMILY_KINDS,
+    IT,
+    PRONOUNS,
+    UNNAMED_PERSON,
+    Adjective,
+    Invariable,
+    Noun,
+    Phrase,
+    Profession,
+    Word,
+    join,
+    noun_phrase,
+)
 
 SIZES = {"train": 20_000, "validation": 500, "test": 500, "unseen": 500}
 # The share of the combinations of any one word that training never sees.
@@ -76,15 +70,12 @@ def demo_corpus(seed: int = 0) -> dict[str, list[Pair]]:
     train, rest = seen[: SIZES["train"]], seen[SIZES["train"] :]
 
     known = {token for sentence in train for token in _tokens(sentence)}
-    rest = [
-        sentence for sentence in rest if known.issuperset(_tokens(sentence))
-    ]
+    rest = [sentence for sentence in rest if known.issuperset(_tokens(sentence))]
     unseen = _generate(
         rng,
         SIZES["unseen"],
         accept=lambda sentence: (
-            sentence.combinations & held_out
-            and known.issuperset(_tokens(sentence))
+            sentence.combinations & held_out and known.issuperset(_tokens(sentence))
         ),
     )
 
@@ -340,16 +331,12 @@ class SentenceWords:
             return self.rng.choice(PRONOUNS)
         if self.rng.random() < 0.1:
             name = self.rng.choice(lexicon().names)
-            return Phrase(
-                f"{name.english} and I", f"{name.spanish} y yo", person=WE
-            )
+            return Phrase(f"{name.english} and I", f"{name.spanish} y yo", person=WE)
         return self._draw_human()
 
     def _draw_asked(self) -> Phrase:
         if self.rng.random() < 0.4:
-            return self.rng.choice(
-                [p for p in PRONOUNS if p.person not in (ME, WE)]
-            )
+            return self.rng.choice([p for p in PRONOUNS if p.person not in (ME, WE)])
         return self._draw_human()
 
     def _draw_human(self, singular: bool = False) -> Phrase:
@@ -364,9 +351,7 @@ class SentenceWords:
     def _draw_named(self, couple: bool) -> Phrase:
         """One or two names that are not in the scene yet."""
         drawn = " ".join(
-            word.english
-            for word in self.drawn.values()
-            if isinstance(word, Phrase)
+            word.english for word in self.drawn.values() if isinstance(word, Phrase)
         )
         names = [name for name in lexicon().names if name.english not in drawn]
         if couple:
@@ -391,9 +376,7 @@ class SentenceWords:
         kinds = FAMILY_KINDS - {"couple"} if singular else FAMILY_KINDS
         noun = self._choose_noun(kinds)
         can_be_plural = noun.kind == "relative" and not singular
-        plural = noun.kind == "couple" or (
-            can_be_plural and self.rng.random() < 0.25
-        )
+        plural = noun.kind == "couple" or (can_be_plural and self.rng.random() < 0.25)
         group = "partner" if noun.kind == "spouse" else "possessive"
         determiner = self.rng.choice(lexicon().determiners[plural][group])
         return noun_phrase(determiner, noun, plural)
@@ -429,9 +412,7 @@ class SentenceWords:
         plural = thing.person == THEY
         nouns = lexicon().nouns_of_kinds(frozenset({thing.noun.kind}))
         noun = self.rng.choice([n for n in nouns if n != thing.noun])
-        return noun_phrase(
-            lexicon().determiners[plural]["the"][0], noun, plural
-        )
+        return noun_phrase(lexicon().determiners[plural]["the"][0], noun, plural)
 
     def _draw_ago(self) -> "Invariable":
         """A time in the past, such as "yesterday" or "two weeks ago"."""
@@ -447,9 +428,7 @@ class SentenceWords:
         """A time of the day, such as "at half past two"."""
         number = self._draw("number", "")
         if self.rng.random() < 0.5:
-            return Invariable(
-                f"at {number.english} o'clock", f"a las {number.spanish}"
-            )
+            return Invariable(f"at {number.english} o'clock", f"a las {number.spanish}")
         return Invariable(
             f"at half past {number.english}", f"a las {number.spanish} y media"
         )

@@ -43,12 +43,7 @@ def agreeing_forms(masculine: str) -> tuple[str, ...]:
         feminine = f"{masculine[:-1]}a"
     elif re.search(r"(or|és|án|ol)$", masculine):
         feminine = f"{remove_final_accent(masculine)}a"
-    return (
-        masculine,
-        feminine,
-        spanish_plural(masculine),
-        spanish_plural(feminine),
-    )
+    return (masculine, feminine, spanish_plural(masculine), spanish_plural(feminine))
 
 
 def english_verb(row: str, auxiliary: bool = False) -> Conjugation:
@@ -102,9 +97,7 @@ def _third(form: str, third: str) -> tuple[str, ...]:
     return (form, form, third, form, form)
 
 
-def spanish_verb(
-    infinitive: str, change: str = "", irregular: str = ""
-) -> Conjugation:
+def spanish_verb(infinitive: str, change: str = "", irregular: str = "") -> Conjugation:
     """Conjugate a Spanish verb.
 
     Args:

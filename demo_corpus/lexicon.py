@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from demo_corpus import word_tables
-from demo_corpus.inflection import Pair
-from demo_corpus.inflection import add_english_s
-from demo_corpus.inflection import agreeing_forms
-from demo_corpus.inflection import english_verb
-from demo_corpus.inflection import spanish_plural
-from demo_corpus.inflection import spanish_verb
-from demo_corpus.parts_of_speech import Adjective
-from demo_corpus.parts_of_speech import Invariable
-from demo_corpus.parts_of_speech import Noun
-from demo_corpus.parts_of_speech import Phrase
-from demo_corpus.parts_of_speech import Verb
+from demo_corpus.inflection import (
+    Pair,
+    add_english_s,
+    agreeing_forms,
+    english_verb,
+    spanish_plural,
+    spanish_verb,
+)
+from demo_corpus.parts_of_speech import Adjective, Invariable, Noun, Phrase, Verb
 
 # Slots of verbs, by the letter of their role.
 VERB_SLOT_ROLES = {
@@ -70,10 +68,7 @@ class Lexicon:
         ]
         self.names = [
             Phrase(name, name, feminine=feminine)
-            for names, feminine in (
-                (word_tables.WOMEN, True),
-                (word_tables.MEN, False),
-            )
+            for names, feminine in ((word_tables.WOMEN, True), (word_tables.MEN, False))
             for name in names.split()
         ]
         self.phrases = {
@@ -201,9 +196,7 @@ def _read_noun_slots() -> Iterator[tuple[str, NounSlot]]:
         yield slot, NounSlot(_kinds(kinds), *groups, float(chance))
 
 
-def _read_determiners(
-    table: dict[str, str],
-) -> dict[str, list[tuple[str, ...]]]:
+def _read_determiners(table: dict[str, str]) -> dict[str, list[tuple[str, ...]]]:
     """Determiners by group; `_` stands for a space or for none at all."""
     return {
         group: [

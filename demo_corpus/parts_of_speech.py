@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from demo_corpus import word_tables
-from demo_corpus.inflection import HE
-from demo_corpus.inflection import ME
-from demo_corpus.inflection import THEY
-from demo_corpus.inflection import WE
-from demo_corpus.inflection import YOU
-from demo_corpus.inflection import Conjugation
-from demo_corpus.inflection import agreeing_forms
+from demo_corpus.inflection import HE, ME, THEY, WE, YOU, Conjugation, agreeing_forms
 
 
 class Word(Protocol):
@@ -148,9 +142,7 @@ class Adjective:
         if form == "more":
             return self.comparative
         if form == "most":
-            return re.sub(
-                "er$", "est", self.comparative.replace("more", "most")
-            )
+            return re.sub("er$", "est", self.comparative.replace("more", "most"))
         if form == "article" and target.person == HE:
             return with_article(self.english)
         return self.english

@@ -18,8 +18,7 @@ import tensorflow as tf
 
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.versions import find_version
-from export.markup.word_alignment import find_words
-from export.markup.word_alignment import word_attention
+from export.markup.word_alignment import find_words, word_attention
 from export.version_loading import load_version
 
 CHARACTER = 11  # Pixels of a character, about.

@@ -18,6 +18,4 @@ class KerasSections(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_) -> None:
         if obj.docstring:
             lines = obj.docstring.value.split("\n")
-            obj.docstring.value = "\n".join(
-                SECTIONS.get(line, line) for line in lines
-            )
+            obj.docstring.value = "\n".join(SECTIONS.get(line, line) for line in lines)

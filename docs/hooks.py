@@ -68,8 +68,7 @@ def describe_options(name: str) -> str:
 
 def add_tables(cls: type, title: str, tables: list[str]) -> None:
     """Appends the table of a dataclass's own options, then those of parts."""
-    from command_line.options import PART
-    from command_line.options import flag
+    from command_line.options import PART, flag
 
     rows, parts = [], []
     for field in dataclasses.fields(cls):
@@ -100,9 +99,7 @@ def draw_formulas(markdown: str) -> str:
 
     return re.sub(
         r"^\$\$(.+)\$\$$",
-        lambda match: (
-            f'<p class="formula">{convert(match[1], display="block")}</p>'
-        ),
+        lambda match: (f'<p class="formula">{convert(match[1], display="block")}</p>'),
         markdown,
         flags=re.M,
     )

@@ -27,10 +27,7 @@ def make_model(num_layers=2, width=64, largest=40):
     x = embedding(ids)
     x = x + kt.SinePositionEncoding()(x)
     x = kt.Encoder(
-        num_layers=num_layers,
-        num_heads=4,
-        intermediate_dim=4 * width,
-        dropout=0.0,
+        num_layers=num_layers, num_heads=4, intermediate_dim=4 * width, dropout=0.0
     )(x, mask=kt.padding_mask(ids))
     return keras.Model(ids, embedding(x, reverse=True))
 

@@ -60,16 +60,12 @@ def bits_per_byte(model, path, length):
 def complete(model, prompt, limit=80):
     """Returns the most probable line, byte by byte, that begins so."""
     ids = np.frombuffer(prompt.encode(), "uint8")[None]
-    line = model.generate(
-        ids, max_extra_length=limit, bos_id=NEWLINE, eos_id=NEWLINE
-    )
+    line = model.generate(ids, max_extra_length=limit, bos_id=NEWLINE, eos_id=NEWLINE)
     line = keras.ops.convert_to_numpy(line)[0].astype("uint8").tobytes()
     return line.strip(b"\0\n").decode(errors="replace")
 
 
-def main(
-    train_path, test_path, prompt, width=128, num_layers=3, length=128, epochs=5
-):
+def main(train_path, test_path, prompt, width=128, num_layers=3, length=128, epochs=5):
     """Trains; returns the bits per byte of the test text, and a line."""
     keras.utils.set_random_seed(0)
     model = make_model(width, num_layers)

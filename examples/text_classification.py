@@ -38,10 +38,7 @@ def make_model(vocabulary_size, width=64, num_layers=2):
     # The mask of Keras's own embedding travels on; `+` would lose it.
     x = keras.layers.Add()([x, kt.SinePositionEncoding()(x)])
     x = kt.Encoder(
-        num_layers=num_layers,
-        num_heads=4,
-        intermediate_dim=4 * width,
-        dropout=0.1,
+        num_layers=num_layers, num_heads=4, intermediate_dim=4 * width, dropout=0.1
     )(x)
     x = keras.layers.GlobalAveragePooling1D()(x)
     return keras.Model(ids, keras.layers.Dense(1)(x))

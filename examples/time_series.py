@@ -40,10 +40,7 @@ def make_model(width=64, num_layers=3):
     # The decoder's inputs: a learned vector for each step ahead.
     target = kt.PositionEmbedding(FUTURE)(memory[:, :FUTURE])
     x = kt.Decoder(
-        num_layers=num_layers,
-        num_heads=4,
-        intermediate_dim=4 * width,
-        dropout=0.0,
+        num_layers=num_layers, num_heads=4, intermediate_dim=4 * width, dropout=0.0
     )(target, memory)
     return keras.Model(past, keras.layers.Dense(1)(x))
 
@@ -60,11 +57,7 @@ def main(number=20_000, epochs=10):
         "mae",
     )
     model.fit(
-        series[:, :PAST],
-        series[:, PAST:],
-        batch_size=64,
-        epochs=epochs,
-        verbose=2,
+        series[:, :PAST], series[:, PAST:], batch_size=64, epochs=epochs, verbose=2
     )
     error = model.evaluate(test[:, :PAST], test[:, PAST:], verbose=0)
     constant = np.mean(abs(test[:, PAST:] - test[:, PAST - 1 : PAST]))

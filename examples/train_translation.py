@@ -14,8 +14,7 @@ import tensorflow as tf
 import keras_transformer as kt
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.corpus import FilePairs
-from train.data.corpus import read_all
+from train.data.corpus import FilePairs, read_all
 from train.data.encoded_corpus import encode_corpus
 from train.data.vocabulary import learn_vocabulary
 from train.monitoring.validation_bleu import ValidationBleu

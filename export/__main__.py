@@ -8,31 +8,25 @@ import dataclasses
 import json
 import pathlib
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.errors import refuse_damage
-from command_line.options import add_options
-from command_line.options import flag
-from command_line.options import option
-from command_line.options import parse_or_show_examples
-from command_line.options import read_options
+from command_line.errors import UserError, exit_on_user_error, refuse_damage
+from command_line.options import (
+    add_options,
+    flag,
+    option,
+    parse_or_show_examples,
+    read_options,
+)
 from command_line.recorded_search_options import check_decoding
 from export.bundle.file_layout import BUNDLE
-from export.bundle.model_loading import load_run
-from export.bundle.model_loading import read_arguments
-from export.bundle.model_loading import read_run
+from export.bundle.model_loading import load_run, read_arguments, read_run
 from export.bundle.server_config import choose_name
-from export.bundle.training_metadata import choose_samples
-from export.bundle.training_metadata import format_scores
-from export.bundle.training_metadata import read_notes
-from export.bundle.write_version import MEMORY_BOUND_ROWS
-from export.bundle.write_version import write_version
+from export.bundle.training_metadata import choose_samples, format_scores, read_notes
+from export.bundle.write_version import MEMORY_BOUND_ROWS, write_version
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.request_validation import CHECKS
 from export.model.search import SearchSettings
-from export.model.translator import DEFAULT_SIGNATURES
-from export.model.translator import INPUTS
+from export.model.translator import DEFAULT_SIGNATURES, INPUTS
 
 EXAMPLES = """
 python -m export --run-dir runs/mine --export-dir exports/mine
@@ -64,12 +58,7 @@ DEFAULTS = {
     },
 }
 MAX_PENALTY_OFFSET = 1_000
-RULES = (
-    "no_repeat_ngram",
-    "min_length",
-    "max_length_ratio",
-    "constrain_trees",
-)
+RULES = ("no_repeat_ngram", "min_length", "max_length_ratio", "constrain_trees")
 ALIGNMENT = ("align_layer", "align_head")
 SERVER_OPTIONS = ("model_name", "signatures")
 # Those that other formats do not have.
@@ -120,9 +109,7 @@ class ExportOptions:
         float,
     )
     max_extra_length: int | None = search_option(
-        "max_extra_length",
-        "tokens by which a translation may exceed its source",
-        int,
+        "max_extra_length", "tokens by which a translation may exceed its source", int
     )
     penalty_offset: float | None = search_option(
         "penalty_offset",
@@ -131,13 +118,9 @@ class ExportOptions:
         float,
     )
     no_repeat_ngram: int = option(
-        0,
-        "length of the n-grams that a translation may not repeat; 0: no limit",
-        int,
+        0, "length of the n-grams that a translation may not repeat; 0: no limit", int
     )
-    min_length: int = option(
-        0, "minimum number of tokens of a translation", int
-    )
+    min_length: int = option(0, "minimum number of tokens of a translation", int)
     max_length_ratio: float = option(
         0.0,
         "mark a translation as suspicious if source and translation differ in "
@@ -146,8 +129,7 @@ class ExportOptions:
     )
     constrain_trees: bool = option(
         False,
-        "with a run of --task parsing: write only trees with the words of the "
-        "sentence",
+        "with a run of --task parsing: write only trees with the words of the sentence",
     )
     align_layer: int | None = option(
         None,
@@ -194,9 +176,7 @@ class ExportOptions:
 
 
 def parse_options(argv: list[str] | None = None) -> ExportOptions:
-    parser = argparse.ArgumentParser(
-        prog="python -m export", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="python -m export", description=__doc__)
     add_options(parser, ExportOptions)
     args = parse_or_show_examples(parser, argv, EXAMPLES)
     return read_options(args, ExportOptions)
@@ -218,8 +198,7 @@ def choose_signatures(names: list[str] | None) -> tuple[str, ...]:
     for name in names:
         if name not in INPUTS:
             raise UserError(
-                f"--signatures must be all, or of {', '.join(INPUTS)}. "
-                f"Received: {name}"
+                f"--signatures must be all, or of {', '.join(INPUTS)}. Received: {name}"
             )
     return tuple(n for n in INPUTS if n in names or n == DEFAULT_SIGNATURES[0])
 
@@ -268,22 +247,16 @@ def check_options(options: ExportOptions) -> None:
             f"between 0 and {MAX_PENALTY_OFFSET:,}",
             0 <= options.penalty_offset <= MAX_PENALTY_OFFSET,
         ),
-        (
-            "version",
-            "0 or more",
-            options.version is None or options.version >= 0,
-        ),
+        ("version", "0 or more", options.version is None or options.version >= 0),
         (
             "precision",
-            f"{' or '.join(PRECISIONS[options.format])} with --format "
-            f"{options.format}",
+            f"{' or '.join(PRECISIONS[options.format])} with --format {options.format}",
             options.precision in PRECISIONS[options.format],
         ),
     ):
         if not good:
             raise UserError(
-                f"{flag(name)} must be {wanted}. "
-                f"Received: {getattr(options, name)}"
+                f"{flag(name)} must be {wanted}. Received: {getattr(options, name)}"
             )
     if options.format == "saved_model":
         return
@@ -303,25 +276,16 @@ def check_options(options: ExportOptions) -> None:
             )
 
 
-def write_saved_model(
-    options: ExportOptions, settings: SearchSettings
-) -> pathlib.Path:
+def write_saved_model(options: ExportOptions, settings: SearchSettings) -> pathlib.Path:
     """Writes a SavedModel, prints what it is, and returns its folder."""
     export_dir = options.export_dir
     signatures = choose_signatures(options.signatures)
     name = choose_name(export_dir, options.model_name)
-    translator = load_run(
-        options.run_dir, settings, options.precision, signatures
-    )
+    translator = load_run(options.run_dir, settings, options.precision, signatures)
     count = len(translator.signatures)
     print(f"tracing {count} signatures, and writing samples", flush=True)
     folder = write_version(
-        translator,
-        options.run_dir,
-        export_dir,
-        name,
-        options.version,
-        options.samples,
+        translator, options.run_dir, export_dir, name, options.version, options.samples
     )
     bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
     if bundle["validation"]:

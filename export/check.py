@@ -13,43 +13,34 @@ import dataclasses
 import functools
 import json
 import pathlib
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
-from command_line.errors import UserError
-from command_line.errors import describe_error
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import option
-from command_line.options import part
-from command_line.options import read_options
+from command_line.errors import UserError, describe_error, exit_on_user_error
+from command_line.options import add_options, option, part, read_options
 from command_line.progress import show_progress
 from export.bundle import file_layout
-from export.bundle.file_checks import LEFT_OUT
-from export.bundle.file_checks import Check
-from export.bundle.file_checks import check_files
-from export.bundle.file_checks import check_loading
-from export.bundle.graph_inspection import compiled_functions
-from export.bundle.graph_inspection import read_meta_graph
-from export.bundle.graph_inspection import served_signatures
-from export.bundle.graph_inspection import unsupported_ops
-from export.bundle.graph_inspection import used_ops
+from export.bundle.file_checks import LEFT_OUT, Check, check_files, check_loading
+from export.bundle.graph_inspection import (
+    compiled_functions,
+    read_meta_graph,
+    served_signatures,
+    unsupported_ops,
+    used_ops,
+)
 from export.bundle.predict_messages import read_tensors
-from export.bundle.sample_requests import Sample
-from export.bundle.sample_requests import abbreviate
-from export.bundle.sample_requests import describe_differences
-from export.bundle.sample_requests import read_samples
-from export.bundle.versions import EXPORT_DIR
-from export.bundle.versions import find_version
-from export.bundle.warmup_requests import MAX_RECORDS
-from export.bundle.warmup_requests import read_warmup
-from export.client import Client
-from export.client import ClientOptions
-from export.client import connect
+from export.bundle.sample_requests import (
+    Sample,
+    abbreviate,
+    describe_differences,
+    read_samples,
+)
+from export.bundle.versions import EXPORT_DIR, find_version
+from export.bundle.warmup_requests import MAX_RECORDS, read_warmup
+from export.client import Client, ClientOptions, connect
 from export.litert.version_check import check_litert
 
 # The checks that run the model.
@@ -90,8 +81,7 @@ class CheckOptions:
     version: int | None = option(None, "which one (default: the newest)", int)
     server: str | None = option(
         None,
-        "a running TF Serving, or https://HOST[:PORT][/PREFIX], to ask the "
-        "samples",
+        "a running TF Serving, or https://HOST[:PORT][/PREFIX], to ask the samples",
         metavar="HOST:PORT",
     )
     client: ClientOptions = part("with --server")
@@ -99,9 +89,7 @@ class CheckOptions:
 
 
 def parse_options(argv: list[str] | None = None) -> CheckOptions:
-    parser = argparse.ArgumentParser(
-        prog="python -m export.check", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="python -m export.check", description=__doc__)
     add_options(parser, CheckOptions)
     return read_options(parser.parse_args(argv), CheckOptions)
 
@@ -126,9 +114,7 @@ class ServerModel:
         return {name: value.numpy() for name, value in outputs.items()}
 
 
-def check_version(
-    folder: pathlib.Path, ask: Callable | None = None
-) -> Iterator[Check]:
+def check_version(folder: pathlib.Path, ask: Callable | None = None) -> Iterator[Check]:
     """Runs the checks of a version and yields their results.
 
     Args:
@@ -175,9 +161,7 @@ def read_bundle(folder: pathlib.Path) -> dict[str, dict]:
     Raises:
         Exception: If the file does not exist or is damaged.
     """
-    bundle = json.loads(
-        (folder / file_layout.BUNDLE).read_text(encoding="utf-8")
-    )
+    bundle = json.loads((folder / file_layout.BUNDLE).read_text(encoding="utf-8"))
     return {
         name: {"bytes": file["bytes"], "sha256": file["sha256"]}
         for name, file in bundle["files"].items()
@@ -191,9 +175,7 @@ def check_server_files(export_dir: pathlib.Path) -> Check:
         for name in file_layout.SERVER_FILES
         if not (export_dir / name).is_file()
     ]
-    return Check(
-        "server files", [", ".join(file_layout.SERVER_FILES)], problems
-    )
+    return Check("server files", [", ".join(file_layout.SERVER_FILES)], problems)
 
 
 def check_ops(meta_graph) -> Check:
@@ -220,9 +202,7 @@ def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
     count = 0
     try:
         for request in show_progress(read_warmup(path), unit="request"):
-            model.run(
-                request.model_spec.signature_name, read_tensors(request.inputs)
-            )
+            model.run(request.model_spec.signature_name, read_tensors(request.inputs))
             count += 1
     except Exception as error:  # The server does not load then.
         check.problems.append(f"request {count + 1}: {describe_error(error)}")
@@ -267,9 +247,7 @@ def connect_model(
     options: CheckOptions, folder: pathlib.Path, signatures: dict
 ) -> ServerModel:
     """Connects to the server, with the model's name from `bundle.json`."""
-    bundle = json.loads(
-        (folder / file_layout.BUNDLE).read_text(encoding="utf-8")
-    )
+    bundle = json.loads((folder / file_layout.BUNDLE).read_text(encoding="utf-8"))
     name = options.client.model_name or bundle["model_name"]
     client = dataclasses.replace(options.client, model_name=name)
     return ServerModel(connect(options.server, client), signatures)

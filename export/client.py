@@ -12,21 +12,15 @@ import random
 import textwrap
 import threading
 import urllib.parse
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.client import IncompleteRead
 
 import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
-from command_line.options import flag
-from command_line.options import option
-from export.server_address import Address
-from export.server_address import connect_rest
-from export.server_address import open_channel
-from export.server_address import read_address
+from command_line.options import flag, option
+from export.server_address import Address, connect_rest, open_channel, read_address
 
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before each retry, on average.
 MODEL_NAME = "translator"
@@ -120,9 +114,7 @@ class RefusedRequestError(UserError):
     """A request that the server refuses; it may take others."""
 
 
-def call_in_thread(
-    function: Callable, argument: object
-) -> concurrent.futures.Future:
+def call_in_thread(function: Callable, argument: object) -> concurrent.futures.Future:
     """Calls a function in a thread that does not delay the program's end."""
     future = concurrent.futures.Future()
 
@@ -136,9 +128,7 @@ def call_in_thread(
     return future
 
 
-def check_outputs(
-    outputs: dict[str, tf.Tensor], rows: int
-) -> dict[str, tf.Tensor]:
+def check_outputs(outputs: dict[str, tf.Tensor], rows: int) -> dict[str, tf.Tensor]:
     """Returns the outputs if they have the expected names, types and shapes.
 
     Raises:
@@ -151,9 +141,7 @@ def check_outputs(
     return outputs
 
 
-def make_grpc_sender(
-    address: Address, model_name: str, timeout: float
-) -> Callable:
+def make_grpc_sender(address: Address, model_name: str, timeout: float) -> Callable:
     """Returns the `send` of a `Client` that calls `PredictionService`.
 
     Raises:
@@ -163,8 +151,7 @@ def make_grpc_sender(
         import grpc
         from tensorflow_serving.apis import predict_pb2
 
-        from export.bundle.predict_messages import make_request
-        from export.bundle.predict_messages import read_tensors
+        from export.bundle.predict_messages import make_request, read_tensors
     except ImportError as error:
         raise UserError(
             "--protocol grpc needs `pip install tensorflow-serving-api`. "
@@ -196,13 +183,9 @@ def make_grpc_sender(
     return send
 
 
-def make_rest_sender(
-    address: Address, model_name: str, timeout: float
-) -> Callable:
+def make_rest_sender(address: Address, model_name: str, timeout: float) -> Callable:
     """Returns the `send` of a `Client` that posts JSON."""
-    path = (
-        f"{address.prefix}/v1/models/{urllib.parse.quote(model_name)}:predict"
-    )
+    path = f"{address.prefix}/v1/models/{urllib.parse.quote(model_name)}:predict"
 
     def send(signature, inputs):
         body = write_json(signature, inputs)
@@ -212,13 +195,9 @@ def make_rest_sender(
             response = connection.getresponse()
             content = response.read().decode("utf-8", errors="replace")
         except TimeoutError as error:
-            raise timeout_error(
-                address.mask_token(repr(error)), timeout
-            ) from None
+            raise timeout_error(address.mask_token(repr(error)), timeout) from None
         except (ConnectionError, IncompleteRead) as error:
-            raise ServerUnavailableError(
-                address.mask_token(repr(error))
-            ) from None
+            raise ServerUnavailableError(address.mask_token(repr(error))) from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             raise server_error(address.mask_token(repr(error))) from None
         finally:
@@ -292,9 +271,7 @@ class ClientOptions:
         "the server's name of the model (default: that of --export-dir's "
         f"model where it is given, else {MODEL_NAME})",
     )
-    timeout: float = option(
-        120, "seconds to wait for the outputs of a batch", float
-    )
+    timeout: float = option(120, "seconds to wait for the outputs of a batch", float)
     in_flight: int = option(4, "batches sent before the first is answered", int)
     ca_certificate: pathlib.Path | None = option(
         None,
@@ -318,8 +295,7 @@ class ClientOptions:
         ):
             if not good:
                 raise UserError(
-                    f"{flag(name)} must be {wanted}. "
-                    f"Received: {getattr(self, name)}"
+                    f"{flag(name)} must be {wanted}. Received: {getattr(self, name)}"
                 )
 
 

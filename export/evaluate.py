@@ -12,28 +12,16 @@ import pathlib
 import time
 
 from command_line import bleu_tokenizer
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import flag
-from command_line.options import option
-from command_line.options import read_options
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import add_options, flag, option, read_options
 from command_line.progress import show_progress
 from command_line.text_files import read_lines
 from export.bundle import file_layout
-from export.bundle.recorded_scores import read_scores
-from export.bundle.recorded_scores import record_scores
-from export.line_batching import print_warnings
-from export.line_batching import translate_lines
-from export.report.tree_pictures import PICTURES
-from export.report.tree_pictures import load_svgling
-from export.report.tree_pictures import write_pictures
-from export.scoring import bracket_scores
-from export.scoring import parse_scores
-from export.scoring import translation_scores
-from export.translator_loading import ModelOptions
-from export.translator_loading import TranslatorOptions
-from export.translator_loading import load
+from export.bundle.recorded_scores import read_scores, record_scores
+from export.line_batching import print_warnings, translate_lines
+from export.report.tree_pictures import PICTURES, load_svgling, write_pictures
+from export.scoring import bracket_scores, parse_scores, translation_scores
+from export.translator_loading import ModelOptions, TranslatorOptions, load
 from export.version_loading import find_export
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree
@@ -53,13 +41,9 @@ class EvaluateOptions(TranslatorOptions):
         None, "in place of both: bracketed trees", **FILE
     )
     picture: pathlib.Path | None = option(
-        None,
-        "HTML to draw the first parses in, beside those of --trees",
-        **FILE,
+        None, "HTML to draw the first parses in, beside those of --trees", **FILE
     )
-    bleu_tokenize: str | None = option(
-        None, bleu_tokenizer.HELP, metavar="NAME"
-    )
+    bleu_tokenize: str | None = option(None, bleu_tokenizer.HELP, metavar="NAME")
     paper_bleu: str | None = option(
         None,
         "add the paper's BLEU: tokenized by Moses's rules for this target "
@@ -71,9 +55,7 @@ class EvaluateOptions(TranslatorOptions):
     )
     confidence: bool = option(False, "add 95%% intervals by bootstrap")
     baseline: pathlib.Path | None = option(
-        None,
-        "translations of another system, to add the paired bootstrap test",
-        **FILE,
+        None, "translations of another system, to add the paired bootstrap test", **FILE
     )
     at_least: float = option(
         0.0,
@@ -82,9 +64,7 @@ class EvaluateOptions(TranslatorOptions):
         metavar="BLEU",
     )
     json: bool = option(False, "print JSON instead of text")
-    record: bool = option(
-        False, "keep the scores in the export, in scores.json"
-    )
+    record: bool = option(False, "keep the scores in the export, in scores.json")
 
 
 def parse_options(argv: list[str] | None = None) -> EvaluateOptions:
@@ -124,9 +104,7 @@ def find_test_set(options: EvaluateOptions) -> dict[str, pathlib.Path]:
         names = ("bleu_tokenize", "paper_bleu", "confidence", "baseline")
         for name in (*names, "at_least"):
             if getattr(options, name):
-                raise UserError(
-                    f"{flag(name)} is of translations. Received: --trees"
-                )
+                raise UserError(f"{flag(name)} is of translations. Received: --trees")
     return files
 
 
@@ -139,9 +117,7 @@ def read_test_set(options: EvaluateOptions) -> tuple[list[str], list]:
     return sources, read_aligned(options, sources, "reference")
 
 
-def read_aligned(
-    options: EvaluateOptions, sources: list[str], name: str
-) -> list[str]:
+def read_aligned(options: EvaluateOptions, sources: list[str], name: str) -> list[str]:
     """Reads the file of an option; it must have a line for each source."""
     path = getattr(options, name)
     lines = list(read_lines(path))
@@ -239,14 +215,11 @@ def print_results(
     kind = parse_scores if options.trees else translation_scores
     print("\n".join(kind.describe_scores(results)))
     print(
-        f"{'speed':18}{speed:6.1f}  sentences a second "
-        f"({count:,} in {seconds:.1f} s)"
+        f"{'speed':18}{speed:6.1f}  sentences a second ({count:,} in {seconds:.1f} s)"
     )
 
 
-def draw_parses(
-    path: pathlib.Path, trees: list[Tree], parsed: list[Tree]
-) -> None:
+def draw_parses(path: pathlib.Path, trees: list[Tree], parsed: list[Tree]) -> None:
     """Draws the first parses, each beside the correct tree."""
     pairs = itertools.islice(zip(trees, parsed, strict=True), PICTURES)
     write_pictures(

@@ -11,17 +11,11 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import option
-from command_line.options import read_options
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import add_options, option, read_options
 from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.versions import EXPORT_DIR
-from export.bundle.versions import find_version
-from export.report.explanation_page import SIGNATURES
-from export.report.explanation_page import describe_translation
-from export.report.explanation_page import render
+from export.bundle.versions import EXPORT_DIR, find_version
+from export.report.explanation_page import SIGNATURES, describe_translation, render
 from export.version_loading import load_version
 
 
@@ -31,9 +25,7 @@ class ExplainOptions:
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     text: str = option(help="sentence to translate")
-    reference: str | None = option(
-        None, "a translation to show beside the model's own"
-    )
+    reference: str | None = option(None, "a translation to show beside the model's own")
     output: pathlib.Path = option(
         help="HTML file to write", kind=pathlib.Path, metavar="FILE"
     )

@@ -9,9 +9,7 @@ import dataclasses
 import functools
 import itertools
 import sys
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from command_line.errors import UserError
 from command_line.options import option
@@ -47,8 +45,7 @@ class BatchOptions:
     def __post_init__(self):
         if self.batch_tokens < 1:
             raise UserError(
-                "--batch-tokens must be 1 or more. "
-                f"Received: {self.batch_tokens}"
+                f"--batch-tokens must be 1 or more. Received: {self.batch_tokens}"
             )
 
 
@@ -93,9 +90,7 @@ def translate_lines(
             counts["lines"] += len(places)
             for name in {"truncated", "suspicious"} & set(outputs):
                 counts[name] += int(outputs[name].numpy().sum())
-            for i, text in zip(
-                places, outputs["translation"].numpy(), strict=True
-            ):
+            for i, text in zip(places, outputs["translation"].numpy(), strict=True):
                 # A model may generate line ends; each output is one line.
                 translations[i] = b" ".join(text.splitlines())
         yield from translations

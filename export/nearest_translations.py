@@ -37,10 +37,7 @@ class NearestTranslator:
     """
 
     def __init__(
-        self,
-        ask: Callable,
-        references: pathlib.Path,
-        client: Client | None = None,
+        self, ask: Callable, references: pathlib.Path, client: Client | None = None
     ):
         self._ask = ask
         self._path = references
@@ -51,9 +48,7 @@ class NearestTranslator:
         )
         self.client = client
 
-    def __call__(
-        self, batch: tuple[list[bytes], list[int]]
-    ) -> dict[str, tf.Tensor]:
+    def __call__(self, batch: tuple[list[bytes], list[int]]) -> dict[str, tf.Tensor]:
         """Translates a batch.
 
         Args:

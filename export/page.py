@@ -16,17 +16,10 @@ import json
 import pathlib
 import shutil
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.errors import refuse_damage
-from command_line.options import add_options
-from command_line.options import option
-from command_line.options import read_options
-from export.bundle.file_layout import LITERT_CONFIG
-from export.bundle.file_layout import LITERT_ENCODER
-from export.bundle.file_layout import LITERT_STEP
-from export.bundle.versions import EXPORT_DIR
-from export.bundle.versions import find_version
+from command_line.errors import UserError, exit_on_user_error, refuse_damage
+from command_line.options import add_options, option, read_options
+from export.bundle.file_layout import LITERT_CONFIG, LITERT_ENCODER, LITERT_STEP
+from export.bundle.versions import EXPORT_DIR, find_version
 
 PACKAGE, PACKAGE_VERSION = "@litertjs/core", "2.5.3"
 UTILITIES = "@litertjs/wasm-utils"
@@ -41,9 +34,7 @@ class PageOptions:
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     page_dir: pathlib.Path = option(
-        help="folder to write, which may not exist",
-        kind=pathlib.Path,
-        metavar="DIR",
+        help="folder to write, which may not exist", kind=pathlib.Path, metavar="DIR"
     )
     npm_dir: pathlib.Path = option(
         help="folder in which `npm install --prefix DIR "
@@ -102,9 +93,7 @@ def write_page(
         UserError: If `page_dir` exists.
     """
     if page_dir.exists():
-        raise UserError(
-            f"--page-dir must be a new folder. Received: {page_dir}"
-        )
+        raise UserError(f"--page-dir must be a new folder. Received: {page_dir}")
     with refuse_damage(folder / LITERT_CONFIG):
         config = json.loads((folder / LITERT_CONFIG).read_text("utf-8"))
         tokenizers = {config["tokenizer"], config["target_tokenizer"]}

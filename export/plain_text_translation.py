@@ -2,12 +2,9 @@
 
 import pathlib
 import re
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from command_line.errors import InvalidDocumentError
-from command_line.errors import UserError
+from command_line.errors import InvalidDocumentError, UserError
 
 PART_BYTES = 2**14  # Bytes of a text that are translated at once.
 # A longer line is cut: the signature takes twice as many.

@@ -11,10 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
-from command_line.options import flag
-from command_line.options import option
-from export.client import Client
-from export.client import check_outputs
+from command_line.options import flag, option
+from export.client import Client, check_outputs
 from export.model.request_validation import CHECKS
 
 SIGNATURE = "sample"
@@ -40,29 +38,21 @@ class SamplingOptions:
         0, "sample among this number of most probable tokens; 0: among all", int
     )
     top_p: float = option(
-        1.0,
-        "sample among the most probable tokens with this total probability",
-        float,
+        1.0, "sample among the most probable tokens with this total probability", float
     )
     seed: int = option(
         0, "line n, counted from 1, is sampled with this seed plus n", int
     )
 
     def __post_init__(self):
-        defaults = {
-            field.name: field.default for field in dataclasses.fields(self)
-        }
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
         for name, default in defaults.items():
             value = getattr(self, name)
             if not self.sample and value != default:
-                raise UserError(
-                    f"{flag(name)} needs --sample. Received: {value}"
-                )
+                raise UserError(f"{flag(name)} needs --sample. Received: {value}")
             wanted, is_good = CHECKS.get(name, ("", lambda _: True))
             if not is_good(value):
-                raise UserError(
-                    f"{flag(name)} must be {wanted}. Received: {value}"
-                )
+                raise UserError(f"{flag(name)} must be {wanted}. Received: {value}")
 
 
 class Sampler:
@@ -76,18 +66,13 @@ class Sampler:
     """
 
     def __init__(
-        self,
-        ask: Callable,
-        options: SamplingOptions,
-        client: Client | None = None,
+        self, ask: Callable, options: SamplingOptions, client: Client | None = None
     ):
         self._ask = ask
         self._options = options
         self.client = client
 
-    def __call__(
-        self, batch: tuple[list[bytes], list[int]]
-    ) -> dict[str, tf.Tensor]:
+    def __call__(self, batch: tuple[list[bytes], list[int]]) -> dict[str, tf.Tensor]:
         """Samples a translation of each line.
 
         Args:

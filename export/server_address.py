@@ -146,14 +146,10 @@ def open_channel(address: Address):
     return grpc.secure_channel(address.netloc, credentials, options)
 
 
-def connect_rest(
-    address: Address, timeout: float
-) -> http.client.HTTPConnection:
+def connect_rest(address: Address, timeout: float) -> http.client.HTTPConnection:
     """Returns an HTTP connection, which opens on first use."""
     if not address.tls:
-        return http.client.HTTPConnection(
-            address.host, address.port, timeout=timeout
-        )
+        return http.client.HTTPConnection(address.host, address.port, timeout=timeout)
     context = ssl.create_default_context(cadata=address.certificates)
     return http.client.HTTPSConnection(
         address.host, address.port, timeout=timeout, context=context

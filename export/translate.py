@@ -15,35 +15,19 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from command_line.errors import InvalidDocumentError
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import flag
-from command_line.options import option
-from command_line.options import part
-from command_line.options import read_options
+from command_line.errors import InvalidDocumentError, UserError, exit_on_user_error
+from command_line.options import add_options, flag, option, part, read_options
 from command_line.progress import show_progress
-from command_line.text_files import open_atomically
-from command_line.text_files import open_text
-from command_line.text_files import strip_byte_order_mark
-from export import nearest_translations
-from export import sampling
-from export.line_batching import print_warnings
-from export.line_batching import translate_lines
-from export.markup.encoded_documents import load_translator
-from export.markup.encoded_documents import translate_document
+from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
+from export import nearest_translations, sampling
+from export.line_batching import print_warnings, translate_lines
+from export.markup.encoded_documents import load_translator, translate_document
 from export.markup.translate_markup import FORMATS
 from export.nearest_translations import NearestTranslator
-from export.plain_text_translation import pair_files
-from export.plain_text_translation import translate_text
+from export.plain_text_translation import pair_files, translate_text
 from export.sampling import SamplingOptions
-from export.scoring.parse_scores import describe_repairs
-from export.scoring.parse_scores import repair_trees
-from export.translator_loading import TranslatorOptions
-from export.translator_loading import load
-from export.translator_loading import load_ask
-from export.translator_loading import load_documents
+from export.scoring.parse_scores import describe_repairs, repair_trees
+from export.translator_loading import TranslatorOptions, load, load_ask, load_documents
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,9 +102,7 @@ def check_options(options: TranslateOptions) -> None:
                     f"--{name} must be left out with --{other}. Received: both"
                 )
     if options.nearest_to and options.sampling.sample:
-        raise UserError(
-            "--nearest-to must be left out with --sample. Received: both"
-        )
+        raise UserError("--nearest-to must be left out with --sample. Received: both")
     if (
         options.nearest_to
         and options.model.server
@@ -138,8 +120,7 @@ def check_options(options: TranslateOptions) -> None:
         path = getattr(options, name)
         if path and output and output.exists() and output.samefile(path):
             raise UserError(
-                f"--output must be another file than {flag(name)}. "
-                f"Received: {output}"
+                f"--output must be another file than {flag(name)}. Received: {output}"
             )
 
 
@@ -178,9 +159,7 @@ def run_documents(options: TranslateOptions) -> None:
 
 
 def translate_file(
-    translate: Callable,
-    source: pathlib.Path | None,
-    target: pathlib.Path | None,
+    translate: Callable, source: pathlib.Path | None, target: pathlib.Path | None
 ) -> None:
     """Translates a file with a function; `None` is standard input."""
     with contextlib.ExitStack() as stack:
@@ -210,9 +189,7 @@ def run_lines(options: TranslateOptions) -> None:
         source = strip_byte_order_mark(file)
         if options.trees:
             source, sentences = itertools.tee(source)
-        translations = translate_lines(
-            translate, source, options.batch_tokens, counts
-        )
+        translations = translate_lines(translate, source, options.batch_tokens, counts)
         if options.trees:
             translations = repair_trees(sentences, translations, repairs)
         for translation in show_progress(translations):

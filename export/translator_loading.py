@@ -7,16 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from command_line.options import mutually_exclusive
-from command_line.options import option
-from command_line.options import part
+from command_line.options import mutually_exclusive, option, part
 from export.bundle.versions import EXPORT_DIR
-from export.client import Client
-from export.client import ClientOptions
-from export.client import connect
+from export.client import Client, ClientOptions, connect
 from export.line_batching import BatchOptions
-from export.version_loading import load_signature
-from export.version_loading import load_translate
+from export.version_loading import load_signature, load_translate
 
 DOCUMENT = "translate_document"
 

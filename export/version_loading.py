@@ -7,13 +7,14 @@ from collections.abc import Callable
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
-from command_line.errors import UserError
-from command_line.errors import refuse_damage
-from export.bundle.file_layout import BUNDLE
-from export.bundle.file_layout import CTRANSLATE2_MODEL
-from export.bundle.file_layout import LITERT_CONFIG
-from export.bundle.file_layout import LITERT_STEP
-from export.bundle.file_layout import SAVED_MODEL
+from command_line.errors import UserError, refuse_damage
+from export.bundle.file_layout import (
+    BUNDLE,
+    CTRANSLATE2_MODEL,
+    LITERT_CONFIG,
+    LITERT_STEP,
+    SAVED_MODEL,
+)
 from export.bundle.graph_inspection import read_meta_graph
 from export.bundle.model_loading import SIGNATURE
 from export.bundle.versions import find_version
@@ -29,9 +30,7 @@ LOADERS = {
 }
 
 
-def find_export(
-    export_dir: pathlib.Path, version: int | None = None
-) -> pathlib.Path:
+def find_export(export_dir: pathlib.Path, version: int | None = None) -> pathlib.Path:
     """Returns the folder of a version, by default of the newest.
 
     Raises:
@@ -101,9 +100,7 @@ def read_defaults(folder: pathlib.Path) -> dict[str, dict[str, tf.Tensor]]:
 
 
 def load_translate(
-    export_dir: pathlib.Path,
-    signature: str = SIGNATURE,
-    version: int | None = None,
+    export_dir: pathlib.Path, signature: str = SIGNATURE, version: int | None = None
 ) -> Callable:
     """Like `load_signature`, of one that takes texts.
 

@@ -3,31 +3,24 @@
 import importlib
 
 from keras_transformer.attention import MultiHeadAttention
-from keras_transformer.decoder import Decoder
-from keras_transformer.decoder import DecoderLayer
-from keras_transformer.embedding import PositionEmbedding
-from keras_transformer.embedding import SinePositionEncoding
-from keras_transformer.embedding import TokenEmbedding
-from keras_transformer.encoder import Encoder
-from keras_transformer.encoder import EncoderLayer
+from keras_transformer.decoder import Decoder, DecoderLayer
+from keras_transformer.embedding import (
+    PositionEmbedding,
+    SinePositionEncoding,
+    TokenEmbedding,
+)
+from keras_transformer.encoder import Encoder, EncoderLayer
 from keras_transformer.feed_forward import FeedForward
 from keras_transformer.language_model import LanguageModel
 from keras_transformer.losses import SmoothedCrossentropy
-from keras_transformer.masks import causal_mask
-from keras_transformer.masks import padding_mask
-from keras_transformer.metrics import Perplexity
-from keras_transformer.metrics import TokenAccuracy
-from keras_transformer.presets import PRESETS
-from keras_transformer.presets import Architecture
-from keras_transformer.presets import Preset
-from keras_transformer.presets import Recipe
+from keras_transformer.masks import causal_mask, padding_mask
+from keras_transformer.metrics import Perplexity, TokenAccuracy
+from keras_transformer.presets import PRESETS, Architecture, Preset, Recipe
 from keras_transformer.restricted_attention import RestrictedSelfAttention
-from keras_transformer.schedules import TransformerSchedule
-from keras_transformer.schedules import WarmupDecay
+from keras_transformer.schedules import TransformerSchedule, WarmupDecay
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.sampling import Sampling
-from keras_transformer.search.sampling import sample
+from keras_transformer.search.sampling import Sampling, sample
 from keras_transformer.search.transformer_search import search_translations
 from keras_transformer.ssru import SSRU
 from keras_transformer.transformer import Transformer

@@ -7,9 +7,7 @@ def check_positive_int(name, value):
     """Returns `value` as an int; raises `ValueError` unless it is above 0."""
     is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_int or value <= 0:
-        raise ValueError(
-            f"`{name}` must be a positive int. Received: {name}={value!r}"
-        )
+        raise ValueError(f"`{name}` must be a positive int. Received: {name}={value!r}")
     return int(value)
 
 
@@ -89,8 +87,7 @@ def check_search_number(name, value, minimum=0):
     is_int = isinstance(value, numbers.Integral)
     if isinstance(value, numbers.Real) and (not is_int or value < minimum):
         raise ValueError(
-            f"`{name}` must be an int, {minimum} or more. "
-            f"Received: {name}={value}"
+            f"`{name}` must be an int, {minimum} or more. Received: {name}={value}"
         )
 
 

@@ -4,23 +4,22 @@ Axes: `B` batch, `T` queries, `S` keys, `H` heads, `D` features.
 """
 
 import functools
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_fraction
-from keras_transformer.argument_checks import check_known_width
-from keras_transformer.argument_checks import check_optional_positive_int
-from keras_transformer.argument_checks import check_positive_int
-from keras_transformer.argument_checks import check_sequences
-from keras_transformer.cache import FixedCache
-from keras_transformer.cache import GrowingCache
+from keras_transformer.argument_checks import (
+    check_fraction,
+    check_known_width,
+    check_optional_positive_int,
+    check_positive_int,
+    check_sequences,
+)
+from keras_transformer.cache import FixedCache, GrowingCache
 from keras_transformer.composite import CompositeLayer
 from keras_transformer.linear import batch_and_length
-from keras_transformer.masks import causal_mask
-from keras_transformer.masks import combine_masks
+from keras_transformer.masks import causal_mask, combine_masks
 
 # The logit of a forbidden key. It is finite, so that a query without allowed
 # keys gets equal weights instead of NaN.
@@ -88,9 +87,7 @@ def fused_attention(query, key, value, mask=None):
     ):
         return scaled_dot_product_attention(query, key, value, mask)[0]
     # Keras expects the heads after the positions.
-    query, key, value = (
-        ops.transpose(x, (0, 2, 1, 3)) for x in (query, key, value)
-    )
+    query, key, value = (ops.transpose(x, (0, 2, 1, 3)) for x in (query, key, value))
     outputs = ops.dot_product_attention(query, key, value, mask=mask)
     return ops.transpose(outputs, (0, 2, 1, 3))
 
@@ -112,9 +109,7 @@ def unpack(result, with_scores, with_cache):
     """Returns the `LayerOutput` of the result of `call`."""
     outputs, *extras = result if with_scores or with_cache else (result,)
     return LayerOutput(
-        outputs,
-        extras[0] if with_scores else None,
-        extras[-1] if with_cache else None,
+        outputs, extras[0] if with_scores else None, extras[-1] if with_cache else None
     )
 
 
@@ -181,25 +176,14 @@ class MultiHeadAttention(CompositeLayer):
             `attention_mask` is of another rank, or if a `FixedCache` is full.
 
     Example:
-        >>> layer = keras_transformer.MultiHeadAttention(
-        ...     num_heads=8, key_dim=64
-        ... )
-        >>> query, value = (
-        ...     keras.ops.ones((2, 7, 512)),
-        ...     keras.ops.ones((2, 9, 512)),
-        ... )
+        >>> layer = keras_transformer.MultiHeadAttention(num_heads=8, key_dim=64)
+        >>> query, value = (keras.ops.ones((2, 7, 512)), keras.ops.ones((2, 9, 512)))
         >>> keras.ops.shape(layer(query, value))
         (2, 7, 512)
     """
 
     def __init__(
-        self,
-        num_heads,
-        key_dim,
-        value_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
+        self, num_heads, key_dim, value_dim=None, dropout=0.0, use_bias=False, **kwargs
     ):
         super().__init__(**kwargs)
         check_fraction("dropout", dropout)
@@ -217,13 +201,9 @@ class MultiHeadAttention(CompositeLayer):
         keys = self.num_heads * self.key_dim
         values = self.num_heads * (self.value_dim or self.key_dim)
         bias = {"use_bias": self.use_bias}
-        self.query_projection = self.make_linear(
-            "query", keys, query_shape, **bias
-        )
+        self.query_projection = self.make_linear("query", keys, query_shape, **bias)
         self.key_projection = self.make_linear("key", keys, key_shape, **bias)
-        self.value_projection = self.make_linear(
-            "value", values, value_shape, **bias
-        )
+        self.value_projection = self.make_linear("value", values, value_shape, **bias)
         self.output_projection = self.make_linear(
             "output", query_shape[-1], (*query_shape[:-1], values), **bias
         )
@@ -307,9 +287,7 @@ class MultiHeadAttention(CompositeLayer):
         queries = self._split_heads(self.query_projection(query))
         # Only the unfused form returns weights or applies dropout.
         if return_attention_scores or self.dropout:
-            dropout = functools.partial(
-                self.attention_dropout, training=training
-            )
+            dropout = functools.partial(self.attention_dropout, training=training)
             outputs, weights = scaled_dot_product_attention(
                 queries, keys, values, mask, dropout
             )
@@ -334,9 +312,7 @@ class MultiHeadAttention(CompositeLayer):
         # it.
         length = 0 * rows if max_length is None else max_length
         keys, values = (
-            ops.zeros(
-                (rows, self.num_heads, length, features), self.compute_dtype
-            )
+            ops.zeros((rows, self.num_heads, length, features), self.compute_dtype)
             for features in (self.key_dim, self.value_dim or self.key_dim)
         )
         if max_length is None:

@@ -3,17 +3,17 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_choice
-from keras_transformer.argument_checks import check_fraction
-from keras_transformer.argument_checks import check_optional_positive_int
-from keras_transformer.argument_checks import check_positive_int
-from keras_transformer.argument_checks import check_positive_number
+from keras_transformer.argument_checks import (
+    check_choice,
+    check_fraction,
+    check_optional_positive_int,
+    check_positive_int,
+    check_positive_number,
+)
 from keras_transformer.attention import MultiHeadAttention
 from keras_transformer.composite import CompositeLayer
 from keras_transformer.feed_forward import FeedForward
-from keras_transformer.residual import EPSILON
-from keras_transformer.residual import NORM_ORDERS
-from keras_transformer.residual import Residual
+from keras_transformer.residual import EPSILON, NORM_ORDERS, Residual
 
 HYPERPARAMETERS = (
     *("num_heads", "intermediate_dim", "key_dim", "value_dim", "dropout"),
@@ -55,9 +55,7 @@ class BaseLayer(CompositeLayer):
             check_fraction(name, getattr(self, name))
         check_choice("norm", norm, NORM_ORDERS)
         self.num_heads = check_positive_int("num_heads", num_heads)
-        self.intermediate_dim = check_positive_int(
-            "intermediate_dim", intermediate_dim
-        )
+        self.intermediate_dim = check_positive_int("intermediate_dim", intermediate_dim)
         self.key_dim = check_optional_positive_int("key_dim", key_dim)
         self.value_dim = check_optional_positive_int("value_dim", value_dim)
         self.norm = norm
@@ -102,9 +100,7 @@ class BaseLayer(CompositeLayer):
 
     def make_skip(self):
         """Makes the dropout of the whole layer, see `keep_or_skip`."""
-        return self.make_sublayer(
-            keras.layers.Dropout, self.layer_dropout, name="skip"
-        )
+        return self.make_sublayer(keras.layers.Dropout, self.layer_dropout, name="skip")
 
     def keep_or_skip(self, inputs, outputs, training):
         """Returns the outputs of the layer, or its inputs if it is skipped.

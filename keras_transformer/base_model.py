@@ -5,24 +5,24 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_choice
-from keras_transformer.argument_checks import check_fraction
-from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import (
+    check_choice,
+    check_fraction,
+    check_positive_int,
+)
 from keras_transformer.base_layer import HYPERPARAMETERS
 from keras_transformer.composite import CompositeMixin
 from keras_transformer.decoder import Decoder
-from keras_transformer.embedding import PositionEmbedding
-from keras_transformer.embedding import SinePositionEncoding
-from keras_transformer.embedding import TokenEmbedding
+from keras_transformer.embedding import (
+    PositionEmbedding,
+    SinePositionEncoding,
+    TokenEmbedding,
+)
 from keras_transformer.linear import Linear
 from keras_transformer.losses import SmoothedCrossentropy
 from keras_transformer.masks import padding_mask
-from keras_transformer.metrics import Perplexity
-from keras_transformer.metrics import TokenAccuracy
-from keras_transformer.presets import Architecture
-from keras_transformer.presets import Preset
-from keras_transformer.presets import Recipe
-from keras_transformer.presets import find_preset
+from keras_transformer.metrics import Perplexity, TokenAccuracy
+from keras_transformer.presets import Architecture, Preset, Recipe, find_preset
 from keras_transformer.schedules import TransformerSchedule
 from keras_transformer.search.compilation import CompiledSearches
 
@@ -51,9 +51,7 @@ class BaseModel(CompositeMixin, keras.Model):
             )
         self.vocabulary_size = vocabulary_size
         self.architecture = architecture
-        self.sequence_length = check_positive_int(
-            "sequence_length", sequence_length
-        )
+        self.sequence_length = check_positive_int("sequence_length", sequence_length)
         self.compiled_searches = CompiledSearches()
         self.embedding = self.make_sublayer(
             TokenEmbedding,
@@ -118,9 +116,7 @@ class BaseModel(CompositeMixin, keras.Model):
             self.build()
         if input_signature is None:
             input_signature = [self.make_input_specs()]
-        super().export(
-            filepath, *args, input_signature=input_signature, **kwargs
-        )
+        super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
     def build_layers(self, *layers_and_shapes):
         """Builds the layers, whose weights do not depend on the inputs.
@@ -260,9 +256,7 @@ class BaseModel(CompositeMixin, keras.Model):
     def overrides(self, *names):
         """Returns the names of the methods that a subclass overrides."""
         package = f"{__package__}."
-        own = next(
-            c for c in type(self).__mro__ if c.__module__.startswith(package)
-        )
+        own = next(c for c in type(self).__mro__ if c.__module__.startswith(package))
         return [
             name
             for name in names

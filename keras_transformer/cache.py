@@ -5,8 +5,7 @@ shapes `(B, H, L, d_k)` and `(B, H, L, d_v)`. Each cache is a named tuple of
 tensors, which the loops of all backends accept.
 """
 
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras import ops
 

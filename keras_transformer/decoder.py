@@ -3,14 +3,14 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_choice
-from keras_transformer.argument_checks import check_known_width
-from keras_transformer.argument_checks import check_positive_int
-from keras_transformer.attention import LayerOutput
-from keras_transformer.attention import unpack
+from keras_transformer.argument_checks import (
+    check_choice,
+    check_known_width,
+    check_positive_int,
+)
+from keras_transformer.attention import LayerOutput, unpack
 from keras_transformer.base_layer import BaseLayer
-from keras_transformer.cache import DecoderCache
-from keras_transformer.cache import GrowingCache
+from keras_transformer.cache import DecoderCache, GrowingCache
 from keras_transformer.masks import combine_masks
 from keras_transformer.residual import make_normalization
 from keras_transformer.ssru import SSRU
@@ -66,20 +66,13 @@ class DecoderLayer(BaseLayer):
             it is built, or only later.
 
     Example:
-        >>> layer = keras_transformer.DecoderLayer(
-        ...     num_heads=8, intermediate_dim=2048
-        ... )
-        >>> target, memory = (
-        ...     keras.ops.ones((2, 7, 512)),
-        ...     keras.ops.ones((2, 9, 512)),
-        ... )
+        >>> layer = keras_transformer.DecoderLayer(num_heads=8, intermediate_dim=2048)
+        >>> target, memory = (keras.ops.ones((2, 7, 512)), keras.ops.ones((2, 9, 512)))
         >>> keras.ops.shape(layer(target, memory))
         (2, 7, 512)
     """
 
-    def __init__(
-        self, num_heads, intermediate_dim, mixer="attention", **kwargs
-    ):
+    def __init__(self, num_heads, intermediate_dim, mixer="attention", **kwargs):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         check_choice("mixer", mixer, MIXERS)
         self.mixer = mixer
@@ -101,9 +94,7 @@ class DecoderLayer(BaseLayer):
         self.memory_attention = None
         if memory_shape is not None:
             check_known_width("memory", memory_shape)
-            self.memory_attention = self.make_attention(
-                "memory_attention", width
-            )
+            self.memory_attention = self.make_attention("memory_attention", width)
             self.memory_attention.build(target_shape, memory_shape)
             self.memory_attention_residual = self.make_residual(
                 "memory_attention_residual", target_shape
@@ -144,12 +135,7 @@ class DecoderLayer(BaseLayer):
         if self.memory_attention is not None:
             y = self.memory_attention_residual.prepare(x)
             y, memory_scores = self._attend_to_memory(
-                y,
-                memory,
-                memory_mask,
-                memory_cache,
-                return_attention_scores,
-                training,
+                y, memory, memory_mask, memory_cache, return_attention_scores, training
             )
             x = self.memory_attention_residual(x, y, training=training)
         y = self.feed_forward(self.feed_forward_residual.prepare(x))
@@ -194,11 +180,7 @@ class DecoderLayer(BaseLayer):
             rows = ops.shape(cache[0])[0]
             queries = ops.reshape(x, (rows, -1, x.shape[-1]))
         y, scores, _ = self.memory_attention.attend(
-            queries,
-            *cache,
-            combine_masks([mask]),
-            return_attention_scores,
-            training,
+            queries, *cache, combine_masks([mask]), return_attention_scores, training
         )
         return ops.reshape(y, ops.shape(x)), scores
 
@@ -233,21 +215,13 @@ class Decoder(BaseLayer):
         >>> decoder = keras_transformer.Decoder(
         ...     num_layers=6, num_heads=8, intermediate_dim=2048
         ... )
-        >>> target, memory = (
-        ...     keras.ops.ones((2, 7, 512)),
-        ...     keras.ops.ones((2, 9, 512)),
-        ... )
+        >>> target, memory = (keras.ops.ones((2, 7, 512)), keras.ops.ones((2, 9, 512)))
         >>> keras.ops.shape(decoder(target, memory))
         (2, 7, 512)
     """
 
     def __init__(
-        self,
-        num_layers,
-        num_heads,
-        intermediate_dim,
-        mixer="attention",
-        **kwargs,
+        self, num_layers, num_heads, intermediate_dim, mixer="attention", **kwargs
     ):
         super().__init__(num_heads, intermediate_dim, **kwargs)
         self.num_layers = check_positive_int("num_layers", num_layers)
@@ -339,8 +313,7 @@ class Decoder(BaseLayer):
                 for layer in self.layers
             )
         self_caches = tuple(
-            layer.make_cache(rows * num_beams, max_length)
-            for layer in self.layers
+            layer.make_cache(rows * num_beams, max_length) for layer in self.layers
         )
         return DecoderCache(self_caches, memory_caches)
 

@@ -3,10 +3,12 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_known_width
-from keras_transformer.argument_checks import check_positive_int
-from keras_transformer.argument_checks import check_positive_number
-from keras_transformer.argument_checks import static_int
+from keras_transformer.argument_checks import (
+    check_known_width,
+    check_positive_int,
+    check_positive_number,
+    static_int,
+)
 from keras_transformer.masks import padding_mask
 
 
@@ -53,17 +55,10 @@ class TokenEmbedding(keras.layers.Layer):
     """
 
     def __init__(
-        self,
-        vocabulary_size,
-        hidden_dim,
-        scale=True,
-        logits_bias=False,
-        **kwargs,
+        self, vocabulary_size, hidden_dim, scale=True, logits_bias=False, **kwargs
     ):
         super().__init__(**kwargs)
-        self.vocabulary_size = check_positive_int(
-            "vocabulary_size", vocabulary_size
-        )
+        self.vocabulary_size = check_positive_int("vocabulary_size", vocabulary_size)
         self.hidden_dim = check_positive_int("hidden_dim", hidden_dim)
         self.scale = scale
         self.logits_bias = logits_bias
@@ -73,9 +68,7 @@ class TokenEmbedding(keras.layers.Layer):
     def build(self, input_shape=None):
         self.embeddings = self.add_weight(
             shape=(self.vocabulary_size, self.hidden_dim),
-            initializer=keras.initializers.RandomNormal(
-                stddev=self.hidden_dim**-0.5
-            ),
+            initializer=keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5),
             name="embeddings",
         )
         self.bias = None
@@ -171,8 +164,7 @@ class SinePositionEncoding(keras.layers.Layer):
         check_positive_number("max_wavelength", max_wavelength)
         if not isinstance(offset, int) or offset < 0:
             raise ValueError(
-                "`offset` must be an int of 0 or more. "
-                f"Received: offset={offset!r}"
+                f"`offset` must be an int of 0 or more. Received: offset={offset!r}"
             )
         self.max_wavelength = max_wavelength
         self.offset = offset
@@ -242,18 +234,14 @@ class PositionEmbedding(keras.layers.Layer):
 
     def __init__(self, sequence_length, **kwargs):
         super().__init__(**kwargs)
-        self.sequence_length = check_positive_int(
-            "sequence_length", sequence_length
-        )
+        self.sequence_length = check_positive_int("sequence_length", sequence_length)
         self.supports_masking = True
 
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
         self.embeddings = self.add_weight(
             shape=(self.sequence_length, input_shape[-1]),
-            initializer=keras.initializers.RandomNormal(
-                stddev=input_shape[-1] ** -0.5
-            ),
+            initializer=keras.initializers.RandomNormal(stddev=input_shape[-1] ** -0.5),
             name="embeddings",
         )
 

@@ -2,8 +2,7 @@
 
 import keras
 
-from keras_transformer.argument_checks import check_known_width
-from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import check_known_width, check_positive_int
 from keras_transformer.base_layer import BaseLayer
 from keras_transformer.residual import make_normalization
 
@@ -55,9 +54,7 @@ class EncoderLayer(BaseLayer):
             of `inputs` is unknown when the layer is built.
 
     Example:
-        >>> layer = keras_transformer.EncoderLayer(
-        ...     num_heads=8, intermediate_dim=2048
-        ... )
+        >>> layer = keras_transformer.EncoderLayer(num_heads=8, intermediate_dim=2048)
         >>> keras.ops.shape(layer(keras.ops.ones((2, 7, 512))))
         (2, 7, 512)
     """
@@ -66,9 +63,7 @@ class EncoderLayer(BaseLayer):
         check_known_width("inputs", input_shape)
         self.attention = self.make_attention("attention", input_shape[-1])
         self.attention.build(input_shape, input_shape)
-        self.attention_residual = self.make_residual(
-            "attention_residual", input_shape
-        )
+        self.attention_residual = self.make_residual("attention_residual", input_shape)
         self.feed_forward = self.make_feed_forward("feed_forward")
         self.feed_forward.build(input_shape)
         self.feed_forward_residual = self.make_residual(
@@ -76,9 +71,7 @@ class EncoderLayer(BaseLayer):
         )
         self.skip = self.make_skip()
 
-    def call(
-        self, inputs, mask=None, return_attention_scores=False, training=None
-    ):
+    def call(self, inputs, mask=None, return_attention_scores=False, training=None):
         x = inputs
         y = self.attention_residual.prepare(x)
         y = self.attention(
@@ -138,9 +131,7 @@ class Encoder(BaseLayer):
         self.num_layers = check_positive_int("num_layers", num_layers)
         self.layers = [
             self.make_sublayer(
-                EncoderLayer,
-                **self.hyperparameters(),
-                name=f"layer_{index}",
+                EncoderLayer, **self.hyperparameters(), name=f"layer_{index}"
             )
             for index in range(self.num_layers)
         ]
@@ -151,9 +142,7 @@ class Encoder(BaseLayer):
         if self.norm == "pre":
             self.normalization = make_normalization(self, input_shape)
 
-    def call(
-        self, inputs, mask=None, return_attention_scores=False, training=None
-    ):
+    def call(self, inputs, mask=None, return_attention_scores=False, training=None):
         x = inputs
         scores = []
         for layer in self.layers:

@@ -2,9 +2,11 @@
 
 import keras
 
-from keras_transformer.argument_checks import check_fraction
-from keras_transformer.argument_checks import check_known_width
-from keras_transformer.argument_checks import check_positive_int
+from keras_transformer.argument_checks import (
+    check_fraction,
+    check_known_width,
+    check_positive_int,
+)
 from keras_transformer.composite import CompositeLayer
 
 
@@ -46,29 +48,20 @@ class FeedForward(CompositeLayer):
         (2, 7, 512)
     """
 
-    def __init__(
-        self, intermediate_dim, activation="relu", dropout=0.0, **kwargs
-    ):
+    def __init__(self, intermediate_dim, activation="relu", dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         check_fraction("dropout", dropout)
         self.dropout = dropout
-        self.intermediate_dim = check_positive_int(
-            "intermediate_dim", intermediate_dim
-        )
+        self.intermediate_dim = check_positive_int("intermediate_dim", intermediate_dim)
         self.activation = keras.activations.get(activation)
 
     def build(self, input_shape):
         check_known_width("inputs", input_shape)
         self.expand = self.make_linear(
-            "expand",
-            self.intermediate_dim,
-            input_shape,
-            activation=self.activation,
+            "expand", self.intermediate_dim, input_shape, activation=self.activation
         )
         self.contract = self.make_linear(
-            "contract",
-            input_shape[-1],
-            (*input_shape[:-1], self.intermediate_dim),
+            "contract", input_shape[-1], (*input_shape[:-1], self.intermediate_dim)
         )
         self.inner_dropout = self.make_sublayer(
             keras.layers.Dropout, self.dropout, name="inner_dropout"

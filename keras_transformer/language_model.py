@@ -3,20 +3,20 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_ids
-from keras_transformer.argument_checks import check_length
-from keras_transformer.argument_checks import check_search_number
-from keras_transformer.base_model import BASE
-from keras_transformer.base_model import BaseModel
-from keras_transformer.base_model import ids_spec
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import padding_mask
+from keras_transformer.argument_checks import (
+    check_ids,
+    check_length,
+    check_search_number,
+)
+from keras_transformer.base_model import BASE, BaseModel, ids_spec
+from keras_transformer.masks import BOS_ID, EOS_ID, padding_mask
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.compilation import compiled_call
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.transformer_search import check_logits_were_finite
-from keras_transformer.search.transformer_search import check_model
+from keras_transformer.search.transformer_search import (
+    check_logits_were_finite,
+    check_model,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -55,9 +55,7 @@ class LanguageModel(BaseModel):
     def __init__(
         self, vocabulary_size, architecture=BASE, sequence_length=512, **kwargs
     ):
-        super().__init__(
-            vocabulary_size, architecture, sequence_length, **kwargs
-        )
+        super().__init__(vocabulary_size, architecture, sequence_length, **kwargs)
         self.position_encoding = self.make_positions()
         self.target_word_dropout = self.make_word_dropout("target_word_dropout")
         self.target_dropout = self.make_dropout("target_dropout")
@@ -74,9 +72,7 @@ class LanguageModel(BaseModel):
 
     def call(self, inputs, training=None):
         check_ids("inputs", inputs)
-        return self.compute_logits(
-            self.decode_states(inputs, training=training)
-        )
+        return self.compute_logits(self.decode_states(inputs, training=training))
 
     def make_input_specs(self):
         return ids_spec("ids")
@@ -110,9 +106,7 @@ class LanguageModel(BaseModel):
             padding.
 
         Example:
-            >>> model = keras_transformer.LanguageModel.from_preset(
-            ...     "tiny", 1000
-            ... )
+            >>> model = keras_transformer.LanguageModel.from_preset("tiny", 1000)
             >>> ids = model.generate(np.array([[7, 5]]), max_extra_length=4)
             >>> keras.ops.shape(ids)
             (1, 7)
@@ -124,11 +118,7 @@ class LanguageModel(BaseModel):
             # BOS is before it.
             check_length("prompt_ids", prompt_ids, self.sequence_length - 1)
         options = SearchOptions(
-            beam_size,
-            length_penalty,
-            num_hypotheses=1,
-            bos_id=bos_id,
-            eos_id=eos_id,
+            beam_size, length_penalty, num_hypotheses=1, bos_id=bos_id, eos_id=eos_id
         )
         check_model(self, options)
         lengths = ops.sum(ops.cast(padding_mask(prompt_ids), "int32"), axis=1)
@@ -137,9 +127,7 @@ class LanguageModel(BaseModel):
             "max_lengths": lengths + max_extra_length + 1,
         }
         max_length = ops.shape(prompt_ids)[1] + max_extra_length + 1
-        hypotheses = compiled_call(
-            self, continue_prompts, options, tensors, max_length
-        )
+        hypotheses = compiled_call(self, continue_prompts, options, tensors, max_length)
         return check_logits_were_finite(hypotheses).ids[:, 0]
 
     def decode_step(self, ids, index, cache):
@@ -153,9 +141,7 @@ class LanguageModel(BaseModel):
         Returns:
             Logits `(B, V)`, and the longer cache.
         """
-        states, cache = self.decode_states(
-            ids[:, None], cache=cache, training=False
-        )
+        states, cache = self.decode_states(ids[:, None], cache=cache, training=False)
         return self.compute_logits(states[:, 0]), cache
 
 

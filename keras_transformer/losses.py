@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_choice
-from keras_transformer.argument_checks import check_fraction
+from keras_transformer.argument_checks import check_choice, check_fraction
 from keras_transformer.masks import token_weights
 
 
@@ -54,9 +53,7 @@ class SmoothedCrossentropy(keras.losses.Loss):
         name="smoothed_crossentropy",
     ):
         # Keras's other means would count the padding.
-        check_choice(
-            "reduction", reduction, ("mean_with_sample_weight", "sum", "none")
-        )
+        check_choice("reduction", reduction, ("mean_with_sample_weight", "sum", "none"))
         super().__init__(name=name, reduction=reduction, dtype="float32")
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing

@@ -92,9 +92,7 @@ class Perplexity(TokenMean):
 
     def token_values(self, y_true, y_pred):
         logits = ops.cast(y_pred, "float32")
-        return ops.sparse_categorical_crossentropy(
-            y_true, logits, from_logits=True
-        )
+        return ops.sparse_categorical_crossentropy(y_true, logits, from_logits=True)
 
     def result(self):
         return ops.exp(super().result())

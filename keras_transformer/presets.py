@@ -118,9 +118,7 @@ class Preset:
 
     def replace(self, **numbers) -> "Preset":
         """Returns this preset with other values of some hyperparameters."""
-        recipe = {
-            name: numbers.pop(name) for name in RECIPE_NAMES if name in numbers
-        }
+        recipe = {name: numbers.pop(name) for name in RECIPE_NAMES if name in numbers}
         return Preset(
             self.description,
             dataclasses.replace(self.architecture, **numbers),
@@ -235,9 +233,7 @@ PRESETS = {
         norm="pre",
     ),
     "student-tiny": student("tiny", 2, 256, intermediate_dim=1536),
-    "student-base-memory": student(
-        "base-memory", 4, 384, intermediate_dim=1536
-    ),
+    "student-base-memory": student("base-memory", 4, 384, intermediate_dim=1536),
     "student-base": student("base", 2, 512),
 }
 

@@ -2,9 +2,11 @@
 
 import keras
 
-from keras_transformer.argument_checks import check_choice
-from keras_transformer.argument_checks import check_fraction
-from keras_transformer.argument_checks import check_positive_number
+from keras_transformer.argument_checks import (
+    check_choice,
+    check_fraction,
+    check_positive_number,
+)
 from keras_transformer.composite import CompositeLayer
 
 NORM_ORDERS = ("post", "pre")

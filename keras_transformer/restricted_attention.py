@@ -4,10 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.argument_checks import check_positive_int
-from keras_transformer.argument_checks import check_sequences
-from keras_transformer.attention import MultiHeadAttention
-from keras_transformer.attention import scaled_dot_product_attention
+from keras_transformer.argument_checks import check_positive_int, check_sequences
+from keras_transformer.attention import MultiHeadAttention, scaled_dot_product_attention
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -78,8 +76,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
         real = ops.cast(mask, "int32")[:, :, None]
         real = self._blocks(real, size, 1, after)
         visible = ops.logical_and(
-            ops.not_equal(real, 0)[:, None, None, :, 0],
-            self._near_mask(size, after),
+            ops.not_equal(real, 0)[:, None, None, :, 0], self._near_mask(size, after)
         )  # (B n, 1, s, 2 s or 3 s)
         outputs, _ = scaled_dot_product_attention(
             self._split_heads(queries),

@@ -4,9 +4,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.argument_checks import check_choice
-from keras_transformer.argument_checks import check_positive_int
-from keras_transformer.argument_checks import check_positive_number
+from keras_transformer.argument_checks import (
+    check_choice,
+    check_positive_int,
+    check_positive_number,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -103,9 +105,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         step = 1.0 + ops.cast(step, "float32")
-        share = (step - self.warmup_steps) / (
-            self.steps + 1 - self.warmup_steps
-        )
+        share = (step - self.warmup_steps) / (self.steps + 1 - self.warmup_steps)
         fall = DECAYS[self.decay](ops.clip(share, 0.0, 1.0))
         return self.peak * ops.minimum(step / self.warmup_steps, fall)
 

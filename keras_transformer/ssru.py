@@ -60,9 +60,7 @@ class SSRU(CompositeLayer):
         check_known_width("inputs", input_shape)
         width = input_shape[-1]
         self.forget = self.make_linear("forget", width, input_shape)
-        self.update = self.make_linear(
-            "update", width, input_shape, use_bias=False
-        )
+        self.update = self.make_linear("update", width, input_shape, use_bias=False)
 
     def call(self, inputs, mask=None, cache=None):
         # In float32: a product of many gates.

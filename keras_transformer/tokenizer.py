@@ -9,9 +9,7 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import (
     gen_sentencepiece_tokenizer,
 )
 
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 
 UNKNOWN_ID = 2
 
@@ -38,21 +36,15 @@ class SubwordTokenizer(tf.Module):
         ValueError: If `model_proto` or `target_proto` is not such a model.
 
     Example:
-        >>> tokenizer = SubwordTokenizer(
-        ...     pathlib.Path("tokenizer.model").read_bytes()
-        ... )
+        >>> tokenizer = SubwordTokenizer(pathlib.Path("tokenizer.model").read_bytes())
         >>> ids = tokenizer.tokenize(["A cat.", ""])  # Ragged; each ends in 1.
         >>> tokenizer.detokenize(ids)
         [b"A cat.", b""]
     """
 
-    def __init__(
-        self, model_proto, target_proto=None, name="subword_tokenizer"
-    ):
+    def __init__(self, model_proto, target_proto=None, name="subword_tokenizer"):
         super().__init__(name=name)
-        self._source = self._target = load_sentencepiece(
-            "model_proto", model_proto
-        )
+        self._source = self._target = load_sentencepiece("model_proto", model_proto)
         if target_proto is not None:
             self._target = load_sentencepiece("target_proto", target_proto)
         self.vocabulary_size = int(self._target.vocab_size())

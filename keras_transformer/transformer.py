@@ -5,18 +5,12 @@ import pathlib
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_ids
-from keras_transformer.argument_checks import check_search_number
-from keras_transformer.base_model import BASE
-from keras_transformer.base_model import BaseModel
-from keras_transformer.base_model import ids_spec
-from keras_transformer.base_model import mask_embeddings
+from keras_transformer.argument_checks import check_ids, check_search_number
+from keras_transformer.base_model import BASE, BaseModel, ids_spec, mask_embeddings
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import padding_mask
+from keras_transformer.masks import BOS_ID, EOS_ID, padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.transformer_search import search_translations
 
@@ -78,9 +72,7 @@ class Transformer(BaseModel):
         source_vocabulary_size=None,
         **kwargs,
     ):
-        super().__init__(
-            vocabulary_size, architecture, sequence_length, **kwargs
-        )
+        super().__init__(vocabulary_size, architecture, sequence_length, **kwargs)
         self.source_vocabulary_size = source_vocabulary_size
         self.source_embedding = None
         if source_vocabulary_size is not None:
@@ -96,9 +88,7 @@ class Transformer(BaseModel):
         self.target_word_dropout = self.make_word_dropout("target_word_dropout")
         self.source_dropout = self.make_dropout("source_dropout")
         self.target_dropout = self.make_dropout("target_dropout")
-        self.encoder = self.make_stack(
-            Encoder, architecture.num_layers, name="encoder"
-        )
+        self.encoder = self.make_stack(Encoder, architecture.num_layers, name="encoder")
         self.decoder = self.make_decoder()
         states = (None, None, architecture.hidden_dim)
         self.build_layers(
@@ -173,12 +163,7 @@ class Transformer(BaseModel):
         )
 
     def decode(
-        self,
-        target_ids,
-        memory=None,
-        memory_mask=None,
-        cache=None,
-        training=None,
+        self, target_ids, memory=None, memory_mask=None, cache=None, training=None
     ):
         """Runs the decoder and the softmax's linear map (right of Figure 1).
 
@@ -196,9 +181,7 @@ class Transformer(BaseModel):
             Logits `(B, T, V)`; with a cache, a tuple of them and the longer
             cache.
         """
-        states = self.decode_states(
-            target_ids, memory, memory_mask, cache, training
-        )
+        states = self.decode_states(target_ids, memory, memory_mask, cache, training)
         if cache is None:
             return self.compute_logits(states)
         states, cache = states
@@ -241,11 +224,7 @@ class Transformer(BaseModel):
         check_ids("source_ids", source_ids)
         lengths = ops.sum(ops.cast(padding_mask(source_ids), "int32"), axis=1)
         options = SearchOptions(
-            beam_size,
-            length_penalty,
-            num_hypotheses=1,
-            bos_id=bos_id,
-            eos_id=eos_id,
+            beam_size, length_penalty, num_hypotheses=1, bos_id=bos_id, eos_id=eos_id
         )
         hypotheses = search_translations(
             self,

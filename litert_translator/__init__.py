@@ -19,8 +19,7 @@ import numpy as np
 import sentencepiece
 
 from litert_translator.model import Model
-from litert_translator.search import length_penalty
-from litert_translator.search import search
+from litert_translator.search import length_penalty, search
 
 
 def to_bytes(text: str | bytes) -> bytes:
@@ -175,9 +174,7 @@ class Translator:
             ("top_p", top_p, 0 < top_p <= 1, "above 0, and at most 1"),
         ):
             if not is_right:
-                raise ValueError(
-                    f"`{name}` must be {wanted}. Received: {value}"
-                )
+                raise ValueError(f"`{name}` must be {wanted}. Received: {value}")
 
         def find(text, seed):
             random = np.random.default_rng(seed)

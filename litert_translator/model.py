@@ -30,16 +30,13 @@ class Model:
             for name in ("encoder.tflite", "step.tflite")
         )
         encoder, step = (
-            graph.get_signature_runner()
-            for graph in (self._encoder, self._step)
+            graph.get_signature_runner() for graph in (self._encoder, self._step)
         )
         self._source = encoder.get_input_details()["ids"]["index"]
         self._memory = encoder.get_output_details()
         self._inputs = step.get_input_details()
         self._outputs = step.get_output_details()
-        self._caches = [
-            n for n in self._inputs if n.startswith(("keys", "values"))
-        ]
+        self._caches = [n for n in self._inputs if n.startswith(("keys", "values"))]
         self._states = [n for n in self._inputs if n.startswith("state")]
         self._kept = self._caches + self._states + ["mask"] * bool(self._caches)
 
@@ -65,9 +62,7 @@ class Model:
         }
         for name, details in self._inputs.items():
             sizes = iter(dynamic.get(name.split("_")[0], ()))
-            shape = [
-                n if n > 0 else next(sizes) for n in details["shape_signature"]
-            ]
+            shape = [n if n > 0 else next(sizes) for n in details["shape_signature"]]
             self._step.resize_tensor_input(details["index"], shape)
         self._step.allocate_tensors()
         self._capacity = capacity

@@ -27,14 +27,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import option
-from command_line.options import positive
-from command_line.options import read_options
-from keras_transformer import MultiHeadAttention
-from keras_transformer import RestrictedSelfAttention
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import add_options, option, positive, read_options
+from keras_transformer import MultiHeadAttention, RestrictedSelfAttention
 
 # The complexity of each layer in Table 1: its exponents of n and of d.
 PAPER = {
@@ -68,16 +63,12 @@ class CostOptions:
     output: pathlib.Path | None = option(
         None, "JSON with everything measured", kind=pathlib.Path
     )
-    picture: pathlib.Path | None = option(
-        None, "PNG, SVG or PDF", kind=pathlib.Path
-    )
+    picture: pathlib.Path | None = option(None, "PNG, SVG or PDF", kind=pathlib.Path)
     peaks: bool = option(False, argparse.SUPPRESS)
 
 
 def parse_options(argv: list[str]) -> CostOptions:
-    parser = argparse.ArgumentParser(
-        prog="python -m paper.table1", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="python -m paper.table1", description=__doc__)
     add_options(parser, CostOptions)
     options = read_options(parser.parse_args(argv), CostOptions)
     if options.picture and not importlib.util.find_spec("matplotlib"):
@@ -241,9 +232,7 @@ def summarize(rows: list[dict]) -> list[dict]:
         for direction in ("forward", "gradient"):
             entry = {"kind": kind, "cost": cost, "direction": direction}
             for axis, paper in zip("nd", exponents, strict=True):
-                chosen = select_rows(
-                    rows, axis=axis, kind=kind, direction=direction
-                )
+                chosen = select_rows(rows, axis=axis, kind=kind, direction=direction)
                 entry[axis] = {
                     "paper": paper,
                     "products": fit(chosen, axis, "products"),
@@ -277,9 +266,7 @@ def print_memory(rows: list[dict]) -> None:
     for length in dict.fromkeys(row["n"] for row in rows if row["axis"] == "n"):
         peaks = {
             row["kind"]: row["peak_bytes"]
-            for row in select_rows(
-                rows, axis="n", n=length, direction="forward"
-            )
+            for row in select_rows(rows, axis="n", n=length, direction="forward")
         }
         cells = [
             "" if peaks[kind] is None else f"{peaks[kind] / 2**20:.1f}"
@@ -316,9 +303,7 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
             axes[:, column], ("seconds", "peak_bytes"), strict=True
         ):
             for color, kind in enumerate(PAPER):
-                chosen = select_rows(
-                    rows, axis=axis, kind=kind, direction=direction
-                )
+                chosen = select_rows(rows, axis=axis, kind=kind, direction=direction)
                 sizes = np.array([row[axis] for row in chosen], float)
                 values = [row[value] for row in chosen]
                 if not all(values):  # Of a logarithm.

@@ -12,15 +12,9 @@ import math
 import keras
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import option
-from command_line.options import positive
-from command_line.options import read_options
-from keras_transformer import PRESETS
-from keras_transformer import Preset
-from keras_transformer import Transformer
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import add_options, option, positive, read_options
+from keras_transformer import PRESETS, Preset, Transformer
 from train.loop.training_model import TrainingModel
 from train.resolve_options import require_preset
 
@@ -33,9 +27,7 @@ PRINTED = {"base": 3.3e18, "big": 2.3e19}
 PRODUCTS = ("MatMul", "BatchMatMulV2")
 
 
-SUSTAINED_TEXT = ", ".join(
-    f"{name} {speed:g}" for name, speed in SUSTAINED.items()
-)
+SUSTAINED_TEXT = ", ".join(f"{name} {speed:g}" for name, speed in SUSTAINED.items())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,20 +38,12 @@ class CostOptions:
     steps: int | None = option(
         None, "updates (default: those of the preset)", kind=positive(int)
     )
-    vocabulary_size: int = option(
-        37_000, "subwords (Section 5.1)", kind=positive(int)
-    )
+    vocabulary_size: int = option(37_000, "subwords (Section 5.1)", kind=positive(int))
     batch_tokens: int = option(
-        BATCH_TOKENS,
-        "tokens of a side in an update (Section 5.1)",
-        kind=positive(int),
+        BATCH_TOKENS, "tokens of a side in an update (Section 5.1)", kind=positive(int)
     )
-    length: int = option(
-        25, "tokens of a sentence, all alike", kind=positive(int)
-    )
-    gpus: int = option(
-        GPUS, "devices that train (Section 5.2)", kind=positive(int)
-    )
+    length: int = option(25, "tokens of a sentence, all alike", kind=positive(int))
+    gpus: int = option(GPUS, "devices that train (Section 5.2)", kind=positive(int))
     flops_per_second: float = option(
         SUSTAINED["P100"],
         f"of one of them, sustained; the paper took {SUSTAINED_TEXT} (default: "
@@ -80,9 +64,7 @@ def hardware_flops(gpus: int, hours: float, flops_per_second: float) -> float:
     return gpus * hours * 3600 * flops_per_second
 
 
-def update_flops(
-    preset: Preset, vocabulary_size: int, rows: int, length: int
-) -> int:
+def update_flops(preset: Preset, vocabulary_size: int, rows: int, length: int) -> int:
     """Counts the matrix products in the graph of one update.
 
     Args:
@@ -171,9 +153,7 @@ def run(options: CostOptions) -> None:
         )
     if name in PRINTED:
         lines.append(f"| printed in Table 2 | {PRINTED[name]:.2g} |")
-    lines.append(
-        f"| matrix products: {an_update:.3g} an update | {products:.2g} |"
-    )
+    lines.append(f"| matrix products: {an_update:.3g} an update | {products:.2g} |")
     print("\n".join(lines))
     if hours:
         print(f"\nThe products are {products / hardware:.0%} of the first.")
@@ -185,9 +165,7 @@ def run(options: CostOptions) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m paper.table2", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="python -m paper.table2", description=__doc__)
     add_options(parser, CostOptions)
     args = parser.parse_args(argv)
     with exit_on_user_error():

@@ -10,8 +10,8 @@ import pytest
 
 from tests.helpers.allowed_skips import (
     pytest_runtest_setup,  # noqa: F401  A hook.
+    pytest_sessionfinish,  # noqa: F401
 )
-from tests.helpers.allowed_skips import pytest_sessionfinish  # noqa: F401
 from tests.helpers.example_sentences import SENTENCES
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -52,9 +52,7 @@ def pytest_xdist_make_scheduler(config, log):
     def group_of(name):
         text = (config.rootpath / name).read_text("utf-8")
         return (
-            "export"
-            if re.search(r"export_dir|servable|export\.serve", text)
-            else name
+            "export" if re.search(r"export_dir|servable|export\.serve", text) else name
         )
 
     class ByFile(LoadScopeScheduling):

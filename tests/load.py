@@ -11,11 +11,9 @@ import pathlib
 
 import numpy as np
 
-from export.bundle.file_layout import BUNDLE
-from export.bundle.file_layout import SAVED_MODEL
+from export.bundle.file_layout import BUNDLE, SAVED_MODEL
 from export.bundle.versions import find_version
-from tests.helpers.server_load import MAX_GROWTH
-from tests.helpers.server_load import run_load
+from tests.helpers.server_load import MAX_GROWTH, run_load
 
 
 def parse_arguments(argv=None):

@@ -323,9 +323,7 @@ def read_mutations() -> Iterator[tuple[str, str, str, str]]:
             yield name, old, new, " ".join(tests)
 
 
-def run_tests(
-    root: pathlib.Path, tests: str, timeout: int | None = SECONDS
-) -> int:
+def run_tests(root: pathlib.Path, tests: str, timeout: int | None = SECONDS) -> int:
     """Returns pytest's exit code, or 1 where it does not end."""
     command = [sys.executable, "-m", "pytest", "-qx", "-m", "not slow"]
     command += tests.split()
@@ -366,9 +364,7 @@ def main() -> None:
         if not words or any(w in " ".join(mutation[:3]) for w in words)
     ]
     files = subprocess.check_output(
-        ["git", "ls-files", "-z", "-co", "--exclude-standard"],
-        cwd=ROOT,
-        text=True,
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, text=True
     )
     results = []
     with tempfile.TemporaryDirectory() as folder:

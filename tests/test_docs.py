@@ -75,16 +75,12 @@ def test_a_page_is_filled_in_and_leads_somewhere(page, hooks):
 
 
 def test_boxes_of_figure_1_lead_to_sections():
-    headings = re.findall(
-        r"^## (.+)$", (DOCS / "paper.md").read_text("utf-8"), re.M
-    )
+    headings = re.findall(r"^## (.+)$", (DOCS / "paper.md").read_text("utf-8"), re.M)
     slugs = {
         re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
         for heading in headings
     }
-    links = re.findall(
-        r'href="#([^"]+)"', (DOCS / "figure1.svg").read_text("utf-8")
-    )
+    links = re.findall(r'href="#([^"]+)"', (DOCS / "figure1.svg").read_text("utf-8"))
 
     assert len(links) >= 15
     assert slugs.issuperset(links)
@@ -102,9 +98,7 @@ def test_the_alignment_of_a_translation_is_drawn():
     source, target = words.values()
     assert list(source.values()) == ["A", "&", "b"]
     drawn = {
-        (target[line.get("x1")], source[line.get("x2")]): float(
-            line.get("opacity")
-        )
+        (target[line.get("x1")], source[line.get("x2")]): float(line.get("opacity"))
         for line in root.iter(f"{svg}line")
     }
     # Weights below a tenth are left out.
@@ -149,9 +143,7 @@ def test_every_command_has_its_options():
 def test_the_api_has_every_public_name():
     text = (DOCS / "api.md").read_text("utf-8")
     documented = re.findall(
-        r"^::: (?:keras_transformer|text_processing)\.[\w.]+\.(\w+)$",
-        text,
-        re.M,
+        r"^::: (?:keras_transformer|text_processing)\.[\w.]+\.(\w+)$", text, re.M
     )
 
     assert sorted(documented) == sorted(

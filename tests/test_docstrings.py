@@ -36,10 +36,7 @@ def documented(module):
             for method, function in vars(value).items():
                 function = getattr(function, "__func__", function)
                 if inspect.isfunction(function):
-                    yield (
-                        f"{module.__name__}.{name}.{method}",
-                        function.__doc__,
-                    )
+                    yield (f"{module.__name__}.{name}.{method}", function.__doc__)
 
 
 EXAMPLES = [

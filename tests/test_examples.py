@@ -6,16 +6,17 @@ import keras
 import numpy as np
 import pytest
 
-from examples import attention_in_mobilenet
-from examples import backends
-from examples import character_language_model
-from examples import copy_task
-from examples import fine_tuning
-from examples import text_classification
-from examples import time_series
-from examples import train_translation
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
+from examples import (
+    attention_in_mobilenet,
+    backends,
+    character_language_model,
+    copy_task,
+    fine_tuning,
+    text_classification,
+    time_series,
+    train_translation,
+)
+from keras_transformer import SubwordTokenizer, Transformer
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.small_models import preset
@@ -121,9 +122,7 @@ def test_fine_tuning_moves_targets_by_one(run_dir):
     proto = (run_dir / "tokenizer.model").read_bytes()
     tokenizer = SubwordTokenizer(proto)
 
-    inputs, labels = fine_tuning.make_batch(
-        tokenizer, SENTENCES, SENTENCES[::-1]
-    )
+    inputs, labels = fine_tuning.make_batch(tokenizer, SENTENCES, SENTENCES[::-1])
 
     for given, label in zip(inputs["target_ids"], labels, strict=True):
         tokens = label[label != 0]

@@ -71,9 +71,7 @@ def test_its_figures_were_measured():
 
 
 @pytest.mark.slow
-def test_the_block_about_a_run_folder_runs(
-    run_dir, monkeypatch, tmp_path, capsys
-):
+def test_the_block_about_a_run_folder_runs(run_dir, monkeypatch, tmp_path, capsys):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/en-pt").symlink_to(run_dir)
     monkeypatch.chdir(tmp_path)

@@ -3,10 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from text_processing.trees import LEAF
-from text_processing.trees import Tree
-from text_processing.trees import close_constituent
-from text_processing.trees import linearized_word
+from text_processing.trees import LEAF, Tree, close_constituent, linearized_word
 
 BRACKET = re.compile(r"[()][^()\s]+")
 WRITTEN_LEAF = re.compile(r"([^()\s]+)/([^()\s/]+)")

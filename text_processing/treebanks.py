@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from command_line.errors import UserError
 from command_line.text_files import read_lines
-from text_processing.trees import LEAF
-from text_processing.trees import Tree
-from text_processing.trees import close_constituent
-from text_processing.trees import unescape
+from text_processing.trees import LEAF, Tree, close_constituent, unescape
 
 # Labels of the bracket around a sentence, which a model need not write.
 ROOTS = {"", "ROOT", "S1", "TOP", "VROOT"}

@@ -16,11 +16,7 @@ LEAF = "XX"
 ROOT = "TOP"
 # How the Penn Treebank escapes brackets and its special characters.
 BRACKETS = dict(
-    zip(
-        ("-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"),
-        "(){}[]",
-        strict=True,
-    )
+    zip(("-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"), "(){}[]", strict=True)
 )
 ESCAPES = {"(": "-LRB-", ")": "-RRB-"}  # In a linearized tree.
 ESCAPED_BRACKET = re.compile("-[LR][RCS]B-")

@@ -13,57 +13,48 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.errors import first_line
+from command_line.errors import UserError, exit_on_user_error, first_line
 from command_line.options import replace_values
 from keras_transformer import Preset
 from keras_transformer.schedules import DECAYS
 from train import fit
-from train.corpus_size_recipe import apply_recipe
-from train.corpus_size_recipe import fill_in_recipe
-from train.corpus_size_recipe import uses_corpus_size
+from train.corpus_size_recipe import apply_recipe, fill_in_recipe, uses_corpus_size
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
 from train.data.reversed_pairs import in_both_directions
 from train.data.vocabulary import EncodedPairs
-from train.data_preparation import PreparedData
-from train.data_preparation import prepare
-from train.loop import multi_worker
-from train.loop import signal_handling
+from train.data_preparation import PreparedData, prepare
+from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import UpdateOptions
 from train.monitoring.attention_pictures import picture_first_pair
-from train.monitoring.corpus_and_cost_report import describe_training
-from train.monitoring.corpus_and_cost_report import warn_of_dropped_pairs
-from train.monitoring.corpus_and_cost_report import warn_of_idle_gpus
-from train.monitoring.corpus_and_cost_report import write_report
-from train.monitoring.final_scores import make_scored_model
-from train.monitoring.final_scores import score_model
-from train.monitoring.final_scores import score_translations
-from train.monitoring.final_scores import write_scores
-from train.monitoring.validation_bleu import ValidationBleu
-from train.monitoring.validation_bleu import make_validation_bleu
-from train.options import BOTH_DIRECTIONS
-from train.options import CORPUS_SIZE_RECIPE
-from train.options import DIGESTED
-from train.options import NOT_COMPARED
-from train.options import Options
-from train.options import RunOptions
-from train.options import parse_options
-from train.resolve_options import describe_run
-from train.resolve_options import load_corpus
-from train.resolve_options import resolve
-from train.resolve_options import resolve_tokenizer
-from train.run import run_description
-from train.run import run_folder
-from train.run.best_checkpoints import BestCheckpoints
-from train.run.best_checkpoints import ValidationOptions
-from train.run.checkpoint_averaging import choose_weights
-from train.run.checkpoint_averaging import make_float32_copy
-from train.run.checkpoint_averaging import save_model
-from train.run.fine_tuning import FinishedRun
-from train.run.fine_tuning import load_finished
+from train.monitoring.corpus_and_cost_report import (
+    describe_training,
+    warn_of_dropped_pairs,
+    warn_of_idle_gpus,
+    write_report,
+)
+from train.monitoring.final_scores import (
+    make_scored_model,
+    score_model,
+    score_translations,
+    write_scores,
+)
+from train.monitoring.validation_bleu import ValidationBleu, make_validation_bleu
+from train.options import (
+    BOTH_DIRECTIONS,
+    CORPUS_SIZE_RECIPE,
+    DIGESTED,
+    NOT_COMPARED,
+    Options,
+    RunOptions,
+    parse_options,
+)
+from train.resolve_options import describe_run, load_corpus, resolve, resolve_tokenizer
+from train.run import run_description, run_folder
+from train.run.best_checkpoints import BestCheckpoints, ValidationOptions
+from train.run.checkpoint_averaging import choose_weights, make_float32_copy, save_model
+from train.run.fine_tuning import FinishedRun, load_finished
 from train.run.run_description import RunDescription
 from train.run.vocabulary_extension import extend_vocabulary
 
@@ -108,9 +99,7 @@ def make_training_model(
         ) from None
     if start:
         with strategy.scope():
-            training_model.transformer.set_weights(
-                start.transformer.get_weights()
-            )
+            training_model.transformer.set_weights(start.transformer.get_weights())
     return training_model
 
 
@@ -155,9 +144,7 @@ def train_both_directions(
     if falls and numbers["steps"] < preset.recipe.warmup_steps:
         numbers["warmup_steps"] = numbers["steps"]
     first = dataclasses.replace(
-        replace_values(
-            options, run_dir=run_dir, cache_dir=options.cache, **numbers
-        ),
+        replace_values(options, run_dir=run_dir, cache_dir=options.cache, **numbers),
         validation=ValidationOptions(validate_bleu=0),
     )
     first, preset = resolve(first, None)
@@ -238,14 +225,10 @@ def train(
     )
     update_options.check_limit([training.pairs, validation.pairs])
     if description.row_multiple is None:
-        description.row_multiple = choose_row_multiple(
-            strategy.num_replicas_in_sync
-        )
+        description.row_multiple = choose_row_multiple(strategy.num_replicas_in_sync)
     # An error before this line leaves the folder unclaimed.
     description.claim(run_dir)
-    report_training(
-        options, preset, prepared, update_options, training_model, strategy
-    )
+    report_training(options, preset, prepared, update_options, training_model, strategy)
     # The chief chose the tokenizer that the target language needs.
     arguments, text = description.arguments, prepared.validation_text
     validation_options = dataclasses.replace(
@@ -262,9 +245,7 @@ def train(
     with fit.explain_out_of_memory():
         best = fit.fit(
             training_model,
-            fit.FitData(
-                training.pairs, validation.pairs, description.row_multiple
-            ),
+            fit.FitData(training.pairs, validation.pairs, description.row_multiple),
             fit.FitOptions(
                 preset.recipe.steps,
                 update_options,

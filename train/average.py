@@ -7,28 +7,24 @@ import argparse
 import dataclasses
 import pathlib
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import mutually_exclusive
-from command_line.options import option
-from command_line.options import positive
-from command_line.options import read_options
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import (
+    add_options,
+    mutually_exclusive,
+    option,
+    positive,
+    read_options,
+)
 from train.run.best_checkpoints import best_steps
-from train.run.checkpoint_averaging import load_mean
-from train.run.checkpoint_averaging import make_model_of_run
-from train.run.checkpoint_averaging import save_model
-from train.run.run_folder import read_history
-from train.run.run_folder import saved_steps
+from train.run.checkpoint_averaging import load_mean, make_model_of_run, save_model
+from train.run.run_folder import read_history, saved_steps
 
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointChoice:
     """The checkpoints."""
 
-    last: int | None = option(
-        None, "the N latest", kind=positive(int), metavar="N"
-    )
+    last: int | None = option(None, "the N latest", kind=positive(int), metavar="N")
     best: int | None = option(
         None,
         "the N best that were kept (train with --keep-best)",
@@ -65,9 +61,7 @@ def choose_checkpoints(
         # An interrupted epoch also has a checkpoint, close to the next one.
         ends = [int(row["step"]) for row in read_history(run_dir)]
         last = {step: path for step, path in last.items() if step in ends}
-        return find_checkpoints(
-            sorted(last)[-which.last :], last, "--last", which.last
-        )
+        return find_checkpoints(sorted(last)[-which.last :], last, "--last", which.last)
     if which.best and not best:
         raise UserError(
             "--best must be of a run that was trained with --keep-best N; "

@@ -1,12 +1,10 @@
 """Refuses options that exclude each other, or lack another one."""
 
 from command_line.errors import UserError
-from command_line.options import flag
-from command_line.options import values_of
+from command_line.options import flag, values_of
 from train import options
 from train.loop import multi_worker
-from train.options import CorpusOptions
-from train.options import Options
+from train.options import CorpusOptions, Options
 
 
 def check_corpus(given: Options) -> None:
@@ -26,8 +24,7 @@ def check_corpus(given: Options) -> None:
         return
     if trees:
         raise UserError(
-            f"{trees[0]} needs --task {options.PARSING}. "
-            f"Received: {trees[0]} alone"
+            f"{trees[0]} needs --task {options.PARSING}. Received: {trees[0]} alone"
         )
     check_files(corpus, flags(options.FILES))
     check_alignments(given)

@@ -4,15 +4,11 @@ import dataclasses
 import pathlib
 
 from command_line.errors import UserError
-from command_line.options import flag
-from command_line.options import replace_values
-from command_line.options import values_of
+from command_line.options import flag, replace_values, values_of
 from keras_transformer.presets import find_preset
 from train import options
 from train.check_options import find_obstacles
-from train.options import CORPUS_SIZE_PRESETS
-from train.options import PAPER_RECIPE
-from train.options import Options
+from train.options import CORPUS_SIZE_PRESETS, PAPER_RECIPE, Options
 from train.run.run_description import RunDescription
 
 # A warm-up takes at most this share of the updates.

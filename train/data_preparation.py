@@ -4,25 +4,17 @@ import dataclasses
 
 from command_line.text_files import write_atomically
 from keras_transformer.tokenizer import read_protos
-from train.data.corpus import Corpus
-from train.data.corpus import Pairs
-from train.data.corpus import read_all
-from train.data.corpus import write_demo_tests
-from train.data.encoded_corpus import Encoded
-from train.data.encoded_corpus import encode_corpus
+from train.data.corpus import Corpus, Pairs, read_all, write_demo_tests
+from train.data.encoded_corpus import Encoded, encode_corpus
 from train.data.vocabulary_options import make_vocabulary
 from train.monitoring.corpus_and_cost_report import warn_of_unknown_text
-from train.options import PARSING
-from train.options import Options
+from train.options import PARSING, Options
 from train.run.fine_tuning import FinishedRun
 from train.run.run_description import RunDescription
 
 
 def load_or_learn_vocabulary(
-    options: Options,
-    training: Corpus,
-    start: FinishedRun | None,
-    resumes: bool,
+    options: Options, training: Corpus, start: FinishedRun | None, resumes: bool
 ) -> tuple[bytes, bytes | None]:
     """Returns the tokenizers' protos; a new run learns its vocabulary here."""
     run_dir = options.run.run_dir
@@ -32,9 +24,7 @@ def load_or_learn_vocabulary(
             start.protos
             if start
             else (
-                make_vocabulary(
-                    options.vocabulary, training, size, options.cache
-                ),
+                make_vocabulary(options.vocabulary, training, size, options.cache),
                 None,
             )
         )
@@ -83,11 +73,7 @@ def prepare(
     arguments = source, options.corpus.max_length, options.cache, target
     validation = encode_corpus(pairs[1], *arguments)
     training = encode_corpus(
-        pairs[0],
-        *arguments,
-        options.filters,
-        options.variants,
-        options.training.seed,
+        pairs[0], *arguments, options.filters, options.variants, options.training.seed
     )
     if start:
         warn_of_unknown_text(training.pairs, protos)

@@ -20,19 +20,13 @@ import tempfile
 from collections.abc import Iterable
 
 import train.__main__ as train_command
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import option
-from command_line.options import parse_known_options
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import option, parse_known_options
 from command_line.text_files import read_lines
 from train.corpus_size_recipe import fill_in_recipe
 from train.data.corpus import refuse_pipe
-from train.loop.signal_handling import exit_now
-from train.loop.signal_handling import handled_by
-from train.loop.signal_handling import skip_thread_shutdown
-from train.options import FILES
-from train.options import Options
-from train.options import parse_options
+from train.loop.signal_handling import exit_now, handled_by, skip_thread_shutdown
+from train.options import FILES, Options, parse_options
 from train.resolve_options import resolve
 
 # Options that need the targets.
@@ -92,9 +86,7 @@ def translate_sources(
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             rest = pathlib.Path(folder) / references.name.removesuffix(".gz")
             with rest.open("w", encoding="utf-8") as remaining:
-                for line in itertools.islice(
-                    read_lines(references), done, None
-                ):
+                for line in itertools.islice(read_lines(references), done, None):
                     remaining.write(f"{line}\n")
             # A run may end between its last line and the renaming.
             if rest.stat().st_size:
@@ -163,9 +155,7 @@ def drop_incomplete_line(file) -> int:
     return count
 
 
-def parse_own_options(
-    argv: list[str] | None,
-) -> tuple[DistillationOptions, list[str]]:
+def parse_own_options(argv: list[str] | None) -> tuple[DistillationOptions, list[str]]:
     """Returns the options of this command, and those of `python -m train`."""
     parser = argparse.ArgumentParser(
         prog="python -m train.distill", description=__doc__

@@ -5,42 +5,32 @@ import dataclasses
 import functools
 import pathlib
 import sys
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import keras
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import first_line
-from keras_transformer import Preset
-from keras_transformer import Transformer
+from command_line.errors import UserError, first_line
+from keras_transformer import Preset, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.vocabulary import EncodedPairs
-from train.loop import multi_worker
-from train.loop import signal_handling
-from train.loop.distributed_optimizer import DistributedAdam
-from train.loop.distributed_optimizer import distribute_updates
+from train.loop import multi_worker, signal_handling
+from train.loop.distributed_optimizer import DistributedAdam, distribute_updates
 from train.loop.memory_check import check_memory
-from train.loop.training_model import TrainingModel
-from train.loop.training_model import give_replicas_own_seeds
-from train.loop.update_options import PRECISIONS
-from train.loop.update_options import UpdateOptions
+from train.loop.training_model import TrainingModel, give_replicas_own_seeds
+from train.loop.update_options import PRECISIONS, UpdateOptions
 from train.monitoring.attention_pictures import AttentionPictures
 from train.monitoring.callbacks_across_fits import CallbacksAcrossFits
 from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
 from train.monitoring.validation_bleu import ValidationBleu
-from train.run.best_checkpoints import BestCheckpoints
-from train.run.best_checkpoints import ValidationOptions
+from train.run.best_checkpoints import BestCheckpoints, ValidationOptions
 from train.run.training_state import TrainingState
 
 MakeOptimizer = Callable[
-    [keras.optimizers.schedules.LearningRateSchedule],
-    keras.optimizers.Optimizer,
+    [keras.optimizers.schedules.LearningRateSchedule], keras.optimizers.Optimizer
 ]
 
 
@@ -143,14 +133,10 @@ def make_training_model(
         }
         if make_optimizer is None:
             optimizer = DistributedAdam(
-                schedule,
-                weight_decay=update_options.weight_decay,
-                **update_arguments,
+                schedule, weight_decay=update_options.weight_decay, **update_arguments
             )
         else:
-            optimizer = distribute_updates(
-                make_optimizer(schedule), **update_arguments
-            )
+            optimizer = distribute_updates(make_optimizer(schedule), **update_arguments)
         training_model.compile(optimizer, jit_compile=False)
         optimizer.build(training_model.trainable_variables)
     return training_model
@@ -171,9 +157,7 @@ class FitOptions:
 
     steps: int  # The update after which training ends.
     update: UpdateOptions
-    validation: ValidationOptions = dataclasses.field(
-        default_factory=ValidationOptions
-    )
+    validation: ValidationOptions = dataclasses.field(default_factory=ValidationOptions)
     best_since: int = 0  # Scores up to this update are ignored.
 
 

@@ -23,15 +23,11 @@ import statistics
 import subprocess
 import sys
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import option
-from command_line.options import parse_known_options
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import option, parse_known_options
 from command_line.text_files import write_atomically
-from train.loop.signal_handling import SIGNALS
-from train.loop.signal_handling import handled_by
-from train.options import BOTH_DIRECTIONS
-from train.options import parse_options as parse_training_options
+from train.loop.signal_handling import SIGNALS, handled_by
+from train.options import BOTH_DIRECTIONS, parse_options as parse_training_options
 from train.run.run_folder import read_history
 
 # The 97.5th percentile of Student's t for 1, 2, … degrees of freedom.
@@ -67,9 +63,7 @@ class Run:
     command: list[str]  # Arguments of `python -m train`.
 
 
-def parse_options(
-    argv: list[str] | None = None,
-) -> tuple[GridOptions, list[str]]:
+def parse_options(argv: list[str] | None = None) -> tuple[GridOptions, list[str]]:
     """Returns the options of the grid, and what is left for its trainings."""
     parser = argparse.ArgumentParser(
         prog="python -m train.grid",
@@ -107,8 +101,7 @@ def read_grid(path: pathlib.Path) -> dict[str, list[str]]:
             options[name] = shlex.split(text)
         except ValueError as error:
             raise UserError(
-                f"options in {path} must be as in a shell: {error}. "
-                f"Received: {text}"
+                f"options in {path} must be as in a shell: {error}. Received: {text}"
             ) from None
     return options
 
@@ -133,8 +126,7 @@ def plan_runs(options: GridOptions, rest: list[str]) -> list[Run]:
             for word in given:
                 if word.partition("=")[0] in ("--seed", "--run-dir"):
                     raise UserError(
-                        "the grid sets --seed and --run-dir itself. "
-                        f"Received: {word}"
+                        f"the grid sets --seed and --run-dir itself. Received: {word}"
                     )
             command = [*cache, *given, "--run-dir", str(run_dir)]
             command += ["--seed", str(seed)]

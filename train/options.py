@@ -13,14 +13,16 @@ import json
 import pathlib
 
 from command_line.errors import UserError
-from command_line.options import add_options
-from command_line.options import option
-from command_line.options import option_names_tagged
-from command_line.options import parse_or_show_examples
-from command_line.options import part
-from command_line.options import positive
-from command_line.options import read_options
-from command_line.options import values_of
+from command_line.options import (
+    add_options,
+    option,
+    option_names_tagged,
+    parse_or_show_examples,
+    part,
+    positive,
+    read_options,
+    values_of,
+)
 from keras_transformer import PRESETS
 from train.data.pair_filters import PairFilters
 from train.data.pair_variants import VariantOptions
@@ -268,16 +270,13 @@ def make_hyperparameter_options() -> type:
         updates = name in ("steps", "warmup_steps")
         declared = option(
             None,
-            HYPERPARAMETER_HELP[name]
-            + ("" if value is None else f" (base: {value})"),
+            HYPERPARAMETER_HELP[name] + ("" if value is None else f" (base: {value})"),
             kind=positive(int) if updates else kind,
             metavar=kind.__name__,
             tags=("not compared",),
         )
         fields.append((name, kind | None, declared))
-    return dataclasses.make_dataclass(
-        "HyperparameterOptions", fields, frozen=True
-    )
+    return dataclasses.make_dataclass("HyperparameterOptions", fields, frozen=True)
 
 
 HyperparameterOptions = make_hyperparameter_options()
@@ -327,9 +326,7 @@ SUPERSEDED_OPTIONS = {
         FILES[:2],
         ("dataset", "mixture", *LINK_OPTIONS, "train_split", "source_language"),
     ),
-    **dict.fromkeys(
-        FILES[2:], ("dataset", "bleu_tokenize", "validation_split")
-    ),
+    **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize", "validation_split")),
     "init_from": ("tokenizer", "subwords", "symbols"),
     "tokenizer": ("subwords", "symbols", "vocabulary_size"),
     "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES),
@@ -348,9 +345,7 @@ def parse_options(
     Raises:
         UserError: If that file does not hold arguments of this command.
     """
-    parser = argparse.ArgumentParser(
-        prog="python -m train", description=description
-    )
+    parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
     args = parse_or_show_examples(parser, argv, EXAMPLES)
     given = read_options(args, Options)
@@ -390,12 +385,9 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
 def read_description(path: pathlib.Path) -> RunDescription:
     """Reads the `arguments.json` that --from-arguments names."""
     try:
-        return RunDescription.from_json(
-            json.loads(path.read_text(encoding="utf-8"))
-        )
+        return RunDescription.from_json(json.loads(path.read_text(encoding="utf-8")))
     # Errors of other JSON files.
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
-            "--from-arguments must be the arguments.json of a run. "
-            f"Received: {path}"
+            f"--from-arguments must be the arguments.json of a run. Received: {path}"
         ) from None

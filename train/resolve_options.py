@@ -3,45 +3,35 @@
 import dataclasses
 import pathlib
 
-from command_line.bleu_tokenizer import choose_tokenizer
-from command_line.bleu_tokenizer import make_bleu
+from command_line.bleu_tokenizer import choose_tokenizer, make_bleu
 from command_line.errors import UserError
 from command_line.options import replace_values
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
-from train.check_options import check_both_directions
-from train.check_options import check_corpus
-from train.data.corpus import SIDES
-from train.data.corpus import Corpus
-from train.data.corpus import FilePairs
-from train.data.corpus_loading import open_corpus
-from train.data.corpus_loading import read_mixture
+from train.check_options import check_both_directions, check_corpus
+from train.data.corpus import SIDES, Corpus, FilePairs
+from train.data.corpus_loading import open_corpus, read_mixture
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.placeholder_pairs import with_placeholders
 from train.data.tree_pairs import TreePairs
 from train.data.vocabulary import BPE
-from train.data.vocabulary_options import VocabularyOptions
-from train.data.vocabulary_options import check_placeholders
-from train.data.vocabulary_options import check_vocabulary
-from train.data.vocabulary_options import count_pieces
+from train.data.vocabulary_options import (
+    VocabularyOptions,
+    check_placeholders,
+    check_vocabulary,
+    count_pieces,
+)
 from train.data.word_links import LinkedPairs
-from train.loop.update_options import BATCH_TOKENS
-from train.loop.update_options import DEFAULT_NUM_EPOCHS
-from train.options import CorpusOptions
-from train.options import Options
-from train.options import RunOptions
+from train.loop.update_options import BATCH_TOKENS, DEFAULT_NUM_EPOCHS
+from train.options import CorpusOptions, Options, RunOptions
 from train.run import run_description
-from train.run.best_checkpoints import BEAM_SIZE
-from train.run.best_checkpoints import ValidationOptions
+from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
 from train.run.fine_tuning import FinishedRun
-from train.run.run_description import COMPARED
-from train.run.run_description import RunDescription
+from train.run.run_description import COMPARED, RunDescription
 
 
-def resolve(
-    given: Options, start: FinishedRun | None
-) -> tuple[Options, Preset]:
+def resolve(given: Options, start: FinishedRun | None) -> tuple[Options, Preset]:
     """Fills in defaults that depend on other options; chooses the preset.
 
     Args:
@@ -87,8 +77,7 @@ def resolve(
         vocabulary=vocabulary,
         run=resolve_run(given.run, name),
         training=dataclasses.replace(
-            given.training,
-            batch_tokens=given.training.batch_tokens or BATCH_TOKENS,
+            given.training, batch_tokens=given.training.batch_tokens or BATCH_TOKENS
         ),
         validation=validation,
     )
@@ -96,9 +85,7 @@ def resolve(
 
 
 def resolve_corpus(
-    corpus: CorpusOptions,
-    start: FinishedRun | None,
-    tokenizer: bytes | None = None,
+    corpus: CorpusOptions, start: FinishedRun | None, tokenizer: bytes | None = None
 ) -> CorpusOptions:
     """Fills in task, vocabulary and length."""
     parsing = corpus.task == options.PARSING
@@ -259,9 +246,7 @@ def choose_steps_per_epoch(
     return chosen
 
 
-def load_corpus(
-    corpus: CorpusOptions, cache: pathlib.Path
-) -> tuple[Corpus, Corpus]:
+def load_corpus(corpus: CorpusOptions, cache: pathlib.Path) -> tuple[Corpus, Corpus]:
     """Returns the training and the validation pairs."""
     if corpus.task == options.PARSING:
         paths = [getattr(corpus, name) for name in options.TREES]
@@ -280,14 +265,10 @@ def load_corpus(
         else open_split(corpus, "train", cache)
     )
     pairs = training, open_split(corpus, "validation", cache)
-    return (
-        tuple(map(with_placeholders, pairs)) if corpus.placeholders else pairs
-    )
+    return tuple(map(with_placeholders, pairs)) if corpus.placeholders else pairs
 
 
-def open_split(
-    corpus: CorpusOptions, split: str, cache: pathlib.Path
-) -> Corpus:
+def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus:
     if corpus.dataset is None:
         files = [getattr(corpus, f"{split}_{side}") for side in SIDES]
         pairs = FilePairs(*files, corpus.drop_invalid)
@@ -310,7 +291,4 @@ def print_differences(
     """Prints the differences between a run and the one that it repeats."""
     parts = (*COMPARED, "packages")
     found = repeated.compare(description, options.NOT_COMPARED, parts)
-    print(
-        f"repeats {path} "
-        + (f"but for {'; '.join(found)}" if found else "exactly")
-    )
+    print(f"repeats {path} " + (f"but for {'; '.join(found)}" if found else "exactly"))

@@ -21,39 +21,30 @@ import tempfile
 
 import numpy as np
 
-from benchmarks.decoding.report import compare_translations
-from benchmarks.decoding.report import draw
-from benchmarks.decoding.report import fit_curves
-from benchmarks.decoding.report import make_row
-from benchmarks.decoding.report import print_curves
-from benchmarks.decoding.report import print_table
-from benchmarks.decoding.worker import SYSTEMS
-from benchmarks.decoding.worker import TRAINED_SYSTEMS
-from benchmarks.decoding.worker import WARM_UP_CASE
-from benchmarks.shared.interleaved_runs import ROOT
-from benchmarks.shared.interleaved_runs import list_failures
-from benchmarks.shared.interleaved_runs import make_environment
-from benchmarks.shared.interleaved_runs import run_interleaved
-from benchmarks.shared.interleaved_runs import write_json
-from benchmarks.shared.model_sizes import DECODED_SIZES
-from benchmarks.shared.model_sizes import STUDENTS
-from benchmarks.shared.model_sizes import TRAINED
+from benchmarks.decoding.report import (
+    compare_translations,
+    draw,
+    fit_curves,
+    make_row,
+    print_curves,
+    print_table,
+)
+from benchmarks.decoding.worker import SYSTEMS, TRAINED_SYSTEMS, WARM_UP_CASE
+from benchmarks.shared.interleaved_runs import (
+    ROOT,
+    list_failures,
+    make_environment,
+    run_interleaved,
+    write_json,
+)
+from benchmarks.shared.model_sizes import DECODED_SIZES, STUDENTS, TRAINED
 
 PACKAGES = (
-    *(
-        "ai-edge-litert",
-        "ctranslate2",
-        "keras",
-        "keras-hub",
-        "numpy",
-        "sentencepiece",
-    ),
+    *("ai-edge-litert", "ctranslate2", "keras", "keras-hub", "numpy", "sentencepiece"),
     *("tensorflow", "tensorflow-text", "torch", "transformers"),
 )
 # Those that decode students, which have fewer layers in the decoder.
-STUDENT_SYSTEMS = [
-    name for name in SYSTEMS if name.startswith(("package", "litert"))
-]
+STUDENT_SYSTEMS = [name for name in SYSTEMS if name.startswith(("package", "litert"))]
 
 
 def prepare(
@@ -78,10 +69,7 @@ def prepare(
         command += ["--reference", args.reference.absolute()]
     print(f"{title(model, args)}: makes models and batches", file=sys.stderr)
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "benchmarks.decoding.inputs"),
-            *map(str, command),
-        ],
+        [*(sys.executable, "-m", "benchmarks.decoding.inputs"), *map(str, command)],
         cwd=ROOT,
         env=make_environment(args.threads),
     )
@@ -115,11 +103,7 @@ def compare(
     }
     # The first repetition shows each batch for the first time.
     workers = run_interleaved(
-        title(model, args),
-        commands,
-        batches,
-        1 + args.repetitions,
-        args.threads,
+        title(model, args), commands, batches, 1 + args.repetitions, args.threads
     )
     rows = []
     for case, of_case in batches.items():

@@ -8,17 +8,13 @@ from collections.abc import Callable
 import ctranslate2
 import sentencepiece
 
-from benchmarks.shared.model_sizes import BEAM_SIZE
-from benchmarks.shared.model_sizes import LENGTH_PENALTY
-from benchmarks.shared.model_sizes import MAX_EXTRA_LENGTH
+from benchmarks.shared.model_sizes import BEAM_SIZE, LENGTH_PENALTY, MAX_EXTRA_LENGTH
 
 MODEL_DIR = "ctranslate2/1"
 
 
 def make(
-    folder: pathlib.Path,
-    beam_size: int = BEAM_SIZE,
-    compute_type: str = "float32",
+    folder: pathlib.Path, beam_size: int = BEAM_SIZE, compute_type: str = "float32"
 ) -> Callable[[dict], list[list[int]]]:
     """Returns a function from a batch of ids to those of its translations."""
     search = load(folder, beam_size, compute_type)
@@ -39,9 +35,7 @@ def make(
 
 
 def make_trained(
-    folder: pathlib.Path,
-    beam_size: int = BEAM_SIZE,
-    compute_type: str = "float32",
+    folder: pathlib.Path, beam_size: int = BEAM_SIZE, compute_type: str = "float32"
 ) -> Callable[[dict], list[str]]:
     """Returns a function from a batch of texts to their translations."""
     search = load(folder, beam_size, compute_type)

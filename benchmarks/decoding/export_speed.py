@@ -27,8 +27,7 @@ from command_line.text_files import read_lines
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.model_loading import SIGNATURE
 from export.check import SessionModel
-from export.version_loading import find_export
-from export.version_loading import load_translate
+from export.version_loading import find_export, load_translate
 
 BATCH = 32
 # Strings to strings.
@@ -124,9 +123,7 @@ def measure(args: argparse.Namespace) -> None:
             if turn:  # The first one prepares graphs.
                 seconds[name].append(elapsed)
     first = next(iter(found.values()))
-    print(
-        "system, sentences a second, translations equal to the first system's"
-    )
+    print("system, sentences a second, translations equal to the first system's")
     for name, times in seconds.items():
         speed = len(lines) / statistics.median(times)
         equal = sum(a == b for a, b in zip(first, found[name], strict=True))

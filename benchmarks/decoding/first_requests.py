@@ -16,10 +16,8 @@ import time
 import numpy as np
 
 from benchmarks.decoding.report import PERCENTILES
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.file_layout import WARMUP
+from command_line.errors import UserError, exit_on_user_error
+from export.bundle.file_layout import SAVED_MODEL, WARMUP
 from export.bundle.model_loading import SIGNATURE
 from export.bundle.predict_messages import read_tensors
 from export.bundle.versions import find_version
@@ -62,14 +60,11 @@ def split_into_groups(lines: list[bytes], count: int) -> list[list[bytes]]:
     generator = random.Random(0)
     chosen = sorted(generator.sample(lines, wanted), key=len)
     of_like_length = [
-        generator.sample(
-            chosen[start : start + len(GROUP_NAMES)], len(GROUP_NAMES)
-        )
+        generator.sample(chosen[start : start + len(GROUP_NAMES)], len(GROUP_NAMES))
         for start in range(0, wanted, len(GROUP_NAMES))
     ]
     return [
-        generator.sample(group, count)
-        for group in zip(*of_like_length, strict=True)
+        generator.sample(group, count) for group in zip(*of_like_length, strict=True)
     ]
 
 
@@ -118,9 +113,7 @@ def print_groups(seconds: np.ndarray) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    groups = split_into_groups(
-        args.source.read_bytes().splitlines(), args.sentences
-    )
+    groups = split_into_groups(args.source.read_bytes().splitlines(), args.sentences)
     folder = find_version(args.export_dir, SAVED_MODEL)
     texts = [text for group in groups for text in group]
 

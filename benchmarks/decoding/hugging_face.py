@@ -7,10 +7,7 @@ from collections.abc import Callable
 import torch
 import transformers
 
-from benchmarks.shared.model_sizes import BEAM_SIZE
-from benchmarks.shared.model_sizes import BOS_ID
-from benchmarks.shared.model_sizes import EOS_ID
-from benchmarks.shared.model_sizes import PADDING_ID
+from benchmarks.shared.model_sizes import BEAM_SIZE, BOS_ID, EOS_ID, PADDING_ID
 
 
 def make(folder: pathlib.Path) -> Callable[[dict], list[list[int]]]:

@@ -20,31 +20,27 @@ import sentencepiece
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
-from benchmarks.decoding.worker import LITERT
-from benchmarks.decoding.worker import TRAINED_SYSTEMS
-from benchmarks.decoding.worker import WARM_UP_CASE
-from benchmarks.shared.model_sizes import BEAM_SIZE
-from benchmarks.shared.model_sizes import BOS_ID
-from benchmarks.shared.model_sizes import CURVE_BATCH_SIZE
-from benchmarks.shared.model_sizes import CURVE_LENGTH
-from benchmarks.shared.model_sizes import DECODED_SIZES
-from benchmarks.shared.model_sizes import EOS_ID
-from benchmarks.shared.model_sizes import LENGTH_PENALTY
-from benchmarks.shared.model_sizes import MAX_EXTRA_LENGTH
-from benchmarks.shared.model_sizes import PADDING_ID
-from benchmarks.shared.model_sizes import Size
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from export.bundle.model_loading import load_run
-from export.bundle.model_loading import read_run
+from benchmarks.decoding.worker import LITERT, TRAINED_SYSTEMS, WARM_UP_CASE
+from benchmarks.shared.model_sizes import (
+    BEAM_SIZE,
+    BOS_ID,
+    CURVE_BATCH_SIZE,
+    CURVE_LENGTH,
+    DECODED_SIZES,
+    EOS_ID,
+    LENGTH_PENALTY,
+    MAX_EXTRA_LENGTH,
+    PADDING_ID,
+    Size,
+)
+from command_line.errors import UserError, exit_on_user_error
+from export.bundle.model_loading import load_run, read_run
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.data.corpus import Corpus
-from train.data.corpus import FilePairs
-from train.data.corpus import demo_pairs
+from train.data.corpus import Corpus, FilePairs, demo_pairs
 from train.data.vocabulary import explain_sentencepiece_error
 
 RESERVED_IDS = [PADDING_ID, EOS_ID, BOS_ID]
@@ -52,9 +48,7 @@ WARM_UP_SENTENCES = 3
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.decoding.inputs"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decoding.inputs")
     add = parser.add_argument
     path = {"type": pathlib.Path}
     add("--folder", **path, required=True)
@@ -132,9 +126,7 @@ def encode(
     tokenizer: sentencepiece.SentencePieceProcessor, corpus: Corpus
 ) -> list[tuple[list[int], list[int]]]:
     """Returns the ids of all sources and targets, with EOS."""
-    return [
-        tuple(tokenizer.encode(list(pair), add_eos=True)) for pair in corpus
-    ]
+    return [tuple(tokenizer.encode(list(pair), add_eos=True)) for pair in corpus]
 
 
 def choose_batches(
@@ -161,8 +153,7 @@ def choose_batches(
         )
     count = min(len(batches), max(1, sentences // batch_size))
     chosen = [
-        batches[int((place + 0.5) / count * len(batches))]
-        for place in range(count)
+        batches[int((place + 0.5) / count * len(batches))] for place in range(count)
     ]
     return random.Random(0).sample(chosen, count)
 
@@ -184,18 +175,12 @@ def make_natural_batch(
     return {"texts": texts, "tokens": sum(len(target) for _, target in pairs)}
 
 
-def make_random_batch(
-    vocabulary_size: int, batch_size: int, length: int
-) -> dict:
+def make_random_batch(vocabulary_size: int, batch_size: int, length: int) -> dict:
     """Makes one batch of `length` random tokens, to be decoded for as many."""
     generator = np.random.default_rng(0)
     ids = generator.integers(4, vocabulary_size, (batch_size, length))
     ids[:, -1] = EOS_ID
-    return {
-        "source_ids": ids.tolist(),
-        "length": length,
-        "tokens": batch_size * length,
-    }
+    return {"source_ids": ids.tolist(), "length": length, "tokens": batch_size * length}
 
 
 def make_curves(args: argparse.Namespace) -> dict[str, list[dict]]:
@@ -246,21 +231,15 @@ def write_exports(args: argparse.Namespace, run_dir: pathlib.Path) -> None:
             )
 
 
-def write_saved_models(
-    args: argparse.Namespace, settings: SearchSettings
-) -> None:
+def write_saved_models(args: argparse.Namespace, settings: SearchSettings) -> None:
     """Writes the exports that the systems load."""
     options = [TRAINED_SYSTEMS[system][1] for system in args.systems]
     for name in dict.fromkeys(o["export"] for o in options if "export" in o):
         translator = load_run(
-            args.run_dir,
-            settings,
-            "bfloat16" if "bfloat16" in name else "float32",
+            args.run_dir, settings, "bfloat16" if "bfloat16" in name else "float32"
         )
         tf.saved_model.save(
-            translator,
-            str(args.folder / name),
-            signatures=translator.signatures,
+            translator, str(args.folder / name), signatures=translator.signatures
         )
 
 

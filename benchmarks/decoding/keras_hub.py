@@ -6,14 +6,9 @@ from collections.abc import Callable
 import keras_hub
 import tensorflow as tf
 
-from benchmarks.decoding.package import IDS
-from benchmarks.decoding.package import load_transformer
-from benchmarks.decoding.package import pad
-from benchmarks.decoding.package import strip
-from benchmarks.shared.model_sizes import BEAM_SIZE
-from benchmarks.shared.model_sizes import BOS_ID
-from keras_transformer.cache import DecoderCache
-from keras_transformer.cache import FixedCache
+from benchmarks.decoding.package import IDS, load_transformer, pad, strip
+from benchmarks.shared.model_sizes import BEAM_SIZE, BOS_ID
+from keras_transformer.cache import DecoderCache, FixedCache
 from keras_transformer.masks import padding_mask
 
 

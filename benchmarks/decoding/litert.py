@@ -12,9 +12,7 @@ from litert_translator.model import Model
 from litert_translator.search import search
 
 
-def make(
-    folder: pathlib.Path, export: str
-) -> Callable[[dict], list[list[int]]]:
+def make(folder: pathlib.Path, export: str) -> Callable[[dict], list[list[int]]]:
     """Returns a function from a batch of ids to those of its translations."""
     path = folder / export / "1"
     settings = json.loads((path / "config.json").read_text("utf-8"))
@@ -24,9 +22,7 @@ def make(
         if not hasattr(local, "model"):
             local.model = Model(path, settings)
         extra = {"max_extra_length": length - len(ids)}
-        (found,) = search(
-            local.model, ids, [], 1, {**settings["search"], **extra}
-        )
+        (found,) = search(local.model, ids, [], 1, {**settings["search"], **extra})
         return found.ids
 
     pool = concurrent.futures.ThreadPoolExecutor(num_threads())
@@ -38,9 +34,7 @@ def make(
     return translate
 
 
-def make_trained(
-    folder: pathlib.Path, export: str
-) -> Callable[[dict], list[str]]:
+def make_trained(folder: pathlib.Path, export: str) -> Callable[[dict], list[str]]:
     """Returns a function from a batch of texts to their translations."""
     path = folder / export / "1"
     translator = litert_translator.Translator(path, num_threads())

@@ -10,9 +10,7 @@ from benchmarks.shared.model_sizes import BEAM_SIZE
 from export.bundle.model_loading import with_dtype
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.graph_transformer import (
-    search_in_graph,
-)
+from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)
@@ -24,9 +22,7 @@ def make(
     """Returns a function from a batch of ids to those of its translations."""
     transformer = with_dtype(load_transformer(folder), precision)
     # As an export has it.
-    kernel = tf.Variable(
-        tf.transpose(transformer.embedding_of_logits.embeddings)
-    )
+    kernel = tf.Variable(tf.transpose(transformer.embedding_of_logits.embeddings))
 
     @tf.function(input_signature=[IDS, LENGTHS], autograph=False)
     def search(source_ids, max_lengths):

@@ -6,12 +6,14 @@ import statistics
 import numpy as np
 from matplotlib import pyplot
 
-from benchmarks.shared.model_sizes import BEAM_SIZE
-from benchmarks.shared.model_sizes import CURVE_BATCH_SIZE
-from benchmarks.shared.model_sizes import CURVE_LENGTH
-from benchmarks.shared.model_sizes import Size
-from benchmarks.shared.model_sizes import count_source_weights
-from benchmarks.shared.model_sizes import count_step_weights
+from benchmarks.shared.model_sizes import (
+    BEAM_SIZE,
+    CURVE_BATCH_SIZE,
+    CURVE_LENGTH,
+    Size,
+    count_source_weights,
+    count_step_weights,
+)
 
 PACKAGE = "package"
 OWN_WEIGHTS = "hugging-face"  # All others have the package's.
@@ -118,9 +120,7 @@ def print_table(rows: list[dict], left_out: list[dict]) -> None:
         print(f"| {row['model']} | | {row['system']} | {row['reason']} |")
 
 
-def speed_ratio(
-    rows: list[dict], first: str, second: str, batch_size: int
-) -> str:
+def speed_ratio(rows: list[dict], first: str, second: str, batch_size: int) -> str:
     """Returns how many times as fast the first system is as the second.
 
     It is empty if one was not measured.
@@ -276,9 +276,7 @@ def draw_curves(size: str, axes, rows: list[dict]) -> None:
     for system in dict.fromkeys(row["system"] for row in rows):
         of_system = [row for row in rows if row["system"] == system]
         for axis, points in zip(
-            axes,
-            (length_curve(of_system), batch_size_curve(of_system)),
-            strict=True,
+            axes, (length_curve(of_system), batch_size_curve(of_system)), strict=True
         ):
             axis.plot(*zip(*points, strict=True), marker="o", label=system)
     titles = (

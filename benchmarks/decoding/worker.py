@@ -15,8 +15,7 @@ import sys
 import time
 
 from benchmarks.shared.model_sizes import BEAM_SIZE
-from benchmarks.shared.worker_reporting import peak_memory
-from benchmarks.shared.worker_reporting import report
+from benchmarks.shared.worker_reporting import peak_memory, report
 
 WARM_UP_CASE = "warm-up"  # The case that is not timed.
 # Beams and precision of the exports for LiteRT.
@@ -94,9 +93,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.decoding.worker"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decoding.worker")
     parser.add_argument("--system", choices=SYSTEMS)
     parser.add_argument("--trained", action="store_true")
     parser.add_argument("--folder", type=pathlib.Path)

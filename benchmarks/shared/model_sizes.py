@@ -78,9 +78,7 @@ STUDENT = Size(6, 256, 1536, 8, 0.0, 8_000, 64, 32)
 STUDENTS = {
     "6-6": STUDENT,
     "6-2": dataclasses.replace(STUDENT, decoder_layers=2),
-    "6-2-ssru": dataclasses.replace(
-        STUDENT, decoder_layers=2, decoder_mixer="ssru"
-    ),
+    "6-2-ssru": dataclasses.replace(STUDENT, decoder_layers=2, decoder_mixer="ssru"),
 }
 DECODED_SIZES = SIZES | STUDENTS
 

@@ -16,17 +16,17 @@ import statistics
 import subprocess
 import sys
 
-from benchmarks.shared.interleaved_runs import ROOT
-from benchmarks.shared.interleaved_runs import Worker
-from benchmarks.shared.interleaved_runs import cpu_field
-from benchmarks.shared.interleaved_runs import list_failures
-from benchmarks.shared.interleaved_runs import make_environment
-from benchmarks.shared.interleaved_runs import run_interleaved
-from benchmarks.shared.interleaved_runs import write_json
+from benchmarks.shared.interleaved_runs import (
+    ROOT,
+    Worker,
+    cpu_field,
+    list_failures,
+    make_environment,
+    run_interleaved,
+    write_json,
+)
 from benchmarks.shared.model_sizes import SIZES
-from benchmarks.training.report import draw
-from benchmarks.training.report import print_input
-from benchmarks.training.report import print_table
+from benchmarks.training.report import draw, print_input, print_table
 from benchmarks.training.worker import SYSTEMS
 
 PACKAGES = ("keras", "keras-hub", "numpy", "tensorflow", "torch")
@@ -64,8 +64,7 @@ def make_rows(workers: list[Worker], common: dict) -> list[dict]:
     product_flops = 2 * workers[0].first["product_width"] ** 3
     # The peak is that of the library that multiplies fastest.
     peak = product_flops / min(
-        statistics.median(r["product"] for r in worker.answers)
-        for worker in workers
+        statistics.median(r["product"] for r in worker.answers) for worker in workers
     )
     rows = []
     for worker in workers:

@@ -22,9 +22,11 @@ from benchmarks.shared.interleaved_runs import ROOT
 from benchmarks.shared.worker_reporting import peak_memory
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs
-from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.encoded_corpus import cached_vocabulary
-from train.data.encoded_corpus import encode_corpus
+from train.data.encoded_corpus import (
+    DigestCachedCorpus,
+    cached_vocabulary,
+    encode_corpus,
+)
 
 EXTRAPOLATED_MILLIONS = 36
 WORDS = 30_000
@@ -61,9 +63,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument(
-        "--pairs", type=int, nargs="+", default=[50_000, 5_000_000]
-    )
+    parser.add_argument("--pairs", type=int, nargs="+", default=[50_000, 5_000_000])
     parser.add_argument("--vocabulary-size", type=int, default=8_000)
     parser.add_argument("--batch-tokens", type=int, default=25_000)
     parser.add_argument("--output", type=pathlib.Path, help="JSON file")
@@ -79,8 +79,7 @@ def write_text(folder: pathlib.Path, count: int) -> None:
     random = np.random.default_rng(0)
     letters = np.array(list("etaoinshrdlucmfwypvbgkqjxz"))
     words = [
-        "".join(random.choice(letters, random.integers(2, 11)))
-        for _ in range(WORDS)
+        "".join(random.choice(letters, random.integers(2, 11))) for _ in range(WORDS)
     ]
     backwards = np.array([word[::-1] for word in words])
     words = np.array(words)
@@ -107,9 +106,7 @@ def write_lines(file, words: np.ndarray, ends: np.ndarray) -> None:
         file.write(" ".join(line) + "\n")
 
 
-def measure(
-    folder: pathlib.Path, vocabulary_size: int, batch_tokens: int
-) -> dict:
+def measure(folder: pathlib.Path, vocabulary_size: int, batch_tokens: int) -> dict:
     """Prepares the text of a folder and makes batches; returns figures."""
     times = [time.monotonic()]
     cpu = [time.process_time()]
@@ -131,9 +128,7 @@ def measure(
     middle = plan.batches_per_pass // 2
     plan.batch(middle)
     stop()
-    numbers = [
-        j % plan.batches_per_pass for j in range(middle, middle + BATCHES)
-    ]
+    numbers = [j % plan.batches_per_pass for j in range(middle, middle + BATCHES)]
     for j in numbers:
         plan.batch(j)
     stop()
@@ -165,11 +160,7 @@ def measure_in_process(args: argparse.Namespace, folder: pathlib.Path) -> dict:
         *("--batch-tokens", args.batch_tokens),
     ]
     done = subprocess.run(
-        list(map(str, command)),
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
+        list(map(str, command)), cwd=ROOT, check=True, capture_output=True, text=True
     )
     return json.loads(done.stdout.splitlines()[-1])
 

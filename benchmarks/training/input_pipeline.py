@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary import Ids
+from train.data.vocabulary import EncodedPairs, Ids
 
 LONGEST = 100
 

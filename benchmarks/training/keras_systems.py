@@ -4,14 +4,15 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from benchmarks.shared.model_sizes import LABEL_SMOOTHING
-from benchmarks.shared.model_sizes import PADDING_ID
-from benchmarks.shared.model_sizes import Size
-from benchmarks.shared.model_sizes import sine_positions
+from benchmarks.shared.model_sizes import (
+    LABEL_SMOOTHING,
+    PADDING_ID,
+    Size,
+    sine_positions,
+)
 from keras_transformer import Preset
 from train.fit import make_training_model
-from train.loop.update_options import PRECISIONS
-from train.loop.update_options import UpdateOptions
+from train.loop.update_options import PRECISIONS, UpdateOptions
 
 # As `fit` sees a batch of ids, for it knows no shape beforehand.
 IDS = tf.TensorSpec((None, None), tf.int32)
@@ -47,12 +48,7 @@ class DecoderLayer(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(size.dropout)
 
     def call(
-        self,
-        x,
-        memory,
-        decoder_padding_mask,
-        encoder_padding_mask,
-        training=None,
+        self, x, memory, decoder_padding_mask, encoder_padding_mask, training=None
     ):
         mask = decoder_padding_mask[:, None, :]
         y = self.self_attention(x, x, attention_mask=mask, use_causal_mask=True)
@@ -135,8 +131,7 @@ def smoothed_crossentropy(labels, logits):
 
 def make_package_task(size: Size, precision: str):
     preset = Preset("a size of the benchmark").replace(
-        **size.hyperparameters(),
-        label_smoothing=LABEL_SMOOTHING,
+        **size.hyperparameters(), label_smoothing=LABEL_SMOOTHING
     )
     settings = UpdateOptions(
         size.rows * size.length, steps_per_epoch=1, precision=precision
@@ -154,8 +149,7 @@ def make_package_update(size: Size, precision: str):
     names = ("source_ids", "target_ids", "labels")
     batch = dict.fromkeys(names, tf.TensorSpec((1, *IDS.shape), IDS.dtype))
     return compile_update(
-        make_package_task(size, precision),
-        {**batch, "num_tokens": tf.TensorSpec(())},
+        make_package_task(size, precision), {**batch, "num_tokens": tf.TensorSpec(())}
     )
 
 

@@ -19,14 +19,14 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
-from benchmarks.shared.model_sizes import LABEL_SMOOTHING
-from benchmarks.shared.model_sizes import SIZES
-from benchmarks.shared.model_sizes import Size
-from benchmarks.shared.model_sizes import count_flops
-from benchmarks.shared.model_sizes import make_batch
-from keras_transformer import Architecture
-from keras_transformer import SmoothedCrossentropy
-from keras_transformer import Transformer
+from benchmarks.shared.model_sizes import (
+    LABEL_SMOOTHING,
+    SIZES,
+    Size,
+    count_flops,
+    make_batch,
+)
+from keras_transformer import Architecture, SmoothedCrossentropy, Transformer
 
 # Batches of 25,088 positions of a side, as in Section 5.1; Table 3.
 JAX_SIZES = {
@@ -49,8 +49,7 @@ def make_package_updates(size: Size, batch: dict, steps: int):
         SmoothedCrossentropy(LABEL_SMOOTHING),
     )
     inputs = {
-        name: np.tile(batch[name], (steps, 1))
-        for name in ("source_ids", "target_ids")
+        name: np.tile(batch[name], (steps, 1)) for name in ("source_ids", "target_ids")
     }
     labels = np.tile(batch["labels"], (steps, 1))
 

@@ -61,9 +61,7 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
         ("target tokens/s", "{:,.0f}", lambda row: row["tokens_per_second"]),
         ("peak GiB", "{:.2f}", lambda row: row["peak_bytes"] / 2**30),
     )
-    cases = list(
-        dict.fromkeys((r["size"], r["precision"], r["fill"]) for r in rows)
-    )
+    cases = list(dict.fromkeys((r["size"], r["precision"], r["fill"]) for r in rows))
     figure, axes = pyplot.subplots(
         len(cases), 2, figsize=(9, 1.8 * len(cases)), squeeze=False
     )
@@ -71,8 +69,7 @@ def draw(rows: list[dict], path: pathlib.Path) -> None:
         chosen = [
             row
             for row in rows
-            if (row["size"], row["precision"], row["fill"])
-            == (size, precision, fill)
+            if (row["size"], row["precision"], row["fill"]) == (size, precision, fill)
         ]
         names = [row["system"] for row in chosen]
         for axis, (title, form, value) in zip(pair, charts, strict=True):

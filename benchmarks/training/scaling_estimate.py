@@ -9,12 +9,10 @@ input pipeline is measured, on one core; all other numbers are counted or given.
 import argparse
 import statistics
 
-from benchmarks.training.input_pipeline import make_pairs
-from benchmarks.training.input_pipeline import plan_throughput
+from benchmarks.training.input_pipeline import make_pairs, plan_throughput
 from keras_transformer.presets import find_preset
 from train.data.batch_plan import BatchPlan
-from train.monitoring.cost_estimates import count_flops
-from train.monitoring.cost_estimates import count_parameters
+from train.monitoring.cost_estimates import count_flops, count_parameters
 
 LONGEST = 256
 
@@ -56,24 +54,18 @@ def main(argv: list[str] | None = None) -> None:
     plan.batch(0)  # The first batch of a pass draws the order.
     steps = plan.batches_per_pass
     made = statistics.median(plan_throughput(plan, 0, steps) for _ in range(5))
-    num_bytes = 4 * count_parameters(
-        architecture, args.vocabulary_size, LONGEST
-    )
+    num_bytes = 4 * count_parameters(architecture, args.vocabulary_size, LONGEST)
     compute = count_flops(architecture, args.vocabulary_size, plan) / args.flops
     tokens = plan.tokens / steps
     print(f"all-reduced an update: {num_bytes / 1e6:,.0f} MB")
     print(f"computing {tokens:,.0f} tokens of both sides: {compute:.3f} s")
     print(f"batches, one core: {made / 1e6:,.0f} million tokens/s")
-    print(
-        "| GPUs | network GB/s | all-reduce s | tokens/s | efficiency | cores |"
-    )
+    print("| GPUs | network GB/s | all-reduce s | tokens/s | efficiency | cores |")
     print("|---|---|---|---|---|---|")
     for gpus in args.gpus:
         machines = -(-gpus // args.machine)
         for network in args.networks if machines > 1 else [None]:
-            seconds = ring_seconds(
-                num_bytes, min(gpus, args.machine), args.link
-            )
+            seconds = ring_seconds(num_bytes, min(gpus, args.machine), args.link)
             if network:
                 seconds += ring_seconds(num_bytes, machines, network)
             speed = gpus * tokens / (compute + seconds)

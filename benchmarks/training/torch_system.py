@@ -5,10 +5,12 @@ import contextlib
 import torch
 from torch import nn
 
-from benchmarks.shared.model_sizes import LABEL_SMOOTHING
-from benchmarks.shared.model_sizes import PADDING_ID
-from benchmarks.shared.model_sizes import Size
-from benchmarks.shared.model_sizes import sine_positions
+from benchmarks.shared.model_sizes import (
+    LABEL_SMOOTHING,
+    PADDING_ID,
+    Size,
+    sine_positions,
+)
 
 
 class TorchModel(nn.Module):

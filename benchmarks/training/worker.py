@@ -11,11 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.shared.model_sizes import SIZES
-from benchmarks.shared.model_sizes import count_flops
-from benchmarks.shared.model_sizes import make_batch
-from benchmarks.shared.worker_reporting import peak_memory
-from benchmarks.shared.worker_reporting import report
+from benchmarks.shared.model_sizes import SIZES, count_flops, make_batch
+from benchmarks.shared.worker_reporting import peak_memory, report
 
 # System: module, function that makes the update, function that prepares a
 # batch for it.
@@ -67,9 +64,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.training.worker"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.training.worker")
     parser.add_argument("--system", choices=SYSTEMS)
     parser.add_argument("--size", choices=SIZES)
     parser.add_argument("--precision")

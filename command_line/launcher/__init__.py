@@ -81,8 +81,7 @@ def main() -> None:
         wanted, names, name = name, SHELLS, " ".join(rest) or "nothing"
     if name not in names:
         print(
-            f"error: {wanted} must be one of {', '.join(names)}. "
-            f"Received: {name}",
+            f"error: {wanted} must be one of {', '.join(names)}. Received: {name}",
             file=sys.stderr,
         )
         raise SystemExit(2)

@@ -20,12 +20,8 @@ import sys
 import time
 
 from command_line import errors
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import option
-from command_line.options import positive
-from command_line.options import read_options
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import add_options, option, positive, read_options
 from command_line.quiet_tensorflow import stderr_hidden_unless_error
 from export.bundle.file_layout import list_files
 from export.bundle.versions import EXPORT_DIR
@@ -38,8 +34,7 @@ class BulkOptions(BatchOptions):
     """Options of `python -m export.bulk`."""
 
     input: str = option(
-        help="text files, plain or gzip; in quotes: 'text-*.en.gz'",
-        metavar="PATTERN",
+        help="text files, plain or gzip; in quotes: 'text-*.en.gz'", metavar="PATTERN"
     )
     output: str = option(
         help="folder for FILE-00000-of-00017.gz and so on, and for what is "
@@ -50,9 +45,7 @@ class BulkOptions(BatchOptions):
     shard_lines: int = option(10_000, "lines a shard", positive(int))
 
 
-def parse_options(
-    argv: list[str] | None = None,
-) -> tuple[BulkOptions, list[str]]:
+def parse_options(argv: list[str] | None = None) -> tuple[BulkOptions, list[str]]:
     """Returns the options of this command, and the remaining ones for Beam."""
     parser = argparse.ArgumentParser(
         prog="python -m export.bulk",
@@ -93,10 +86,7 @@ def check_beam() -> None:
 def describe_model(folder: pathlib.Path) -> dict:
     """Returns the values that identify a version of an export."""
     files = json.dumps(list_files(folder), sort_keys=True).encode()
-    return {
-        "version": int(folder.name),
-        "sha256": hashlib.sha256(files).hexdigest(),
-    }
+    return {"version": int(folder.name), "sha256": hashlib.sha256(files).hexdigest()}
 
 
 def quiet_workers(flags: list[str]) -> contextlib.AbstractContextManager:
@@ -109,8 +99,7 @@ def quiet_workers(flags: list[str]) -> contextlib.AbstractContextManager:
 
 
 def run(options: BulkOptions, flags: list[str]) -> None:
-    from export.bulk import pipeline
-    from export.bulk import shards
+    from export.bulk import pipeline, shards
 
     beam_pipeline = pipeline.make_pipeline(flags)
     shards.check_file_system("--input", options.input)
@@ -118,9 +107,7 @@ def run(options: BulkOptions, flags: list[str]) -> None:
     model = describe_model(find_export(options.export_dir))
     plan, inputs = [], {}
     for name, path in shards.find_inputs(options.input).items():
-        cut, inputs[name] = shards.split_into_shards(
-            path, name, options.shard_lines
-        )
+        cut, inputs[name] = shards.split_into_shards(path, name, options.shard_lines)
         plan += cut
     settings = {
         "model": model,
@@ -138,10 +125,7 @@ def run(options: BulkOptions, flags: list[str]) -> None:
         return
     started = time.monotonic()
     translate = pipeline.TranslateShard(
-        options.export_dir,
-        model["version"],
-        options.output,
-        options.batch_tokens,
+        options.export_dir, model["version"], options.output, options.batch_tokens
     )
     with quiet_workers(flags):
         counts = pipeline.run(beam_pipeline, missing, translate)

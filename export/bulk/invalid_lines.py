@@ -32,17 +32,11 @@ def translate_shard(
     """
     careful = FaultTolerantTranslate(translate)
     faults = [describe_bytes(line) for line in lines]
-    right = [
-        line for line, fault in zip(lines, faults, strict=True) if not fault
-    ]
-    translations = translate_lines(
-        careful, right, batch_tokens, collections.Counter()
-    )
+    right = [line for line, fault in zip(lines, faults, strict=True) if not fault]
+    translations = translate_lines(careful, right, batch_tokens, collections.Counter())
     return [
         # The dict is filled when the line has been translated.
-        (b"", fault)
-        if fault
-        else (next(translations), careful.faults.get(line))
+        (b"", fault) if fault else (next(translations), careful.faults.get(line))
         for line, fault in zip(lines, faults, strict=True)
     ]
 
@@ -77,9 +71,7 @@ class FaultTolerantTranslate:
             outputs = self._translate(texts)
         except Exception as error:  # A model may raise any kind.
             return self._halve(texts, error)
-        for text, is_cut in zip(
-            texts, outputs["truncated"].numpy(), strict=True
-        ):
+        for text, is_cut in zip(texts, outputs["truncated"].numpy(), strict=True):
             if is_cut:
                 self.faults[text] = TRUNCATED
         return outputs
@@ -95,7 +87,4 @@ class FaultTolerantTranslate:
         self._translate([PROBE])
         message = describe_error(error)
         self.faults[texts[0]] = " ".join(message.split())  # Without tabs.
-        return {
-            "translation": tf.constant([b""]),
-            "truncated": tf.constant([False]),
-        }
+        return {"translation": tf.constant([b""]), "truncated": tf.constant([False])}

@@ -7,17 +7,13 @@ from collections.abc import Iterable
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
-from apache_beam.metrics import MetricsFilter
+from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from command_line.errors import UserError
-from export.bulk.invalid_lines import TRUNCATED
-from export.bulk.invalid_lines import translate_shard
-from export.bulk.shards import Shard
-from export.bulk.shards import create
-from export.bulk.shards import read_shard
+from export.bulk.invalid_lines import TRUNCATED, translate_shard
+from export.bulk.shards import Shard, create, read_shard
 from export.version_loading import load_translate
 
 # Beam's default runner downloads a program first.
@@ -40,11 +36,7 @@ class TranslateShard(beam.DoFn):
     """
 
     def __init__(
-        self,
-        export_dir: pathlib.Path,
-        version: int,
-        output: str,
-        batch_tokens: int,
+        self, export_dir: pathlib.Path, version: int, output: str, batch_tokens: int
     ):
         self._export = {"export_dir": export_dir, "version": version}
         self._output = output
@@ -52,9 +44,7 @@ class TranslateShard(beam.DoFn):
         self._model = Shared()  # One for each process, shared by its threads.
 
     def setup(self):
-        self._translate = self._model.acquire(
-            lambda: load_translate(**self._export)
-        )
+        self._translate = self._model.acquire(lambda: load_translate(**self._export))
 
     def process(self, shard: Shard):
         path = FileSystems.join(self._output, f"{shard.name}.gz")
@@ -141,8 +131,8 @@ def run(
         if refused := USER_ERROR_PATTERN.search(str(error)):
             raise UserError(refused[1]) from error
         raise
-    counters = result.metrics().query(
-        MetricsFilter().with_namespace(TranslateShard)
-    )["counters"]
+    counters = result.metrics().query(MetricsFilter().with_namespace(TranslateShard))[
+        "counters"
+    ]
     found = {each.key.metric.name: each.result for each in counters}
     return {name: found.get(name) or 0 for name in COUNTS}

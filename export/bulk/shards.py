@@ -13,17 +13,13 @@ import json
 import uuid
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from command_line.errors import UserError
-from command_line.errors import first_line
-from command_line.errors import refuse_damage
-from command_line.text_files import decompress
-from command_line.text_files import strip_byte_order_mark
+from command_line.errors import UserError, first_line, refuse_damage
+from command_line.text_files import decompress, strip_byte_order_mark
 
 # Beam must not decompress: this module reads and writes gzip itself.
 PLAIN = {"compression_type": CompressionTypes.UNCOMPRESSED}

@@ -4,10 +4,8 @@ import pathlib
 from collections.abc import Iterator
 
 import tensorflow as tf
-from tensorflow.core.framework import function_pb2
-from tensorflow.core.framework import node_def_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from export.bundle.file_layout import SAVED_MODEL
 

@@ -2,20 +2,16 @@
 
 import json
 import pathlib
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import keras
 import numpy as np
 
-from command_line.errors import UserError
-from command_line.errors import refuse_damage
+from command_line.errors import UserError, refuse_damage
 from export.model.search import SearchSettings
 from export.model.tokenized_model import check_sizes
-from export.model.translator import DEFAULT_SIGNATURES
-from export.model.translator import Translator
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
+from export.model.translator import DEFAULT_SIGNATURES, Translator
+from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.tokenizer import read_protos
 
 SIGNATURE = "serving_default"
@@ -127,9 +123,7 @@ def with_dtype(transformer: Transformer, dtype: str) -> Transformer:
     """Returns the model with weights and arithmetic of another dtype."""
     if transformer.dtype_policy.name == dtype:
         return transformer
-    other = type(transformer).from_config(
-        {**transformer.get_config(), "dtype": dtype}
-    )
+    other = type(transformer).from_config({**transformer.get_config(), "dtype": dtype})
     if not other.built:  # A subclass may have layers of its own.
         other.build()
     other.set_weights(transformer.get_weights())

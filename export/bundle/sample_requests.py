@@ -10,20 +10,20 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf import text_format
-from tensorflow_serving.apis.predict_pb2 import PredictRequest
-from tensorflow_serving.apis.predict_pb2 import PredictResponse
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from command_line.errors import UserError
-from export.bundle.predict_messages import add_tensors
-from export.bundle.predict_messages import make_request
-from export.bundle.predict_messages import read_tensors
-from export.bundle.predict_messages import serialize
+from export.bundle.predict_messages import (
+    add_tensors,
+    make_request,
+    read_tensors,
+    serialize,
+)
 
 # Scores differ by about 1e-5 between machines.
 DECIMALS = 4
@@ -209,8 +209,7 @@ def from_json(columns: dict[str, list]) -> dict[str, np.ndarray]:
 def read_grpc(folder: pathlib.Path) -> Sample:
     request = PredictRequest.FromString((folder / f"{GRPC}.pb").read_bytes())
     response = text_format.Parse(
-        (folder / f"{GRPC}.answer.txt").read_text(encoding="utf-8"),
-        PredictResponse(),
+        (folder / f"{GRPC}.answer.txt").read_text(encoding="utf-8"), PredictResponse()
     )
     return Sample(
         GRPC,
@@ -235,16 +234,13 @@ def describe_differences(
     for name, wanted in sorted(expected.items()):
         received = outputs[name]
         if len(wanted) != len(received):
-            found.append(
-                f"{name}: wanted {len(wanted)} rows, received {len(received)}"
-            )
+            found.append(f"{name}: wanted {len(wanted)} rows, received {len(received)}")
             continue
         for row, pair in enumerate(zip(wanted, received, strict=True)):
             if not is_close(*pair):
                 wanted_text, received_text = map(abbreviate, pair)
                 found.append(
-                    f"{name}, row {row}: wanted {wanted_text}, "
-                    f"received {received_text}"
+                    f"{name}, row {row}: wanted {wanted_text}, received {received_text}"
                 )
     return found
 

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable
 
 from command_line.errors import UserError
-from export.bundle.file_layout import SAMPLES
-from export.bundle.file_layout import SERVER_FILES
+from export.bundle.file_layout import SAMPLES, SERVER_FILES
 
 # Batch sizes of the warm-up requests; the last is the server's maximum.
 WARMUP_BATCH_SIZES = (1, 8, 32)
@@ -143,8 +142,7 @@ def choose_name(export_dir: pathlib.Path, given: str | None) -> str:
     )
     if names and name not in names:
         raise UserError(
-            f"--model-name must be {' or '.join(names)}, as in {path}. "
-            f"Received: {name}"
+            f"--model-name must be {' or '.join(names)}, as in {path}. Received: {name}"
         )
     return name
 
@@ -177,9 +175,7 @@ def write_server_files(
     columnar = COLUMNAR if "translate_options" in signatures else ""
     texts = {
         "models.config": MODELS.format(name=name),
-        "batching_parameters.txt": BATCHING.format(
-            largest=WARMUP_BATCH_SIZES[-1]
-        ),
+        "batching_parameters.txt": BATCHING.format(largest=WARMUP_BATCH_SIZES[-1]),
         "monitoring.config": MONITORING,
         "README.md": README.format(
             name=name,

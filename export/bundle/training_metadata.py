@@ -10,8 +10,7 @@ import json
 import pathlib
 import sys
 
-from command_line.errors import UserError
-from command_line.errors import refuse_damage
+from command_line.errors import UserError, refuse_damage
 from command_line.text_files import read_lines
 
 MAX_SAMPLES = 5
@@ -33,8 +32,7 @@ def read_notes(run_dir: pathlib.Path) -> dict:
         if noted == hashlib.file_digest(file, "sha256").hexdigest():
             return notes
     print(
-        f"{path} is of another model.keras, so its scores and samples are "
-        "left out",
+        f"{path} is of another model.keras, so its scores and samples are left out",
         file=sys.stderr,
     )
     return {}
@@ -56,9 +54,7 @@ def choose_samples(notes: dict, path: pathlib.Path | None) -> list[dict]:
     if path is None:
         return notes.get("samples", [])[:MAX_SAMPLES]
     lines = (line for line in read_lines(path) if line.strip())
-    samples = [
-        {"source": line} for line in itertools.islice(lines, MAX_SAMPLES)
-    ]
+    samples = [{"source": line} for line in itertools.islice(lines, MAX_SAMPLES)]
     if not samples:
         raise UserError(f"--samples must hold a sentence. Received: {path}")
     return samples

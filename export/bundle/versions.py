@@ -8,11 +8,13 @@ import shutil
 from collections.abc import Iterator
 
 from command_line.errors import UserError
-from export.bundle.file_layout import CTRANSLATE2_MODEL
-from export.bundle.file_layout import LITERT_STEP
-from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.file_layout import SCORES
-from export.bundle.file_layout import SERVER_FILES
+from export.bundle.file_layout import (
+    CTRANSLATE2_MODEL,
+    LITERT_STEP,
+    SAVED_MODEL,
+    SCORES,
+    SERVER_FILES,
+)
 
 # Formats, by the file that identifies each.
 FORMATS = {

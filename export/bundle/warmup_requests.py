@@ -7,15 +7,13 @@ version.
 
 import itertools
 import pathlib
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from export.bundle.predict_messages import make_request
-from export.bundle.predict_messages import serialize
+from export.bundle.predict_messages import make_request, serialize
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 
 SENTENCE_TOKENS = 8  # In tokens, with EOS; less if the model's limit is lower.
@@ -50,9 +48,7 @@ def choose_words(tokenizer) -> dict[str, int]:
     return {word: counts[word] for word in words[:NUM_WORDS]}
 
 
-def make_sentences(
-    words: dict[str, int], num_tokens: int, count: int
-) -> list[str]:
+def make_sentences(words: dict[str, int], num_tokens: int, count: int) -> list[str]:
     """Makes sentences of a given length.
 
     Args:
@@ -65,9 +61,7 @@ def make_sentences(
     sentences = []
     for first in range(count):
         sentence, room = [], num_tokens - 1
-        turn = itertools.islice(
-            itertools.cycle(words), first % len(words), None
-        )
+        turn = itertools.islice(itertools.cycle(words), first % len(words), None)
         while room >= shortest:
             word = next(turn)
             if words[word] <= room:
@@ -108,17 +102,11 @@ def make_inputs(signature, sentences: list[str], tokenizer, settings) -> dict:
         "target": text,
         "prefix": np.full(text.shape, b"", object),
         "ids": tokenizer.tokenize(sentences).to_tensor().numpy(),
-        "length_penalty": np.full(
-            text.shape, settings.length_penalty, np.float32
-        ),
-        "max_extra_length": np.full(
-            text.shape, settings.max_extra_length, np.int32
-        ),
+        "length_penalty": np.full(text.shape, settings.length_penalty, np.float32),
+        "max_extra_length": np.full(text.shape, settings.max_extra_length, np.int32),
         "no_repeat_ngram": np.full(text.shape, 3, np.int32),
         "min_length": np.full(text.shape, settings.min_length, np.int32),
-        "max_length_ratio": np.full(
-            text.shape, settings.max_length_ratio, np.float32
-        ),
+        "max_length_ratio": np.full(text.shape, settings.max_length_ratio, np.float32),
     }
     return {name: values[name] for name in signature.inputs}
 
@@ -140,9 +128,7 @@ def make_requests(signatures, translator, model_name: str) -> Iterator:
     words = choose_words(translator.tokenizer)
     length = min(SENTENCE_TOKENS, translator.sequence_length)
     for name, signature in signatures.items():
-        can_batch = all(
-            tensor.tensor_shape.dim for tensor in signature.inputs.values()
-        )
+        can_batch = all(tensor.tensor_shape.dim for tensor in signature.inputs.values())
         if name in NOT_WARMED_UP or not can_batch:
             continue
         for size in WARMUP_BATCH_SIZES if name == "serving_default" else (1,):

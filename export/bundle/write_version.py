@@ -14,18 +14,18 @@ import keras_transformer
 from command_line.progress import show_progress
 from command_line.text_files import write_json
 from export.bundle import file_layout
-from export.bundle.graph_inspection import read_meta_graph
-from export.bundle.graph_inspection import served_signatures
+from export.bundle.graph_inspection import read_meta_graph, served_signatures
 from export.bundle.model_loading import read_arguments
 from export.bundle.sample_requests import write_samples
 from export.bundle.server_config import write_server_files
-from export.bundle.training_metadata import choose_samples
-from export.bundle.training_metadata import read_notes
+from export.bundle.training_metadata import choose_samples, read_notes
 from export.bundle.versions import new_version
-from export.bundle.warmup_requests import choose_sentences
-from export.bundle.warmup_requests import make_inputs
-from export.bundle.warmup_requests import make_requests
-from export.bundle.warmup_requests import write_warmup
+from export.bundle.warmup_requests import (
+    choose_sentences,
+    make_inputs,
+    make_requests,
+    write_warmup,
+)
 from export.model.translator import Translator
 
 PACKAGES = ("keras", "tensorflow", "tensorflow-text", "tensorflow-serving-api")
@@ -61,18 +61,13 @@ def write_version(
     """
     notes = read_notes(run_dirs[0])
     chosen = choose_samples(notes, samples)
-    with new_version(export_dir, file_layout.SAVED_MODEL, version) as (
-        folder,
-        part,
-    ):
+    with new_version(export_dir, file_layout.SAVED_MODEL, version) as (folder, part):
         steps = [*translator.signatures, "the files", "the samples"]
         progress = iter(show_progress(steps, unit="step"))
         advance = functools.partial(next, progress, None)
         advance()
         translator.after_trace = advance
-        tf.saved_model.save(
-            translator, str(part), signatures=translator.signatures
-        )
+        tf.saved_model.save(translator, str(part), signatures=translator.signatures)
         translator.after_trace = lambda: None
         advance()
         write_warmup_and_samples(translator, part, model_name, chosen)
@@ -86,10 +81,7 @@ def write_version(
 
 
 def write_warmup_and_samples(
-    translator: Translator,
-    folder: pathlib.Path,
-    model_name: str,
-    samples: list[dict],
+    translator: Translator, folder: pathlib.Path, model_name: str, samples: list[dict]
 ) -> None:
     """Writes the warm-up requests and the samples of a SavedModel.
 
@@ -108,10 +100,7 @@ def write_warmup_and_samples(
         write_json(folder / file_layout.REFERENCE_TRANSLATIONS, samples)
     inputs = {
         name: make_inputs(
-            signatures[name],
-            sentences,
-            translator.tokenizer,
-            translator.settings,
+            signatures[name], sentences, translator.tokenizer, translator.settings
         )
         for name in ("serving_default", "translate_options")
         if name in signatures

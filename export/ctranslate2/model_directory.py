@@ -27,16 +27,16 @@ import tensorflow as tf
 
 from command_line.cpu_count import count_processors
 from command_line.errors import UserError
-from export.bundle.file_layout import CTRANSLATE2_MODEL
-from export.bundle.file_layout import TARGET_TOKENIZER_FILE
-from export.bundle.file_layout import TOKENIZER_FILE
+from export.bundle.file_layout import (
+    CTRANSLATE2_MODEL,
+    TARGET_TOKENIZER_FILE,
+    TOKENIZER_FILE,
+)
 from export.bundle.versions import new_version
-from export.ctranslate2.spec import ACTIVATIONS
-from export.ctranslate2.spec import make_spec
+from export.ctranslate2.spec import ACTIVATIONS, make_spec
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import BOS_ID, PADDING_ID
 
 SETTINGS_FILE = "search.json"
 END = "</s>"
@@ -222,8 +222,7 @@ class CTranslate2Translator:
         ]
         return {
             "translation": tf.constant(
-                [self._detokenize(hypothesis.pieces) for hypothesis in best],
-                tf.string,
+                [self._detokenize(hypothesis.pieces) for hypothesis in best], tf.string
             ),
             "score": tf.constant([h.score for h in best], tf.float32),
             "truncated": tf.constant(truncated, tf.bool),

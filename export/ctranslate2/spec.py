@@ -12,9 +12,7 @@ from keras_transformer import Transformer
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
 
-def make_spec(
-    transformer: Transformer, vocabularies: list[list[str]], length: int
-):
+def make_spec(transformer: Transformer, vocabularies: list[list[str]], length: int):
     """Returns the specification with the weights of a model.
 
     Args:
@@ -37,9 +35,7 @@ def make_spec(
         ),
     }
     spec = ctranslate2.specs.TransformerSpec(
-        ctranslate2.specs.TransformerEncoderSpec(
-            architecture.num_layers, **stack
-        ),
+        ctranslate2.specs.TransformerEncoderSpec(architecture.num_layers, **stack),
         ctranslate2.specs.TransformerDecoderSpec(
             architecture.num_decoder_layers, **stack
         ),
@@ -48,15 +44,11 @@ def make_spec(
     spec.register_source_vocabulary(sources)
     spec.register_target_vocabulary(targets)
     fill_embeddings(spec, transformer, length)
-    for part, layer in zip(
-        spec.encoder.layer, transformer.encoder.layers, strict=True
-    ):
+    for part, layer in zip(spec.encoder.layer, transformer.encoder.layers, strict=True):
         fill_self_attention(part.self_attention, layer.attention)
         fill_norm(part.self_attention, layer.attention_residual)
         fill_feed_forward(part.ffn, layer)
-    for part, layer in zip(
-        spec.decoder.layer, transformer.decoder.layers, strict=True
-    ):
+    for part, layer in zip(spec.decoder.layer, transformer.decoder.layers, strict=True):
         fill_self_attention(part.self_attention, layer.self_attention)
         fill_norm(part.self_attention, layer.self_attention_residual)
         fill_memory_attention(part.attention, layer.memory_attention)

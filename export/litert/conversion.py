@@ -38,9 +38,7 @@ def convert(function: Callable, precision: str) -> bytes:
             folder,
             signatures={"serving_default": call},
             # Those of Keras's swish cannot be saved.
-            options=tf.saved_model.SaveOptions(
-                experimental_custom_gradients=False
-            ),
+            options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         if precision == "int8":

@@ -16,24 +16,22 @@ import numpy as np
 import tensorflow as tf
 
 from command_line.errors import UserError
-from export.model.forced_decoding import align_layer_of
-from export.model.forced_decoding import check_align_head
-from export.model.forced_decoding import choose_head
+from export.model.forced_decoding import align_layer_of, check_align_head, choose_head
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
 from keras_transformer.search.options import IMPOSSIBLE
 from keras_transformer.search.tensorflow.graph_transformer import is_supported
-from keras_transformer.search.tensorflow.layers import add_and_norm
-from keras_transformer.search.tensorflow.layers import apply_linear
-from keras_transformer.search.tensorflow.layers import embed
-from keras_transformer.search.tensorflow.layers import feed_forward
-from keras_transformer.search.tensorflow.layers import finish_stack
-from keras_transformer.search.tensorflow.layers import normalize_input
+from keras_transformer.search.tensorflow.layers import (
+    add_and_norm,
+    apply_linear,
+    embed,
+    feed_forward,
+    finish_stack,
+    normalize_input,
+)
 
 
-def make_encoder(
-    transformer: Transformer, max_length: int, precision: str
-) -> Callable:
+def make_encoder(transformer: Transformer, max_length: int, precision: str) -> Callable:
     """Returns a function from source ids to the memory of each decoder layer.
 
     Its input is `ids`, int32 `(S,)`. Its outputs are `memory_keys_0`,
@@ -57,8 +55,7 @@ def make_encoder(
     positions = encode_positions(transformer, max_length)
 
     @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.int32, "ids")],
-        autograph=False,
+        input_signature=[tf.TensorSpec([None], tf.int32, "ids")], autograph=False
     )
     def encode(ids):
         x = look_up(transformer.embedding_of_sources, ids, precision)
@@ -139,10 +136,7 @@ def make_step(
             outputs.update(new)
             x = add_and_norm(layer.self_attention_residual, x, y)
             y = normalize_input(layer.memory_attention_residual, x)
-            memory = (
-                inputs[f"memory_keys_{i}"],
-                inputs[f"memory_values_{i}"],
-            )
+            memory = (inputs[f"memory_keys_{i}"], inputs[f"memory_values_{i}"])
             y, weights = attend(layer.memory_attention, y, *memory)
             if i == align_layer:
                 outputs["attention"] = choose_head(weights, settings, axis=0)

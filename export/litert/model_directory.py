@@ -12,27 +12,24 @@ from collections.abc import Sequence
 
 from command_line.errors import UserError
 from command_line.text_files import write_json
-from export.bundle.file_layout import LITERT_CONFIG
-from export.bundle.file_layout import LITERT_ENCODER
-from export.bundle.file_layout import LITERT_SAMPLES
-from export.bundle.file_layout import LITERT_STEP
-from export.bundle.file_layout import TARGET_TOKENIZER_FILE
-from export.bundle.file_layout import TOKENIZER_FILE
-from export.bundle.file_layout import list_files
+from export.bundle.file_layout import (
+    LITERT_CONFIG,
+    LITERT_ENCODER,
+    LITERT_SAMPLES,
+    LITERT_STEP,
+    TARGET_TOKENIZER_FILE,
+    TOKENIZER_FILE,
+    list_files,
+)
 from export.bundle.versions import new_version
 from export.bundle.warmup_requests import choose_sentences
 from export.litert.conversion import convert
 from export.litert.folder_readme import describe
-from export.litert.graphs import make_encoder
-from export.litert.graphs import make_step
-from export.litert.runtime import import_translator
-from export.litert.runtime import load_translator
+from export.litert.graphs import make_encoder, make_step
+from export.litert.runtime import import_translator, load_translator
 from export.model.search import SearchSettings
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from keras_transformer import SubwordTokenizer, Transformer
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 
 
 def write_litert(
@@ -66,10 +63,7 @@ def write_litert(
     """
     import_translator()  # Before the work.
     source, target = protos
-    names = [
-        TOKENIZER_FILE,
-        TARGET_TOKENIZER_FILE if target else TOKENIZER_FILE,
-    ]
+    names = [TOKENIZER_FILE, TARGET_TOKENIZER_FILE if target else TOKENIZER_FILE]
     tokenizer = SubwordTokenizer(source, target)
     padded = range(tokenizer.vocabulary_size, transformer.vocabulary_size)
     forbidden = [PADDING_ID, BOS_ID, *padded]

@@ -50,9 +50,7 @@ class LiteRTModel:
 
     def _is_too_long(self, text):
         """Returns whether texts have more tokens than the model's limit."""
-        cut = [
-            self._translator.encode_source(line)[1] for line in to_list(text)
-        ]
+        cut = [self._translator.encode_source(line)[1] for line in to_list(text)]
         return tf.constant(cut, tf.bool)
 
     def _translate_nbest(self, text, beam_size=None, **options):
@@ -82,9 +80,7 @@ class LiteRTModel:
         return as_outputs(
             [
                 self._translator.sample(
-                    [line],
-                    [int(seed) % 2**32],
-                    **dict(zip(keys, values, strict=True)),
+                    [line], [int(seed) % 2**32], **dict(zip(keys, values, strict=True))
                 )[0]
                 for line, seed, *values in rows
             ]

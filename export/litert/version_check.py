@@ -4,14 +4,9 @@ import json
 import pathlib
 from collections.abc import Iterator
 
-from export.bundle.file_checks import LEFT_OUT
-from export.bundle.file_checks import Check
-from export.bundle.file_checks import check_files
-from export.bundle.file_checks import check_loading
-from export.bundle.file_layout import LITERT_CONFIG
-from export.bundle.file_layout import LITERT_SAMPLES
-from export.bundle.sample_requests import abbreviate
-from export.bundle.sample_requests import is_close
+from export.bundle.file_checks import LEFT_OUT, Check, check_files, check_loading
+from export.bundle.file_layout import LITERT_CONFIG, LITERT_SAMPLES
+from export.bundle.sample_requests import abbreviate, is_close
 from export.litert.runtime import load_translator
 
 

@@ -15,12 +15,8 @@ import numpy as np
 
 from export.markup.tag_projection import Node
 from export.markup.tagged_sentences import Sentence
-from export.markup.word_alignment import Word
-from export.markup.word_alignment import find_words
-from export.markup.word_alignment import kind_of
-from export.markup.word_alignment import split_words
-from text_processing.placeholders import NUMBER
-from text_processing.placeholders import find_untranslatable_spans
+from export.markup.word_alignment import Word, find_words, kind_of, split_words
+from text_processing.placeholders import NUMBER, find_untranslatable_spans
 
 AMOUNT = re.compile(rf"(?:[+−±-]|[€£$¥]\ ?)?({NUMBER})\D*")
 
@@ -62,9 +58,7 @@ def align_words(
     parts = split_pairs(sentence, translation, targets, sources, weights)
     cuts = {place for span in spans.values() for place in span}
     cuts.update(place for pairs in parts for _, place in pairs)
-    words = split_words(
-        translation, targets, sorted(cuts), sorted(spans.values())
-    )
+    words = split_words(translation, targets, sorted(cuts), sorted(spans.values()))
     found = spread_weights(weights, targets, words, sources, sentence.words)
     for pairs in parts:
         align_parts(found, sentence.words, words, pairs)
@@ -94,8 +88,7 @@ def locate_leaves(
         pattern = leaf_pattern(sentence.text, leaf.start, leaf.end)
         if pattern not in left:
             left[pattern] = [
-                match.span(1)
-                for match in re.finditer(rf"(?=({pattern}))", translation)
+                match.span(1) for match in re.finditer(rf"(?=({pattern}))", translation)
             ]
         free = [s for s in left[pattern] if not taken[slice(*s)].any()]
         is_whole = bool(free)
@@ -184,9 +177,7 @@ def include_unit(
     return start, max(span[1], targets[last - 1].end)
 
 
-def mean_share(
-    shares: np.ndarray, targets: list[Word], span: tuple[int, int]
-) -> float:
+def mean_share(shares: np.ndarray, targets: list[Word], span: tuple[int, int]) -> float:
     """Returns the mean attention of the words of a span."""
     return shares[words_in(targets, Word(*span, True))].mean()
 
@@ -244,10 +235,7 @@ def find_same_place(old: str, new: str, place: int) -> int | None:
         place: Int, where `old` is split.
 
     Example:
-        >>> (
-        ...     find_same_place("CO2-free", "CO2", 2),
-        ...     find_same_place("un", "in", 1),
-        ... )
+        >>> (find_same_place("CO2-free", "CO2", 2), find_same_place("un", "in", 1))
         (2, 1)
         >>> find_same_place("Ana's", "Anna", 3) is None
         True
@@ -305,9 +293,7 @@ def spread_weights(
     """
     if target_parts != targets:
         begins = [word.start for word in targets]
-        rows = [
-            bisect.bisect_right(begins, part.start) - 1 for part in target_parts
-        ]
+        rows = [bisect.bisect_right(begins, part.start) - 1 for part in target_parts]
         weights = weights[rows]
     if source_parts == sources:
         return weights.copy()

@@ -4,9 +4,7 @@ import codecs
 import re
 
 DECLARED = {
-    "html": re.compile(
-        rb"""(?i)<meta[^>]{,200}?charset\s*=\s*["']?([\w.:-]+)"""
-    ),
+    "html": re.compile(rb"""(?i)<meta[^>]{,200}?charset\s*=\s*["']?([\w.:-]+)"""),
     "xml": re.compile(rb"""\A<\?xml[^>]{,100}?encoding\s*=\s*["']([\w.:-]+)"""),
 }
 MARKS = {
@@ -43,9 +41,7 @@ def decode(data: bytes, format: str) -> tuple[str, str]:
     Raises:
         ValueError: If the encoding is unknown, or the bytes are invalid in it.
     """
-    encoding = next(
-        (e for mark, e in MARKS.items() if data.startswith(mark)), ""
-    )
+    encoding = next((e for mark, e in MARKS.items() if data.startswith(mark)), "")
     declared = DECLARED.get(format)
     found = declared and declared.search(data[:HEAD])
     if not encoding and found:

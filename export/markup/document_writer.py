@@ -4,24 +4,16 @@ import bisect
 import collections
 import html
 import re
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from export.markup.html_scanner import read_document
-from export.markup.markdown_parser import IMAGE_SPECIAL
-from export.markup.markdown_parser import escape_markdown
-from export.markup.markdown_parser import read_markdown
-from export.markup.markup_tokens import Token
-from export.markup.markup_tokens import Value
-from export.markup.markup_tokens import resolve
-from export.markup.rendering import Escaping
-from export.markup.rendering import write_sentence
-from export.markup.segments import PLACEHOLDER_NAME
-from export.markup.segments import Segment
-from export.markup.segments import split_into_segments
+from export.markup.markdown_parser import IMAGE_SPECIAL, escape_markdown, read_markdown
+from export.markup.markup_tokens import Token, Value, resolve
+from export.markup.rendering import Escaping, write_sentence
+from export.markup.segments import PLACEHOLDER_NAME, Segment, split_into_segments
 from export.markup.tagged_sentences import Sentence
 from export.markup.xml_parser import read_xml
 
@@ -36,9 +28,7 @@ class Format(NamedTuple):
 
 HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
 ATTRIBUTE_ESCAPING = Escaping(lambda text, is_first: html.escape(text))
-IMAGE_ESCAPING = Escaping(
-    lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text)
-)
+IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text))
 # Markdown is escaped only where parsing the translation shows the need.
 UNESCAPED = Escaping(lambda text, is_first: text)
 MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
@@ -114,10 +104,7 @@ class DocumentWriter:
         in_markdown = value.syntax == "markdown"
         escaping = IMAGE_ESCAPING if in_markdown else ATTRIBUTE_ESCAPING
         edits = [
-            Edit(
-                *sentence.place,
-                write_sentence(sentence, *found, escaping, copy)[0],
-            )
+            Edit(*sentence.place, write_sentence(sentence, *found, escaping, copy)[0])
             for sentence, *found in group
         ]
         text = Copier(self._source, edits)(value.start, value.end)

@@ -4,21 +4,14 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from command_line.errors import InvalidDocumentError
-from command_line.errors import UserError
-from export.markup.character_encoding import decode
-from export.markup.character_encoding import encode
-from export.markup.sentence_translator import Translator
-from export.markup.sentence_translator import make_translator
-from export.markup.translate_markup import describe_counts
-from export.markup.translate_markup import translate_markup
-from export.version_loading import find_export
-from export.version_loading import read_language
+from command_line.errors import InvalidDocumentError, UserError
+from export.markup.character_encoding import decode, encode
+from export.markup.sentence_translator import Translator, make_translator
+from export.markup.translate_markup import describe_counts, translate_markup
+from export.version_loading import find_export, read_language
 
 
-def load_translator(
-    translate: Callable, export_dir: pathlib.Path | None
-) -> Translator:
+def load_translator(translate: Callable, export_dir: pathlib.Path | None) -> Translator:
     """Makes the `Translator` of an export or a server.
 
     Args:
@@ -45,17 +38,12 @@ def load_translator(
         )
     language = read_language(find_export(export_dir))
     return make_translator(
-        translate,
-        lambda source, target: align(source=source, target=target),
-        language,
+        translate, lambda source, target: align(source=source, target=target), language
     )
 
 
 def translate_document(
-    translator: Translator,
-    data: bytes,
-    format: str,
-    with_attributes: bool = True,
+    translator: Translator, data: bytes, format: str, with_attributes: bool = True
 ) -> bytes:
     """Translates a document with tags, and prints warnings.
 

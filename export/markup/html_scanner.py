@@ -13,10 +13,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from export.markup.markup_tokens import Kind
-from export.markup.markup_tokens import Token
-from export.markup.markup_tokens import Value
-from export.markup.markup_tokens import is_untranslated
+from export.markup.markup_tokens import Kind, Token, Value, is_untranslated
 
 # Elements that end a sentence. All other elements are inline.
 BLOCK_NAMES = """
@@ -68,14 +65,11 @@ ATTRIBUTE_PATTERN = rf"""
         (?:"([^"]*+)"|'([^']*+)'|((?!["'])[^{BLANK}>]*+)))?+
 """
 TAG = re.compile(
-    rf"</?([a-zA-Z][^{BLANK}/>]*+)((?:[{BLANK}/]++|{ATTRIBUTE_PATTERN})*+)>",
-    re.X,
+    rf"</?([a-zA-Z][^{BLANK}/>]*+)((?:[{BLANK}/]++|{ATTRIBUTE_PATTERN})*+)>", re.X
 )
 ATTRIBUTE = re.compile(ATTRIBUTE_PATTERN, re.X)
 COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
-ENTITY = re.compile(
-    r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?"
-)
+ENTITY = re.compile(r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?")
 
 
 def read_document(source: str) -> Iterator[Token]:
@@ -94,9 +88,7 @@ def read_document(source: str) -> Iterator[Token]:
             kept -= opened[-1:] == ["p"]
         for left_out in reversed(opened[kept:]):
             yield Token(
-                *(Kind.CLOSE, token.start, token.start),
-                name=left_out,
-                is_block=True,
+                *(Kind.CLOSE, token.start, token.start), name=left_out, is_block=True
             )
             counts[left_out] -= 1
         del opened[kept:]

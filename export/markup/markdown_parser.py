@@ -19,10 +19,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from export.markup.html_scanner import read_html
-from export.markup.markup_tokens import HTML
-from export.markup.markup_tokens import Kind
-from export.markup.markup_tokens import Token
-from export.markup.markup_tokens import Value
+from export.markup.markup_tokens import HTML, Kind, Token, Value
 
 LINE_END = re.compile(r"\r\n?|\n")
 # Characters that may be markup.
@@ -31,11 +28,7 @@ SPECIAL = re.compile(r"[\\`*_\[\]|~<>&$#+=:!^-]")
 IMAGE_SPECIAL = re.compile(r"[\[\]\\`*_<&!$^|]")
 # An image whose text has no markup and is not the name of its reference.
 IMAGE = re.compile(r"!\[([^\[\]\\`*_<&!$^]+)\](?:\(|\[[^\]])")
-OPTIONS = {
-    "tasklists": True,
-    "alerts": True,
-    "strikethrough_single_tilde": True,
-}
+OPTIONS = {"tasklists": True, "alerts": True, "strikethrough_single_tilde": True}
 
 
 def read_markdown(source: str) -> Iterator[Token]:
@@ -174,9 +167,7 @@ class Places:
         kind, _, _, text, *rest, _ = token
         for one, two in itertools.pairwise(cuts):
             part = text[one - start : two - start] if len(cuts) > 2 else text
-            yield Token(
-                kind, self.locate(one), self.locate(two), part, *rest, values
-            )
+            yield Token(kind, self.locate(one), self.locate(two), part, *rest, values)
 
     def is_in_one_part(self, start: int, end: int) -> bool:
         part = bisect.bisect_right(self._starts, start)

@@ -69,15 +69,11 @@ HTML = "html"  # The name of texts of HTML in Markdown.
 MAX_DEPTH = 200  # Maximum depth of nested tags in a sentence.
 CHANGES = {Kind.OPEN: 1, Kind.CLOSE: -1}
 # Punctuation that a model translates. Any other sign, such as ¶, is a symbol.
-PUNCTUATION = frozenset(
-    ".,;:!?…'\"()[]«»‹›“”‘’„‚¿¡-‐‑–—/&%、。，；：！？（）「」『』"
-)
+PUNCTUATION = frozenset(".,;:!?…'\"()[]«»‹›“”‘’„‚¿¡-‐‑–—/&%、。，；：！？（）「」『』")
 
 
 def is_untranslated(
-    name: str,
-    attributes: dict,
-    code: frozenset[str] = CODE | CODE_BLOCKS,
+    name: str, attributes: dict, code: frozenset[str] = CODE | CODE_BLOCKS
 ) -> bool | None:
     """Returns whether an element is not translated; `None` if undecided.
 
@@ -169,9 +165,7 @@ def count_tag(scopes: list[Scope], name: str, change: int) -> int:
     return len(scopes)
 
 
-def leave_scope(
-    scopes: list[Scope], found: list[Token], texts: list[str]
-) -> None:
+def leave_scope(scopes: list[Scope], found: list[Token], texts: list[str]) -> None:
     """Removes the innermost scope, and merges its tokens if it is inline."""
     scope = scopes.pop()
     if scope.has_block and scopes:
@@ -180,9 +174,7 @@ def leave_scope(
         text = "".join(texts[scope.text_place :])
         first, last = found[scope.place], found[-1]
         kind = Kind.VERBATIM if text.strip() else Kind.VOID
-        found[scope.place :] = [
-            first._replace(kind=kind, end=last.end, text=text)
-        ]
+        found[scope.place :] = [first._replace(kind=kind, end=last.end, text=text)]
 
 
 def merge_symbols(tokens: list[Token]) -> list[Token]:
@@ -210,9 +202,7 @@ def merge_symbols(tokens: list[Token]) -> list[Token]:
             elif not any(map(has_outer_blank, ends)):
                 values = tuple(v for t in found[first:] for v in t.values)
                 found[first:] = [
-                    found[first]._replace(
-                        kind=Kind.VOID, end=token.end, values=values
-                    )
+                    found[first]._replace(kind=Kind.VOID, end=token.end, values=values)
                 ]
                 continue
         found.append(token)

@@ -13,12 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from export.markup.alignment_of_split_words import Alignment
-from export.markup.alignment_of_split_words import align_words
+from export.markup.alignment_of_split_words import Alignment, align_words
 from export.markup.markup_tokens import Kind
 from export.markup.segments import BLANKS
-from export.markup.tag_projection import Node
-from export.markup.tag_projection import Projection
+from export.markup.tag_projection import Node, Projection
 from export.markup.tagged_sentences import Sentence
 from export.markup.word_alignment import Word
 from text_processing.placeholders import PLACEHOLDER
@@ -120,9 +118,7 @@ class Writer:
         self._written = {}  # The source of a closing tag, if it is another.
         self._nodes = {}  # By the index of their tag.
         self._words_of_leaves = {
-            word
-            for leaf in sentence.leaves
-            for word in range(leaf.first, leaf.last)
+            word for leaf in sentence.leaves for word in range(leaf.first, leaf.last)
         }
 
     def write(self) -> tuple[str, str]:
@@ -199,9 +195,7 @@ class Writer:
         """Returns the words that are written, and the tags around them."""
         items, gaps = [], [[]]
         words, sources = self._alignment.words, self._alignment.sources
-        for number, (word, source) in enumerate(
-            zip(words, sources, strict=True)
-        ):
+        for number, (word, source) in enumerate(zip(words, sources, strict=True)):
             gaps[-1] += self._gaps[number]
             leaf = self._leaves.get(number)
             if number in self._dropped:
@@ -244,9 +238,7 @@ class Writer:
                 written = escaped = raw
             elif self._escaping.copies_plain:
                 written = raw
-        return Item(
-            word.start, word.end, source, plain, written, escaped, is_copy
-        )
+        return Item(word.start, word.end, source, plain, written, escaped, is_copy)
 
     def _write_mark(self, mark: int) -> str:
         token = self._sentence.marks[mark]
@@ -282,9 +274,7 @@ class Writer:
             end = self._sentence.span_of(after)[0]
         return start, end
 
-    def _write_gap(
-        self, gap: list[int], left: Item | None, right: Item | None
-    ) -> str:
+    def _write_gap(self, gap: list[int], left: Item | None, right: Item | None) -> str:
         """Writes tags and the blank among them: before the first start tag."""
         blank, parts = self._blank(left, right), []
         has_both = bool(blank) or left is None
@@ -298,11 +288,7 @@ class Writer:
                     parts.append(blank or " ")
                 blank = blank or " "
                 is_written = not has_both or right is None
-            elif (
-                number >= closed
-                and not is_written
-                and not (node and node.follows)
-            ):
+            elif number >= closed and not is_written and not (node and node.follows):
                 parts.append(blank)
                 is_written = True
             parts.append(text)

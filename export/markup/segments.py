@@ -7,10 +7,7 @@ import re
 from collections.abc import Iterator
 
 from export.markup.html_scanner import read_text
-from export.markup.markup_tokens import HTML
-from export.markup.markup_tokens import Kind
-from export.markup.markup_tokens import Token
-from export.markup.markup_tokens import Value
+from export.markup.markup_tokens import HTML, Kind, Token, Value
 from text_processing.placeholders import find_untranslatable_spans
 
 PLACEHOLDER_NAME = "placeholder"  # The name of a part without a tag.
@@ -103,14 +100,11 @@ class SegmentWriter:
             (start, end)
             for start, end in find_untranslatable_spans(hidden)
             # There is no tag in it.
-            if bisect.bisect_right(lasts, start)
-            == bisect.bisect_left(firsts, end)
+            if bisect.bisect_right(lasts, start) == bisect.bisect_left(firsts, end)
         ]
         for start, end in found:
             where = self._starts[start], self._ends[end - 1]
-            part = Token(
-                Kind.VERBATIM, *where, text[start:end], PLACEHOLDER_NAME
-            )
+            part = Token(Kind.VERBATIM, *where, text[start:end], PLACEHOLDER_NAME)
             self._marks.append((start, end, part))
         # Python keeps the order of tags at the same place.
         self._marks.sort(key=lambda mark: mark[2].start)

@@ -1,8 +1,7 @@
 """Splits, translates and aligns the sentences of documents in batches."""
 
 import dataclasses
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -72,10 +71,7 @@ def make_translator(
 
     def align_all(sources, targets):
         found = [None] * len(sources)
-        sizes = [
-            max(map(size_of, pair))
-            for pair in zip(sources, targets, strict=True)
-        ]
+        sizes = [max(map(size_of, pair)) for pair in zip(sources, targets, strict=True)]
         for indices in batches(sizes, MAX_ALIGNED_SQUARES):
             some = [[side[i] for i in indices] for side in (sources, targets)]
             found_here = zip(indices, align_batch(align, *some), strict=True)
@@ -93,9 +89,7 @@ def make_translator(
     )
 
 
-def split_sentences(
-    texts: list[str], language: str
-) -> list[list[tuple[int, int]]]:
+def split_sentences(texts: list[str], language: str) -> list[list[tuple[int, int]]]:
     """Returns the spans of the sentences of each text."""
     if not texts:
         return []

@@ -160,9 +160,7 @@ class Projection:
         firsts = [node.first for node in nodes]
         lasts = [node.last for node in nodes]
         shares = (self._sums[lasts] - self._sums[firsts])[:, lo:hi]
-        has_word = [
-            self._has_word(node) or node.first == node.last for node in nodes
-        ]
+        has_word = [self._has_word(node) or node.first == node.last for node in nodes]
         counts = self._is_word[lo:hi] == np.array(has_word)[:, None]
         gains = np.where(counts, shares - NEUTRAL_SHARE, 0.0)
         # A leaf replaces its run, and may not replace words of another node.
@@ -174,12 +172,7 @@ class Projection:
         return any(self._is_source_word[node.first : node.last])
 
     def _find_run(
-        self,
-        node: Node,
-        root: Node,
-        gain: np.ndarray,
-        free: np.ndarray,
-        found: tuple,
+        self, node: Node, root: Node, gain: np.ndarray, free: np.ndarray, found: tuple
     ) -> tuple[int, int]:
         """Returns the run of a node among the free words."""
         lo, hi = root.run

@@ -5,14 +5,10 @@ import collections
 import dataclasses
 import re
 
-from export.markup.markup_tokens import MAX_DEPTH
-from export.markup.markup_tokens import Kind
-from export.markup.markup_tokens import Token
+from export.markup.markup_tokens import MAX_DEPTH, Kind, Token
 from export.markup.segments import Segment
 from export.markup.tag_projection import Node
-from export.markup.word_alignment import Word
-from export.markup.word_alignment import find_words
-from export.markup.word_alignment import split_words
+from export.markup.word_alignment import Word, find_words, split_words
 from text_processing.placeholders import PLACEHOLDERS
 
 CLAUSE_ENDS = ",;:—…)"
@@ -94,9 +90,7 @@ def make_sentences(
             if any(map(str.isalpha, visible(segment, start, end, marks))):
                 part = start, end
                 sentences.append(
-                    make_sentence(
-                        segment, part, source, marks, knows_placeholders
-                    )
+                    make_sentence(segment, part, source, marks, knows_placeholders)
                 )
     return sentences
 
@@ -114,9 +108,7 @@ def make_sentence(
     if marks:
         first = min(first, marks[0][2].start)
         last = max(last, marks[-1][2].end)
-    text, starts, ends, spans = write_text(
-        segment, span, marks, knows_placeholders
-    )
+    text, starts, ends, spans = write_text(segment, span, marks, knows_placeholders)
     tokens = [token for _, _, token in marks]
     root, leaves = build_tree(tokens, spans, len(text), source)
     lowered = text[:1] + text[1:].lower()
@@ -159,9 +151,7 @@ def add_words(sentence: Sentence, spans: list[tuple[int, int]]) -> None:
         nodes += node.children
 
 
-def find_whole(
-    wholes: list[tuple[int, int]], index: int
-) -> tuple[int, int] | None:
+def find_whole(wholes: list[tuple[int, int]], index: int) -> tuple[int, int] | None:
     """Returns the untranslated part that would be cut at an index, if any.
 
     Args:
@@ -261,10 +251,7 @@ def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
 
 
 def write_text(
-    segment: Segment,
-    span: tuple[int, int],
-    marks: list,
-    knows_placeholders: bool,
+    segment: Segment, span: tuple[int, int], marks: list, knows_placeholders: bool
 ) -> tuple[str, list[int], list[int], list[tuple[int, int]]]:
     """Returns the model's input, and where its parts are.
 
@@ -310,9 +297,7 @@ def build_tree(
     root = Node(0, length)
     leaves, stack, depth = [], [root], 0
     names = collections.Counter()  # Of the tags in `stack`.
-    for number, (token, (start, end)) in enumerate(
-        zip(tokens, spans, strict=True)
-    ):
+    for number, (token, (start, end)) in enumerate(zip(tokens, spans, strict=True)):
         node = Node(start, end, number, touches=touches(token, source))
         if token.kind is Kind.CLOSE and names[token.name]:
             close_tag(stack, tokens, names, number, start)

@@ -7,23 +7,17 @@ Everything outside sentences stays unchanged.
 
 import collections
 import functools
-from collections.abc import Callable
-from collections.abc import Generator
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from export.markup.document_writer import FORMATS
-from export.markup.document_writer import DocumentWriter
+from export.markup.document_writer import FORMATS, DocumentWriter
 from export.markup.markup_tokens import resolve
-from export.markup.rendering import normalize_blanks
-from export.markup.rendering import repair_placeholders
+from export.markup.rendering import normalize_blanks, repair_placeholders
 from export.markup.segments import split_into_segments
 from export.markup.sentence_translator import Translator
-from export.markup.tagged_sentences import Sentence
-from export.markup.tagged_sentences import make_sentences
-from export.markup.tagged_sentences import split_in_half
+from export.markup.tagged_sentences import Sentence, make_sentences, split_in_half
 
 # Maximum splits of a sentence that is too long for the model.
 MAX_HALVINGS = 4
@@ -86,11 +80,7 @@ def translate_markup(
         ValueError: As in `markup_steps`.
     """
     steps = markup_steps(
-        text,
-        format,
-        translator.split,
-        translator.knows_placeholders,
-        with_attributes,
+        text, format, translator.split, translator.knows_placeholders, with_attributes
     )
     result = None
     while True:
@@ -150,14 +140,11 @@ def markup_steps(
     """
     if format not in FORMATS:
         raise ValueError(
-            f"`format` must be one of {', '.join(FORMATS)}. "
-            f"Received: format={format!r}"
+            f"`format` must be one of {', '.join(FORMATS)}. Received: format={format!r}"
         )
     read = FORMATS[format].read
     counts = collections.Counter()
-    segments = list(
-        split_into_segments(resolve(read(text)), text, with_attributes)
-    )
+    segments = list(split_into_segments(resolve(read(text)), text, with_attributes))
     make = functools.partial(
         make_sentences, source=text, knows_placeholders=knows_placeholders
     )
@@ -204,9 +191,7 @@ def describe_counts(
 
 
 def translate_all(
-    sentences: list[Sentence],
-    make: Callable,
-    counts: collections.Counter,
+    sentences: list[Sentence], make: Callable, counts: collections.Counter
 ) -> Generator[TranslationRequest, list, list[tuple[Sentence, str]]]:
     """Translates the sentences, in the document's order.
 
@@ -235,9 +220,7 @@ def align_all(
     pairs: list[tuple[Sentence, str]],
     knows_placeholders: bool,
     counts: collections.Counter,
-) -> Generator[
-    AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]
-]:
+) -> Generator[AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]]:
     """Repairs the leaves of sentences, and aligns those that have tags."""
     placed = []
     for sentence, translation in pairs:

@@ -96,10 +96,7 @@ def end_of_letters(text: str, place: int) -> int:
 
 
 def split_words(
-    text: str,
-    words: list[Word],
-    cuts: list[int],
-    wholes: list[tuple[int, int]] = (),
+    text: str, words: list[Word], cuts: list[int], wholes: list[tuple[int, int]] = ()
 ) -> list[Word]:
     """Splits words at positions, such as those of tags.
 

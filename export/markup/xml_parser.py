@@ -12,11 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from export.markup.markup_tokens import CODE
-from export.markup.markup_tokens import CODE_BLOCKS
-from export.markup.markup_tokens import Kind
-from export.markup.markup_tokens import Token
-from export.markup.markup_tokens import is_untranslated
+from export.markup.markup_tokens import CODE, CODE_BLOCKS, Kind, Token, is_untranslated
 
 # Elements of DocBook and DITA whose text is not natural language.
 NAMES = """
@@ -69,9 +65,7 @@ def read_xml(source: str) -> Iterator[Token]:
     try:
         reader.read(data)
     except xml.parsers.expat.ExpatError as error:
-        raise ValueError(
-            f"`text` must be well-formed XML. Received: {error}"
-        ) from None
+        raise ValueError(f"`text` must be well-formed XML. Received: {error}") from None
     # Parents come before their children.
     for element in reader.elements[1:]:
         parent = element.parent
@@ -112,9 +106,7 @@ def read_text(event: Event, start: int, end: int) -> Iterator[Token]:
         for found in LINES.finditer(text):
             if done < found.start():
                 plain = text[done : found.start()]
-                yield Token(
-                    Kind.TEXT, start + done, start + found.start(), plain
-                )
+                yield Token(Kind.TEXT, start + done, start + found.start(), plain)
             first, done = found.span()
             yield Token(Kind.VOID, start + first, start + done, is_block=True)
         start, text = start + done, text[done:]

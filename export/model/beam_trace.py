@@ -47,9 +47,7 @@ def trace_beam_search(model, options, max_lengths):
     batch, longest = tf.unstack(tf.shape(sentences.forced_ids))
     shape = [longest, batch, 2 * options.beam_size]
     step_tensors = search_loop.make_step_tensors(sentences, options)
-    buffers, constants = model.gather_sentences(
-        model.start(), sentences.rows, longest
-    )
+    buffers, constants = model.gather_sentences(model.start(), sentences.rows, longest)
     # Outside of a loop TensorFlow merges equal tensors, such as empty caches of
     # keys and of values, and steps would then write into shared memory.
     buffers = tf.nest.map_structure(lambda x: tf.raw_ops.DeepCopy(x=x), buffers)
@@ -107,9 +105,7 @@ def empty_trace(shape, options) -> BeamTrace:
 def record_step(trace, index, step) -> BeamTrace:
     """Writes one step into a trace."""
     return tf.nest.map_structure(
-        lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]),
-        trace,
-        step,
+        lambda x, new: tf.tensor_scatter_nd_update(x, [[index]], new[None]), trace, step
     )
 
 

@@ -3,13 +3,14 @@
 import tensorflow as tf
 
 from export.model.request_validation import with_invalid_rows_blanked
-from export.model.search import Search
-from export.model.search import SearchSettings
+from export.model.search import Search, SearchSettings
 from export.model.tokenized_model import TextModel
-from export.model.translation_outputs import clear_empty
-from export.model.translation_outputs import describe_best
-from export.model.translation_outputs import is_suspicious
-from export.model.translation_outputs import suspicious_output
+from export.model.translation_outputs import (
+    clear_empty,
+    describe_best,
+    is_suspicious,
+    suspicious_output,
+)
 
 CONSTRAINT_INPUTS = (
     tf.TensorSpec([None], tf.int32, name="no_repeat_ngram"),
@@ -33,9 +34,7 @@ class ConstrainedAndSampledSearch:
         settings: Settings for options that a request does not give.
     """
 
-    def __init__(
-        self, model: TextModel, search: Search, settings: SearchSettings
-    ):
+    def __init__(self, model: TextModel, search: Search, settings: SearchSettings):
         self._model = model
         self._search = search
         self._settings = settings
@@ -66,10 +65,7 @@ class ConstrainedAndSampledSearch:
         text, no_repeat_ngram, min_length, max_length_ratio = inputs
         source_ids, lengths, cut = self._model.tokenize(text)
         found = self._search.find_by_rules(
-            source_ids,
-            lengths,
-            no_repeat_ngram=no_repeat_ngram,
-            min_length=min_length,
+            source_ids, lengths, no_repeat_ngram=no_repeat_ngram, min_length=min_length
         )
         found = clear_empty(found, lengths, cut)
         return {
@@ -78,9 +74,7 @@ class ConstrainedAndSampledSearch:
             "error": error,
         }
 
-    def sample(
-        self, text, temperature, top_k, top_p, seed
-    ) -> dict[str, tf.Tensor]:
+    def sample(self, text, temperature, top_k, top_p, seed) -> dict[str, tf.Tensor]:
         """Samples a translation of each sentence, as `Sampling` describes.
 
         A sample depends only on its text, options and seed, not on the other

@@ -5,16 +5,12 @@ and blanks. The graph handles `MAX_DOCUMENT` bytes and `SENTENCES_PER_BATCH`
 sentences at a time, so its memory does not depend on the length of a document.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
 from export.model.request_splitting import in_chunks
-from export.model.sentence_splitting import LINE_END
-from export.model.sentence_splitting import join_parts
-from export.model.sentence_splitting import split_long
-from export.model.sentence_splitting import split_text
+from export.model.sentence_splitting import LINE_END, join_parts, split_long, split_text
 from export.model.tokenized_model import cut_bytes
 
 MAX_DOCUMENT = 2**20  # Maximum bytes of a document.
@@ -127,9 +123,7 @@ def translate_in_case(sentences, translate):
     in_capitals = tf.strings.regex_full_match(
         sentences, r"(?s)\P{Ll}*\p{Lu}{2}\P{Ll}*\P{L}\P{Ll}*\p{Lu}{2}\P{Ll}*"
     )
-    first = tf.strings.regex_replace(
-        sentences, r"(?s)\A(\P{Lu}*\p{Lu}).*", r"\1"
-    )
+    first = tf.strings.regex_replace(sentences, r"(?s)\A(\P{Lu}*\p{Lu}).*", r"\1")
     others = tf.strings.substr(
         sentences,
         tf.strings.length(first),
@@ -137,9 +131,7 @@ def translate_in_case(sentences, translate):
     )
     found = translate(
         tf.where(
-            in_capitals,
-            first + tf.strings.lower(others, encoding="utf-8"),
-            sentences,
+            in_capitals, first + tf.strings.lower(others, encoding="utf-8"), sentences
         )
     )
     translation = tf.where(

@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from export.model.beam_trace import BeamTrace
 from keras_transformer.masks import EOS_ID
-from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.options import length_penalty_of
+from keras_transformer.search.options import SearchOptions, length_penalty_of
 
 
 def stack_scores(scores, real) -> tf.Tensor:

@@ -5,20 +5,18 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from export.model.explanation_outputs import no_scores
-from export.model.explanation_outputs import stack_scores
-from export.model.request_splitting import MAX_NUMBERS
-from export.model.request_splitting import in_chunks
-from export.model.request_splitting import product_of
-from export.model.request_splitting import within_budget
+from export.model.explanation_outputs import no_scores, stack_scores
+from export.model.request_splitting import (
+    MAX_NUMBERS,
+    in_chunks,
+    product_of,
+    within_budget,
+)
 from export.model.request_validation import with_equal_rows
-from export.model.search import SearchSettings
-from export.model.search import count_tokens
+from export.model.search import SearchSettings, count_tokens
 from export.model.tokenized_model import TextModel
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import PADDING_ID
-from keras_transformer.masks import padding_mask
+from keras_transformer.masks import BOS_ID, PADDING_ID, padding_mask
 from keras_transformer.search.options import length_penalty_of
 
 
@@ -117,9 +115,7 @@ class ForcedDecoder:
                 tf.gather(ids, rows)[:, : tf.reduce_max(tf.gather(count, rows))]
                 for ids, count in zip(pairs[:2], lengths, strict=True)
             )
-            found = self._log_probabilities(
-                targets, self._run(sources, targets)
-            )
+            found = self._log_probabilities(targets, self._run(sources, targets))
             missing = tf.shape(pairs.labels)[1] - tf.shape(found)[1]
             return tf.pad(found, [[0, 0], [0, missing]])
 
@@ -288,8 +284,7 @@ class ForcedDecoder:
 
     # One graph for all signatures, since a server prepares each one separately.
     @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
-        autograph=False,
+        input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2, autograph=False
     )
     def _run(self, source_ids, labels) -> list[ForcedOutputs]:
         """Runs each model on pairs."""

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from export.model.document_translation import MAX_DOCUMENT
-from export.model.document_translation import SENTENCES_PER_BATCH
-from export.model.request_splitting import MAX_BEAM_POSITIONS
-from export.model.request_splitting import MAX_CHUNK_BYTES
-from export.model.request_splitting import MAX_NUMBERS
-from export.model.request_splitting import MIN_POSITIONS_PER_SENTENCE
+from export.model.document_translation import MAX_DOCUMENT, SENTENCES_PER_BATCH
+from export.model.request_splitting import (
+    MAX_BEAM_POSITIONS,
+    MAX_CHUNK_BYTES,
+    MAX_NUMBERS,
+    MIN_POSITIONS_PER_SENTENCE,
+)
 from export.model.request_validation import MAX_BEAM_SIZE
 from export.model.search import SearchSettings
 from keras_transformer.presets import Architecture
@@ -146,9 +147,7 @@ def search_bytes(
         of_cache = COPIES * beams * layers * a.hidden_dim
     else:
         of_cache = COPIES * (features + heads * beams) * beams * capacity
-    of_encoder = rows * (
-        COPIES * heads * source**2 + 2 * source * a.intermediate_dim
-    )
+    of_encoder = rows * (COPIES * heads * source**2 + 2 * source * a.intermediate_dim)
     of_step = (
         of_cache
         + 3 * features * source
@@ -157,9 +156,7 @@ def search_bytes(
         + 2 * beams * a.intermediate_dim
         + 4 * copies * beams * capacity
     )
-    return FLOAT_BYTES * max(
-        of_encoder + 3 * features * rows * source, rows * of_step
-    )
+    return FLOAT_BYTES * max(of_encoder + 3 * features * rows * source, rows * of_step)
 
 
 def pair_bytes(sizes: ModelSizes) -> int:

@@ -90,14 +90,10 @@ def with_invalid_rows_blanked(text, **options):
     """
     text, *values = with_equal_rows(text=text, **options)
     options = dict(zip(options, values, strict=True))
-    error = option_errors(
-        **{name: options[name] for name in options if name in CHECKS}
-    )
+    error = option_errors(**{name: options[name] for name in options if name in CHECKS})
     wrong = error != ""
     harmless = [
-        tf.where(
-            wrong, tf.cast(VALID_DEFAULTS.get(name, 0), value.dtype), value
-        )
+        tf.where(wrong, tf.cast(VALID_DEFAULTS.get(name, 0), value.dtype), value)
         if name in CHECKS
         else value
         for name, value in options.items()

@@ -1,30 +1,20 @@
 """Searches of an export, from ids to hypotheses; signatures share one graph."""
 
 import dataclasses
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from export.model.beam_trace import BeamTrace
-from export.model.beam_trace import trace_beam_search
-from export.model.request_splitting import count_positions
-from export.model.request_splitting import in_chunks
+from export.model.beam_trace import BeamTrace, trace_beam_search
+from export.model.request_splitting import count_positions, in_chunks
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import PADDING_ID
-from keras_transformer.masks import padding_mask
+from keras_transformer.masks import BOS_ID, PADDING_ID, padding_mask
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.sampling import Sampling
-from keras_transformer.search.sampling import with_one_beam
+from keras_transformer.search.sampling import Sampling, with_one_beam
 from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.tensorflow.graph_transformer import (
     make_graph_model,
-)
-from keras_transformer.search.tensorflow.graph_transformer import (
     sample_in_graph,
-)
-from keras_transformer.search.tensorflow.graph_transformer import (
     search_in_graph,
 )
 from keras_transformer.search.tensorflow.search_loop import longest_limit
@@ -247,9 +237,7 @@ class Search(tf.Module):
             )
 
         limits = limits_of(lengths, self._settings.max_extra_length)
-        return self._in_chunks(
-            sample_rows, options, source_ids, limits, sampling
-        )
+        return self._in_chunks(sample_rows, options, source_ids, limits, sampling)
 
     def _in_chunks(self, find, options, source_ids, max_lengths, *of_rows):
         """Searches as many sentences at a time as the budget allows.
@@ -293,9 +281,7 @@ class Search(tf.Module):
         """Searches for the n best, and returns the trace of the search."""
         options = dataclasses.replace(self.options, num_hypotheses=None)
         transformer, kernel = self._model()
-        model = make_graph_model(
-            transformer, source_ids, options.beam_size, kernel
-        )
+        model = make_graph_model(transformer, source_ids, options.beam_size, kernel)
         limits = limits_of(lengths, self._settings.max_extra_length)
         options = self._with_trees(options, source_ids)
         _, trace = trace_beam_search(model, options, model.limit(limits))

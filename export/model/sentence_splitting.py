@@ -60,9 +60,7 @@ def split_text(
     fenced = tf.strings.regex_replace(text, FENCE, rf"{MARK}\1{MARK}")
     blocks = tf.strings.split(fenced, MARK)  # (B, (F))
     marked = tf.where(
-        is_gap(blocks),
-        blocks.values,
-        mark_sentence_ends(blocks.values, language),
+        is_gap(blocks), blocks.values, mark_sentence_ends(blocks.values, language)
     )
     marked = join_parts(blocks.with_values(marked), MARK)
     parts = tf.strings.split(marked, MARK)
@@ -125,9 +123,7 @@ def join_parts(parts, separator=""):
 def is_gap(parts):
     """Returns which marked parts `(B, (N))` are gaps: every other one."""
     places = tf.range(tf.size(parts.values, tf.int64), dtype=tf.int64)
-    return (
-        places - tf.gather(parts.row_starts(), parts.value_rowids())
-    ) % 2 == 1
+    return (places - tf.gather(parts.row_starts(), parts.value_rowids())) % 2 == 1
 
 
 def mark_sentence_ends(text, language):
@@ -160,10 +156,7 @@ def abbreviation_patterns(language):
     not_in_word = r"(\A|[^\p{L}\p{N}.])"
     words, before_numbers = abbreviations(language)
     if before_numbers:
-        yield (
-            rf"{not_in_word}({before_numbers})\.({BLANK}*\p{{N}})",
-            rf"\1\2{DOT}\3",
-        )
+        yield (rf"{not_in_word}({before_numbers})\.({BLANK}*\p{{N}})", rf"\1\2{DOT}\3")
     if words:
         yield rf"{not_in_word}({words})\.", rf"\1\2{DOT}"
     # U.S., but not p.m., where a capital follows.

@@ -4,13 +4,9 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from export.model.request_splitting import MAX_CHUNK_BYTES
-from export.model.request_splitting import in_chunks
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
-from keras_transformer.masks import padding_mask
+from export.model.request_splitting import MAX_CHUNK_BYTES, in_chunks
+from keras_transformer import SubwordTokenizer, Transformer
+from keras_transformer.masks import EOS_ID, PADDING_ID, padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 
 
@@ -142,11 +138,7 @@ def check_sizes(tokenizer: SubwordTokenizer, transformer: Transformer) -> None:
         ValueError: If one has fewer rows.
     """
     for side, pieces, embedding in (
-        (
-            "sources",
-            tokenizer.source_vocabulary_size,
-            transformer.embedding_of_sources,
-        ),
+        ("sources", tokenizer.source_vocabulary_size, transformer.embedding_of_sources),
         ("targets", tokenizer.vocabulary_size, transformer.embedding),
     ):
         if pieces > embedding.vocabulary_size:

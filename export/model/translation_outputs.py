@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from export.model.search import SearchSettings
-from export.model.search import is_empty_source
+from export.model.search import SearchSettings, is_empty_source
 from export.model.tokenized_model import TextModel
 from keras_transformer.masks import PADDING_ID
 from keras_transformer.search.search_result import Hypotheses

@@ -2,43 +2,45 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import tensorflow as tf
 
-from export.model.constrained_and_sampled_search import CONSTRAINT_INPUTS
-from export.model.constrained_and_sampled_search import SAMPLING_INPUTS
 from export.model.constrained_and_sampled_search import (
+    CONSTRAINT_INPUTS,
+    SAMPLING_INPUTS,
     ConstrainedAndSampledSearch,
 )
 from export.model.document_translation import translate_documents
 from export.model.explanation_outputs import describe_trace
 from export.model.forced_decoding import ForcedDecoder
-from export.model.memory_estimates import ModelSizes
-from export.model.memory_estimates import memory_bound
-from export.model.request_splitting import MAX_BEAM_POSITIONS
-from export.model.request_splitting import count_positions
-from export.model.request_splitting import product_of
-from export.model.request_splitting import within_budget
-from export.model.request_validation import with_checked_options
-from export.model.request_validation import with_invalid_rows_blanked
-from export.model.search import Search
-from export.model.search import SearchSettings
-from export.model.search import count_tokens
-from export.model.search import is_empty_source
-from export.model.search import limits_of
-from export.model.tokenized_model import TextModel
-from export.model.tokenized_model import strings_spec
-from export.model.translation_outputs import clear_empty
-from export.model.translation_outputs import describe_best
-from export.model.translation_outputs import suspicious_output
+from export.model.memory_estimates import ModelSizes, memory_bound
+from export.model.request_splitting import (
+    MAX_BEAM_POSITIONS,
+    count_positions,
+    product_of,
+    within_budget,
+)
+from export.model.request_validation import (
+    with_checked_options,
+    with_invalid_rows_blanked,
+)
+from export.model.search import (
+    Search,
+    SearchSettings,
+    count_tokens,
+    is_empty_source,
+    limits_of,
+)
+from export.model.tokenized_model import TextModel, strings_spec
+from export.model.translation_outputs import (
+    clear_empty,
+    describe_best,
+    suspicious_output,
+)
 from export.model.tree_leaves import TreeLeaves
 from keras_transformer import Transformer
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
-from keras_transformer.masks import padding_mask
+from keras_transformer.masks import EOS_ID, PADDING_ID, padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 from keras_transformer.tokenizer import UNKNOWN_ID
 
@@ -142,15 +144,10 @@ class Translator(tf.Module):
                 self.tokenizer, protos[0], transformer.vocabulary_size
             )
         self._search = Search(
-            transformers,
-            self.tokenizer.vocabulary_size,
-            settings,
-            find_leaves,
+            transformers, self.tokenizer.vocabulary_size, settings, find_leaves
         )
         forced_decoder = ForcedDecoder(self._model, settings)
-        alternatives = ConstrainedAndSampledSearch(
-            self._model, self._search, settings
-        )
+        alternatives = ConstrainedAndSampledSearch(self._model, self._search, settings)
         methods = {
             "serving_default": self.translate,
             "translate_greedy": self.translate_greedy,
@@ -297,12 +294,9 @@ class Translator(tf.Module):
     def _check_beams(self, beam_size, lengths, extra):
         """Returns the beam size, if the budget allows it for these texts."""
         budget = self.settings.budget
-        longest = longest_limit(
-            count_positions(lengths, limits_of(lengths, extra))
-        )
+        longest = longest_limit(count_positions(lengths, limits_of(lengths, extra)))
         check = tf.debugging.Assert(
-            (beam_size <= self.settings.beam_size)
-            | (beam_size * longest <= budget),
+            (beam_size <= self.settings.beam_size) | (beam_size * longest <= budget),
             [
                 "beam_size times the positions of a row, those of its tokens "
                 f"and of its translation, must be at most {budget}. Received:",
@@ -345,17 +339,13 @@ class Translator(tf.Module):
         )
         text, length_penalty, max_extra_length, prefix = inputs
         source_ids, lengths, cut = self._model.tokenize(text)
-        prefix_ids, prefix_lengths, prefix_cut = self._model.tokenize_targets(
-            prefix
-        )
+        prefix_ids, prefix_lengths, prefix_cut = self._model.tokenize_targets(prefix)
         # Without EOS.
         prefix_ids = tf.where(prefix_ids == EOS_ID, PADDING_ID, prefix_ids)
         found = self._search(
             source_ids,
             lengths,
-            dataclasses.replace(
-                self._search.options, length_penalty=length_penalty
-            ),
+            dataclasses.replace(self._search.options, length_penalty=length_penalty),
             max_extra_length,
             prefix_ids=prefix_ids,
             least=prefix_lengths,

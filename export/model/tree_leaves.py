@@ -4,10 +4,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import SubwordTokenizer
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
-from keras_transformer.search.tree_constraint import TAG
-from keras_transformer.search.tree_constraint import TreeConstraint
+from keras_transformer.masks import EOS_ID, PADDING_ID
+from keras_transformer.search.tree_constraint import TAG, TreeConstraint
 from text_processing.trees import ESCAPES
 
 BLANK = "▁"  # SentencePiece's: begins a word.
@@ -26,9 +24,7 @@ class TreeLeaves:
         ValueError: If the vocabulary has no brackets or no tags.
     """
 
-    def __init__(
-        self, tokenizer: SubwordTokenizer, proto: bytes, vocabulary_size: int
-    ):
+    def __init__(self, tokenizer: SubwordTokenizer, proto: bytes, vocabulary_size: int):
         # Not above: Apache Beam's protobuf is too old for it.
         from sentencepiece import sentencepiece_model_pb2
 
@@ -44,9 +40,7 @@ class TreeLeaves:
             for symbol, i in symbols.items()
             if symbol[0] == "(" and f"){symbol[1:]}" in symbols
         }
-        self._tag_ids = tuple(
-            i for symbol, i in symbols.items() if symbol[0] == "/"
-        )
+        self._tag_ids = tuple(i for symbol, i in symbols.items() if symbol[0] == "/")
         if not self._closing_of or not self._tag_ids:
             raise ValueError(
                 "`proto` must have the brackets and tags of a treebank. "
@@ -75,9 +69,7 @@ class TreeLeaves:
         lengths = tf.reduce_sum(tf.cast(is_piece, tf.int32), axis=1)
         lengths += tf.reduce_max(tf.pad(num_words, [[0, 0], [1, 0]]), axis=1)
         mask = tf.sequence_mask(lengths)
-        rows = tf.repeat(
-            tf.range(tf.shape(ids)[0])[:, None], tf.shape(ids)[1], axis=1
-        )
+        rows = tf.repeat(tf.range(tf.shape(ids)[0])[:, None], tf.shape(ids)[1], axis=1)
         leaves = tf.tensor_scatter_nd_update(
             tf.where(mask, TAG, PADDING_ID),
             tf.boolean_mask(tf.stack([rows, columns], axis=-1), is_piece),

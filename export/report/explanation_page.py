@@ -46,9 +46,7 @@ def describe_translation(
     """
     beam = ask("explain_beam", text=text)
     if not beam["kept"].size:
-        raise UserError(
-            f"--text must hold some text. Received: {decode(text)!r}"
-        )
+        raise UserError(f"--text must hold some text. Received: {decode(text)!r}")
     best = ask(SIGNATURE, text=text)
     targets = {"Translation": best["translation"]}
     if reference is not None:
@@ -57,10 +55,7 @@ def describe_translation(
         name: ask("explain", source=text, target=target)
         for name, target in targets.items()
     }
-    if (
-        reference is not None
-        and len(explained["Reference"]["target_tokens"]) < 2
-    ):
+    if reference is not None and len(explained["Reference"]["target_tokens"]) < 2:
         raise UserError(
             f"--reference must hold some text. Received: {decode(reference)!r}"
         )
@@ -69,9 +64,7 @@ def describe_translation(
     path = best_path(beam)
     return {
         "source": tokens_of_text(text, translation["source_tokens"]),
-        "encoder_attention": to_cropped_lists(
-            translation["encoder_attention"], 2
-        ),
+        "encoder_attention": to_cropped_lists(translation["encoder_attention"], 2),
         "align_layer": find_layer(
             translation["encoder_decoder_attention"], aligned["attention"]
         ),
@@ -80,10 +73,7 @@ def describe_translation(
             for name, outputs in explained.items()
         ],
         "beam": {
-            **{
-                name: to_lists(value[:MAX_SHOWN])
-                for name, value in beam.items()
-            },
+            **{name: to_lists(value[:MAX_SHOWN]) for name, value in beam.items()},
             "best": path[:MAX_SHOWN],
             "steps": len(beam["penalties"]),
         },
@@ -139,9 +129,7 @@ def has_self_attention(outputs: dict) -> bool:
     return bool(outputs["decoder_attention"].any())
 
 
-def make_notes(
-    best: dict, beam: dict, path: list[int], explained: dict
-) -> list[str]:
+def make_notes(best: dict, beam: dict, path: list[int], explained: dict) -> list[str]:
     """Returns notes on this translation, as sentences.
 
     Args:
@@ -151,9 +139,7 @@ def make_notes(
         explained: Dict from the name of a target to the outputs of `explain`.
     """
     notes = (
-        []
-        if has_self_attention(explained["Translation"])
-        else [RECURRENT_DECODER_NOTE]
+        [] if has_self_attention(explained["Translation"]) else [RECURRENT_DECODER_NOTE]
     )
     if best["truncated"]:
         notes.append(
@@ -168,10 +154,7 @@ def make_notes(
     pieces = [
         count
         for outputs in explained.values()
-        for count in (
-            len(outputs["source_tokens"]),
-            len(outputs["target_tokens"]),
-        )
+        for count in (len(outputs["source_tokens"]), len(outputs["target_tokens"]))
     ]
     if max(*pieces, len(beam["penalties"])) > MAX_SHOWN:
         notes.append(

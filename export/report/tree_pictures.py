@@ -6,9 +6,7 @@ import pathlib
 from collections.abc import Iterable
 
 from command_line.errors import UserError
-from text_processing.trees import LEAF
-from text_processing.trees import ROOT
-from text_processing.trees import Tree
+from text_processing.trees import LEAF, ROOT, Tree
 
 PICTURES = 10
 MAX_DEPTH = 50  # svgling is recursive.
@@ -42,9 +40,7 @@ def load_svgling():
     try:
         return importlib.import_module("svgling")
     except ModuleNotFoundError:
-        raise UserError(
-            "--picture needs svgling: pip install svgling"
-        ) from None
+        raise UserError("--picture needs svgling: pip install svgling") from None
 
 
 def write_pictures(

@@ -65,9 +65,7 @@ def score(pairs: Iterable[tuple[Tree, Tree]]) -> dict[str, float]:
         alone is such a sentence, though evalb skips it.
     """
     counts = [count_brackets(*pair) for pair in pairs]
-    matched, gold, parsed = (
-        sum(column) for column in zip(*counts, strict=True)
-    )
+    matched, gold, parsed = (sum(column) for column in zip(*counts, strict=True))
     complete = sum(len(set(row)) == 1 for row in counts)
     return {
         "f1": to_percent(2 * matched, gold + parsed),

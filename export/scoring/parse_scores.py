@@ -1,8 +1,7 @@
 """Repairs and scores the trees that a parsing model writes (Section 6.3)."""
 
 import collections
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from export.scoring import bracket_scores
 from text_processing.tree_repair import repair_tree
@@ -10,9 +9,7 @@ from text_processing.trees import Tree
 
 
 def repair_trees(
-    sentences: Iterable[bytes],
-    outputs: Iterable[bytes],
-    repairs: collections.Counter,
+    sentences: Iterable[bytes], outputs: Iterable[bytes], repairs: collections.Counter
 ) -> Iterator[bytes]:
     """Yields repaired trees in Penn Treebank form, one a line.
 
@@ -73,9 +70,7 @@ def score(
     results = {
         **bracket_scores.score(zip(trees, parses, strict=True)),
         "rules": "labelled brackets as in evalb's COLLINS.prm",
-        "malformed": bracket_scores.to_percent(
-            repairs["malformed"], len(trees)
-        ),
+        "malformed": bracket_scores.to_percent(repairs["malformed"], len(trees)),
         "repaired": dict(repairs),
     }
     return results, parses
@@ -90,11 +85,7 @@ def describe_scores(results: dict[str, object]) -> list[str]:
         "complete_match": "complete match",
         "malformed": "malformed",
     }
-    lines = [
-        f"{title:18}{results[name]:6.2f}" for name, title in titles.items()
-    ]
+    lines = [f"{title:18}{results[name]:6.2f}" for name, title in titles.items()]
     lines[0] += f"  {results['rules']}"
-    lines[-1] += (
-        f"  {describe_repairs(collections.Counter(results['repaired']))}"
-    )
+    lines[-1] += f"  {describe_repairs(collections.Counter(results['repaired']))}"
     return lines

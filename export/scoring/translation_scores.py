@@ -8,8 +8,7 @@ from collections.abc import Callable
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
-from command_line.bleu_tokenizer import DEFAULT
-from command_line.bleu_tokenizer import make_bleu
+from command_line.bleu_tokenizer import DEFAULT, make_bleu
 from command_line.errors import UserError
 
 RESAMPLES = 1_000
@@ -67,9 +66,7 @@ def score(
             metrics[name] = sacrebleu.BLEU(
                 lowercase, tokenize="none", smooth_method="none", force=True
             )
-            texts[name] = [
-                list(map(split, lines)) for lines in (references, *systems)
-            ]
+            texts[name] = [list(map(split, lines)) for lines in (references, *systems)]
     results = {}
     for name in TITLES:
         if name in metrics:
@@ -155,8 +152,7 @@ def load_splitter(
     known = sorted(set(NonbreakingPrefixes().available_langs.values()))
     if language not in known:
         raise UserError(
-            f"--paper-bleu must be one of {', '.join(known)}. "
-            f"Received: {language}"
+            f"--paper-bleu must be one of {', '.join(known)}. Received: {language}"
         )
     tokenizer = sacremoses.MosesTokenizer(language)
 
@@ -189,9 +185,7 @@ def describe_scores(results: dict) -> list[str]:
         if name not in results:
             continue
         result = results[name]
-        lines.append(
-            f"{title:18}{format_result(result)}  {result['signature']}"
-        )
+        lines.append(f"{title:18}{format_result(result)}  {result['signature']}")
         if "baseline" in result:
             other = result["baseline"]
             lines.append(

@@ -8,28 +8,22 @@ and the file of keys anew.
 import argparse
 import contextlib
 
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import add_options
-from command_line.options import read_options
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import add_options, read_options
 
 try:
     from export.serve.middleware import bind
     from export.serve.options import ServeOptions
-    from export.serve.processes import run_process
-    from export.serve.processes import run_processes
+    from export.serve.processes import run_process, run_processes
 except ImportError as error:
     with exit_on_user_error():
         raise UserError(
-            f"python -m export.serve needs `pip install '.[web]'`. "
-            f"Received: {error}"
+            f"python -m export.serve needs `pip install '.[web]'`. Received: {error}"
         ) from None
 
 
 def parse_options(argv: list[str] | None = None) -> ServeOptions:
-    parser = argparse.ArgumentParser(
-        prog="python -m export.serve", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="python -m export.serve", description=__doc__)
     add_options(parser, ServeOptions)
     return read_options(parser.parse_args(argv), ServeOptions)
 

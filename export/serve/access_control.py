@@ -51,18 +51,13 @@ class AccessControl:
         if not self.keys:
             return
         if not key:
-            raise http_error(
-                "Please contact the server operator to get an API key"
-            )
+            raise http_error("Please contact the server operator to get an API key")
         shown = name or f"unknown: {key[:SHOWN]!a}…"
         if hasattr(request.state, "log"):  # Fields of the access log.
             request.state.log["api_key"] = shown
         if not name:
             path = request.url.path
-            print(
-                f"{path}: refused API key {shown} from {address}",
-                file=sys.stderr,
-            )
+            print(f"{path}: refused API key {shown} from {address}", file=sys.stderr)
             raise http_error("Invalid API key", 403)
 
     def _count(self, client: str, cost: int) -> None:

@@ -12,27 +12,22 @@ from collections.abc import Callable
 import fastapi
 import prometheus_client
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
 from export.serve.access_control import AccessControl
 from export.serve.access_log import AccessLog
 from export.serve.api_keys import ApiKeys
-from export.serve.batching import BusyError
-from export.serve.batching import TooLongError
+from export.serve.batching import BusyError, TooLongError
 from export.serve.documentation import add_documentation
 from export.serve.languages import name_language
 from export.serve.metrics import Metrics
 from export.serve.middleware import RequestLimits
 from export.serve.models import Model
-from export.serve.options import HttpOptions
-from export.serve.options import LimitOptions
+from export.serve.options import HttpOptions, LimitOptions
 from export.serve.public_address import PublicAddress
-from export.serve.routes import add_analysis_routes
-from export.serve.routes import add_files
-from export.serve.routes import add_translation
+from export.serve.routes import add_analysis_routes, add_files, add_translation
 from export.serve.schemas import FILE_SUFFIXES
 from export.serve.sighup_reload import Reloader
 from export.serve.translation_service import TranslationService
@@ -97,9 +92,7 @@ def make_app(
     add_page(app)
     add_documentation(app)
     unlimited = (
-        prefix + path
-        for prefix in ("", http.url_prefix)
-        for path in HEALTH_PATHS
+        prefix + path for prefix in ("", http.url_prefix) for path in HEALTH_PATHS
     )
     limited = RequestLimits(app, limits.byte_limit, frozenset(unlimited))
     logged = AccessLog(limited, metrics.observe_request, http.access_log)

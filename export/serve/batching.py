@@ -15,15 +15,12 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from command_line.errors import UserError
 from export.client import RefusedRequestError
-from export.line_batching import BYTES_A_TOKEN
-from export.line_batching import MAX_ROWS
-from export.line_batching import MIN_TOKENS
+from export.line_batching import BYTES_A_TOKEN, MAX_ROWS, MIN_TOKENS
 from export.serve.metrics import ModelMetrics
 
 WAIT = 0.005  # Seconds to wait for more sentences.
@@ -77,11 +74,7 @@ class Batcher:
     """
 
     def __init__(
-        self,
-        in_flight: int,
-        batch_tokens: int,
-        max_waiting: int,
-        metrics: ModelMetrics,
+        self, in_flight: int, batch_tokens: int, max_waiting: int, metrics: ModelMetrics
     ):
         self._pool = concurrent.futures.ThreadPoolExecutor(in_flight)
         # Batches of long requests that may start.
@@ -114,9 +107,7 @@ class Batcher:
     def queue_length(self) -> int:
         """Length of the queue."""
         return sum(
-            not each.future.done()
-            for request in self._requests
-            for each in request
+            not each.future.done() for request in self._requests for each in request
         )
 
     @property
@@ -149,11 +140,7 @@ class Batcher:
         return self._probe.done() and not self._probe.exception()
 
     async def run(
-        self,
-        method: Callable,
-        texts: list,
-        *args,
-        is_admitted: bool = False,
+        self, method: Callable, texts: list, *args, is_admitted: bool = False
     ) -> list:
         """Returns the results of texts, in their order.
 
@@ -168,18 +155,12 @@ class Batcher:
             BusyError: If the queue is full.
             TooLongError: If a text is longer than a batch.
         """
-        with self.submit(
-            method, texts, *args, is_admitted=is_admitted
-        ) as futures:
+        with self.submit(method, texts, *args, is_admitted=is_admitted) as futures:
             return await asyncio.gather(*futures)
 
     @contextlib.contextmanager
     def submit(
-        self,
-        method: Callable,
-        texts: list,
-        *args,
-        is_admitted: bool = False,
+        self, method: Callable, texts: list, *args, is_admitted: bool = False
     ) -> Iterator[list[asyncio.Future]]:
         """Yields futures of the results; cancels the pending ones at exit.
 
@@ -189,9 +170,7 @@ class Batcher:
         if not is_admitted:
             self._check(sizes)
         is_short = sum(sizes) <= SHORT * self._batch_tokens
-        request = [
-            self._make_item((method, *args), text, is_short) for text in texts
-        ]
+        request = [self._make_item((method, *args), text, is_short) for text in texts]
         self._requests.append(request)
         self._changed.set()
         self._note_length()
@@ -207,8 +186,7 @@ class Batcher:
         """Checks that there is room for items of these sizes in tokens."""
         if max(sizes, default=0) > self._max_tokens:
             raise TooLongError(
-                "Invalid request: a sentence must have at most "
-                f"{self.max_bytes} bytes"
+                f"Invalid request: a sentence must have at most {self.max_bytes} bytes"
             )
         waiting = self.queue_length
         if waiting and waiting + len(sizes) > self._max_waiting:
@@ -284,9 +262,7 @@ class Batcher:
         (method, *args), texts = batch[0].call, [b.text for b in batch]
         loop = asyncio.get_running_loop()
         try:
-            answers = await loop.run_in_executor(
-                self._pool, method, texts, *args
-            )
+            answers = await loop.run_in_executor(self._pool, method, texts, *args)
         except Exception as error:
             # One item may be too long or need too much memory: run each one
             # alone. A server that does not answer concerns all.

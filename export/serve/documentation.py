@@ -56,7 +56,5 @@ def make_row(method: str, path: str, operation: dict) -> str:
         for schema in schemas
         for name in schema["properties"]
     )
-    cells = "".join(
-        f"<td>{html.escape(text)}</td>" for text in (method, path, fields)
-    )
+    cells = "".join(f"<td>{html.escape(text)}</td>" for text in (method, path, fields))
     return f"<tr>{cells}</tr>"

@@ -16,17 +16,19 @@ from typing import NamedTuple
 from lxml import etree
 
 from export.serve import docx_package
-from export.serve.docx_pieces import BREAKS
-from export.serve.docx_pieces import CONTAINERS
-from export.serve.docx_pieces import Field
-from export.serve.docx_pieces import Piece
-from export.serve.docx_pieces import Properties
-from export.serve.docx_pieces import group_fields
-from export.serve.docx_pieces import most_common_format
-from export.serve.docx_pieces import name_of
-from export.serve.docx_pieces import qualify
-from export.serve.docx_pieces import read_text
-from export.serve.docx_pieces import take_pieces
+from export.serve.docx_pieces import (
+    BREAKS,
+    CONTAINERS,
+    Field,
+    Piece,
+    Properties,
+    group_fields,
+    most_common_format,
+    name_of,
+    qualify,
+    read_text,
+    take_pieces,
+)
 
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -105,10 +107,7 @@ class DocxDocument:
         )
 
     def _fill(
-        self,
-        parent: etree._Element,
-        element: etree._Element,
-        properties: Properties,
+        self, parent: etree._Element, element: etree._Element, properties: Properties
     ) -> None:
         """Puts the content of an element of the HTML back into a parent."""
         append_run(parent, element.text, properties)
@@ -127,9 +126,7 @@ class DocxDocument:
         units = group_fields(list(take_pieces(node)))
         return self._write_units(tag, kept, units)
 
-    def _write_units(
-        self, tag: str, kept: Kept, units: Sequence[Piece | Field]
-    ) -> str:
+    def _write_units(self, tag: str, kept: Kept, units: Sequence[Piece | Field]) -> str:
         """Returns the HTML of a tag with units in it."""
         usual, properties = most_common_format(units)
         parts = []

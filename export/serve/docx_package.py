@@ -14,9 +14,7 @@ from lxml import etree
 # Maximum difference of the unpacked size and that of the file, in bytes.
 MAX_GROWTH = 2**23
 MAIN = "word/document.xml"
-TRANSLATED = re.compile(
-    r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml"
-)
+TRANSLATED = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml")
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Encrypted documents, and .doc.
 ENCRYPTED = 1  # A bit of `flag_bits`.
 # Those of the standard. Others may take gigabytes.
@@ -61,10 +59,7 @@ def read_parts(content: bytes) -> dict[str, Part]:
         )
     if MAIN not in infos:
         raise refusal(f"one without {MAIN}")
-    return {
-        name: Part(info, read_part(archive, info))
-        for name, info in infos.items()
-    }
+    return {name: Part(info, read_part(archive, info)) for name, info in infos.items()}
 
 
 def read_part(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -102,10 +97,7 @@ def parse_xml(content: bytes | str) -> etree._Element:
         ValueError: If it is not well-formed, or has a document type.
     """
     parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        remove_comments=True,
-        remove_pis=True,
+        resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
     )
     try:
         root = etree.fromstring(content, parser)

@@ -3,8 +3,7 @@
 import collections
 import copy
 import re
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lxml import etree
@@ -30,9 +29,7 @@ CONTAINERS = frozenset(
 )
 WITH_RUNS = CONTAINERS | {"fldSimple"}
 # Parts of incomplete fields, such as a table of contents, are among them.
-BREAKS = frozenset(
-    ["br", "cr", "delInstrText", "fldChar", "instrText", "ptab", "tab"]
-)
+BREAKS = frozenset(["br", "cr", "delInstrText", "fldChar", "instrText", "ptab", "tab"])
 # Misspelt words and page breaks that Word found in the source.
 DROPPED = frozenset(["lastRenderedPageBreak", "proofErr"])
 # Properties of runs without an effect on their look.
@@ -172,9 +169,7 @@ def describe_format(properties: Properties) -> str:
     )
 
 
-def most_common_format(
-    units: Sequence[Piece | Field],
-) -> tuple[str, Properties]:
+def most_common_format(units: Sequence[Piece | Field]) -> tuple[str, Properties]:
     """Returns the format of most characters, and properties that have it."""
     counts, examples = collections.Counter(), {"": None}
     for unit in units:

@@ -8,9 +8,7 @@ from typing import Protocol
 from export.serve.docx_document import DocxDocument
 from export.serve.markup_documents import run_in_thread
 from export.serve.schemas import http_error
-from export.serve.translation_service import Route
-from export.serve.translation_service import TranslationService
-from export.serve.translation_service import check_markup
+from export.serve.translation_service import Route, TranslationService, check_markup
 
 # The texts of a cue, between the times and an empty line.
 CUE = re.compile(
@@ -69,9 +67,7 @@ class Subtitles:
         self._text = text.replace("\r\n", "\n")
         self._cues = list(CUE.finditer(self._text))
         self._enclosed = [split_enclosing(cue["text"]) for cue in self._cues]
-        self.plain = "\n".join(
-            " ".join(t.split()) for _, t, _ in self._enclosed
-        )
+        self.plain = "\n".join(" ".join(t.split()) for _, t, _ in self._enclosed)
 
     def make_text(self) -> str:
         return self.plain

@@ -10,15 +10,11 @@ import babel
 
 from command_line.errors import UserError
 from export.client import ClientOptions
-from export.serve.models import Model
-from export.serve.models import connect_model
-from export.serve.models import load_model
+from export.serve.models import Model, connect_model, load_model
 from export.serve.segmentation import make_sentence_splitter
 
 CODE = r"[a-z]{2,3}(?:-\w+)*"
-PAIR = re.compile(
-    rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<location>.+)", re.ASCII
-)
+PAIR = re.compile(rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<location>.+)", re.ASCII)
 LOCATION_PATTERN = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 # LibreTranslate's short codes, and old ones that its clients still send.
 ALIASES = {
@@ -78,8 +74,7 @@ def load_pairs(
     for pair in named:
         if named.count(pair) > 1:
             raise UserError(
-                "--pair must name each pair once. "
-                f"Received: {':'.join(pair)} twice"
+                f"--pair must name each pair once. Received: {':'.join(pair)} twice"
             )
     models = {}
     for location in dict.fromkeys(pair.location for pair in pairs):
@@ -90,9 +85,7 @@ def load_pairs(
     for source, _ in named:
         # Trace the graph here, not in several concurrent first requests.
         make_sentence_splitter(source.split("-")[0]).get_concrete_function()
-    return dict(
-        zip(named, (models[pair.location] for pair in pairs), strict=True)
-    )
+    return dict(zip(named, (models[pair.location] for pair in pairs), strict=True))
 
 
 def load_location(location: str, options: ClientOptions) -> Model:

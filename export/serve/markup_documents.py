@@ -9,11 +9,13 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any
 
-from export.markup.translate_markup import AlignmentRequest
-from export.markup.translate_markup import Steps
-from export.markup.translate_markup import Translated
-from export.markup.translate_markup import TranslationRequest
-from export.markup.translate_markup import markup_steps
+from export.markup.translate_markup import (
+    AlignmentRequest,
+    Steps,
+    Translated,
+    TranslationRequest,
+    markup_steps,
+)
 from export.serve.schemas import http_error
 
 # One thread: more of them would only take time from the event loop.
@@ -42,9 +44,7 @@ async def translate_documents(
     Raises:
         HTTPException: If a document cannot be parsed.
     """
-    steps = [
-        markup_steps(text, format, split, knows_placeholders) for text in texts
-    ]
+    steps = [markup_steps(text, format, split, knows_placeholders) for text in texts]
     done = [None] * len(steps)
     results = dict.fromkeys(range(len(steps)))
     while results:

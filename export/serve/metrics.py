@@ -42,17 +42,10 @@ class Metrics:
         prometheus_client.ProcessCollector(registry=registry)
 
         def make(cls, name, help, *labels, **kwargs):
-            return cls(
-                f"translate_{name}", help, labels, registry=registry, **kwargs
-            )
+            return cls(f"translate_{name}", help, labels, registry=registry, **kwargs)
 
-        counter, histogram = (
-            prometheus_client.Counter,
-            prometheus_client.Histogram,
-        )
-        self.requests = make(
-            counter, "requests", "Requests answered", "path", "status"
-        )
+        counter, histogram = (prometheus_client.Counter, prometheus_client.Histogram)
+        self.requests = make(counter, "requests", "Requests answered", "path", "status")
         self.seconds = make(
             histogram,
             "request_seconds",
@@ -75,10 +68,7 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self.errors = make(
-            counter,
-            "model_errors",
-            "Batches of a model that failed",
-            "model",
+            counter, "model_errors", "Batches of a model that failed", "model"
         )
         self.sentences, self.characters, self.truncated = (
             make(counter, name, help, "pair")

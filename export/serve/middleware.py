@@ -45,9 +45,7 @@ class RequestLimits:
             refused.
     """
 
-    def __init__(
-        self, app: Callable, byte_limit: int, unlimited: frozenset[str]
-    ):
+    def __init__(self, app: Callable, byte_limit: int, unlimited: frozenset[str]):
         self._app, self._byte_limit = app, byte_limit
         self._unlimited = unlimited
         self._active = 0
@@ -122,9 +120,7 @@ async def answer_unless_gone(answer, receive: Callable) -> None:
     # After the body, only a disconnect can come.
     leaving = asyncio.ensure_future(receive())
     try:
-        await asyncio.wait(
-            (answering, leaving), return_when=asyncio.FIRST_COMPLETED
-        )
+        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
         if leaving.done() and not answering.done():
             answering.cancel()
         await asyncio.wait((answering,))
@@ -207,9 +203,7 @@ def bind(host: str, port: int) -> socket.socket:
         # Only Linux has the option. Connections inherit it.
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             listener.setsockopt(
-                socket.IPPROTO_TCP,
-                socket.TCP_USER_TIMEOUT,
-                1000 * RESPONSE_SECONDS,
+                socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * RESPONSE_SECONDS
             )
         listener.bind(address)
     except BaseException:

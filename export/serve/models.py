@@ -10,18 +10,13 @@ import tensorflow as tf
 from command_line.cpu_count import count_processors
 from command_line.errors import UserError
 from export.bundle.model_loading import SIGNATURE
-from export.client import ClientOptions
-from export.client import connect
-from export.markup.sentence_translator import align_batch
-from export.markup.sentence_translator import knows_placeholders
+from export.client import ClientOptions, connect
+from export.markup.sentence_translator import align_batch, knows_placeholders
 from export.markup.word_alignment import word_attention
-from export.report.explanation_page import describe_translation
-from export.report.explanation_page import render
+from export.report.explanation_page import describe_translation, render
 from export.serve.word_confidence import group_words
 from export.translator_loading import DOCUMENT
-from export.version_loading import find_export
-from export.version_loading import load_version
-from export.version_loading import read_defaults
+from export.version_loading import find_export, load_version, read_defaults
 
 # Optional features, and the signatures that each needs.
 MARKUP = "markup"
@@ -99,9 +94,7 @@ class Model:
         found = self._ask("align", {"source": source, "target": target})
         return {name: tf.constant(value) for name, value in found.items()}
 
-    def find_alternatives(
-        self, texts: list[str], beam_size: int
-    ) -> list[list[str]]:
+    def find_alternatives(self, texts: list[str], beam_size: int) -> list[list[str]]:
         """Returns the best translations of each sentence, best first.
 
         Those that were cut are left out, unless the best one was cut, too.
@@ -142,14 +135,10 @@ class Model:
         """Returns the HTML report of `export.explain` for each sentence."""
 
         def ask(name, **given):
-            inputs = {
-                key: np.array([text], object) for key, text in given.items()
-            }
+            inputs = {key: np.array([text], object) for key, text in given.items()}
             return {k: v[0] for k, v in self._ask(name, inputs).items()}
 
-        return [
-            render(describe_translation(ask, text.encode())) for text in texts
-        ]
+        return [render(describe_translation(ask, text.encode())) for text in texts]
 
     def probe(self) -> None:
         """Calls each method once, since the first call is slow."""

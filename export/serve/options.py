@@ -10,13 +10,10 @@ import urllib.parse
 import limits
 
 from command_line.errors import UserError
-from command_line.options import option
-from command_line.options import part
-from command_line.options import positive
+from command_line.options import option, part, positive
 from export.client import ClientOptions
 from export.serve.api_keys import read_keys
-from export.serve.languages import Pair
-from export.serve.languages import read_pair
+from export.serve.languages import Pair, read_pair
 
 
 def read_rates(text: str) -> tuple[limits.RateLimitItem, ...]:
@@ -33,14 +30,11 @@ def read_rates(text: str) -> tuple[limits.RateLimitItem, ...]:
 class HttpOptions:
     """Address, API keys and CORS."""
 
-    host: str = option(
-        "127.0.0.1", "address to listen at; 0.0.0.0 means all addresses"
-    )
+    host: str = option("127.0.0.1", "address to listen at; 0.0.0.0 means all addresses")
     port: int = option(5000, "port to listen at, 0 for any that is free", int)
     api_keys: pathlib.Path | None = option(
         None,
-        "file of API keys, `name: key` or `key` a line (default: no key is "
-        "needed)",
+        "file of API keys, `name: key` or `key` a line (default: no key is needed)",
         kind=pathlib.Path,
         metavar="FILE",
     )
@@ -77,9 +71,7 @@ class HttpOptions:
     access_log: bool = option(
         False, "write a line of JSON to standard output for each request"
     )
-    workers: int = option(
-        1, "processes, each with its own models", positive(int)
-    )
+    workers: int = option(1, "processes, each with its own models", positive(int))
 
     def __post_init__(self):
         check_addresses(self)
@@ -92,8 +84,7 @@ class HttpOptions:
         token = self.metrics_token
         if token and not (token.is_file() and token.read_bytes().strip()):
             raise UserError(
-                "--metrics-token must be a file with a token. "
-                f"Received: {token}"
+                f"--metrics-token must be a file with a token. Received: {token}"
             )
 
 
@@ -144,9 +135,7 @@ class LimitOptions:
         metavar="RATE",
     )
     batch_limit: int = option(100, "texts of a request", positive(int))
-    byte_limit: int = option(
-        2**20, "bytes of a request, files included", positive(int)
-    )
+    byte_limit: int = option(2**20, "bytes of a request, files included", positive(int))
     queue_limit: int = option(
         2000,
         "sentences in the queue of a model; further requests get status 429",
@@ -154,8 +143,7 @@ class LimitOptions:
     )
     batch_tokens: int = option(
         1024,
-        "source tokens that a model translates at a time, one counted as four "
-        "bytes",
+        "source tokens that a model translates at a time, one counted as four bytes",
         positive(int),
     )
 

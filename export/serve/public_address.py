@@ -28,11 +28,7 @@ class PublicAddress(ProxyHeadersMiddleware):
     """
 
     def __init__(
-        self,
-        app: Callable,
-        prefix: str,
-        public_url: str | None,
-        trusted: list[str],
+        self, app: Callable, prefix: str, public_url: str | None, trusted: list[str]
     ):
         super().__init__(app, trusted_hosts=trusted)
         self._prefix = prefix

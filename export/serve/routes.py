@@ -12,20 +12,15 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 import fastapi
-from fastapi.responses import Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
-from export.serve import file_translation
-from export.serve import schemas
+from export.serve import file_translation, schemas
 from export.serve.access_control import AccessControl
 from export.serve.file_store import FileStore
 from export.serve.language_detection import Detection
-from export.serve.models import REPORT
-from export.serve.models import WORDS
+from export.serve.models import REPORT, WORDS
 from export.serve.schemas import http_error
-from export.serve.translation_service import Route
-from export.serve.translation_service import Translated
-from export.serve.translation_service import TranslationService
+from export.serve.translation_service import Route, Translated, TranslationService
 
 AUTO = "auto"
 TAG = re.compile("<[^<>]*+>")
@@ -55,8 +50,7 @@ def add_translation(
     """Adds the routes that translate texts."""
 
     @app.post(
-        "/translate",
-        openapi_extra=schemas.describe_body(schemas.TranslateFields),
+        "/translate", openapi_extra=schemas.describe_body(schemas.TranslateFields)
     )
     async def translate(asked: admitted(schemas.TranslateFields, access)):
         is_list = isinstance(asked.q, list)
@@ -69,14 +63,10 @@ def add_translation(
         if is_html:
             translated = await service.translate_html(route, texts)
         else:
-            translated = await service.translate(
-                route, texts, asked.alternatives
-            )
+            translated = await service.translate(route, texts, asked.alternatives)
         return describe(asked, translated, detected, is_list)
 
-    @app.post(
-        "/detect", openapi_extra=schemas.describe_body(schemas.DetectFields)
-    )
+    @app.post("/detect", openapi_extra=schemas.describe_body(schemas.DetectFields))
     async def detect(asked: admitted(schemas.DetectFields, access)):
         return [each._asdict() for each in service.detector.detect(asked.q)]
 
@@ -131,13 +121,10 @@ def add_files(
 
     @app.post(
         "/translate_file",
-        openapi_extra=schemas.describe_body(
-            schemas.FileFields, "multipart/form-data"
-        ),
+        openapi_extra=schemas.describe_body(schemas.FileFields, "multipart/form-data"),
     )
     async def translate_file(
-        request: fastapi.Request,
-        asked: admitted(schemas.FileFields, access),
+        request: fastapi.Request, asked: admitted(schemas.FileFields, access)
     ):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
@@ -146,9 +133,7 @@ def add_files(
         route, _ = find_route(
             service, asked, TAG.sub(" ", file.plain) if is_html else file.plain
         )
-        translated = await file_translation.translate_file(
-            service, route, file, suffix
-        )
+        translated = await file_translation.translate_file(service, route, file, suffix)
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
         target = route.name.rpartition(":")[2]
         key = files.add(f"{stem}_{target}{suffix}", translated)
@@ -176,9 +161,7 @@ def add_analysis_routes(
 ) -> None:
     """Adds the routes of the web page that LibreTranslate's API lacks."""
 
-    @app.post(
-        "/sentences", openapi_extra=schemas.describe_body(schemas.TextFields)
-    )
+    @app.post("/sentences", openapi_extra=schemas.describe_body(schemas.TextFields))
     async def sentences(asked: admitted(schemas.TextFields, access)):
         route, _ = find_route(service, asked, asked.q)
         (document,) = await service.split(route, [asked.q])
@@ -190,9 +173,7 @@ def add_analysis_routes(
         lines = stream_sentences(service, route, document, futures, stack)
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
-    @app.post(
-        "/words", openapi_extra=schemas.describe_body(schemas.WordsFields)
-    )
+    @app.post("/words", openapi_extra=schemas.describe_body(schemas.WordsFields))
     async def words(asked: admitted(schemas.WordsFields, access)):
         route, _ = find_route(service, asked, "\n".join(asked.q))
         check_feature(route, WORDS)
@@ -206,9 +187,7 @@ def add_analysis_routes(
         pairs = list(zip(asked.q, asked.translations, strict=True))
         return await route.batcher.run(route.model.find_words, pairs)
 
-    @app.post(
-        "/report", openapi_extra=schemas.describe_body(schemas.TextFields)
-    )
+    @app.post("/report", openapi_extra=schemas.describe_body(schemas.TextFields))
     async def report(asked: admitted(schemas.TextFields, access)):
         route, _ = find_route(service, asked, asked.q)
         check_feature(route, REPORT)
@@ -239,8 +218,7 @@ async def stream_sentences(service, route, document, futures, stack):
 def check_feature(route: Route, name: str) -> None:
     if name not in route.model.features:
         raise http_error(
-            f"the model of {route.name} lacks {name}; export it with "
-            "`--signatures all`"
+            f"the model of {route.name} lacks {name}; export it with `--signatures all`"
         )
 
 
@@ -253,8 +231,6 @@ async def as_they_come(futures: list[asyncio.Future]) -> AsyncIterator[tuple]:
     places = {future: place for place, future in enumerate(futures)}
     pending = set(futures)
     while pending:
-        done, pending = await asyncio.wait(
-            pending, return_when=asyncio.FIRST_COMPLETED
-        )
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         for future in sorted(done, key=places.get):
             yield places[future], future.exception() or future.result()

@@ -2,9 +2,7 @@
 
 import codecs
 import textwrap
-from typing import Annotated
-from typing import Any
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import fastapi
 import pydantic

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from export.model.sentence_splitting import MAX_REPETITIONS
-from export.model.sentence_splitting import split_long
-from export.model.sentence_splitting import split_text
+from export.model.sentence_splitting import MAX_REPETITIONS, split_long, split_text
 
 
 class Document(NamedTuple):
@@ -35,9 +33,7 @@ class Document(NamedTuple):
         return "".join(parts)
 
 
-def split_texts(
-    texts: list[str], language: str, max_bytes: int
-) -> list[Document]:
+def split_texts(texts: list[str], language: str, max_bytes: int) -> list[Document]:
     """Splits texts into sentences and the text between; see `split_text`.
 
     Args:
@@ -88,9 +84,6 @@ def make_sentence_splitter(language: str) -> Callable:
 
     return tf.function(
         split,
-        input_signature=[
-            tf.TensorSpec([None], tf.string),
-            tf.TensorSpec([], tf.int32),
-        ],
+        input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int32)],
         autograph=False,
     )

@@ -5,8 +5,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from export.serve.api_keys import ApiKeys
 from export.serve.translation_service import TranslationService
@@ -23,10 +22,7 @@ class Reloader:
     """
 
     def __init__(
-        self,
-        keys: ApiKeys,
-        service: TranslationService,
-        load_models: Callable | None,
+        self, keys: ApiKeys, service: TranslationService, load_models: Callable | None
     ):
         self._keys, self._service = keys, service
         self._load_models = load_models

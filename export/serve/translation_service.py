@@ -7,20 +7,13 @@ from typing import NamedTuple
 
 from export.serve.batching import Batcher
 from export.serve.language_detection import LanguageDetector
-from export.serve.languages import match_code
-from export.serve.languages import name_language
+from export.serve.languages import match_code, name_language
 from export.serve.markup_documents import translate_documents
 from export.serve.metrics import Metrics
-from export.serve.models import ALTERNATIVES
-from export.serve.models import MARKUP
-from export.serve.models import PROBE
-from export.serve.models import Model
-from export.serve.models import Translation
+from export.serve.models import ALTERNATIVES, MARKUP, PROBE, Model, Translation
 from export.serve.options import LimitOptions
 from export.serve.schemas import http_error
-from export.serve.segmentation import Document
-from export.serve.segmentation import find_sentences
-from export.serve.segmentation import split_texts
+from export.serve.segmentation import Document, find_sentences, split_texts
 
 
 class Translated(NamedTuple):
@@ -131,11 +124,7 @@ class TranslationService:
     def features(self) -> list[dict]:
         """Returns the optional features of each pair, for the web page."""
         return [
-            {
-                "source": source,
-                "target": target,
-                "features": route.model.features,
-            }
+            {"source": source, "target": target, "features": route.model.features}
             for (source, target), route in self._routes.items()
         ]
 
@@ -215,9 +204,7 @@ class TranslationService:
             best, others = best[count:], others[count:]
         return translated
 
-    async def translate_html(
-        self, route: Route, texts: list[str]
-    ) -> list[Translated]:
+    async def translate_html(self, route: Route, texts: list[str]) -> list[Translated]:
         """Translates documents of HTML; see `translate`."""
         self.check(texts)
         check_markup(route, "html format is")
@@ -240,17 +227,13 @@ class TranslationService:
 
         async def translate(sentences):
             nonlocal is_admitted
-            found = await run(
-                model.translate, sentences, is_admitted=is_admitted
-            )
+            found = await run(model.translate, sentences, is_admitted=is_admitted)
             is_admitted = True
             self.record_metrics(route, sentences, found)
             return found
 
         split = functools.partial(
-            find_sentences,
-            language=route.source,
-            max_bytes=route.batcher.max_bytes,
+            find_sentences, language=route.source, max_bytes=route.batcher.max_bytes
         )
         found = await translate_documents(
             texts,
@@ -261,8 +244,7 @@ class TranslationService:
             functools.partial(run, model.align, is_admitted=True),
         )
         return [
-            Translated(each.text, [], each.counts["truncated"] > 0)
-            for each in found
+            Translated(each.text, [], each.counts["truncated"] > 0) for each in found
         ]
 
     async def split(self, route: Route, texts: list[str]) -> list[Document]:
@@ -273,10 +255,7 @@ class TranslationService:
         )
 
     def record_metrics(
-        self,
-        route: Route,
-        sentences: list[str],
-        translations: list[Translation],
+        self, route: Route, sentences: list[str], translations: list[Translation]
     ) -> None:
         """Updates the metrics of translated text."""
         for measure, amount in (
@@ -317,10 +296,7 @@ def join(
     for rank in range(alternatives):
         other = document.filled(
             [
-                (
-                    [a for a in some if a != each.text]
-                    + [each.text] * (rank + 1)
-                )[rank]
+                ([a for a in some if a != each.text] + [each.text] * (rank + 1))[rank]
                 for each, some in zip(best, others, strict=True)
             ]
         )

@@ -9,9 +9,7 @@ from export.markup.word_alignment import SPACELESS
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a blank.
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 # Of scripts without blanks between words, each subword counts as a word.
-UNSPACED = re.compile(
-    f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in SPACELESS)}]"
-)
+UNSPACED = re.compile(f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in SPACELESS)}]")
 END = b"</s>"
 DIGITS = 3
 
@@ -36,10 +34,7 @@ def group_words(
         have `"probability"`, the product over its subwords, and `"weights"`,
         its attention to each word of the source.
     """
-    sources, targets = (
-        pieces_to_words(source_pieces),
-        pieces_to_words(target_pieces),
-    )
+    sources, targets = (pieces_to_words(source_pieces), pieces_to_words(target_pieces))
     for word in targets:
         indices = word["indices"]
         weights = attention[indices].mean(axis=0)
@@ -67,9 +62,7 @@ def pieces_to_words(pieces: np.ndarray) -> list[dict]:
         apart = UNSPACED.match(text) and words and words[-1]["bytes"]
         if not words or begins or apart:
             words.append({"bytes": b"", "space": begins, "indices": []})
-        words[-1]["bytes"] += (
-            bytes([int(byte[1], 16)]) if byte else text.encode()
-        )
+        words[-1]["bytes"] += bytes([int(byte[1], 16)]) if byte else text.encode()
         words[-1]["indices"].append(index)
     if words:
         words[0]["space"] = False  # The tokenizer puts one there.

@@ -4,17 +4,14 @@ Axes: `B` sentences, `K` beams, `C` candidates, `N` hypotheses returned, `V`
 vocabulary, `L` capacity in tokens, at least the longest limit.
 """
 
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.search.constraints import apply_constraints
-from keras_transformer.search.constraints import constraint_tensors
-from keras_transformer.search.options import IMPOSSIBLE
-from keras_transformer.search.options import length_penalty_of
+from keras_transformer.search.constraints import apply_constraints, constraint_tensors
+from keras_transformer.search.options import IMPOSSIBLE, length_penalty_of
 from keras_transformer.search.search_result import Hypotheses
 
 
@@ -308,8 +305,7 @@ def add_finished(beams, candidates, alpha, options):
         truncated=candidates.truncated,
     )
     both = [
-        ops.concatenate(pair, axis=1)
-        for pair in zip(beams.finished, new, strict=True)
+        ops.concatenate(pair, axis=1) for pair in zip(beams.finished, new, strict=True)
     ]
     best = top_k_indices(both[1], options.num_returned)
     return Hypotheses(*[gather_beams(x, best) for x in both])

@@ -56,9 +56,7 @@ def compiled_call(model, search, options, tensors, max_length):
         import tensorflow as tf
 
         if not tf.executing_eagerly():  # The caller compiles.
-            return search(
-                model, options=options, max_length=max_length, **tensors
-            )
+            return search(model, options=options, max_length=max_length, **tensors)
         # A tensor, so that one function serves all lengths.
         tensors = {**tensors, "max_length": ops.cast(max_length, "int32")}
     else:
@@ -78,9 +76,7 @@ def compiled_call(model, search, options, tensors, max_length):
     options = dataclasses.replace(options, **dict.fromkeys(numbers, 0))
 
     def run(tensors, numbers):
-        return search(
-            model, options=dataclasses.replace(options, **numbers), **tensors
-        )
+        return search(model, options=dataclasses.replace(options, **numbers), **tensors)
 
     compile_function = {
         "tensorflow": compile_by_tensorflow,
@@ -101,8 +97,7 @@ def compile_by_tensorflow(run, model, tensors, numbers):
     import tensorflow as tf
 
     specs = tf.nest.map_structure(
-        lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype),
-        (tensors, numbers),
+        lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), (tensors, numbers)
     )
     return tf.function(run, input_signature=specs, autograph=False)
 

@@ -33,9 +33,7 @@ def constraint_tensors(options, limits):
         if not isinstance(value, int) or value
     }
     if "min_length" in constraints:  # The end comes at the limit.
-        constraints["min_length"] = ops.minimum(
-            constraints["min_length"], limits - 1
-        )
+        constraints["min_length"] = ops.minimum(constraints["min_length"], limits - 1)
     if options.tree:
         constraints |= {"limits": limits, "leaves": options.tree.leaves}
     return constraints
@@ -58,11 +56,7 @@ def apply_constraints(logits, constraints, ids, index, options):
     allowed = logits
     if "leaves" in constraints:
         is_tree = options.tree.find_allowed(
-            constraints["leaves"],
-            constraints["limits"],
-            ids,
-            index,
-            options.eos_id,
+            constraints["leaves"], constraints["limits"], ids, index, options.eos_id
         )
         allowed = ops.where(is_tree, allowed, IMPOSSIBLE)
     if "min_length" in constraints:
@@ -70,9 +64,7 @@ def apply_constraints(logits, constraints, ids, index, options):
         closed = ops.logical_and(is_early, is_end)
         allowed = ops.where(closed, IMPOSSIBLE, allowed)
     if "no_repeat_ngram" in constraints:
-        closed = find_repeats(
-            logits, ids, index, constraints["no_repeat_ngram"]
-        )
+        closed = find_repeats(logits, ids, index, constraints["no_repeat_ngram"])
         allowed = ops.where(closed, IMPOSSIBLE, allowed)
     best = ops.max(allowed, axis=1, keepdims=True)
     is_stuck = ops.equal(best, IMPOSSIBLE)
@@ -110,7 +102,5 @@ def find_repeats(logits, ids, index, sizes):
     is_repeat = ops.fori_loop(1, most, compare, is_repeat)
     rows = ops.arange(ops.shape(ids)[0], dtype="int32")[:, None]
     cells = ops.stack([ops.broadcast_to(rows, ops.shape(ids)), ids], axis=-1)
-    counts = ops.scatter(
-        cells, ops.cast(is_repeat, "float32"), ops.shape(logits)
-    )
+    counts = ops.scatter(cells, ops.cast(is_repeat, "float32"), ops.shape(logits))
     return counts > 0

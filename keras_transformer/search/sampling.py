@@ -53,9 +53,7 @@ class Sampling:
         ):
             value = getattr(self, name)
             if isinstance(value, int | float) and not is_good(value):
-                raise ValueError(
-                    f"`{name}` must be {wanted}. Received: {name}={value}"
-                )
+                raise ValueError(f"`{name}` must be {wanted}. Received: {name}={value}")
 
 
 def sample(
@@ -172,15 +170,12 @@ def sample_tokens(logits, index, tensors):
     missing = -logits.shape[1] % SAMPLING_BLOCK_SIZE
     weights = ops.pad(weights, [[0, 0], [0, missing]])
     blocks = ops.reshape(
-        weights,
-        [-1, weights.shape[1] // SAMPLING_BLOCK_SIZE, SAMPLING_BLOCK_SIZE],
+        weights, [-1, weights.shape[1] // SAMPLING_BLOCK_SIZE, SAMPLING_BLOCK_SIZE]
     )
     first, second = uniform_numbers(tensors["seeds"], index)
     block = sample_index(ops.sum(blocks, axis=2), first)
     block_weights = ops.take_along_axis(blocks, block[:, :, None], axis=1)
-    ids = block * SAMPLING_BLOCK_SIZE + sample_index(
-        block_weights[:, 0], second
-    )
+    ids = block * SAMPLING_BLOCK_SIZE + sample_index(block_weights[:, 0], second)
     return ops.take_along_axis(logits, ids, axis=1), ids
 
 
@@ -241,9 +236,7 @@ def find_threshold(logits, top_k, top_p, num_ranked):
     is_in = ops.logical_and(is_in, ordered > IMPOSSIBLE)
     least = ops.where(is_in, ordered, -IMPOSSIBLE)
     least = ops.min(least, axis=1, keepdims=True)
-    return least, ops.where(
-        has_count, top_k <= num_ranked, sums[:, -1:] > wanted
-    )
+    return least, ops.where(has_count, top_k <= num_ranked, sums[:, -1:] > wanted)
 
 
 def sample_index(weights, chances):

@@ -1,7 +1,6 @@
 """The result of a search (Section 6.1)."""
 
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Hypotheses(NamedTuple):

@@ -3,9 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.argument_checks import check_ids
-from keras_transformer.argument_checks import check_length
-from keras_transformer.argument_checks import static_int
+from keras_transformer.argument_checks import check_ids, check_length, static_int
 from keras_transformer.cache import DecoderCache
 from keras_transformer.masks import padding_mask
 from keras_transformer.search.beam_search import beam_search
@@ -13,12 +11,7 @@ from keras_transformer.search.compilation import compiled_call
 
 
 def search_translations(
-    transformer,
-    source_ids,
-    max_lengths,
-    options,
-    prefix_ids=None,
-    max_length=None,
+    transformer, source_ids, max_lengths, options, prefix_ids=None, max_length=None
 ):
     """Finds the best translations of each sentence by beam search.
 
@@ -66,12 +59,7 @@ def search_translations(
 
 
 def search_by_layers(
-    transformer,
-    source_ids,
-    max_lengths,
-    options,
-    prefix_ids=None,
-    max_length=None,
+    transformer, source_ids, max_lengths, options, prefix_ids=None, max_length=None
 ):
     """Like `search_translations`, by `beam_search` over the model's layers.
 

@@ -104,10 +104,7 @@ class TreeConstraint:
         for is_allowed, tokens in (
             (may_open, kinds == OPENING),
             (is_tag, kinds == TAGGING),
-            (
-                ops.logical_and(is_left, ~is_tag),
-                ops.equal(columns, following[:, None]),
-            ),
+            (ops.logical_and(is_left, ~is_tag), ops.equal(columns, following[:, None])),
             (may_close, ops.equal(columns, closing[:, None])),
             (may_end, columns == eos_id),
         ):

@@ -17,30 +17,17 @@ import types
 import keras
 
 import train.__main__ as train_command
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.options import flag
-from command_line.options import option
-from command_line.options import parse_known_options
-from command_line.options import positive
-from command_line.options import values_of
+from command_line.errors import UserError, exit_on_user_error
+from command_line.options import flag, option, parse_known_options, positive, values_of
 from command_line.text_files import write_atomically
-from keras_transformer import PRESETS
-from keras_transformer import Preset
-from paper.table3 import report
-from paper.table3 import results
-from paper.table3.rows import ROWS
-from paper.table3.rows import SIZES
-from paper.table3.rows import broken_ratios
-from paper.table3.rows import plan_rows_in_order
-from paper.table3.rows import scale_row
+from keras_transformer import PRESETS, Preset
+from paper.table3 import report, results
+from paper.table3.rows import ROWS, SIZES, broken_ratios, plan_rows_in_order, scale_row
 from train import options as train_options
-from train.data.corpus import Corpus
-from train.data.corpus import read_all
+from train.data.corpus import Corpus, read_all
 from train.loop import signal_handling
 from train.monitoring.validation_bleu import ValidationBleu
-from train.resolve_options import load_corpus
-from train.resolve_options import resolve
+from train.resolve_options import load_corpus, resolve
 from train.run.run_description import describe
 from train.run.run_folder import locked
 
@@ -74,14 +61,10 @@ class TableOptions:
         False, "write the table of the rows that are there, and train nothing"
     )
     scale: float = option(
-        1.0,
-        "divides the widths d_model, d_ff, d_k and d_v",
-        kind=positive(float),
+        1.0, "divides the widths d_model, d_ff, d_k and d_v", kind=positive(float)
     )
     layer_scale: float | None = option(
-        None,
-        "divides the layers N (default: that of --scale)",
-        kind=positive(float),
+        None, "divides the layers N (default: that of --scale)", kind=positive(float)
     )
     steps: int = option(
         PRESETS["base"].recipe.steps,
@@ -106,9 +89,7 @@ class TableOptions:
     )
 
 
-def parse_options(
-    argv: list[str] | None = None,
-) -> tuple[TableOptions, list[str]]:
+def parse_options(argv: list[str] | None = None) -> tuple[TableOptions, list[str]]:
     """Returns the options of the table, and what is left for its trainings."""
     parser = argparse.ArgumentParser(
         prog="python -m paper.table3",
@@ -130,9 +111,7 @@ def make_command(
         "seed": seed,
         "average": 1,  # The paper averaged no checkpoints for this table.
     }
-    given = [
-        text for key, value in of_the_row.items() for text in (flag(key), value)
-    ]
+    given = [text for key, value in of_the_row.items() for text in (flag(key), value)]
     cache = ["--cache-dir", options.run_dir / "encoded"]
     once = ["--validate-bleu", 0]  # `translate_row` translates.
     return [str(text) for text in (*cache, *once, *rest, *given)]
@@ -265,10 +244,7 @@ def run(options: TableOptions, rest: list[str]) -> None:
             raise UserError(f"--report trains nothing. Received: {rest[0]}")
         report.write(options.run_dir)
         return
-    with (
-        signal_handling.handled_by(signal_handling.exit_now),
-        locked(options.run_dir),
-    ):
+    with signal_handling.handled_by(signal_handling.exit_now), locked(options.run_dir):
         train_rows(options, rest)
 
 

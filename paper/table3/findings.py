@@ -65,15 +65,11 @@ FINDINGS = (
         (("d-ls0.0", "base"),),
         (("base", "d-ls0.0"),),
     ),
-    Finding(
-        "learned positions change nothing", (("e-learned", "base"),), equal=True
-    ),
+    Finding("learned positions change nothing", (("e-learned", "base"),), equal=True),
 )
 
 
-def sentence_counts(
-    translations: list[str], references: list[str]
-) -> np.ndarray:
+def sentence_counts(translations: list[str], references: list[str]) -> np.ndarray:
     """Returns what BLEU counts of each sentence, `(n, 10)`.
 
     That is: n-grams that are right and all n-grams, of four lengths each, and
@@ -84,9 +80,7 @@ def sentence_counts(
         metric.sentence_score(translation, [reference])
         for translation, reference in zip(translations, references, strict=True)
     ]
-    return np.array(
-        [[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores]
-    )
+    return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores])
 
 
 def bleu(counts: np.ndarray) -> float:
@@ -136,9 +130,7 @@ def seed_margin(values: list[float]) -> float | None:
 
 
 def sign_of(
-    difference: float,
-    margin: float | None,
-    bounds: tuple[float, float] | None = None,
+    difference: float, margin: float | None, bounds: tuple[float, float] | None = None
 ) -> int:
     """Returns the sign of a difference, or 0 where it is too close to tell."""
     sign = int(np.sign(difference))

@@ -9,17 +9,14 @@ from matplotlib.figure import Figure
 def draw(report: dict) -> bytes:
     """Returns a PNG: the differences to base, the paper's and ours."""
     rows = {
-        name: row
-        for name, row in report["rows"].items()
-        if not name.startswith("base")
+        name: row for name, row in report["rows"].items() if not name.startswith("base")
     }
     margins = report["margins"]
     if margins["bleu"] is not None:
         margins = {
             "bleu": (-margins["bleu"], margins["bleu"]),
             "perplexity_percent": [
-                100 * math.expm1(sign * margins["log_perplexity"])
-                for sign in (-1, 1)
+                100 * math.expm1(sign * margins["log_perplexity"]) for sign in (-1, 1)
             ],
         }
     figure = Figure(figsize=(9, 1.5 + 0.32 * len(rows)), layout="constrained")
@@ -34,9 +31,7 @@ def draw(report: dict) -> bytes:
             axis.plot(theirs, height - 0.15, "D", color="tab:orange")
             axis.plot(ours[key], height + 0.15, "o", color="tab:blue")
             if key == "bleu":
-                axis.hlines(
-                    height + 0.15, *ours["bleu_interval"], color="tab:blue"
-                )
+                axis.hlines(height + 0.15, *ours["bleu_interval"], color="tab:blue")
         axis.axvline(0, color="gray", linewidth=0.8)
         if margins["bleu"] is not None:
             axis.axvspan(*margins[key], color="gray", alpha=0.2, linewidth=0)

@@ -8,9 +8,7 @@ import statistics
 import numpy as np
 
 from command_line.text_files import write_atomically
-from paper.table3 import findings
-from paper.table3 import picture
-from paper.table3 import results
+from paper.table3 import findings, picture, results
 
 NOTES = """\
 PPL: per subword of the vocabulary, with EOS, unsmoothed. BLEU: the
@@ -31,10 +29,7 @@ def make_table(rows: dict[str, dict]) -> dict:
     runs = [name for name in rows if name.startswith("base")]
     samples = findings.resample({n: row["counts"] for n, row in rows.items()})
     values = {
-        name: {
-            "bleu": row["bleu"],
-            "log_perplexity": math.log(row["perplexity"]),
-        }
+        name: {"bleu": row["bleu"], "log_perplexity": math.log(row["perplexity"])}
         for name, row in rows.items()
     }
     repeated = {
@@ -79,18 +74,11 @@ def describe_row(
         gains: The row's BLEU above that of base, in bootstrap samples.
     """
     ours = {"perplexity": row["perplexity"], "bleu": row["bleu"]}
-    mean = {
-        "perplexity": math.exp(mean["log_perplexity"]),
-        "bleu": mean["bleu"],
-    }
+    mean = {"perplexity": math.exp(mean["log_perplexity"]), "bleu": mean["bleu"]}
     described = {
         "change": results.describe_change(row["preset"], base["preset"]),
         "paper": None,
-        "ours": {
-            **ours,
-            "parameters": row["parameters"],
-            "minutes": row["minutes"],
-        },
+        "ours": {**ours, "parameters": row["parameters"], "minutes": row["minutes"]},
         "ours_to_base": {
             **compare(ours, mean),
             "bleu_interval": findings.interval(gains),
@@ -165,9 +153,7 @@ def judge_finding(
     }
 
 
-def describe_paper_result(
-    finding: findings.Finding, pairs: tuple, measure: str
-) -> str:
+def describe_paper_result(finding: findings.Finding, pairs: tuple, measure: str) -> str:
     """Says how many pairs of the paper's rows speak for a finding."""
     key = measure.removeprefix("log_")
     gains = [
@@ -226,10 +212,7 @@ def format_row(name: str, row: dict) -> str:
         paper, theirs = row["paper"], row["paper_to_base"]
         millions = "" if paper["millions"] is None else paper["millions"]
         paper = f"{paper['perplexity']:.2f}", f"{paper['bleu']:.1f}", millions
-        theirs = (
-            f"{theirs['perplexity_percent']:+.1f}",
-            f"{theirs['bleu']:+.1f}",
-        )
+        theirs = (f"{theirs['perplexity_percent']:+.1f}", f"{theirs['bleu']:+.1f}")
     else:
         paper, theirs = ("", "", ""), ("", "")
     low, high = change["bleu_interval"]

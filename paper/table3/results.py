@@ -4,8 +4,7 @@ import json
 import pathlib
 
 from command_line.errors import UserError
-from keras_transformer import PRESETS
-from keras_transformer import Preset
+from keras_transformer import PRESETS, Preset
 from paper.table3 import findings
 from train.run.run_description import RunDescription
 from train.run.run_folder import read_history

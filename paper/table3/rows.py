@@ -2,22 +2,17 @@
 
 import fractions
 
-from keras_transformer import PRESETS
-from keras_transformer import Preset
+from keras_transformer import PRESETS, Preset
 from paper.table3 import results
 
 WIDTHS = ("hidden_dim", "intermediate_dim", "key_dim", "value_dim")
 SIZES = ("num_layers", *WIDTHS)
 ROWS = tuple(
-    name
-    for name, preset in PRESETS.items()
-    if preset.description.startswith("Table 3")
+    name for name, preset in PRESETS.items() if preset.description.startswith("Table 3")
 )
 
 
-def plan_rows_in_order(
-    rows: list[str], base_runs: int
-) -> dict[str, tuple[str, int]]:
+def plan_rows_in_order(rows: list[str], base_runs: int) -> dict[str, tuple[str, int]]:
     """Returns the preset and the seed's offset of each run, base first.
 
     The longest, big, is the last.
@@ -44,8 +39,7 @@ def scale_row(row: str, scale: float, layer_scale: float, steps: int) -> Preset:
     """
     preset = PRESETS[row]
     changes = {
-        name: scale_size(getattr(preset.architecture, name), scale)
-        for name in WIDTHS
+        name: scale_size(getattr(preset.architecture, name), scale) for name in WIDTHS
     }
     return preset.replace(
         **changes,
@@ -60,14 +54,8 @@ def scale_size(size: int, scale: float) -> int:
 
 def broken_ratios(name: str, scaled: Preset, scaled_base: Preset) -> list[str]:
     """Returns a message for each changed cell that lost its ratio to base."""
-    scaled, scaled_base = (
-        scaled.hyperparameters(),
-        scaled_base.hyperparameters(),
-    )
-    row, base = (
-        PRESETS[name].hyperparameters(),
-        PRESETS["base"].hyperparameters(),
-    )
+    scaled, scaled_base = (scaled.hyperparameters(), scaled_base.hyperparameters())
+    row, base = (PRESETS[name].hyperparameters(), PRESETS["base"].hyperparameters())
     lines = []
     for field in SIZES:
         ours = fractions.Fraction(scaled[field], scaled_base[field])

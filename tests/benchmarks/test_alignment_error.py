@@ -14,9 +14,7 @@ def test_the_sentences_are_those_of_the_grammar():
     rng, same = random.Random(3), random.Random(3)
     for _ in range(500):
         pair, sure, possible = alignment_error.draw_pair(rng)
-        expected = generator.draw_sentence(
-            same.choice(generator.patterns()), same
-        )
+        expected = generator.draw_sentence(same.choice(generator.patterns()), same)
         assert pair == (expected.english, expected.spanish)
         assert sure <= possible
 
@@ -57,10 +55,7 @@ def name_words(pair, links):
 
 
 def test_the_error_is_that_of_och_and_ney():
-    rows = [
-        ((), {(0, 0)}, {(0, 0), (1, 1), (2, 1)}),
-        ((), {(3, 2)}, {(3, 2)}),
-    ]
+    rows = [((), {(0, 0)}, {(0, 0), (1, 1), (2, 1)}), ((), {(3, 2)}, {(3, 2)})]
     # The word 5 has no link, so what it is linked with does not count.
     found = [{(0, 0), (2, 1), (4, 5)}, {(0, 2)}]
     # |A & S| = 1, |A & P| = 2, |A| = 3, |S| = 2.

@@ -61,9 +61,7 @@ def test_output_is_kept_but_for_silent_commands(results, monkeypatch):
     assert (printed["command"], printed["output"]) == (PRINT, "/corpus\n")
 
 
-def test_a_measurement_is_not_repeated_until_the_code_changes(
-    results, monkeypatch
-):
+def test_a_measurement_is_not_repeated_until_the_code_changes(results, monkeypatch):
     monkeypatch.setenv("D", "/before")
     results("lines")
     monkeypatch.setenv("D", "/after")

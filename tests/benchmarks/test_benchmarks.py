@@ -9,24 +9,27 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks import markup_accuracy
-from benchmarks import service_load
-from benchmarks.decoding import __main__ as decoding
-from benchmarks.decoding import export_speed
-from benchmarks.decoding import first_requests
-from benchmarks.decoding import package
-from benchmarks.decoding.inputs import choose_batches
-from benchmarks.decoding.inputs import make_random_batch
-from benchmarks.decoding.inputs import make_transformer
-from benchmarks.decoding.worker import WrongLengthError
-from benchmarks.decoding.worker import decode
-from benchmarks.shared.model_sizes import SIZES
-from benchmarks.shared.model_sizes import STUDENTS
-from benchmarks.shared.model_sizes import count_source_weights
-from benchmarks.shared.model_sizes import count_step_weights
-from benchmarks.shared.model_sizes import make_batch
-from benchmarks.training import on_jax
-from benchmarks.training import worker as training
+from benchmarks import markup_accuracy, service_load
+from benchmarks.decoding import (
+    __main__ as decoding,
+    export_speed,
+    first_requests,
+    package,
+)
+from benchmarks.decoding.inputs import (
+    choose_batches,
+    make_random_batch,
+    make_transformer,
+)
+from benchmarks.decoding.worker import WrongLengthError, decode
+from benchmarks.shared.model_sizes import (
+    SIZES,
+    STUDENTS,
+    count_source_weights,
+    count_step_weights,
+    make_batch,
+)
+from benchmarks.training import on_jax, worker as training
 from command_line.errors import UserError
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
@@ -125,9 +128,7 @@ def test_weights_are_counted_as_the_model_has_them(name):
     )
     model = make_transformer(size)
     matrices = sum(
-        math.prod(weight.shape)
-        for weight in model.weights
-        if len(weight.shape) > 1
+        math.prod(weight.shape) for weight in model.weights if len(weight.shape) > 1
     )
     # The table of embeddings makes the logits, too.
     assert count_step_weights(size) + count_source_weights(size) == matrices
@@ -160,10 +161,7 @@ def test_a_random_model_decodes_as_long_as_it_is_told(endless):
     # Greedy search, by the whole target again at each step.
     ids = np.full((3, 1), 3)
     for _ in range(5):
-        inputs = {
-            "source_ids": np.array(batch["source_ids"]),
-            "target_ids": ids,
-        }
+        inputs = {"source_ids": np.array(batch["source_ids"]), "target_ids": ids}
         best = np.argmax(transformer(inputs)[:, -1], axis=-1)
         ids = np.concatenate([ids, best[:, None]], axis=1)
     ends = np.ones((3, 1))

@@ -3,9 +3,7 @@
 import pytest
 
 from command_line import errors
-from command_line.errors import UserError
-from command_line.errors import exit_on_user_error
-from command_line.errors import refuse_damage
+from command_line.errors import UserError, exit_on_user_error, refuse_damage
 
 
 def leave_with(error):
@@ -32,10 +30,7 @@ def test_a_refusal_without_a_number_keeps_its_text(capsys):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (
-            IndexError("two\nlines"),
-            "there must be whole. Received: IndexError: two",
-        ),
+        (IndexError("two\nlines"), "there must be whole. Received: IndexError: two"),
         (KeyError(), "there must be whole. Received: KeyError: "),
         (UserError("ours"), "ours"),
     ],

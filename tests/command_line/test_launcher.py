@@ -107,9 +107,7 @@ def test_a_shell_completes_options(installed):
     done = launch(installed, "--print-completion", "bash")
     assert done.returncode == 0, done.stderr
     script = f"{done.stdout}\ncomplete -p keras-transformer"
-    found = subprocess.run(
-        ["bash"], input=script, capture_output=True, text=True
-    )
+    found = subprocess.run(["bash"], input=script, capture_output=True, text=True)
     assert "keras-transformer" in found.stdout
     for option in ("--run-dir", "--beam-size", "--batch-tokens"):
         assert option in done.stdout

@@ -7,14 +7,16 @@ import pathlib
 
 import pytest
 
-from command_line.options import add_options
-from command_line.options import mutually_exclusive
-from command_line.options import option
-from command_line.options import part
-from command_line.options import positive
-from command_line.options import read_options
-from command_line.options import replace_values
-from command_line.options import values_of
+from command_line.options import (
+    add_options,
+    mutually_exclusive,
+    option,
+    part,
+    positive,
+    read_options,
+    replace_values,
+    values_of,
+)
 
 
 @dataclasses.dataclass(frozen=True)

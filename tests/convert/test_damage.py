@@ -17,8 +17,7 @@ from command_line.errors import UserError
 from convert import tensor_files
 from convert.ctranslate2_file import open_ctranslate2
 from convert.marian_config import read_configuration
-from convert.tensor_files import open_marian
-from convert.tensor_files import open_safetensors
+from convert.tensor_files import open_marian, open_safetensors
 from tests.helpers.ctranslate2_models import write_model_bin
 from tests.helpers.marian_files import write_model
 
@@ -114,8 +113,7 @@ def test_an_error_in_one_line_or_a_file_that_can_be_read(suffix, tmp_path):
 def test_an_array_that_claims_more_than_the_file_takes_no_memory(tmp_path):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
-        header,
-        {"shape": (2**20, 2**20), "fortran_order": False, "descr": "<f4"},
+        header, {"shape": (2**20, 2**20), "fortran_order": False, "descr": "<f4"}
     )
     path = tmp_path / "model.npz"
     with zipfile.ZipFile(path, "w") as archive:

@@ -15,19 +15,14 @@ from convert.__main__ import main
 from convert.from_ctranslate2 import Options
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
+from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.tokenizer import read_protos
-from tests.helpers.ctranslate2_models import MODELS
-from tests.helpers.ctranslate2_models import make_model
-from tests.helpers.ctranslate2_models import write_directory
+from tests.helpers.ctranslate2_models import MODELS, make_model, write_directory
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import pieces_of
-from tests.helpers.hugging_face_models import train_spm
+from tests.helpers.hugging_face_models import pieces_of, train_spm
 from tests.helpers.marian_files import write_download
-from tests.helpers.numpy_scores import pad
-from tests.helpers.numpy_scores import target_log_probabilities
+from tests.helpers.numpy_scores import pad, target_log_probabilities
 
 PROTOS = [
     train_spm(SENTENCES, 90),
@@ -64,9 +59,7 @@ def test_a_run_comes_back_bit_by_bit(run_dir, tmp_path, changes):
         dropout=found.architecture.dropout,
     )
     assert found.sequence_length == model.sequence_length
-    for before, after in zip(
-        protos, read_protos(tmp_path / "run"), strict=True
-    ):
+    for before, after in zip(protos, read_protos(tmp_path / "run"), strict=True):
         if before is not None:
             before, after = (
                 sentencepiece.SentencePieceProcessor(model_proto=proto)
@@ -98,9 +91,7 @@ def name_of(weight):
 def test_other_precisions_are_near(run_dir, tmp_path, precision):
     model = make_model(**MODELS["of other systems"])
     protos = read_protos(run_dir)
-    folder = write_ctranslate2(
-        model, protos, SearchSettings(), precision, tmp_path, 1
-    )
+    folder = write_ctranslate2(model, protos, SearchSettings(), precision, tmp_path, 1)
 
     found = convert(folder, tmp_path / "run")
 
@@ -175,9 +166,7 @@ def test_a_directory_of_their_marian_converter(shares, tmp_path):
     found = model.generate(ids, beam_size=1, max_extra_length=9).numpy()
     source = sentencepiece.SentencePieceProcessor(model_proto=PROTOS[0])
     expected = ctranslate2.Translator(str(folder)).translate_batch(
-        source.encode(TEXTS, out_type=str),
-        beam_size=1,
-        max_decoding_length=9,
+        source.encode(TEXTS, out_type=str), beam_size=1, max_decoding_length=9
     )
     for row, result in zip(found, expected, strict=True):
         said = tokenizer.id_to_piece(row[:9]).numpy().tolist()
@@ -232,9 +221,7 @@ def refused(capsys, tmp_path):
         paths = [*write_protos(tmp_path), *vocabulary]
         target = tmp_path / "run"
         more = ["--vocabulary", *paths, "--run-dir", target]
-        line = refusal(
-            capsys, main, ["ctranslate2", "--model-dir", folder, *more]
-        )
+        line = refusal(capsys, main, ["ctranslate2", "--model-dir", folder, *more])
         assert not target.exists()
         return line
 
@@ -348,26 +335,17 @@ def edit(name, old, new):
         (lambda f: (f / "model.bin").unlink(), "No such file"),
         (edit("model.bin", b"\6\0\0\0", b"\5\0\0\0"), "version 5; version 6"),
         (edit("model.bin", b"projection/weight", b"projection/weighs"), "hold"),
-        (
-            edit("model.bin", b"TransformerS", b"TransformerX"),
-            "TransformerXpec",
-        ),
+        (edit("model.bin", b"TransformerS", b"TransformerX"), "TransformerXpec"),
         (edit("config.json", b'"</s>"', b'"</t>"'), "eos_token of"),
         (edit("config.json", b'"</s>"', b'["</s>"]'), "eos_token of"),
-        (
-            edit("config.json", b'bos": false', b'bos": true'),
-            "add_source_bos of",
-        ),
+        (edit("config.json", b'bos": false', b'bos": true'), "add_source_bos of"),
         (lambda f: (f / "config.json").unlink(), "must hold config.json"),
         (
             lambda f: (f / "source_vocabulary.json").unlink(),
             "must hold source_vocabulary.json",
         ),
         (edit("source_vocabulary.json", b"[", b"{"), "JSON array of strings"),
-        (
-            edit("source_vocabulary.json", b'"<s>"', b'"</s>"'),
-            "each piece once",
-        ),
+        (edit("source_vocabulary.json", b'"<s>"', b'"</s>"'), "each piece once"),
         (edit("source_vocabulary.json", b'"<s>",', b""), "rows. Received: "),
     ],
 )

@@ -8,15 +8,10 @@ import tensorflow as tf
 from convert.__main__ import main
 from convert.from_hugging_face import read_vocabularies
 from convert.hugging_face_config import read_configuration
-from keras_transformer import SearchOptions
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
-from keras_transformer.search.tensorflow.graph_transformer import (
-    search_in_graph,
-)
+from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
+from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import MAX_LENGTH
-from tests.helpers.hugging_face_models import write_folder
+from tests.helpers.hugging_face_models import MAX_LENGTH, write_folder
 
 pytestmark = [pytest.mark.peers("torch", "transformers"), pytest.mark.slow]
 TEXTS = [
@@ -93,9 +88,7 @@ class Both:
 
         with torch.no_grad():
             found = self.theirs.generate(
-                input_ids=torch.tensor(
-                    self.to_theirs(source_ids, self.sources)
-                ),
+                input_ids=torch.tensor(self.to_theirs(source_ids, self.sources)),
                 attention_mask=torch.tensor((source_ids != 0).astype(int)),
                 num_beams=beam_size,
                 max_length=MAX_LENGTH,
@@ -227,8 +220,7 @@ def test_greedy_translations_are_theirs(both):
     expected = both.translate(source_ids, beam_size=1)
     longest = max(found.shape[1], expected.shape[1])
     found, expected = (
-        np.pad(ids, ((0, 0), (0, longest - ids.shape[1])))
-        for ids in (found, expected)
+        np.pad(ids, ((0, 0), (0, longest - ids.shape[1]))) for ids in (found, expected)
     )
     np.testing.assert_array_equal(found, expected)
 
@@ -304,12 +296,7 @@ def test_takes_a_model_that_was_trained_here(run_dir, tmp_path):
     ours.build()
     ours.save(tmp_path / "model.keras")
     back = tmp_path / "theirs"
-    main(
-        [
-            *("to-marian", "--run-dir", str(tmp_path)),
-            *("--model-dir", str(back)),
-        ]
-    )
+    main([*("to-marian", "--run-dir", str(tmp_path)), *("--model-dir", str(back))])
 
     tokenizer = SubwordTokenizer.from_pretrained(tmp_path)
     ids = tokenizer.tokenize(SENTENCES).to_tensor().numpy()

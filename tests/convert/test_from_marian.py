@@ -13,18 +13,11 @@ from convert.__main__ import main
 from convert.marian_vocabularies import arrange_vocabulary
 from convert.tensor_files import open_marian
 from convert.vocabularies import read_proto
-from keras_transformer import SearchOptions
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
-from keras_transformer.search.tensorflow.graph_transformer import (
-    search_in_graph,
-)
+from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
+from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.hugging_face_models import train_spm
-from tests.helpers.marian_files import forward
-from tests.helpers.marian_files import make_tensors
-from tests.helpers.marian_files import quantize
-from tests.helpers.marian_files import write_model
+from tests.helpers.marian_files import forward, make_tensors, quantize, write_model
 
 ENGLISH = [
     "The weather is good today.",
@@ -64,10 +57,7 @@ ENGLISH = [
 def spms(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spm")
     backwards = [sentence[::-1] for sentence in SENTENCES]
-    for name, lines, size in (
-        ("source", SENTENCES, 90),
-        ("target", backwards, 80),
-    ):
+    for name, lines, size in (("source", SENTENCES, 90), ("target", backwards, 80)):
         # Unknown at 1 and the end at 0, as Marian trains its vocabularies.
         numbers = {"eos_id": 0, "unk_id": 1, "bos_id": -1}
         (folder / f"{name}.spm").write_bytes(train_spm(lines, size, **numbers))
@@ -99,9 +89,7 @@ def test_logits_are_those_of_the_formulas(
 ):
     paths = spms[:vocabularies]
     tensors = make_tensors(
-        [len(read_proto(path).pieces) for path in paths],
-        recurrent,
-        output=output,
+        [len(read_proto(path).pieces) for path in paths], recurrent, output=output
     )
     model = tmp_path / f"model{suffix}"
     autoreg = "rnn" if recurrent else "self-attention"
@@ -152,9 +140,7 @@ def test_logits_are_those_of_the_formulas(
         ("other.npz.decoder.yml", "beam-size: 4", (1, 1.0)),
     ],
 )
-def test_search_options_stand_beside_the_model(
-    name, text, expected, spms, tmp_path
-):
+def test_search_options_stand_beside_the_model(name, text, expected, spms, tmp_path):
     tensors = make_tensors([len(read_proto(spms[0]).pieces)])
     write_model(tmp_path / "model.npz", tensors)
     (tmp_path / name).write_text(text)
@@ -200,9 +186,7 @@ def test_a_real_student_translates_as_its_engine_does(student, tmp_path):
     def search(source_ids):
         limits = tf.fill([len(ENGLISH)], 60)
         options = SearchOptions(1, 1.0, 1, penalty_offset=0)
-        return search_in_graph(transformer, source_ids, limits, options).ids[
-            :, 0
-        ]
+        return search_in_graph(transformer, source_ids, limits, options).ids[:, 0]
 
     ids = search(tokenizer.tokenize(ENGLISH).to_tensor())
     found = [text.decode() for text in tokenizer.detokenize(ids).numpy()]

@@ -11,15 +11,11 @@ import sentencepiece
 
 from convert.__main__ import main
 from convert.run_folder_writer import copy_licenses
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
+from keras_transformer import SubwordTokenizer, Transformer
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import pieces_of
-from tests.helpers.hugging_face_models import train_spm
-from tests.helpers.marian_files import forward
-from tests.helpers.marian_files import translate_greedily
-from tests.helpers.marian_files import write_download
+from tests.helpers.hugging_face_models import pieces_of, train_spm
+from tests.helpers.marian_files import forward, translate_greedily, write_download
 
 PROTOS = [
     train_spm(SENTENCES, 90),
@@ -48,11 +44,7 @@ def to_ids(text, proto, table):
         ids, text = [table[">>fra<<"]], text.removeprefix(">>fra<<")
     model = sentencepiece.SentencePieceProcessor(model_proto=proto)
     pieces = model.encode(text, out_type=str)
-    return [
-        *ids,
-        *(table.get(p, table["<unk>"]) for p in pieces),
-        table["</s>"],
-    ]
+    return [*ids, *(table.get(p, table["<unk>"]) for p in pieces), table["</s>"]]
 
 
 def convert(model, run_dir):
@@ -197,29 +189,20 @@ TABLE = "opus.spm32k-spm32k.trg.vocab.yml"
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            lambda f: (f / "source.spm").unlink(),
-            "one source.spm. Received: none",
-        ),
+        (lambda f: (f / "source.spm").unlink(), "one source.spm. Received: none"),
         (
             lambda f: shutil.copy(next(f.glob("*.npz")), f / "other.npz"),
             "one *.npz. Received: opus",
         ),
         (lambda f: (f / TABLE).unlink(), "one *.trg.vocab.yml. Received: none"),
         (lambda f: (f / TABLE).write_text("- a"), "a YAML mapping from pieces"),
-        (
-            lambda f: (f / TABLE).write_text("a: b"),
-            "mapping from pieces to ids",
-        ),
+        (lambda f: (f / TABLE).write_text("a: b"), "mapping from pieces to ids"),
         (lambda f: (f / TABLE).write_text("{}"), "one of 0 pieces"),
         (lambda f: (f / TABLE).write_text("a: 0\nb: 0"), "an id below 1"),
         (lambda f: (f / TABLE).write_text("a: 5"), "one of 6 pieces"),
         (rename_end, "must hold the pieces </s> and <unk>"),
         (lambda f: f / "none.zip", "no such file: "),
-        (
-            lambda f: write_file(f / "half.zip", b"PK"),
-            "a zip archive, and whole",
-        ),
+        (lambda f: write_file(f / "half.zip", b"PK"), "a zip archive, and whole"),
         (
             lambda f: write_zip(f / "large.zip", a=bytes(10**6)),
             "more than eight times itself",

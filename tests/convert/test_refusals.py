@@ -13,22 +13,19 @@ from sentencepiece import sentencepiece_model_pb2
 from command_line.errors import UserError
 from convert import to_hugging_face
 from convert.__main__ import main
-from convert.vocabularies import make_vocabulary
-from convert.vocabularies import read_proto
-from convert.vocabularies import read_protos
-from convert.vocabularies import replace_ids
-from keras_transformer import PRESETS
-from keras_transformer import Transformer
+from convert.vocabularies import make_vocabulary, read_proto, read_protos, replace_ids
+from keras_transformer import PRESETS, Transformer
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import LANGUAGE_TOKEN
-from tests.helpers.hugging_face_models import make_table
-from tests.helpers.hugging_face_models import pieces_of
-from tests.helpers.hugging_face_models import train_spm
-from tests.helpers.marian_files import make_tensors
-from tests.helpers.marian_files import write_model
+from tests.helpers.hugging_face_models import (
+    LANGUAGE_TOKEN,
+    make_table,
+    pieces_of,
+    train_spm,
+)
+from tests.helpers.marian_files import make_tensors, write_model
 
 PROTO = train_spm(SENTENCES, 90)
 TABLE = make_table(pieces_of(PROTO))
@@ -207,10 +204,7 @@ def test_a_folder_that_is_not_there(tmp_path, refused):
         ({**TABLE, "more": 5}, "of its own"),
         ({**TABLE, "more": "5"}, "an id below"),
         ({p: i for p, i in TABLE.items() if p != "<unk>"}, "the piece <unk>"),
-        (
-            {**TABLE, "<s>": TABLE[LANGUAGE_TOKEN], LANGUAGE_TOKEN: SIZE},
-            "an id below",
-        ),
+        ({**TABLE, "<s>": TABLE[LANGUAGE_TOKEN], LANGUAGE_TOKEN: SIZE}, "an id below"),
     ],
 )
 def test_a_table(table, words, tmp_path, refused):
@@ -277,11 +271,7 @@ def refused_marian(spm, tmp_path, refused):
         ({"lemma-dim-emb": 4}, ("lemma-dim-emb", "4")),
         (
             {"transformer-disable-position-embeddings": True},
-            (
-                "transformer-disable-position-embeddings in",
-                "must be False",
-                "True",
-            ),
+            ("transformer-disable-position-embeddings in", "must be False", "True"),
         ),
         ({"transformer-attention-mask": "alibi"}, ("mask in", "'alibi'")),
         ({"alibi": True}, ("alibi in", "must be False. Received: True")),
@@ -494,9 +484,7 @@ RANGES = {  # Of the scores of pieces: ß alone is often among the best.
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(
-    seed,
-):
+def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(seed):
     """So a text is split at the same places."""
     random = np.random.default_rng(seed)
     proto = sentencepiece_model_pb2.ModelProto.FromString(PROTO)
@@ -514,25 +502,19 @@ def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(
         model_proto=replace_ids(proto, ours)
     ).encode(texts, out_type=str)
 
-    theirs = sentencepiece.SentencePieceProcessor(
-        model_proto=proto.SerializeToString()
-    )
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
     assert found == theirs.encode(texts, out_type=str)
     alone = sum("ß" in pieces for pieces in found)
     assert 10 < alone < 90
 
 
-def test_a_run_with_the_tokenizer_of_another_model(
-    run_for_marian, tmp_path, refused
-):
+def test_a_run_with_the_tokenizer_of_another_model(run_for_marian, tmp_path, refused):
     run_dir, _ = run_for_marian
     shutil.copytree(run_dir, tmp_path / "run")
     other = (tmp_path / "run" / "tokenizer.model").read_bytes()
     (tmp_path / "run" / "target_tokenizer.model").write_bytes(other)
 
-    line = refused(
-        "to-marian", "--run-dir", tmp_path / "run", out="--model-dir"
-    )
+    line = refused("to-marian", "--run-dir", tmp_path / "run", out="--model-dir")
 
     assert "must be the model's, which has 62 pieces. Received: 63" in line
 

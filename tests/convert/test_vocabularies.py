@@ -4,12 +4,10 @@ import pytest
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from convert.vocabularies import make_vocabulary
-from convert.vocabularies import replace_ids
+from convert.vocabularies import make_vocabulary, replace_ids
 from keras_transformer import SubwordTokenizer
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.hugging_face_models import pieces_of
-from tests.helpers.hugging_face_models import train_spm
+from tests.helpers.hugging_face_models import pieces_of, train_spm
 
 PROTO = train_spm(SENTENCES, 90)  # Without digits.
 NAMES = ["</s>", "<unk>", *pieces_of(PROTO), *"0123456789,€"]

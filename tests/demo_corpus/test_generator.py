@@ -8,11 +8,13 @@ from functools import cache
 
 import pytest
 
-from demo_corpus.generator import SIZES
-from demo_corpus.generator import demo_corpus
-from demo_corpus.generator import draw_sentence
-from demo_corpus.generator import held_out_combinations
-from demo_corpus.generator import patterns
+from demo_corpus.generator import (
+    SIZES,
+    demo_corpus,
+    draw_sentence,
+    held_out_combinations,
+    patterns,
+)
 from demo_corpus.lexicon import lexicon
 
 DETERMINERS = ("the", "a", "an", "my", "your", "his", "her", "our", "their")
@@ -61,16 +63,13 @@ def test_english_decides_spanish():
     for _ in range(150):
         for pattern in patterns():
             sentence = draw_sentence(pattern, rng)
-            spanish = translations.setdefault(
-                sentence.english, sentence.spanish
-            )
+            spanish = translations.setdefault(sentence.english, sentence.spanish)
             assert spanish == sentence.spanish, sentence.english
 
 
 def test_every_unseen_sentence_has_a_held_out_combination():
     pairs = [
-        (forms(word), forms(noun))
-        for word, noun in sorted(held_out_combinations(0))
+        (forms(word), forms(noun)) for word, noun in sorted(held_out_combinations(0))
     ]
     for english, _ in corpus()["unseen"]:
         text = f" {' '.join(tokens(english.lower()))} "
@@ -107,9 +106,7 @@ def test_no_other_sentence_has_a_held_out_combination(split):
 def test_every_token_of_the_other_splits_occurs_in_train():
     splits = corpus()
     for side in (0, 1):
-        known = {
-            token for pair in splits["train"] for token in tokens(pair[side])
-        }
+        known = {token for pair in splits["train"] for token in tokens(pair[side])}
         for split in ("validation", "test", "unseen"):
             for pair in splits[split]:
                 assert known.issuperset(tokens(pair[side])), pair

@@ -5,8 +5,7 @@ import pytest
 from export import explain
 from export.report.explanation_page import describe_translation
 from tests.helpers.error_capture import refusal
-from tests.helpers.example_sentences import REFERENCE
-from tests.helpers.example_sentences import TEXT_WITH_MARKUP
+from tests.helpers.example_sentences import REFERENCE, TEXT_WITH_MARKUP
 
 
 @pytest.fixture(scope="module")
@@ -16,9 +15,7 @@ def ask(export_dir):
 
 @pytest.fixture(scope="module")
 def data(ask):
-    return describe_translation(
-        ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode()
-    )
+    return describe_translation(ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode())
 
 
 @pytest.fixture

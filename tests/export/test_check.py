@@ -8,13 +8,11 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from export import check
-from export import client
+from export import check, client
 from export.bundle import file_layout
 from export.bundle.predict_messages import make_request
 from export.bundle.warmup_requests import write_warmup
-from tests.helpers.fake_model_server import serve_grpc
-from tests.helpers.fake_model_server import serve_rest
+from tests.helpers.fake_model_server import serve_grpc, serve_rest
 from tests.helpers.python_subprocess import run_python
 
 
@@ -106,10 +104,8 @@ def test_another_answer_is_found(version, model):
 
     assert whole.problems == []
     assert check.check_samples(model, folder).problems == [
-        "rest_row: translation, row 1: wanted 'something else', "
-        f"received {said!r}",
-        f"grpc: truncated, row 0: wanted {other[was].title()}, "
-        f"received {was.title()}",
+        f"rest_row: translation, row 1: wanted 'something else', received {said!r}",
+        f"grpc: truncated, row 0: wanted {other[was].title()}, received {was.title()}",
     ]
     assert [line.partition(":")[0] for line in files_problems(version)] == [
         f"{file_layout.SAMPLES}/grpc.answer.txt",
@@ -118,13 +114,9 @@ def test_another_answer_is_found(version, model):
 
 
 def test_a_sample_that_cannot_be_read_is_found(version, model):
-    (version / file_layout.SAMPLES / "rest_columnar.json").write_text(
-        '{"inputs"'
-    )
+    (version / file_layout.SAMPLES / "rest_columnar.json").write_text('{"inputs"')
 
-    (problem,) = check.check_samples(
-        model, version / file_layout.SAMPLES
-    ).problems
+    (problem,) = check.check_samples(model, version / file_layout.SAMPLES).problems
 
     assert problem.startswith("JSONDecodeError: ")
 

@@ -14,17 +14,17 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from command_line.errors import UserError
-from export import client
-from export import translate
-from export.markup.sentence_translator import ALIGN_OUTPUTS
-from export.markup.sentence_translator import make_translator
+from export import client, translate
+from export.markup.sentence_translator import ALIGN_OUTPUTS, make_translator
 from export.server_address import read_address
 from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_model_server import CERTIFICATE
-from tests.helpers.fake_model_server import ProxyCheck
-from tests.helpers.fake_model_server import serve_grpc
-from tests.helpers.fake_model_server import serve_rest
+from tests.helpers.fake_model_server import (
+    CERTIFICATE,
+    ProxyCheck,
+    serve_grpc,
+    serve_rest,
+)
 from tests.helpers.fake_models import translate_lines
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.signature_requests import ask
@@ -94,9 +94,7 @@ def serve():
 
 
 def connect(protocol, address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
-    send = client.PROTOCOLS[protocol](
-        read_address(address), "translator", timeout
-    )
+    send = client.PROTOCOLS[protocol](read_address(address), "translator", timeout)
     return client.Client(send, in_flight, pauses)
 
 
@@ -126,9 +124,7 @@ def test_translates_as_the_export_does(protocol, servable, tmp_path):
 
 def align_nothing(sources, targets):
     tokens = tf.constant([[b"a"]])
-    return dict(
-        zip(ALIGN_OUTPUTS, (tf.ones((1, 1, 1)), tokens, tokens), strict=True)
-    )
+    return dict(zip(ALIGN_OUTPUTS, (tf.ones((1, 1, 1)), tokens, tokens), strict=True))
 
 
 def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
@@ -299,8 +295,7 @@ def test_tls_a_token_and_a_prefix(
 
     assert (tmp_path / "out").read_text() == "A\n"
     line = refused(
-        translate,
-        *as_list({**arguments, "--server": arguments["--server"][:-3]}),
+        translate, *as_list({**arguments, "--server": arguments["--server"][:-3]})
     )
     assert {"grpc": "UNIMPLEMENTED", "rest": "400"}[protocol] in line
     (tmp_path / "token").write_text("another-s3cret~")

@@ -9,15 +9,13 @@ import tensorflow as tf
 
 import export.__main__ as export_command
 from command_line import progress
-from export import check
-from export import translate
+from export import check, translate
 from export.bundle.model_loading import load_run
 from export.model.search import SearchSettings
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
-from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import sample_inputs
+from tests.helpers.signature_requests import ask, sample_inputs
 from text_processing.treebanks import read_trees
 
 
@@ -52,9 +50,7 @@ def test_an_export_in_bfloat16_serves_and_passes_its_check(
     assert "WRONG" not in said
 
 
-def test_translate_writes_trees_of_what_a_server_says(
-    servable, tmp_path, capsys
-):
+def test_translate_writes_trees_of_what_a_server_says(servable, tmp_path, capsys):
     source, output = tmp_path / "source", tmp_path / "trees"
     source.write_text("".join(f"{text}\n" for text in SENTENCES[1:4]))
 
@@ -71,9 +67,7 @@ def test_translate_writes_trees_of_what_a_server_says(
     assert "3 parses" in capsys.readouterr().err
 
 
-def test_draws_hang_on_line_and_number_alone(
-    export_dir, servable, tmp_path, capsys
-):
+def test_draws_hang_on_line_and_number_alone(export_dir, servable, tmp_path, capsys):
     """Not on the lines around, nor on who answers; beyond 32 bits, too."""
     lines = [SENTENCES[place % 3] for place in range(40)]
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
@@ -132,9 +126,7 @@ def test_what_is_left_open_is_as_the_run_says(tmp_path, run, options, expected):
     (tmp_path / "arguments.json").write_text(json.dumps(run))
     arguments = [f"--run-dir={tmp_path}", "--export-dir=x", *options.split()]
 
-    found = export_command.fill_in_defaults(
-        export_command.parse_options(arguments)
-    )
+    found = export_command.fill_in_defaults(export_command.parse_options(arguments))
 
     assert (
         *(found.beam_size, found.length_penalty, found.max_extra_length),

@@ -13,16 +13,15 @@ import tensorflow as tf
 import export.__main__ as export_command
 from export import check
 from export.bundle.file_layout import BUNDLE
-from export.report.explanation_page import RECURRENT_DECODER_NOTE
-from export.report.explanation_page import describe_translation
-from export.report.explanation_page import render
-from keras_transformer import SearchOptions
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
+from export.report.explanation_page import (
+    RECURRENT_DECODER_NOTE,
+    describe_translation,
+    render,
+)
+from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers import chromium
-from tests.helpers.converted_runs import DECODING
-from tests.helpers.converted_runs import write_converted_run
+from tests.helpers.converted_runs import DECODING, write_converted_run
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_servable import Servable
 from tests.helpers.serving_smoke import compile_program
@@ -113,9 +112,7 @@ def test_searches_as_its_own_system_does(converted_dir):
         ({"arguments": None}, "be whole. Received: AttributeError"),
     ],
 )
-def test_refuses_a_search_that_is_damaged(
-    run_dir, tmp_path, refused, said, expected
-):
+def test_refuses_a_search_that_is_damaged(run_dir, tmp_path, refused, said, expected):
     for name in ("model.keras", "tokenizer.model"):
         (tmp_path / name).symlink_to(run_dir / name)
     (tmp_path / "arguments.json").write_text(json.dumps(said))
@@ -182,9 +179,7 @@ def test_pairs_are_read_by_a_tokenizer_a_side(served, model, tokenizer):
     logits = model({"source_ids": sources.to_tensor(), "target_ids": begun})
     found = tf.gather(tf.nn.log_softmax(logits), labels, batch_dims=2)
     found = tf.where(labels == 0, 0.0, found)
-    np.testing.assert_allclose(
-        scored["token_log_probabilities"], found, atol=1e-4
-    )
+    np.testing.assert_allclose(scored["token_log_probabilities"], found, atol=1e-4)
     lengths = tf.cast(targets.row_lengths(), tf.float32)
     np.testing.assert_allclose(
         scored["score"], tf.reduce_sum(found, 1) / lengths**0.9, atol=1e-4

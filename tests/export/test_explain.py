@@ -8,15 +8,15 @@ import pytest
 import tensorflow as tf
 
 from export import explain
-from export.report.explanation_page import OF_TARGETS
-from export.report.explanation_page import SIGNATURES
-from export.report.explanation_page import best_path
-from export.report.explanation_page import describe_translation
-from export.report.explanation_page import find_layer
-from export.report.explanation_page import make_notes
-from tests.helpers.example_sentences import REFERENCE
-from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.example_sentences import TEXT_WITH_MARKUP
+from export.report.explanation_page import (
+    OF_TARGETS,
+    SIGNATURES,
+    best_path,
+    describe_translation,
+    find_layer,
+    make_notes,
+)
+from tests.helpers.example_sentences import REFERENCE, SENTENCES, TEXT_WITH_MARKUP
 
 
 def test_the_command_writes_one_file_that_needs_nothing(
@@ -34,9 +34,7 @@ def test_the_command_writes_one_file_that_needs_nothing(
 
     assert f"{output} is written" in capsys.readouterr().out
     html = output.read_text("utf-8")
-    assert not re.findall(
-        r"(?:src|href)\s*=|url\(|@import|https?://(?!www.w3)", html
-    )
+    assert not re.findall(r"(?:src|href)\s*=|url\(|@import|https?://(?!www.w3)", html)
     (embedded,) = re.findall(r'type="application/json" id="data">(.*?)</', html)
     found = json.loads(embedded)
     assert found["source"]["text"] == TEXT_WITH_MARKUP
@@ -89,16 +87,12 @@ def test_notes_say_what_is_not_as_it_seems(ask):
 def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
     monkeypatch.setattr("export.report.explanation_page.MAX_SHOWN", 3)
 
-    found = describe_translation(
-        ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode()
-    )
+    found = describe_translation(ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode())
 
     assert found["source"]["tokens"] == data["source"]["tokens"][:3]
     assert found["source"]["pieces"] == len(data["source"]["tokens"])
     whole = np.array(data["encoder_attention"])
-    np.testing.assert_array_equal(
-        found["encoder_attention"], whole[..., :3, :3]
-    )
+    np.testing.assert_array_equal(found["encoder_attention"], whole[..., :3, :3])
     for target, of_all in zip(found["targets"], data["targets"], strict=True):
         assert target["tokens"] == of_all["tokens"][:3]
         assert target["pieces"] == len(of_all["tokens"])
@@ -169,11 +163,7 @@ def test_the_page_opens_on_the_layer_that_align_uses(layer):
 
 def test_the_layer_of_an_export_is_found(ask, data):
     own = data["targets"][0]
-    aligned = ask("align", source=TEXT_WITH_MARKUP, target=own["text"])[
-        "attention"
-    ]
+    aligned = ask("align", source=TEXT_WITH_MARKUP, target=own["text"])["attention"]
 
-    found = np.mean(
-        own["encoder_decoder_attention"][data["align_layer"]], axis=0
-    )
+    found = np.mean(own["encoder_decoder_attention"][data["align_layer"]], axis=0)
     np.testing.assert_allclose(found, aligned, atol=6e-5)

@@ -39,9 +39,7 @@ def spread(page, report, data, tmp_path):
     target = data["targets"][0]
     *_, rows, columns = shape = np.shape(target["encoder_decoder_attention"])
     weights = np.linspace(0, 1, rows * columns).reshape(rows, columns)
-    target["encoder_decoder_attention"] = np.broadcast_to(
-        weights, shape
-    ).tolist()
+    target["encoder_decoder_attention"] = np.broadcast_to(weights, shape).tolist()
     path = tmp_path / "spread.html"
     path.write_text(render(data), encoding="utf-8")
     page.open(path)
@@ -74,10 +72,7 @@ def test_a_browser_shows_it_without_a_complaint(page, data):
 
     assert page.complaints == []
     assert [url for url in page.requests if not url.startswith("file:")] == []
-    assert (
-        texts_in(page, "#summary tbody tr:first-child td")[0]
-        == TEXT_WITH_MARKUP
-    )
+    assert texts_in(page, "#summary tbody tr:first-child td")[0] == TEXT_WITH_MARKUP
     pieces = texts_in(page, "#confidence bdi")
     assert pieces == own["tokens"]
     shown = [float(p.rstrip(" %")) for p in texts_in(page, "#confidence small")]
@@ -124,9 +119,7 @@ def test_a_click_on_a_small_map_enlarges_it(page, data):
     page.click("#overview button[aria-label='layer 1, head 2']")
 
     expected = data["targets"][0]["encoder_decoder_attention"][0][1]
-    np.testing.assert_allclose(
-        numbers_in(page), 100 * np.array(expected), atol=0.51
-    )
+    np.testing.assert_allclose(numbers_in(page), 100 * np.array(expected), atol=0.51)
     pressed = page.evaluate(
         "[...document.querySelectorAll('#overview [aria-pressed=true]')]"
         ".map((button) => button.ariaLabel)"
@@ -222,9 +215,7 @@ def test_tab_reaches_each_part_and_every_control_has_a_name(page):
     seen = []
     for _ in range(200):
         page.press("Tab")
-        part = page.evaluate(
-            "(document.activeElement.closest('[id]') || {}).id"
-        )
+        part = page.evaluate("(document.activeElement.closest('[id]') || {}).id")
         if not part:
             break
         seen.append(part)

@@ -12,10 +12,7 @@ from tests.load import main
 @pytest.mark.slow
 def test_many_clients_get_right_answers_in_bounded_memory(export_dir, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(
-            ["--export-dir", str(export_dir), "--minutes", "0.1"]
-            + ["--texts", "12"]
-        )
+        main(["--export-dir", str(export_dir), "--minutes", "0.1"] + ["--texts", "12"])
 
     report = json.loads(capsys.readouterr().out)
     assert not ended.value.code, report

@@ -5,15 +5,15 @@ import concurrent.futures
 import numpy as np
 import pytest
 
-from tests.helpers import fake_model_server
-from tests.helpers import server_load
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.signature_requests import REQUESTS
-from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import nbest_inputs
-from tests.helpers.signature_requests import to_rows
+from tests.helpers import fake_model_server, server_load
+from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.signature_requests import (
+    REQUESTS,
+    ask,
+    differences,
+    nbest_inputs,
+    to_rows,
+)
 
 TEXTS = [*(s.encode() for s in SENTENCES), *NASTY]
 

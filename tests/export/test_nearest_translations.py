@@ -18,13 +18,9 @@ def files(tmp_path):
     return [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
 
 
-def test_finds_the_reference_among_the_best(
-    export_dir, servable, files, tmp_path
-):
+def test_finds_the_reference_among_the_best(export_dir, servable, files, tmp_path):
     """Whether an export or a server answers, and in whatever batches."""
-    best = servable.predict(
-        "translate_nbest", ask([line.encode() for line in LINES])
-    )
+    best = servable.predict("translate_nbest", ask([line.encode() for line in LINES]))
     rows = [
         [b" ".join(text.splitlines()) for text in row[valid]]
         for row, valid in zip(best["translation"], best["valid"], strict=True)
@@ -106,8 +102,7 @@ def test_refuses_another_number_of_references(
     references.write_text("a reference\n" * count)
 
     line = refused(
-        translate,
-        *(f"--export-dir={export_dir}", *files, f"--nearest-to={references}"),
+        translate, *(f"--export-dir={export_dir}", *files, f"--nearest-to={references}")
     )
 
     assert "--nearest-to must have a line for each line" in line
@@ -119,8 +114,6 @@ def test_refuses_what_does_not_go_together(files, refused):
     options = ["--export-dir=x", *files, f"--nearest-to={__file__}"]
 
     assert "left out with --sample" in refused(translate, *options, "--sample")
-    assert "left out with --documents" in (
-        refused(translate, *options, "--documents")
-    )
+    assert "left out with --documents" in (refused(translate, *options, "--documents"))
     options[-1] = "--nearest-to=no"
     assert "no such file: no" in refused(translate, *options)

@@ -9,8 +9,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from export import plain_text_translation
-from export import translate
+from export import plain_text_translation, translate
 from export.model.sentence_splitting import split_text
 from export.plain_text_translation import split_at_line_ends
 from tests.helpers.fake_models import make_outputs
@@ -93,11 +92,7 @@ def test_pieces_are_whole_lines_and_whole_fences(monkeypatch):
     pieces = list(split_at_line_ends(lines))
 
     fence = b" ```x\na\nb\n```\n"
-    assert join(pieces) == [
-        (b"one\ntwo\n", False),
-        (fence, True),
-        (b"end", False),
-    ]
+    assert join(pieces) == [(b"one\ntwo\n", False), (fence, True), (b"end", False)]
     assert list(split_at_line_ends([])) == []
     # It does not end by a fence that opens one; an indented one is code, too.
     lines = [b"    ```\r\n", b"``` x\r\n", b"\t```\r\n", b"a\n", b"~~~"]
@@ -114,9 +109,7 @@ def join(pieces):
     return [(b"".join(p for p, _ in group), kind) for kind, group in groups]
 
 
-def test_a_long_line_is_cut_and_code_is_not_translated(
-    spy, monkeypatch, tmp_path
-):
+def test_a_long_line_is_cut_and_code_is_not_translated(spy, monkeypatch, tmp_path):
     monkeypatch.setattr(plain_text_translation, "LINE_BYTES", 10)
     long = b"one two three\rfour " + "éé".encode() * 9 + b"\n"
     code = b"```\n" + b"x = 1 " * 9 + b"\n"

@@ -5,10 +5,7 @@ import string
 
 import pytest
 
-from export import __main__ as export_command
-from export import check
-from export import evaluate
-from export import translate
+from export import __main__ as export_command, check, evaluate, translate
 from export.serve import __main__ as serve
 from tests.helpers.fake_model_server import CERTIFICATE
 
@@ -149,9 +146,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    "case", REFUSALS.replace("\n ", " ").strip().splitlines()
-)
+@pytest.mark.parametrize("case", REFUSALS.replace("\n ", " ").strip().splitlines())
 def test_refuses_in_one_line(case, folder, export_dir, refused):
     for names in (NAMES, {"TMP": folder, "EXPORT": export_dir}):
         case = string.Template(case).safe_substitute(names)

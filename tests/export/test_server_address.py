@@ -5,8 +5,7 @@ import http.client
 import pytest
 
 from command_line.errors import UserError
-from export.server_address import connect_rest
-from export.server_address import read_address
+from export.server_address import connect_rest, read_address
 
 
 @pytest.mark.parametrize(
@@ -27,10 +26,7 @@ def test_the_connection_is_that_of_the_url(server, host, port, prefix):
     connection = connect_rest(address, timeout=1)
 
     assert type(connection) is kind
-    assert (connection.host, connection.port) == (
-        host,
-        port or kind.default_port,
-    )
+    assert (connection.host, connection.port) == (host, port or kind.default_port)
     assert address.netloc == f"{f'[{host}]' if ':' in host else host}:" + str(
         port or kind.default_port
     )

@@ -14,17 +14,12 @@ import tensorflow as tf
 
 import export.__main__ as export_command
 from command_line.errors import UserError
-from export import check
-from export import evaluate
-from export import explain
-from export import translate
+from export import check, evaluate, explain, translate
 from export.bundle.versions import locked
-from export.line_batching import WINDOW
-from export.line_batching import cut_batches
+from export.line_batching import WINDOW, cut_batches
 from export.version_loading import load_translate
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_models import make_outputs
-from tests.helpers.fake_models import translate_lines
+from tests.helpers.fake_models import make_outputs, translate_lines
 
 
 class Spy:
@@ -152,8 +147,7 @@ def test_translates_a_file_and_standard_input_alike(
     (tmp_path / "in").write_bytes(text)
     expected = load_translate(export_dir)([*SENTENCES, "", "last"])
     expected = b"".join(
-        b" ".join(t.splitlines()) + b"\n"
-        for t in expected["translation"].numpy()
+        b" ".join(t.splitlines()) + b"\n" for t in expected["translation"].numpy()
     )
     arguments = ["--export-dir", str(export_dir), "--batch-tokens", "30"]
 
@@ -186,9 +180,7 @@ def test_gzip_is_read_as_in_training(run, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
-def test_an_error_leaves_the_output_that_was_there(
-    run, tmp_path, monkeypatch, error
-):
+def test_an_error_leaves_the_output_that_was_there(run, tmp_path, monkeypatch, error):
     class Fails(Spy):
         def __call__(self, text):
             if len(self.batches) == 2:
@@ -345,8 +337,7 @@ def test_a_damaged_export_is_named_in_one_line(
     line = refused(command, "--export-dir", version.parent, *options)
 
     assert (
-        f"{version} must be whole; `python -m export.check` says more. "
-        "Received: "
+        f"{version} must be whole; `python -m export.check` says more. Received: "
     ) in line
 
 
@@ -385,11 +376,7 @@ def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
     shutil.copytree(run_dir, tmp_path / "run")
     digest = hashlib.sha256((run_dir / "model.keras").read_bytes()).hexdigest()
     sample = {"source": "Two cats sleep.", "reference": "Zwei Katzen schlafen."}
-    notes = {
-        "sha256": digest,
-        "validation": {"bleu": 27.3},
-        "samples": [sample],
-    }
+    notes = {"sha256": digest, "validation": {"bleu": 27.3}, "samples": [sample]}
     (tmp_path / "run" / "model.json").write_text(json.dumps(notes))
     arguments = [f"--run-dir={tmp_path / 'run'}", f"--export-dir={folder}"]
     export_command.main([*arguments, "--beam-size=1", "--version=7"])

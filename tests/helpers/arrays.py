@@ -19,6 +19,4 @@ def softmax(logits):
 
 
 def assert_close(actual, expected, tolerance=1e-5):
-    np.testing.assert_allclose(
-        actual, expected, rtol=tolerance, atol=tolerance / 10
-    )
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance / 10)

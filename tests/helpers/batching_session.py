@@ -88,14 +88,10 @@ class BatchingSession:
             rows = len(next(iter(merged.values())))
             self.rows.append(rows)
             fetches = all_fetches[0]
-            outputs = dict(
-                zip(fetches, self._run(merged, fetches), strict=True)
-            )
+            outputs = dict(zip(fetches, self._run(merged, fetches), strict=True))
             sizes = [len(next(iter(feeds.values()))) for feeds in all_feeds]
             sizes.append(rows - sum(sizes))  # Those filled up with.
-            parts = {
-                name: split(output, sizes) for name, output in outputs.items()
-            }
+            parts = {name: split(output, sizes) for name, output in outputs.items()}
         except Exception as error:
             for answer in answers:
                 answer.set_exception(error)

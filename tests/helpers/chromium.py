@@ -38,9 +38,9 @@ class Page:
         self._count, self._session, self._loaded = 0, None, False
         self.complaints, self.requests = [], []
         target = self.call("Target.createTarget", url="about:blank")
-        self._session = self.call(
-            "Target.attachToTarget", flatten=True, **target
-        )["sessionId"]
+        self._session = self.call("Target.attachToTarget", flatten=True, **target)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -172,14 +172,7 @@ def browse(profile):
     inputs, outputs = os.pipe()
     process = subprocess.Popen(
         [
-            *(
-                sys.executable,
-                "-c",
-                LAUNCHER,
-                str(inputs),
-                str(theirs),
-                EXECUTABLE,
-            ),
+            *(sys.executable, "-c", LAUNCHER, str(inputs), str(theirs), EXECUTABLE),
             *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
             *("--remote-debugging-pipe", f"--user-data-dir={profile}"),
             "--disable-background-networking",

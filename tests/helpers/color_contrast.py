@@ -36,7 +36,5 @@ def contrasts(page, selector, name):
 def luminance(colors):
     """Relative luminance of sRGB (WCAG 2.2); the last axis is the colour."""
     part = np.array(colors)[..., :3] / 255
-    linear = np.where(
-        part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4
-    )
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
     return linear @ [0.2126, 0.7152, 0.0722]

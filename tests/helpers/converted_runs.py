@@ -4,13 +4,9 @@ import numpy as np
 from sentencepiece import sentencepiece_model_pb2
 
 from convert.marian_vocabularies import arrange_vocabulary
-from convert.run_folder_writer import Converted
-from convert.run_folder_writer import write_run
-from convert.vocabularies import make_vocabulary
-from convert.vocabularies import pieces_of
-from convert.vocabularies import replace_ids
-from keras_transformer import Architecture
-from keras_transformer import Transformer
+from convert.run_folder_writer import Converted, write_run
+from convert.vocabularies import make_vocabulary, pieces_of, replace_ids
+from keras_transformer import Architecture, Transformer
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.hugging_face_models import train_spm
 

@@ -86,9 +86,7 @@ def write_directory(
     """
     random = np.random.default_rng(6)
     width, inner = 16, 24
-    spec = ctranslate2.specs.TransformerSpec.from_config(
-        (2, 1), 2, pre_norm=pre_norm
-    )
+    spec = ctranslate2.specs.TransformerSpec.from_config((2, 1), 2, pre_norm=pre_norm)
     table = random.normal(size=(64, width))
     if positions == "halves":
         half = width // 2

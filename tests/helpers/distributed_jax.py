@@ -8,10 +8,7 @@ import keras
 import numpy as np
 
 from keras_transformer import SmoothedCrossentropy
-from tests.helpers.keras_workflows import BATCH
-from tests.helpers.keras_workflows import as_array
-from tests.helpers.keras_workflows import make_model
-from tests.helpers.keras_workflows import train
+from tests.helpers.keras_workflows import BATCH, as_array, make_model, train
 
 
 def train_model():
@@ -29,18 +26,13 @@ def make_model_parallel():
     layout[".*attention/output/kernel"] = ("model", None)
     layout[".*expand/kernel"] = (None, "model")
     layout[".*contract/kernel"] = ("model", None)
-    return keras.distribution.ModelParallel(
-        layout_map=layout, batch_dim_name="batch"
-    )
+    return keras.distribution.ModelParallel(layout_map=layout, batch_dim_name="batch")
 
 
 if __name__ == "__main__":
     assert jax.device_count() == 2
     _, expected_loss, expected = train_model()
-    for distribution in (
-        keras.distribution.DataParallel(),
-        make_model_parallel(),
-    ):
+    for distribution in (keras.distribution.DataParallel(), make_model_parallel()):
         with distribution.scope():
             model, loss, logits = train_model()
         np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)

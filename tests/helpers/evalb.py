@@ -8,11 +8,9 @@ algorithm" in its README).
 
 import re
 
-from PYEVALB import parser
-from PYEVALB import scorer
+from PYEVALB import parser, scorer
 from PYEVALB.summary import Result
-from PYEVALB.tree import Node
-from PYEVALB.tree import Tree
+from PYEVALB.tree import Node, Tree
 
 COLLINS = """
 DELETE_LABEL TOP
@@ -31,9 +29,7 @@ EQUAL = {labels[1]: labels[0] for rule, *labels in RULES if rule == "EQ_LABEL"}
 
 def count(gold: str, parse: str) -> Result:
     """Compares two trees, in Penn Treebank form with a root."""
-    result = scorer.Scorer().score_trees(
-        parse_for_evalb(gold), parse_for_evalb(parse)
-    )
+    result = scorer.Scorer().score_trees(parse_for_evalb(gold), parse_for_evalb(parse))
     # Less the root, which has the same words in both.
     result.matched_brackets -= 1
     result.gold_brackets -= 1
@@ -43,12 +39,8 @@ def count(gold: str, parse: str) -> Result:
 
 def parse_for_evalb(text: str) -> Tree:
     # evalb calls the root TOP, treebanks ROOT or S1. PYEVALB needs a root.
-    root = make_node(
-        "TOP", parser.create_from_bracket_string(text).root.children
-    )
-    return Tree(
-        number_duplicates(make_node("TOP", remove_deleted_labels(root)))
-    )
+    root = make_node("TOP", parser.create_from_bracket_string(text).root.children)
+    return Tree(number_duplicates(make_node("TOP", remove_deleted_labels(root))))
 
 
 def make_node(label: str, children: list[Node]) -> Node:

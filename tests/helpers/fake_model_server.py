@@ -41,9 +41,7 @@ HTTP_CODES = {
     Status.DEADLINE_EXCEEDED: 504,
 }
 # `prediction_api_regex_` of model_servers/http_rest_api_handler.cc.
-PREDICT = re.compile(
-    r"/v1/models/([^/:]+)(?:/versions/(\d+))?:predict", re.IGNORECASE
-)
+PREDICT = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+))?:predict", re.IGNORECASE)
 NUM_THREADS = 16
 # Of localhost, signed by itself for a hundred years, and its key.
 CERTIFICATE = pathlib.Path(__file__).with_name("localhost.pem")
@@ -99,9 +97,7 @@ class PredictionService:
         response = predict_pb2.PredictResponse()
         response.model_spec.name = spec.name
         response.model_spec.version.value = servable.version
-        response.model_spec.signature_name = (
-            spec.signature_name or "serving_default"
-        )
+        response.model_spec.signature_name = spec.signature_name or "serving_default"
         for name, value in outputs.items():
             write_fields(value, response.outputs[name])
         return response
@@ -113,9 +109,7 @@ def write_fields(value, proto):
     `tf.make_tensor_proto` would write numbers as raw bytes, and a client that
     reads only those would fail at the server.
     """
-    dtype = tf.dtypes.as_dtype(
-        "string" if value.dtype.kind == "O" else value.dtype
-    )
+    dtype = tf.dtypes.as_dtype("string" if value.dtype.kind == "O" else value.dtype)
     proto.dtype = dtype.as_datatype_enum
     for size in value.shape:
         proto.tensor_shape.dim.add().size = size
@@ -212,9 +206,7 @@ def answer_rest(servable, path, body, gate=OPEN, authorization=None):
             )
         name, version = match.groups()
         servable.check_model(name, int(version) if version else None)
-        signature, inputs, is_row = rest_json.read_request(
-            body, servable.signatures
-        )
+        signature, inputs, is_row = rest_json.read_request(body, servable.signatures)
         outputs = servable.predict(signature, inputs)
         return 200, rest_json.write_response(outputs, is_row)
     except ServerError as error:
@@ -230,12 +222,8 @@ def parse_arguments(argv=None):
     )
     parser.add_argument("--export-dir", required=True, help="what to serve")
     parser.add_argument("--port", type=int, default=8500, help="of gRPC")
-    parser.add_argument(
-        "--rest-api-port", type=int, default=8501, help="of REST"
-    )
-    parser.add_argument(
-        "--model-name", default="translator", help="name of the model"
-    )
+    parser.add_argument("--rest-api-port", type=int, default=8501, help="of REST")
+    parser.add_argument("--model-name", default="translator", help="name of the model")
     parser.add_argument(
         "--enable-batching",
         action="store_true",

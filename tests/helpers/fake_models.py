@@ -10,12 +10,8 @@ from export import line_batching
 def make_outputs(translations, limit=99_999):
     """Returns what a model says, of which the longest are cut at a limit."""
     return {
-        "translation": tf.constant(
-            [text[:limit] for text in translations], tf.string
-        ),
-        "truncated": tf.constant(
-            [len(text) > limit for text in translations], tf.bool
-        ),
+        "translation": tf.constant([text[:limit] for text in translations], tf.string),
+        "truncated": tf.constant([len(text) > limit for text in translations], tf.bool),
     }
 
 

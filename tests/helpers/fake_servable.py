@@ -11,8 +11,7 @@ import grpc
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  The stock server links its ops.
 
-from tests.helpers.batching_session import BatchingSession
-from tests.helpers.batching_session import ServerError
+from tests.helpers.batching_session import BatchingSession, ServerError
 
 Status = grpc.StatusCode
 CODES = {status.value[0]: status for status in Status}
@@ -57,8 +56,7 @@ class Servable:
         wanted = "Latest" if version is None else "Specific"
         arguments = name if version is None else f"{name}, {version}"
         raise ServerError(
-            Status.NOT_FOUND,
-            f"Servable not found for request: {wanted}({arguments})",
+            Status.NOT_FOUND, f"Servable not found for request: {wanted}({arguments})"
         )
 
     def predict(self, signature_name, inputs, output_filter=()):

@@ -1,7 +1,6 @@
 """Runs the graph search over any next-step function, as `beam_search` does."""
 
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -9,12 +8,7 @@ from keras_transformer.search.tensorflow.search_loop import run_search_loop
 
 
 def graph_beam_search(
-    next_step,
-    initial_state,
-    options,
-    max_lengths,
-    prefix_ids=None,
-    constants=(),
+    next_step, initial_state, options, max_lengths, prefix_ids=None, constants=()
 ):
     """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
 
@@ -42,9 +36,7 @@ class StepModel(NamedTuple):
         state, constants = stored
         beams = tf.range(self.beam_size)[None]
         state = self._take(state, rows, tf.repeat(beams, tf.size(rows), axis=0))
-        return state, tf.nest.map_structure(
-            lambda x: tf.gather(x, rows), constants
-        )
+        return state, tf.nest.map_structure(lambda x: tf.gather(x, rows), constants)
 
     def step(self, ids, index, state, constants):
         return self.next_step(ids, index, state, *constants)

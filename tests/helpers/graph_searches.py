@@ -56,9 +56,7 @@ def traced_search(
         count.assign(0)
         beam_size = known_beam_size or beam_size
         next_step, state = table_step(tables, beam_size, count)
-        options = SearchOptions(
-            beam_size, length_penalty, num_hypotheses, never
-        )
+        options = SearchOptions(beam_size, length_penalty, num_hypotheses, never)
         hypotheses = search(next_step, state, options, max_lengths, prefix_ids)
         return hypotheses, count.read_value()
 

@@ -11,13 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import Transformer
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import EOS_ID, PADDING_ID
 from keras_transformer.presets import Architecture
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.graph_transformer import (
-    search_in_graph,
-)
+from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from keras_transformer.search.transformer_search import search_by_layers
 
 FIRST_WORD = 4  # Ids below it have a meaning of their own.
@@ -140,9 +137,7 @@ def trace_greedy(model, forbidden_ids=None):
 
 def run_fast(model, batch, beam_size, num_hypotheses=None, forbidden_ids=None):
     source_ids, max_lengths, length_penalty, prefix_ids = batch
-    options = SearchOptions(
-        beam_size, length_penalty, num_hypotheses, forbidden_ids
-    )
+    options = SearchOptions(beam_size, length_penalty, num_hypotheses, forbidden_ids)
     return search_in_graph(model, source_ids, max_lengths, options, prefix_ids)
 
 

@@ -56,10 +56,7 @@ def write_folder(folder, shares=True, **numbers):
     import transformers
 
     backwards = [sentence[::-1] for sentence in SENTENCES]
-    protos = {
-        "source": train_spm(SENTENCES, 90),
-        "target": train_spm(backwards, 80),
-    }
+    protos = {"source": train_spm(SENTENCES, 90), "target": train_spm(backwards, 80)}
     for name, proto in protos.items():
         (folder / f"{name}.spm").write_bytes(proto)
     sources, targets = map(pieces_of, protos.values())

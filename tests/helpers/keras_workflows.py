@@ -29,12 +29,8 @@ SMALL = kt.Architecture(
     dropout=0.0,
 )
 RANDOM = np.random.default_rng(2017)
-SOURCE = np.where(
-    np.arange(7) < [[7], [3], [5], [6]], RANDOM.integers(4, V, (4, 7)), 0
-)
-LABELS = np.where(
-    np.arange(6) < [[4], [6], [2], [5]], RANDOM.integers(4, V, (4, 6)), 0
-)
+SOURCE = np.where(np.arange(7) < [[7], [3], [5], [6]], RANDOM.integers(4, V, (4, 7)), 0)
+LABELS = np.where(np.arange(6) < [[4], [6], [2], [5]], RANDOM.integers(4, V, (4, 6)), 0)
 TARGET = np.pad(LABELS, ((0, 0), (1, 0)), constant_values=3)[:, :-1]
 BATCH = {"source_ids": SOURCE, "target_ids": TARGET}
 
@@ -108,11 +104,7 @@ def check_generates():
         # Logits far enough apart that no rounding decides.
         model.embedding.embeddings.assign(3 * model.embedding.embeddings)
         generated = model.generate(
-            SOURCE,
-            beam_size=1,
-            max_extra_length=3,
-            bos_id=bos_id,
-            eos_id=eos_id,
+            SOURCE, beam_size=1, max_extra_length=3, bos_id=bos_id, eos_id=eos_id
         )
 
         generated = as_array(generated).astype(int)
@@ -163,9 +155,7 @@ def check_loads_layers_that_were_quantized():
     outputs = kt.EncoderLayer(2, 16, dropout=0.0)(inputs)
     model = keras.Model(inputs, kt.FeedForward(16)(outputs))
     x = RANDOM.normal(size=(2, 3, 8)).astype("float32")
-    only_weights = keras.quantizers.Int8QuantizationConfig(
-        activation_quantizer=None
-    )
+    only_weights = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras names layers without weights.
         model.quantize(config=only_weights)
@@ -302,9 +292,7 @@ def check_generates_nothing_from_nothing():
 def check_refuses_in_words():
     model, tiny = make_model(), kt.Transformer(1, SMALL)
     broken = make_model()
-    broken.embedding.embeddings.assign(
-        broken.embedding.embeddings * float("nan")
-    )
+    broken.embedding.embeddings.assign(broken.embedding.embeddings * float("nan"))
     for message, call in (
         (
             "0 or more. Received: max_extra_length=-1",
@@ -314,10 +302,7 @@ def check_refuses_in_words():
         (r"target_ids of shape \(6,\)", lambda: model([SOURCE, TARGET[0]])),
         ("without target_ids", lambda: model({"source_ids": SOURCE})),
         ("Received: 4 and 3", lambda: model([SOURCE, TARGET[:3]])),
-        (
-            "the vocabulary, 1. Received: bos_id=3",
-            lambda: tiny.generate(SOURCE),
-        ),
+        ("the vocabulary, 1. Received: bos_id=3", lambda: tiny.generate(SOURCE)),
         ("must be finite", lambda: broken.generate(SOURCE)),
         (
             r"Received: shape \(4,\)",
@@ -397,9 +382,7 @@ def check_follows_a_subclass():
         keras.utils.set_random_seed(3)
         model = subclass(V, SMALL)
         model.build()
-        found = as_array(
-            model.generate(SOURCE, beam_size=1, max_extra_length=3)
-        )
+        found = as_array(model.generate(SOURCE, beam_size=1, max_extra_length=3))
         for row, source in zip(found, SOURCE, strict=True):
             limit = np.count_nonzero(source) + 3
             expected = decode_greedily(model, source, limit, 3, 1)
@@ -428,9 +411,7 @@ def check_continues_prompts():
     for row, chosen, prompt in zip(found, greedy, PROMPTS, strict=True):
         prompt = [int(i) for i in prompt if i]
         rests = [
-            [*rest, 1]
-            for n in range(3)
-            for rest in itertools.product(free, repeat=n)
+            [*rest, 1] for n in range(3) for rest in itertools.product(free, repeat=n)
         ]
         texts = [[*prompt, *rest] for rest in rests]
         ids = np.zeros((len(texts), 6), "int32")
@@ -440,9 +421,7 @@ def check_continues_prompts():
         logits = as_array(ops.log_softmax(model(inputs)))
         of_tokens = np.take_along_axis(logits, ids[:, :, None], 2)[:, :, 0]
         lengths = (ids != 0).sum(axis=1)
-        scores = (of_tokens * (ids != 0)).sum(axis=1) / (
-            (5 + lengths) / 6
-        ) ** 0.8
+        scores = (of_tokens * (ids != 0)).sum(axis=1) / ((5 + lengths) / 6) ** 0.8
         np.testing.assert_array_equal(row, ids[scores.argmax()])
         text = list(prompt)
         while len(text) < len(prompt) + 2 and 1 not in text:
@@ -459,16 +438,12 @@ def check_searches_with_the_cache_of_a_decoder():
     for beam_size in (1, 2):
         cache = model.decoder.make_cache(rows=2 * beam_size, max_length=4)
         options = kt.SearchOptions(beam_size)
-        best = kt.beam_search(
-            model.decode_step, cache, options, limits, max_length=4
-        )
+        best = kt.beam_search(model.decode_step, cache, options, limits, max_length=4)
         assert best.ids.shape == (2, beam_size, 4)
     cache = model.decoder.make_cache(rows=2, max_length=4)
     sampling = kt.Sampling(seeds=np.array([1, 2]), top_k=1)
 
-    found = kt.sample(
-        model.decode_step, cache, options, limits, sampling, max_length=4
-    )
+    found = kt.sample(model.decode_step, cache, options, limits, sampling, max_length=4)
 
     greedy = model.generate(np.zeros((2, 0), "int32"), max_extra_length=3)
     np.testing.assert_array_equal(as_array(found.ids)[:, 0], as_array(greedy))
@@ -509,17 +484,13 @@ def check_rematerializes():
     `mode="full"` fails inside Keras for any layer with keyword arguments, see
     https://github.com/keras-team/keras/issues/21207.
     """
-    scope = keras.RematScope(
-        mode="list_of_layers", layer_names=["feed_forward"]
-    )
+    scope = keras.RematScope(mode="list_of_layers", layer_names=["feed_forward"])
     with scope:
         scoped = make_model()
     losses = []
     for model in (scoped, make_model()):
         model.compile(
-            keras.optimizers.SGD(0.1),
-            kt.SmoothedCrossentropy(),
-            jit_compile=JIT,
+            keras.optimizers.SGD(0.1), kt.SmoothedCrossentropy(), jit_compile=JIT
         )
         losses.append(train(model, epochs=3)["loss"])
 
@@ -617,9 +588,7 @@ def check_takes_any_length():
         kt.RestrictedSelfAttention(2, 8, radius=3),
     ):
         model = keras.Model(inputs, layer(inputs))
-        np.testing.assert_allclose(
-            as_array(model(x)), as_array(layer(x)), atol=1e-6
-        )
+        np.testing.assert_allclose(as_array(model(x)), as_array(layer(x)), atol=1e-6)
     learned = dataclasses.replace(SMALL, positions="learned")
     language_model = kt.LanguageModel(V, learned)
     model = keras.Model(ids, language_model(ids))

@@ -29,13 +29,9 @@ def word_swap() -> Translator:
         return [swap(text)[0] for text in texts], [False] * len(texts)
 
     def align(sources, targets):
-        return [
-            np.eye(len(find_words(text)))[swap(text)[1]] for text in sources
-        ]
+        return [np.eye(len(find_words(text)))[swap(text)[1]] for text in sources]
 
-    return Translator(
-        split_sentences, translate, align, knows_placeholders=True
-    )
+    return Translator(split_sentences, translate, align, knows_placeholders=True)
 
 
 def swap(text: str) -> tuple[str, list[int]]:

@@ -66,9 +66,7 @@ def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     # ... which can be cloned, with weights of its own, and summed up...
     clone = keras.models.clone_model(model)
     clone.set_weights(model.get_weights())
-    np.testing.assert_allclose(
-        clone(inputs), model(inputs), rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(clone(inputs), model(inputs), rtol=1e-5, atol=1e-6)
     mine = {id(weight) for weight in layer.weights}
     assert mine.isdisjoint(id(weight) for weight in clone.weights)
     lines = []
@@ -78,9 +76,7 @@ def check_layer(cls, init_kwargs, inputs, output_shape, num_weights, tmp_path):
     # ... and comes back from disk unchanged.
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(
-        loaded(inputs), model(inputs), rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(loaded(inputs), model(inputs), rtol=1e-5, atol=1e-6)
 
 
 class TakesMask(keras.layers.Layer):
@@ -101,6 +97,4 @@ def mask_of(tensor):
 def randomize_weights(layer, seed=2017):
     """Replaces all weights of a built layer, biases and scales included."""
     rng = np.random.default_rng(seed)
-    layer.set_weights(
-        [rng.normal(scale=0.5, size=w.shape) for w in layer.weights]
-    )
+    layer.set_weights([rng.normal(scale=0.5, size=w.shape) for w in layer.weights])

@@ -122,9 +122,7 @@ def write_model(path, tensors, factors=None, **changes):
             block = stored.tobytes() + factors[name].tobytes()
         block += bytes(-len(block) % 256)
         label = name.encode() + b"\0"
-        headers.append(
-            struct.pack("<4Q", len(label), kind, array.ndim, len(block))
-        )
+        headers.append(struct.pack("<4Q", len(label), kind, array.ndim, len(block)))
         names.append(label)
         shapes.append(struct.pack(f"<{array.ndim}i", *array.shape))
         blocks.append(block)
@@ -152,10 +150,9 @@ def forward(tensors, source_ids, target_ids, activation="relu"):
     table = tensors.get("Wemb")
     sources = tensors["encoder_Wemb"] if table is None else table
     targets = tensors["decoder_Wemb"] if table is None else table
-    act = {
-        "relu": lambda x: np.maximum(x, 0),
-        "swish": lambda x: x / (1 + np.exp(-x)),
-    }[activation]
+    act = {"relu": lambda x: np.maximum(x, 0), "swish": lambda x: x / (1 + np.exp(-x))}[
+        activation
+    ]
     t = {name: array.astype("float64") for name, array in tensors.items()}
 
     def norm(x, name):

@@ -9,12 +9,7 @@ import numpy as np
 from export.markup.sentence_translator import Translator
 from export.markup.word_alignment import find_words
 
-PROTECTED_TEXTS = (
-    "<code>x1 y</code>",
-    "https://a.org/b?c=1&amp;d",
-    "{name}",
-    "5 kg",
-)
+PROTECTED_TEXTS = ("<code>x1 y</code>", "https://a.org/b?c=1&amp;d", "{name}", "5 kg")
 VOIDS = ("<img/>", "<!-- c -->", "<wbr/>")
 # A full stop, or what else stands between blanks.
 TOKEN = re.compile(r"5 kg|[^\s.]+(?:\.[^\s.]+)*|\.")
@@ -46,8 +41,7 @@ class Writer:
         tag = self.random.choice(BLOCKS)
         number = next(self.numbers)
         inner = " ".join(
-            self.sentence(self.words())
-            for _ in range(self.random.randint(1, 3))
+            self.sentence(self.words()) for _ in range(self.random.randint(1, 3))
         )
         if crossing and self.random.random() < 0.5:
             words = [self.words() for _ in range(2)]
@@ -102,15 +96,13 @@ def permuted(order):
 
     def write(text):
         tokens = [
-            token.upper() if token.isalnum() else token
-            for token in TOKEN.findall(text)
+            token.upper() if token.isalnum() else token for token in TOKEN.findall(text)
         ]
         return " ".join(tokens[i] for i in order(len(tokens)))
 
     def align(sources, targets):
         return [
-            align_tokens(*pair, order)
-            for pair in zip(sources, targets, strict=True)
+            align_tokens(*pair, order) for pair in zip(sources, targets, strict=True)
         ]
 
     def translate(texts):

@@ -12,8 +12,7 @@ TAGS = ["NN", "IN", "-LRB-", "HYPH", "SYM", "NFP", ",", ".", ":", "``", "''"]
 def draw_tree(random, num_words):
     """Returns a tree of so many words, some of them punctuation."""
     leaves = [
-        (random.choice(TAGS), f"w{random.randrange(99)}")
-        for _ in range(num_words)
+        (random.choice(TAGS), f"w{random.randrange(99)}") for _ in range(num_words)
     ]
     return ["S", *draw_children(random, leaves)]
 

@@ -13,19 +13,18 @@ import numpy as np
 from hypothesis import strategies as st
 from keras import ops
 
-from keras_transformer.masks import BOS_ID as BEGIN
-from keras_transformer.masks import EOS_ID as END
-from keras_transformer.masks import PADDING_ID as PADDING
+from keras_transformer.masks import (
+    BOS_ID as BEGIN,
+    EOS_ID as END,
+    PADDING_ID as PADDING,
+)
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.sampling import Sampling
-from keras_transformer.search.sampling import sample
+from keras_transformer.search.sampling import Sampling, sample
 
 FORBIDDEN_IDS = (PADDING, BEGIN)
 
 # Reproducible; a search is slow when the machine is busy.
-settings = functools.partial(
-    hypothesis.settings, derandomize=True, deadline=None
-)
+settings = functools.partial(hypothesis.settings, derandomize=True, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 # How sure the model is: nearly uniform, ordinary, nearly deterministic.
 spreads = st.sampled_from([0.3, 1.0, 3.0, 10.0])
@@ -204,17 +203,13 @@ def search_modes(search):
     def draw(next_step, state, options, limits, prefix_ids, constants):
         rows = ops.arange(len(limits), dtype="int32")
         how = Sampling(rows, temperature=0.7, top_k=4, top_p=0.9)
-        return sample(
-            next_step, state, options, limits, how, prefix_ids, constants, 8
-        )
+        return sample(next_step, state, options, limits, how, prefix_ids, constants, 8)
 
     find = functools.partial(search_by_hash, search)
     return {
         "greedy": functools.partial(find, beam_size=1),
         "beams": functools.partial(find, beam_size=4),
-        "rules": functools.partial(
-            find, beam_size=4, no_repeat_ngram=2, min_length=3
-        ),
+        "rules": functools.partial(find, beam_size=4, no_repeat_ngram=2, min_length=3),
         "draws": functools.partial(search_by_hash, draw, beam_size=1),
     }
 
@@ -264,13 +259,9 @@ def check_fillers(found):
 def check_equal(found, expected, atol=0):
     """Equal, but for trailing padding and the last bits of the scores."""
     width = min(found.ids.shape[-1], expected.ids.shape[-1])
-    np.testing.assert_array_equal(
-        found.ids[..., :width], expected.ids[..., :width]
-    )
+    np.testing.assert_array_equal(found.ids[..., :width], expected.ids[..., :width])
     assert not found.ids[..., width:].any()
     assert not expected.ids[..., width:].any()
     np.testing.assert_array_equal(found.lengths, expected.lengths)
     np.testing.assert_array_equal(found.truncated, expected.truncated)
-    np.testing.assert_allclose(
-        found.scores, expected.scores, rtol=1e-6, atol=atol
-    )
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6, atol=atol)

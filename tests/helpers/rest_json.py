@@ -73,8 +73,7 @@ def write_response(outputs, is_row):
         columns = lists if len(lists) > 1 else next(iter(lists.values()))
         return json.dumps({"outputs": columns}).encode()
     rows = [
-        dict(zip(lists, row, strict=True))
-        for row in zip(*lists.values(), strict=True)
+        dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)
     ]
     if len(lists) == 1:
         rows = [value for row in rows for value in row.values()]

@@ -17,25 +17,24 @@ import time
 import grpc
 import numpy as np
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2
-from tensorflow_serving.apis import prediction_service_pb2_grpc
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.graph_inspection import read_meta_graph
-from export.bundle.graph_inspection import served_signatures
+from export.bundle.graph_inspection import read_meta_graph, served_signatures
 from export.bundle.versions import find_version
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
-from tests.helpers.signature_requests import FILTERS
-from tests.helpers.signature_requests import REQUESTS
-from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import invalid_outputs
-from tests.helpers.signature_requests import nbest_inputs
-from tests.helpers.signature_requests import options_inputs
-from tests.helpers.signature_requests import strings
-from tests.helpers.signature_requests import to_rows
+from tests.helpers.signature_requests import (
+    FILTERS,
+    REQUESTS,
+    differences,
+    invalid_outputs,
+    nbest_inputs,
+    options_inputs,
+    strings,
+    to_rows,
+)
 
 BATCHING = {"timeout": 0.005, "pad_variable_length_inputs": True}
 LONG = 4_000_000  # Bytes.
@@ -112,11 +111,7 @@ def largest_requests():
         ("translate_greedy", {"text": strings([b"a"] * 1_000)}, None),
         ("serving_default", {"text": strings([b"abc " * (LONG // 4)])}, None),
         ("serving_default", {"text": strings([b"\xff" * LONG])}, None),
-        (
-            "translate_nbest",
-            nbest_inputs([b"a b"] * 32, 100, extra=1_000),
-            None,
-        ),
+        ("translate_nbest", nbest_inputs([b"a b"] * 32, 100, extra=1_000), None),
         (
             "translate_nbest",
             nbest_inputs([long] * 1_000, 100, extra=1_000),
@@ -129,19 +124,13 @@ def largest_requests():
             None,
         ),
         ("score", {n: strings([long] * 100) for n in sides}, None),
-        (
-            "explain",
-            {n: strings([long] * 1_000) for n in sides},
-            "must be at most",
-        ),
+        ("explain", {n: strings([long] * 1_000) for n in sides}, "must be at most"),
     ]
 
 
 def send_largest(address, names, until, report, lock):
     """Sends the largest requests, one after the other."""
-    requests = [
-        request for request in largest_requests() if request[0] in names
-    ]
+    requests = [request for request in largest_requests() if request[0] in names]
     with connect(address) as stub:
         for name, inputs, refusal in itertools.cycle(requests):
             if time.monotonic() >= until:
@@ -178,9 +167,7 @@ def send_requests(address, texts, alone, until, seed, report, lock):
                 for text, found in zip(asked, to_rows(outputs), strict=True):
                     wrong += [
                         f"{signature}, {text[:40]}…: {difference}"
-                        for difference in differences(
-                            found, alone[signature, text]
-                        )
+                        for difference in differences(found, alone[signature, text])
                     ]
             # An error of the server or of the number of rows: the client
             # continues.
@@ -227,9 +214,7 @@ def predict(stub, signature, inputs, output_filter=()):
     for name, value in inputs.items():
         request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
     response = stub.Predict(request, timeout=1800)
-    return {
-        name: tf.make_ndarray(proto) for name, proto in response.outputs.items()
-    }
+    return {name: tf.make_ndarray(proto) for name, proto in response.outputs.items()}
 
 
 def serve(export_dir, connection):

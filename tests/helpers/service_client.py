@@ -15,8 +15,7 @@ import uvicorn
 from export.serve.app import make_app
 from export.serve.middleware import bind
 from export.serve.models import Model
-from export.serve.options import HttpOptions
-from export.serve.options import LimitOptions
+from export.serve.options import HttpOptions, LimitOptions
 from export.serve.processes import make_config
 from tests.helpers.fake_models import make_outputs
 
@@ -77,9 +76,7 @@ class ServiceClient:
 
     def post_form(self, path, **fields):
         return self.post_body(
-            path,
-            urllib.parse.urlencode(fields),
-            "application/x-www-form-urlencoded",
+            path, urllib.parse.urlencode(fields), "application/x-www-form-urlencoded"
         )
 
     def post_file(self, path, name, content, **fields):
@@ -96,9 +93,7 @@ class ServiceClient:
         with contextlib.closing(connection):
             connection.request(method, path, body, headers)
             response = connection.getresponse()
-            return Answer(
-                response.status, dict(response.headers), response.read()
-            )
+            return Answer(response.status, dict(response.headers), response.read())
 
 
 @contextlib.contextmanager
@@ -134,8 +129,6 @@ def wait_until(holds, seconds=30):
 def in_thread(function, *args, **kwargs):
     """Starts a thread; returns it and the list that its result comes into."""
     results = []
-    thread = threading.Thread(
-        target=lambda: results.append(function(*args, **kwargs))
-    )
+    thread = threading.Thread(target=lambda: results.append(function(*args, **kwargs)))
     thread.start()
     return thread, results

@@ -9,8 +9,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text
 
-from export.bundle.graph_inspection import read_meta_graph
-from export.bundle.graph_inspection import served_signatures
+from export.bundle.graph_inspection import read_meta_graph, served_signatures
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 SOURCE = pathlib.Path(__file__).with_suffix(".c")

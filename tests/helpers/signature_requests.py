@@ -192,9 +192,7 @@ def is_same(found, expected):
     if any(value not in (b"", 0, -1) for value in found[beyond]):
         return False
     if expected.dtype.kind == "f":
-        return np.allclose(
-            found[inside], expected, rtol=TOLERANCE, atol=TOLERANCE
-        )
+        return np.allclose(found[inside], expected, rtol=TOLERANCE, atol=TOLERANCE)
     return np.array_equal(found[inside], expected)
 
 

@@ -7,10 +7,8 @@ import tensorflow as tf
 from keras_transformer import PRESETS
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary import Ids
-from train.fit import UpdateOptions
-from train.fit import make_training_model
+from train.data.vocabulary import EncodedPairs, Ids
+from train.fit import UpdateOptions, make_training_model
 
 VOCABULARY_SIZE = 61
 SETTINGS = UpdateOptions(batch_tokens=120, steps_per_epoch=3)
@@ -50,10 +48,7 @@ def make_training_pairs():
     random = np.random.default_rng(3)
     lengths = random.integers(2, 14, (2, 37))
     return EncodedPairs(
-        *[
-            make_ids([(i % 50, n) for i, n in enumerate(side)], 4)
-            for side in lengths
-        ]
+        *[make_ids([(i % 50, n) for i, n in enumerate(side)], 4) for side in lengths]
     )
 
 

@@ -63,8 +63,7 @@ def assert_same_run(run_dir, other):
     )
     assert rows == others
     for a, b in zip(
-        *(load_weights(run / "model.keras") for run in (run_dir, other)),
-        strict=True,
+        *(load_weights(run / "model.keras") for run in (run_dir, other)), strict=True
     ):
         np.testing.assert_array_equal(a, b)
 

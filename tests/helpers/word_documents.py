@@ -95,9 +95,7 @@ def make_document():
         )
         document.element.body.insert_element_before(paragraph, "w:sectPr")
     document.add_heading("A heading of words", level=1)
-    document.add_paragraph("A picture ").add_run().add_picture(
-        io.BytesIO(make_png())
-    )
+    document.add_paragraph("A picture ").add_run().add_picture(io.BytesIO(make_png()))
     table = document.add_table(1, 2)
     table.cell(0, 0).text = "A cell of words"
     table.cell(0, 1).text = "42"
@@ -127,9 +125,7 @@ def pack(parts):
 
 def is_translated(name):
     """Returns whether a part has text of the document."""
-    return re.fullmatch(
-        r"word/(document|header\d|footer\d|footnotes).xml", name
-    )
+    return re.fullmatch(r"word/(document|header\d|footer\d|footnotes).xml", name)
 
 
 def paragraphs(content):

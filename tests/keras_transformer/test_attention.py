@@ -6,15 +6,10 @@ import pytest
 from keras import ops
 
 from keras_transformer import MultiHeadAttention
-from keras_transformer.attention import fused_attention
-from keras_transformer.attention import scaled_dot_product_attention
-from keras_transformer.cache import FixedCache
-from keras_transformer.cache import GrowingCache
-from tests.helpers.arrays import assert_close
-from tests.helpers.arrays import random_array
-from tests.helpers.arrays import softmax
-from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import randomize_weights
+from keras_transformer.attention import fused_attention, scaled_dot_product_attention
+from keras_transformer.cache import FixedCache, GrowingCache
+from tests.helpers.arrays import assert_close, random_array, softmax
+from tests.helpers.layer_checks import check_layer, randomize_weights
 
 # A letter and a size for each axis, all distinct.
 B, T, S, H = 2, 7, 6, 3
@@ -151,16 +146,12 @@ def test_equals_the_layer_of_keras(use_bias, masks):
     key = random_array(B, S, D_KEY, seed=3)
     shapes = (query.shape, value.shape, key.shape)
     layer = make_layer(*shapes, use_bias=use_bias)
-    oracle = keras.layers.MultiHeadAttention(
-        H, KEY_DIM, VALUE_DIM, use_bias=use_bias
-    )
+    oracle = keras.layers.MultiHeadAttention(H, KEY_DIM, VALUE_DIM, use_bias=use_bias)
     oracle.build(*shapes)
     oracle.set_weights(
         [
             ours.reshape(theirs.shape)
-            for ours, theirs in zip(
-                layer.get_weights(), oracle.weights, strict=True
-            )
+            for ours, theirs in zip(layer.get_weights(), oracle.weights, strict=True)
         ]
     )
     arguments = {**masks, "return_attention_scores": True}
@@ -230,9 +221,7 @@ def test_a_query_that_sees_nothing_gets_the_mean(dtype):
     mask = np.ones((B, S), bool)
     mask[1] = False
 
-    _, scores = layer(
-        query, value, value_mask=mask, return_attention_scores=True
-    )
+    _, scores = layer(query, value, value_mask=mask, return_attention_scores=True)
 
     scores = np.array(ops.cast(scores, "float32"))
     assert np.isfinite(scores).all()
@@ -241,9 +230,7 @@ def test_a_query_that_sees_nothing_gets_the_mean(dtype):
     assert np.ptp(scores[0]) > 0.1
 
 
-@pytest.mark.parametrize(
-    "attend", [scaled_dot_product_attention, fused_attention]
-)
+@pytest.mark.parametrize("attend", [scaled_dot_product_attention, fused_attention])
 def test_masking_is_exact_however_large_the_logits(attend):
     key = np.array([-1e6, 100.0, 1e9], "float32")[None, None, :, None]
     query, values = np.ones((1, 1, 2, 1), "float32"), np.eye(3, dtype="float32")
@@ -261,9 +248,7 @@ def test_a_mask_may_differ_from_head_to_head():
     layer = make_layer(query.shape, value.shape)
     mask = np.random.default_rng(4).random((B, H, T, S)) < 0.5
 
-    _, scores = layer(
-        query, value, attention_mask=mask, return_attention_scores=True
-    )
+    _, scores = layer(query, value, attention_mask=mask, return_attention_scores=True)
 
     seen = mask.any(axis=-1, keepdims=True) & ~mask
     np.testing.assert_array_equal(np.array(scores)[seen], 0)
@@ -277,9 +262,7 @@ def test_dropout_falls_on_the_weights_but_not_on_those_returned():
     arguments = {"return_attention_scores": True}
 
     outputs, scores = layer(query, value, **arguments)
-    dropped, scores_in_training = layer(
-        query, value, training=True, **arguments
-    )
+    dropped, scores_in_training = layer(query, value, training=True, **arguments)
 
     assert_close(scores_in_training, scores)
     assert_close(np.sum(scores, axis=-1), np.ones((B, H, T)))
@@ -353,8 +336,7 @@ def test_refuses_more_positions_than_a_cache_has_room_for(length):
     held = layer.project_keys_values(np.zeros((B, 5, D), "float32"))
     for index in (6 - length, 5):
         with pytest.raises(
-            ValueError,
-            match=f"capacity of 5 .* {length} positions after {index}",
+            ValueError, match=f"capacity of 5 .* {length} positions after {index}"
         ):
             layer(x, x, cache=FixedCache(*held, np.int32(index)))
 

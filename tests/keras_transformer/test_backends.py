@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer import RestrictedSelfAttention
-from keras_transformer import Transformer
+from keras_transformer import RestrictedSelfAttention, Transformer
 from tests.helpers.layer_checks import randomize_weights
 from tests.helpers.python_subprocess import run_python
 
@@ -110,9 +109,7 @@ def test_gives_the_outputs_of_tensorflow(backend, tmp_path):
     real = INPUTS["target_ids"] != 0
     for name, model in models.items():
         expected = np.array(model(INPUTS))
-        np.testing.assert_allclose(
-            outputs[name], expected, rtol=1e-5, atol=1e-5
-        )
+        np.testing.assert_allclose(outputs[name], expected, rtol=1e-5, atol=1e-5)
         for way in ("_steps", "_grown"):
             np.testing.assert_allclose(
                 outputs[name + way][real], expected[real], rtol=1e-5, atol=1e-5

@@ -8,13 +8,9 @@ import tensorflow as tf
 from hypothesis import strategies as st
 from keras import ops
 
-from keras_transformer import Decoder
-from keras_transformer import DecoderLayer
-from tests.helpers.arrays import mask_of_lengths
-from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import mask_of
-from tests.helpers.layer_checks import randomize_weights
+from keras_transformer import Decoder, DecoderLayer
+from tests.helpers.arrays import mask_of_lengths, random_array
+from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, T, S, D = 3, 5, 6, 8
@@ -116,17 +112,13 @@ def test_a_layer_equals_section_3_1(norm):
 
 
 @property_test
-@hypothesis.given(
-    position=st.integers(0, T - 1), seed=st.integers(0, 2**32 - 1)
-)
+@hypothesis.given(position=st.integers(0, T - 1), seed=st.integers(0, 2**32 - 1))
 def test_no_position_sees_a_later_one(decode, position, seed):
     changed = TARGET.copy()
     changed[:, position] = random_array(B, D, seed=seed)
     masks = (np.ones((B, T), bool), MEMORY_MASK)
 
-    difference = decode(TARGET, MEMORY, *masks) - decode(
-        changed, MEMORY, *masks
-    )
+    difference = decode(TARGET, MEMORY, *masks) - decode(changed, MEMORY, *masks)
 
     difference = np.abs(difference).max(axis=(0, 2))
     np.testing.assert_array_equal(difference[:position], 0)
@@ -152,14 +144,11 @@ def test_padding_changes_no_real_position(
 
     outputs = decode(target, memory, target_mask, memory_mask)
     short = decode(
-        *(target[:, :T], memory[:, :S]),
-        *(target_mask[:, :T], memory_mask[:, :S]),
+        *(target[:, :T], memory[:, :S]), *(target_mask[:, :T], memory_mask[:, :S])
     )
 
     real = target_mask[:, :T]
-    np.testing.assert_allclose(
-        outputs[:, :T][real], short[real], rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(outputs[:, :T][real], short[real], rtol=1e-5, atol=1e-5)
 
 
 def test_padding_in_the_middle_is_not_looked_at_either(decoder):
@@ -170,8 +159,7 @@ def test_padding_in_the_middle_is_not_looked_at_either(decoder):
     changed[:, 2] += 5.0
 
     outputs, others = (
-        np.array(decoder(x, MEMORY, target_mask=mask))
-        for x in (TARGET, changed)
+        np.array(decoder(x, MEMORY, target_mask=mask)) for x in (TARGET, changed)
     )
 
     np.testing.assert_array_equal(outputs[mask], others[mask])
@@ -212,9 +200,7 @@ def test_dropout_falls_on_each_sub_layer_and_only_in_training(norm):
         for silent in names - {name}:
             sub_layer = getattr(layer, silent)
             sub_layer.set_weights([0 * w for w in sub_layer.get_weights()])
-        difference = layer(TARGET, MEMORY, training=True) - layer(
-            TARGET, MEMORY
-        )
+        difference = layer(TARGET, MEMORY, training=True) - layer(TARGET, MEMORY)
         assert ops.max(ops.abs(difference)) > 0.01, name
 
 
@@ -328,9 +314,7 @@ def test_a_language_model_may_be_cached(language_model, max_length):
         [2, 1, 2],
     )
 
-    np.testing.assert_allclose(
-        outputs, language_model(TARGET), rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(outputs, language_model(TARGET), rtol=1e-5, atol=1e-5)
 
 
 # The refusals.

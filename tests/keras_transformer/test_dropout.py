@@ -5,17 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import FeedForward
-from keras_transformer import Transformer
+from keras_transformer import FeedForward, Transformer
 from keras_transformer.encoder import Encoder
 from keras_transformer.presets import PRESETS
 
-RATES = (
-    "attention_dropout",
-    "feed_forward_dropout",
-    "word_dropout",
-    "layer_dropout",
-)
+RATES = ("attention_dropout", "feed_forward_dropout", "word_dropout", "layer_dropout")
 IDS = np.array([[7, 5, 9, 1], [8, 6, 1, 0]])
 INPUTS = {"source_ids": IDS, "target_ids": IDS}
 
@@ -68,9 +62,7 @@ def test_whole_words_are_dropped_and_the_others_scaled():
         found = np.array(layer(embeddings, training=True))
 
         kept = found.any(axis=2)
-        np.testing.assert_allclose(
-            found[kept], embeddings[kept] / 0.75, rtol=1e-6
-        )
+        np.testing.assert_allclose(found[kept], embeddings[kept] / 0.75, rtol=1e-6)
         assert kept.mean() == pytest.approx(0.75, abs=0.05)
 
 

@@ -6,13 +6,9 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_transformer import PositionEmbedding
-from keras_transformer import SinePositionEncoding
-from keras_transformer import TokenEmbedding
+from keras_transformer import PositionEmbedding, SinePositionEncoding, TokenEmbedding
 from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import mask_of
-from tests.helpers.layer_checks import randomize_weights
+from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
 
 B, T, D, V = 2, 5, 6, 11
 IDS = np.array([[3, 10, 7, 1, 0], [4, 1, 0, 0, 0]])
@@ -213,9 +209,7 @@ def test_positions_are_exact_in_half_precision(dtype):
 
     # Rounded once, at the end: by 2^-9 at most for values up to 1.
     outputs = np.array(ops.cast(outputs, "float32"))
-    np.testing.assert_allclose(
-        outputs[0], sines(range(301, 341), D), atol=2**-8
-    )
+    np.testing.assert_allclose(outputs[0], sines(range(301, 341), D), atol=2**-8)
 
 
 # Learned positions.

@@ -8,13 +8,9 @@ import tensorflow as tf
 from hypothesis import strategies as st
 from keras import ops
 
-from keras_transformer import Encoder
-from keras_transformer import EncoderLayer
-from tests.helpers.arrays import mask_of_lengths
-from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import mask_of
-from tests.helpers.layer_checks import randomize_weights
+from keras_transformer import Encoder, EncoderLayer
+from tests.helpers.arrays import mask_of_lengths, random_array
+from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
 
 # Widths of heads that do not add up to D, and no two sizes alike.
 B, S, D = 3, 6, 8
@@ -82,10 +78,7 @@ def test_a_stack_keeps_the_promises_of_a_layer(tmp_path):
 def test_a_layer_equals_section_3_1(norm):
     x, mask = random_array(B, S, D), mask_of_lengths([6, 1, 4], S)
     layer = make(EncoderLayer, norm=norm)
-    sub_layers = [
-        lambda y: layer.attention(y, y, value_mask=mask),
-        layer.feed_forward,
-    ]
+    sub_layers = [lambda y: layer.attention(y, y, value_mask=mask), layer.feed_forward]
     norms = [
         layer.attention_residual.normalization,
         layer.feed_forward_residual.normalization,
@@ -119,9 +112,7 @@ def test_padding_changes_no_real_position(encode, lengths, padding, seed):
     short = np.array(encode(x[:, :S], mask[:, :S]))
 
     real = mask[:, :S]
-    np.testing.assert_allclose(
-        outputs[:, :S][real], short[real], rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(outputs[:, :S][real], short[real], rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(outputs[mask], encode(other, mask)[mask])
 
 

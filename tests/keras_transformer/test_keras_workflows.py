@@ -10,9 +10,7 @@ import tensorflow as tf
 from keras_transformer import LanguageModel
 from keras_transformer.__main__ import describe
 from tests.helpers import keras_workflows
-from tests.helpers.keras_workflows import BATCH
-from tests.helpers.keras_workflows import SOURCE
-from tests.helpers.keras_workflows import make_model
+from tests.helpers.keras_workflows import BATCH, SOURCE, make_model
 from tests.helpers.python_subprocess import run_python
 
 SLOW = {

@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import SmoothedCrossentropy
-from tests.helpers.arrays import assert_close
-from tests.helpers.arrays import softmax
+from tests.helpers.arrays import assert_close, softmax
 
 # Rows of 5, 2 and 0 real tokens, padding not only at the end.
 LABELS = np.array([[7, 3, 10, 1, 4], [0, 9, 0, 1, 0], [0, 0, 0, 0, 0]])
@@ -49,17 +48,13 @@ def test_gradient_is_that_of_the_formula_and_zero_at_padding():
 
 
 def test_only_padding_costs_nothing():
-    loss = SmoothedCrossentropy()(
-        np.zeros((2, 3), int), random_logits((2, 3, 5))
-    )
+    loss = SmoothedCrossentropy()(np.zeros((2, 3), int), random_logits((2, 3, 5)))
     assert float(loss) == 0.0
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.35])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    "reduction", ["mean_with_sample_weight", "sum", "none"]
-)
+@pytest.mark.parametrize("reduction", ["mean_with_sample_weight", "sum", "none"])
 def test_equals_section_5_4(reduction, weighted, smoothing):
     logits = random_logits()
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=LABELS.shape)
@@ -163,7 +158,5 @@ def test_a_weight_a_sentence_weighs_its_tokens():
     assert_close(value, loss(labels, logits, sample_weight=spread))
     assert abs(value - loss(labels, logits, sample_weight=spread.T)) > 1e-3
     assert_close(loss(labels, logits, weights[:, None]), value)
-    with pytest.raises(
-        ValueError, match="`sample_weight` must be of the shape"
-    ):
+    with pytest.raises(ValueError, match="`sample_weight` must be of the shape"):
         loss(labels, logits, sample_weight=spread[..., None])

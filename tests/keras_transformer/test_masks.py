@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import causal_mask
-from keras_transformer import padding_mask
+from keras_transformer import causal_mask, padding_mask
 
 
 def matrix(*rows):

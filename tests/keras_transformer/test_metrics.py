@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import Perplexity
-from keras_transformer import SmoothedCrossentropy
-from keras_transformer import TokenAccuracy
+from keras_transformer import Perplexity, SmoothedCrossentropy, TokenAccuracy
 
 VOCABULARY = 11
 
@@ -74,9 +72,7 @@ def test_each_token_of_all_batches_counts_once(cls, weighted):
     assert abs(float(result) - np.mean(of_batches)) > 1e-2
 
 
-@pytest.mark.parametrize(
-    ("cls", "nothing"), [(TokenAccuracy, 0), (Perplexity, 1)]
-)
+@pytest.mark.parametrize(("cls", "nothing"), [(TokenAccuracy, 0), (Perplexity, 1)])
 def test_before_any_token_and_after_a_reset(cls, nothing):
     metric = cls()
     assert float(metric.result()) == nothing
@@ -144,8 +140,7 @@ def test_in_compile_they_ignore_smoothing_and_batches(smoothing):
     model = keras.Model(inputs, keras.layers.Dense(VOCABULARY)(hidden))
     model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
     model.compile(
-        loss=SmoothedCrossentropy(smoothing),
-        metrics=[TokenAccuracy(), Perplexity()],
+        loss=SmoothedCrossentropy(smoothing), metrics=[TokenAccuracy(), Perplexity()]
     )
 
     logs = model.evaluate(ids, ids, batch_size=2, verbose=0, return_dict=True)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from keras_transformer import PRESETS
-from keras_transformer import Preset
+from keras_transformer import PRESETS, Preset
 from keras_transformer.presets import find_preset
 from train.monitoring.cost_estimates import count_parameters
 
@@ -26,9 +25,7 @@ from train.monitoring.cost_estimates import count_parameters
         ("big", 36_000, 213),
     ],
 )
-def test_presets_have_the_parameters_of_table_3(
-    name, vocabulary_size, millions
-):
+def test_presets_have_the_parameters_of_table_3(name, vocabulary_size, millions):
     architecture = PRESETS[name].architecture
     count = count_parameters(architecture, vocabulary_size, 0)
 
@@ -70,10 +67,7 @@ def test_presets_have_the_parameters_of_table_3(
     ],
 )
 def test_a_row_changes_of_base_what_table_3_says(name, changes):
-    base, row = (
-        PRESETS["base"].hyperparameters(),
-        PRESETS[name].hyperparameters(),
-    )
+    base, row = (PRESETS["base"].hyperparameters(), PRESETS[name].hyperparameters())
 
     letter = name if name == "big" else name[0].upper()
     assert PRESETS[name].description == f"Table 3, row {letter}"
@@ -164,12 +158,7 @@ def test_students_have_the_sizes_of_mozilla(name, sizes):
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [
-        ("Base", "base"),
-        ("bigg", "big"),
-        ("c-d512", "c-d1024"),
-        ("e-sine", "e-learned"),
-    ],
+    [("Base", "base"), ("bigg", "big"), ("c-d512", "c-d1024"), ("e-sine", "e-learned")],
 )
 def test_refuses_an_unknown_name_and_offers_the_nearest(name, nearest):
     with pytest.raises(

@@ -7,21 +7,23 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer
-from keras_transformer import SSRU
-from keras_transformer import Decoder
-from keras_transformer import DecoderLayer
-from keras_transformer import Encoder
-from keras_transformer import EncoderLayer
-from keras_transformer import FeedForward
-from keras_transformer import MultiHeadAttention
-from keras_transformer import PositionEmbedding
-from keras_transformer import RestrictedSelfAttention
-from keras_transformer import SearchOptions
-from keras_transformer import SinePositionEncoding
-from keras_transformer import SmoothedCrossentropy
-from keras_transformer import TokenEmbedding
-from keras_transformer import Transformer
-from keras_transformer import TransformerSchedule
+from keras_transformer import (
+    SSRU,
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    FeedForward,
+    MultiHeadAttention,
+    PositionEmbedding,
+    RestrictedSelfAttention,
+    SearchOptions,
+    SinePositionEncoding,
+    SmoothedCrossentropy,
+    TokenEmbedding,
+    Transformer,
+    TransformerSchedule,
+)
 from keras_transformer.residual import Residual
 
 SIZES = {"num_heads": 2, "key_dim": 3, "value_dim": 4, "intermediate_dim": 5}
@@ -50,12 +52,7 @@ POSITIVE_INTS = [
     (MODEL, "sequence_length"),
     (functools.partial(MODEL, positions="learned"), "sequence_length"),
 ]
-LAYERS = {
-    EncoderLayer: SIZES,
-    DecoderLayer: SIZES,
-    Encoder: STACK,
-    Decoder: STACK,
-}
+LAYERS = {EncoderLayer: SIZES, DecoderLayer: SIZES, Encoder: STACK, Decoder: STACK}
 RESIDUALS = [
     Residual,
     MODEL,

@@ -4,12 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.residual import NORM_ORDERS
-from keras_transformer.residual import Residual
+from keras_transformer.residual import NORM_ORDERS, Residual
 from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import mask_of
-from tests.helpers.layer_checks import randomize_weights
+from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
 
 B, T, D = 2, 5, 4
 

@@ -4,16 +4,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from keras_transformer import MultiHeadAttention
-from keras_transformer import RestrictedSelfAttention
+from keras_transformer import MultiHeadAttention, RestrictedSelfAttention
 from tests.helpers.arrays import random_array
-from tests.helpers.layer_checks import check_layer
-from tests.helpers.layer_checks import mask_of
-from tests.helpers.layer_checks import randomize_weights
+from tests.helpers.layer_checks import check_layer, mask_of, randomize_weights
 
 # A letter and a size for each axis, all distinct.
 B, T, H, D = 2, 7, 3, 4
@@ -57,9 +52,7 @@ def test_equals_full_attention_with_a_mask(data):
     length = data.draw(st.integers(1, 12), "length")
     radius = data.draw(st.integers(1, 14), "radius")
     causal = data.draw(st.booleans(), "causal")
-    real = data.draw(
-        st.lists(st.booleans(), min_size=length, max_size=length), "real"
-    )
+    real = data.draw(st.lists(st.booleans(), min_size=length, max_size=length), "real")
     layer, full = make_pair(radius)
     inputs = random_array(B, length, D, seed=length)
     mask = np.array([real, [True] * length])
@@ -113,9 +106,7 @@ def test_costs_grow_with_the_length_and_not_with_its_square():
     layer, full = make_pair(radius=4)
 
     restricted = [count_flops(layer, length) for length in (64, 128, 256)]
-    masked = [
-        count_flops(lambda x: full(x, x), length) for length in (64, 128, 256)
-    ]
+    masked = [count_flops(lambda x: full(x, x), length) for length in (64, 128, 256)]
 
     assert restricted[1] - restricted[0] > 0
     growth = restricted[2] - restricted[1]

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import TransformerSchedule
-from keras_transformer import WarmupDecay
+from keras_transformer import TransformerSchedule, WarmupDecay
 
 
 def equation_3(step, hidden_dim, warmup_steps, scale=1.0):
@@ -42,14 +41,8 @@ def test_comes_back_from_the_config_of_an_optimizer():
     twin = keras.optimizers.deserialize(config)
 
     schedule = twin.get_config()["learning_rate"]
-    assert (
-        schedule["registered_name"] == "keras_transformer>TransformerSchedule"
-    )
-    assert schedule["config"] == {
-        "hidden_dim": 24,
-        "warmup_steps": 9,
-        "scale": 0.75,
-    }
+    assert schedule["registered_name"] == "keras_transformer>TransformerSchedule"
+    assert schedule["config"] == {"hidden_dim": 24, "warmup_steps": 9, "scale": 0.75}
     np.testing.assert_allclose(
         twin.learning_rate, equation_3(1, 24, 9, 0.75), rtol=1e-5
     )
@@ -69,9 +62,7 @@ def test_falls_from_the_peak_to_zero_behind_the_last_step(decay):
 
     # In the paper's count, from 1.
     rates = [3e-4 * step / 5 for step in range(1, 5)]
-    rates += [
-        3e-4 * FALLS[decay](min(1, (step - 5) / 16)) for step in range(5, 25)
-    ]
+    rates += [3e-4 * FALLS[decay](min(1, (step - 5) / 16)) for step in range(5, 25)]
     found = [float(schedule(tf.constant(s, tf.int64))) for s in range(24)]
     np.testing.assert_allclose(found, rates, rtol=1e-5, atol=1e-10)
     assert found[19] > 0
@@ -84,10 +75,7 @@ def test_falls_from_the_peak_to_zero_behind_the_last_step(decay):
         ((0, 5, 20), "`peak` must be a positive number. Received: peak=0"),
         ((1, 0, 20), "warmup_steps=0"),
         ((1, 5, 4), "at least `warmup_steps`. Received: steps=4, warmup"),
-        (
-            (1, 5, 20, "step"),
-            "'linear', 'cosine'. Received: decay='step'",
-        ),
+        ((1, 5, 20, "step"), "'linear', 'cosine'. Received: decay='step'"),
     ],
 )
 def test_refuses_a_fall_that_is_none(arguments, message):

@@ -4,9 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from keras_transformer.cache import RecurrentCache
 from keras_transformer.ssru import SSRU
@@ -39,9 +37,7 @@ def by_the_formula(layer, inputs, mask, state):
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    length=st.integers(1, 19), rows=st.integers(1, 3), seed=st.integers(0, 99)
-)
+@given(length=st.integers(1, 19), rows=st.integers(1, 3), seed=st.integers(0, 99))
 def test_it_is_the_formula_step_by_step(layer, length, rows, seed):
     random = np.random.default_rng(seed)
     inputs = random.normal(size=(rows, length, WIDTH)).astype("float32")
@@ -69,13 +65,9 @@ def test_an_unknown_length_has_the_same_outputs_and_gradients(layer):
             loss = tf.reduce_sum(y * tf.cumsum(tf.ones_like(y), axis=1))
         return y, tape.gradient(loss, [x, *layer.trainable_weights])
 
-    unknown = tf.function(
-        run, input_signature=[tf.TensorSpec([None, None, WIDTH])]
-    )
+    unknown = tf.function(run, input_signature=[tf.TensorSpec([None, None, WIDTH])])
     for one, other in zip(
-        tf.nest.flatten(run(inputs)),
-        tf.nest.flatten(unknown(inputs)),
-        strict=True,
+        tf.nest.flatten(run(inputs)), tf.nest.flatten(unknown(inputs)), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 

@@ -15,12 +15,7 @@ PADDING = 0
 END = 1
 UNKNOWN = 2
 BEGIN = 3
-SPECIAL_IDS = {
-    "pad_id": PADDING,
-    "eos_id": END,
-    "unk_id": UNKNOWN,
-    "bos_id": BEGIN,
-}
+SPECIAL_IDS = {"pad_id": PADDING, "eos_id": END, "unk_id": UNKNOWN, "bos_id": BEGIN}
 
 SENTENCES = [
     f"{subject} {verb} {complement}."
@@ -52,9 +47,7 @@ TEXTS = [
 NO_UTF_8 = [b"\xff\xfe cat", b"the \xc3(", b"\xed\xa0\x80", b"dog \xf0\x9f"]
 
 
-@pytest.fixture(
-    scope="module", params=["bpe", "unigram", "bpe, no byte fallback"]
-)
+@pytest.fixture(scope="module", params=["bpe", "unigram", "bpe, no byte fallback"])
 def model(request):
     kind, _, without = request.param.partition(",")
     size = 100 if without else 350
@@ -86,9 +79,7 @@ def test_ids_are_those_of_the_library_and_the_end_symbol(tokenizer, library):
     assert 1 < len(library.encode("The black cat")) < 13
 
 
-def test_bytes_that_are_no_utf_8_are_read_as_the_library_reads_them(
-    tokenizer, library
-):
+def test_bytes_that_are_no_utf_8_are_read_as_the_library_reads_them(tokenizer, library):
     ids = tokenizer.tokenize(NO_UTF_8)
 
     expected = [[*library.encode(text), END] for text in NO_UTF_8]
@@ -251,8 +242,7 @@ def test_sources_and_targets_have_a_model_each():
         for lines, size in ((SENTENCES, 70), ([s[::-1] for s in SENTENCES], 60))
     ]
     source, target = (
-        sentencepiece.SentencePieceProcessor(model_proto=proto)
-        for proto in protos
+        sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in protos
     )
     tokenizer = SubwordTokenizer(*protos)
 
@@ -262,18 +252,12 @@ def test_sources_and_targets_have_a_model_each():
     found = tokenizer.tokenize(texts).to_list()
     assert found == [[*of_source, END] for of_source, _ in ids.values()]
     found = tokenizer.tokenize_targets(texts)
-    assert found.to_list() == [
-        [*of_target, END] for _, of_target in ids.values()
-    ]
+    assert found.to_list() == [[*of_target, END] for _, of_target in ids.values()]
     assert [text.decode() for text in tokenizer.detokenize(found).numpy()] == [
         target.decode(of_target) for _, of_target in ids.values()
     ]
     for library, size, id_to_piece in (
-        (
-            source,
-            tokenizer.source_vocabulary_size,
-            tokenizer.source_id_to_piece,
-        ),
+        (source, tokenizer.source_vocabulary_size, tokenizer.source_id_to_piece),
         (target, tokenizer.vocabulary_size, tokenizer.id_to_piece),
     ):
         assert size == library.get_piece_size()

@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import PRESETS
-from keras_transformer import Architecture
-from keras_transformer import Preset
-from keras_transformer import SinePositionEncoding
-from keras_transformer import SmoothedCrossentropy
-from keras_transformer import Transformer
-from keras_transformer import TransformerSchedule
-from keras_transformer import padding_mask
+from keras_transformer import (
+    PRESETS,
+    Architecture,
+    Preset,
+    SinePositionEncoding,
+    SmoothedCrossentropy,
+    Transformer,
+    TransformerSchedule,
+    padding_mask,
+)
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.arrays import assert_close
-from tests.helpers.layer_checks import mask_of
-from tests.helpers.layer_checks import randomize_weights
+from tests.helpers.layer_checks import mask_of, randomize_weights
 from tests.helpers.python_subprocess import run_python
 
 B, T, S, D, V = 3, 5, 6, 8, 13
@@ -142,9 +143,7 @@ def test_the_logits_may_have_a_matrix_of_their_own(logits_bias):
     logits = model(BATCH)
 
     memory = model.encode(BATCH["source_ids"])
-    states = model.decode_states(
-        BATCH["target_ids"], memory, BATCH["source_ids"] != 0
-    )
+    states = model.decode_states(BATCH["target_ids"], memory, BATCH["source_ids"] != 0)
     table, *bias = model.output_embedding.get_weights()
     assert len(bias) == logits_bias
     assert_close(logits, states @ table.T + sum(bias))
@@ -269,10 +268,7 @@ def test_cached_equals_uncached_for_every_beam(norm, positions, grows):
         steps.append(logits)
 
     expected = model(
-        {
-            "source_ids": np.repeat(source_ids, beams, axis=0),
-            "target_ids": target_ids,
-        }
+        {"source_ids": np.repeat(source_ids, beams, axis=0), "target_ids": target_ids}
     )
     assert_close(np.concatenate(steps, axis=1), expected)
 
@@ -388,13 +384,9 @@ def test_a_preset_makes_its_model(name):
 
 
 def test_a_preset_may_be_ones_own_and_gives_way_to_arguments():
-    preset = Preset(
-        "of this test", Architecture(num_layers=2, num_heads=3, norm="pre")
-    )
+    preset = Preset("of this test", Architecture(num_layers=2, num_heads=3, norm="pre"))
 
-    model = Transformer.from_preset(
-        preset, V, num_layers=1, dropout=0.4, name="mine"
-    )
+    model = Transformer.from_preset(preset, V, num_layers=1, dropout=0.4, name="mine")
 
     assert model.architecture == Architecture(
         num_layers=1, num_heads=3, norm="pre", dropout=0.4

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from command_line.errors import UserError
-from paper import table1
-from paper import table2
+from paper import table1, table2
 
 
 @pytest.mark.slow

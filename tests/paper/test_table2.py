@@ -5,11 +5,9 @@ import pytest
 
 from keras_transformer import PRESETS
 from paper import table2
-from paper.table2 import hardware_flops
-from paper.table2 import update_flops
+from paper.table2 import hardware_flops, update_flops
 from train.data.batch_plan import BatchPlan
-from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary import Ids
+from train.data.vocabulary import EncodedPairs, Ids
 from train.monitoring.cost_estimates import count_flops
 
 TOY = PRESETS["tiny"].replace(

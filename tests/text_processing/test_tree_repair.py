@@ -1,9 +1,7 @@
 """Tests of `text_processing.tree_repair`."""
 
 import pytest
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from text_processing.tree_repair import repair_tree
 
@@ -79,8 +77,7 @@ def test_any_text_becomes_a_tree_of_the_words(text, words):
 def test_words_left_out_move_no_others(missing):
     words = [f"w{number}" for number in range(12)]
     leaves = [
-        "" if number in missing else f"w{number}/T{number}"
-        for number in range(12)
+        "" if number in missing else f"w{number}/T{number}" for number in range(12)
     ]
     text = ["(S (NP", *leaves[:6], ")NP (VP", *leaves[6:], ")VP )S"]
 

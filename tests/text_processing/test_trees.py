@@ -25,9 +25,7 @@ def trees_of(tmp_path):
 
     def read(content):
         path = tmp_path / "trees"
-        path.write_bytes(
-            content.encode() if isinstance(content, str) else content
-        )
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
         return list(read_trees(path))
 
     return read
@@ -69,9 +67,7 @@ def test_words_hold_parentheses_as_they_are(trees_of):
 
     assert tree.words == ("(", "cat(s)", ")")
     assert tree.tags == ("-LRB-", "NN", "-RRB-")
-    assert str(tree) == (
-        "(TOP (S (-LRB- -LRB-) (NN cat-LRB-s-RRB-) (-RRB- -RRB-)))"
-    )
+    assert str(tree) == ("(TOP (S (-LRB- -LRB-) (NN cat-LRB-s-RRB-) (-RRB- -RRB-)))")
 
 
 def test_a_tag_has_no_slash(trees_of):
@@ -125,12 +121,8 @@ def test_refuses_a_file_that_is_not_there(tmp_path):
 @pytest.mark.parametrize("seed", range(20))
 def test_trees_come_back_but_for_what_is_stripped(trees_of, seed):
     chance = random.Random(seed)
-    drawn = [
-        random_trees.draw_tree(chance, chance.randint(1, 30)) for _ in range(10)
-    ]
-    decorated = [
-        f"(ROOT {random_trees.write_decorated(chance, t)})" for t in drawn
-    ]
+    drawn = [random_trees.draw_tree(chance, chance.randint(1, 30)) for _ in range(10)]
+    decorated = [f"(ROOT {random_trees.write_decorated(chance, t)})" for t in drawn]
 
     trees = trees_of("\n".join(decorated))
 
@@ -152,9 +144,7 @@ def spans(tree, start=0):
 
 
 def test_a_written_word_has_no_blanks():
-    tree = Tree(
-        ("10\u00a0000", "(s)"), ("CD", "NN"), ("(NP", "XX", "XX", ")NP")
-    )
+    tree = Tree(("10\u00a0000", "(s)"), ("CD", "NN"), ("(NP", "XX", "XX", ")NP"))
 
     assert tree.linearize() == "(NP 10000/CD -LRB-s-RRB-/NN )NP"
     assert repair_tree(tree.linearize(), tree.words) == (tree, frozenset())

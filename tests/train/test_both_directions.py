@@ -8,24 +8,17 @@ import pytest
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from tests.helpers.small_runs import TINY_OPTIONS
-from tests.helpers.small_runs import assert_same_run
-from tests.helpers.small_runs import refused
+from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused
 from train.check_options import check_both_directions
-from train.data.corpus import FilePairs
-from train.data.corpus import Mixture
-from train.data.corpus import Pairs
-from train.data.reversed_pairs import Reversed
-from train.data.reversed_pairs import in_both_directions
+from train.data.corpus import FilePairs, Mixture, Pairs
+from train.data.reversed_pairs import Reversed, in_both_directions
 from train.options import parse_options
 
 
 def test_each_pair_comes_in_both_directions():
     first, second = Pairs(["a", "b"], ["c", "d"]), Pairs(["e"], ["f"])
     both = in_both_directions(
-        Mixture(
-            [(first, fractions.Fraction(2)), (second, fractions.Fraction(1))]
-        )
+        Mixture([(first, fractions.Fraction(2)), (second, fractions.Fraction(1))])
     )
 
     pairs = [("a", "c"), ("b", "d"), ("e", "f")]
@@ -49,10 +42,7 @@ def test_it_is_a_run_in_both_directions_and_one_that_starts_from_it(
     mixture = tmp_path / "mixture.json"
     mixture.write_text(
         json.dumps(
-            [
-                {"source": source, "target": target},
-                {"source": target, "target": source},
-            ]
+            [{"source": source, "target": target}, {"source": target, "target": source}]
         )
     )
     first = tmp_path / "first"
@@ -96,8 +86,7 @@ def test_the_warm_up_of_the_first_part_fits_into_its_updates(
     command = [f"--run-dir={tmp_path}", *corpus, *TINY_OPTIONS, "--steps=6"]
     with pytest.raises(SystemExit):
         train_command.main(
-            [*command, "--both-directions", "--schedule=cosine"]
-            + ["--warmup-steps=4"]
+            [*command, "--both-directions", "--schedule=cosine"] + ["--warmup-steps=4"]
         )
     (recipe,) = trained
     assert (recipe.steps, recipe.warmup_steps) == (3, 3)

@@ -18,24 +18,15 @@ from command_line.errors import UserError
 from command_line.options import values_of
 from keras_transformer import SubwordTokenizer
 from tests.helpers.error_capture import refusal as refused_by
-from tests.helpers.small_runs import TINY_OPTIONS
-from tests.helpers.small_runs import assert_same_run
-from tests.helpers.small_runs import refused as refusal
-from train import average
-from train import data_preparation
+from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused as refusal
+from train import average, data_preparation
 from train.data.batches import make_dataset
 from train.data.corpus import demo_pairs
-from train.options import NOT_COMPARED
-from train.options import parse_options
-from train.options import read_defaults
-from train.resolve_options import describe_run
-from train.resolve_options import load_corpus
-from train.resolve_options import resolve
-from train.resolve_options import resolve_tokenizer
+from train.options import NOT_COMPARED, parse_options, read_defaults
+from train.resolve_options import describe_run, load_corpus, resolve, resolve_tokenizer
 from train.run.best_checkpoints import best_steps
 from train.run.fine_tuning import load_finished
-from train.run.run_description import RunDescription
-from train.run.run_description import describe
+from train.run.run_description import RunDescription, describe
 from train.run.run_folder import read_history
 
 
@@ -84,9 +75,7 @@ def test_the_same_command_goes_on_where_the_run_was(finished, corpus, capsys):
     assert (finished / "history.csv").read_bytes() == before
 
 
-def test_a_run_that_goes_on_ends_as_one_that_was_longer(
-    copy, corpus, tmp_path, capsys
-):
+def test_a_run_that_goes_on_ends_as_one_that_was_longer(copy, corpus, tmp_path, capsys):
     """It had ended within a round, whose row is taken back."""
     (copy / "lock").unlink()
     options = [*corpus, *TINY_OPTIONS, f"--cache-dir={copy / 'encoded'}"]
@@ -138,13 +127,7 @@ def test_a_new_weight_of_a_mixture_encodes_nothing(
     def train(weight):
         part = {"source": source, "target": target}
         path.write_text(json.dumps([part, {**part, "weight": weight}]))
-        options = [
-            "--mixture",
-            str(path),
-            *validation,
-            *TINY_OPTIONS,
-            "--steps=1",
-        ]
+        options = ["--mixture", str(path), *validation, *TINY_OPTIONS, "--steps=1"]
         options += ["--cache-dir", str(tmp_path / "cache")]
         run_dir = tmp_path / str(weight)
         train_command.main(["--run-dir", str(run_dir), *options])
@@ -173,9 +156,7 @@ def find(run_dir, options):
     return description.find_earlier(run_dir, NOT_COMPARED)
 
 
-def test_a_mistake_in_the_number_of_steps_can_be_repaired(
-    finished, corpus, tmp_path
-):
+def test_a_mistake_in_the_number_of_steps_can_be_repaired(finished, corpus, tmp_path):
     options = ["--run-dir", finished, *corpus, *TINY_OPTIONS]
     there = json.loads((finished / "arguments.json").read_text())
     there["preset"]["steps"] = there["arguments"]["steps"] = 40_000
@@ -218,9 +199,7 @@ def test_what_moves_no_update_may_change(copy, corpus, capsys):
     assert f"note: {note} count after update 3" in capsys.readouterr().out
 
 
-def test_another_validation_set_counts_from_there(
-    copy, corpus, tmp_path, capsys
-):
+def test_another_validation_set_counts_from_there(copy, corpus, tmp_path, capsys):
     other = list(corpus)
     other[5] = tmp_path / "other"
     other[5].write_text("y\n" * 10)
@@ -237,9 +216,7 @@ def test_another_validation_set_counts_from_there(
     assert "note:" not in capsys.readouterr().out
 
 
-def test_other_packages_and_other_rounds_are_told(
-    finished, corpus, tmp_path, capsys
-):
+def test_other_packages_and_other_rounds_are_told(finished, corpus, tmp_path, capsys):
     description = json.loads((finished / "arguments.json").read_text())
     description["packages"]["numpy"] = "1.0"
     (tmp_path / "arguments.json").write_text(json.dumps(description))
@@ -307,9 +284,7 @@ def test_other_arguments_are_refused_by_name(finished, corpus, capsys):
         "--norm=pre": "norm: post there, pre here",
     }
 
-    line = refusal(
-        capsys, ["--run-dir", finished, *corpus, *TINY_OPTIONS, *changes]
-    )
+    line = refusal(capsys, ["--run-dir", finished, *corpus, *TINY_OPTIONS, *changes])
 
     for message in changes.values():
         assert message in line
@@ -336,9 +311,7 @@ def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
     moved = list(corpus)
     for i in range(1, len(moved), 2):
         moved[i] = tmp_path / f"{i}.gz"
-        moved[i].write_bytes(
-            gzip.compress(pathlib.Path(corpus[i]).read_bytes())
-        )
+        moved[i].write_bytes(gzip.compress(pathlib.Path(corpus[i]).read_bytes()))
     options = ["--run-dir", finished, *moved, *TINY_OPTIONS]
 
     found = find(finished, [*options, "--max-tokens-per-replica", "512"])
@@ -360,9 +333,7 @@ def test_changed_text_is_refused(finished, corpus, tmp_path, capsys):
 def test_the_demo_writes_its_test_sets(tmp_path, capsys):
     # The vocabulary is refused after the demo's files are written.
     arguments = ["--run-dir", tmp_path, "--dataset", "demo"]
-    line = refusal(
-        capsys, [*arguments, *TINY_OPTIONS, "--vocabulary-size", "90000"]
-    )
+    line = refusal(capsys, [*arguments, *TINY_OPTIONS, "--vocabulary-size", "90000"])
 
     assert "larger than the text supports" in line
     for split in ("test", "unseen"):
@@ -397,8 +368,7 @@ BEFORE = {  # Options that are refused before the text is encoded.
 }
 MISTAKES = {
     **BEFORE,
-    "--max-tokens-per-replica=9": "at least as long as the longest sentence, "
-    "63 tokens",
+    "--max-tokens-per-replica=9": "at least as long as the longest sentence, 63 tokens",
     "--vocabulary-size=9000": "larger than the text supports",
     "--max-length=2": "no pair of the corpus has text of 1 to 2",
 }
@@ -506,9 +476,7 @@ def test_arguments_of_a_run_repeat_it(finished, corpus, capsys):
     before = path.read_bytes()
 
     # The folder holds that very run: it would refuse any other.
-    train_command.main(
-        ["--run-dir", str(finished), "--from-arguments", str(path)]
-    )
+    train_command.main(["--run-dir", str(finished), "--from-arguments", str(path)])
 
     output = capsys.readouterr().out
     assert f"repeats {path} exactly" in output
@@ -573,9 +541,7 @@ def test_options_that_belong_to_replaced_ones_go_with_them(
     assert defaults == {"recipe": "paper", **kept}
 
 
-def test_what_differs_from_the_arguments_of_a_run_is_told(
-    finished, tmp_path, capsys
-):
+def test_what_differs_from_the_arguments_of_a_run_is_told(finished, tmp_path, capsys):
     description = json.loads((finished / "arguments.json").read_text())
     description["packages"]["keras"] = "3.0.0"
     other = tmp_path / "arguments.json"
@@ -647,9 +613,7 @@ def test_a_run_starts_from_the_model_of_another(copy, corpus, tmp_path, capsys):
         (["--placeholders"], "--placeholders must be those of the vocabulary"),
     ],
 )
-def test_a_model_keeps_its_shape(
-    finished, corpus, tmp_path, capsys, changes, message
-):
+def test_a_model_keeps_its_shape(finished, corpus, tmp_path, capsys, changes, message):
     options = ["--run-dir", tmp_path, "--init-from", finished, *corpus]
     dropout = ["--dropout=0.2", "--word-dropout=0.1", "--layer-dropout=0.1"]
     line = refusal(capsys, [*options, *dropout, *changes])
@@ -680,9 +644,7 @@ def test_a_run_that_has_not_ended_is_no_start(finished, tmp_path):
         load_finished(tmp_path)
 
 
-def test_too_little_memory_ends_in_one_line(
-    corpus, tmp_path, capsys, monkeypatch
-):
+def test_too_little_memory_ends_in_one_line(corpus, tmp_path, capsys, monkeypatch):
     def fail(*_):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM (512, 9)\nx")
 
@@ -705,11 +667,7 @@ def test_half_precision_learns_as_well(tmp_path):
                 *("--dataset=demo", "--preset=tiny", "--num-layers=1"),
                 *("--hidden-dim=64", "--intermediate-dim=128"),
                 *("--num-heads=2", "--steps=300", "--warmup-steps=150"),
-                *(
-                    "--batch-tokens=512",
-                    "--steps-per-epoch=300",
-                    "--dropout=0.1",
-                ),
+                *("--batch-tokens=512", "--steps-per-epoch=300", "--dropout=0.1"),
                 f"--cache-dir={tmp_path / 'encoded'}",
                 f"--precision={precision}",
                 f"--run-dir={run_dir}",

@@ -12,21 +12,20 @@ import tensorflow as tf
 import train.__main__ as train_command
 from command_line.errors import UserError
 from keras_transformer.tokenizer import read_protos
-from tests.helpers.converted_runs import DECODING
-from tests.helpers.converted_runs import write_converted_run
-from tests.helpers.small_models import make_training_pairs
-from tests.helpers.small_models import weights_after_twenty_updates
-from tests.helpers.small_runs import TINY_OPTIONS
-from tests.helpers.small_runs import assert_same_run
-from tests.helpers.small_runs import load_weights
-from tests.helpers.small_runs import refused
+from tests.helpers.converted_runs import DECODING, write_converted_run
+from tests.helpers.small_models import make_training_pairs, weights_after_twenty_updates
+from tests.helpers.small_runs import (
+    TINY_OPTIONS,
+    assert_same_run,
+    load_weights,
+    refused,
+)
 from train import average
 from train.data.corpus import demo_pairs
 from train.fit import make_strategy
 from train.run.fine_tuning import load_finished
 from train.run.run_folder import read_history
-from train.run.vocabulary_extension import extend_vocabulary
-from train.run.vocabulary_extension import with_rows
+from train.run.vocabulary_extension import extend_vocabulary, with_rows
 
 FEW = [
     *["--batch-tokens=64", "--steps=4", "--steps-per-epoch=2", "--average=2"],
@@ -71,9 +70,7 @@ def whole(two, corpus, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_fine_tunes_a_converted_run_and_goes_on(
-    two, whole, corpus, tmp_path, capsys
-):
+def test_fine_tunes_a_converted_run_and_goes_on(two, whole, corpus, tmp_path, capsys):
     fine_tune(tmp_path, two, corpus, "--steps=2")
     fine_tune(tmp_path, two, corpus)
 
@@ -84,9 +81,7 @@ def test_fine_tunes_a_converted_run_and_goes_on(
     assert last < first
     description = json.loads((whole / "arguments.json").read_text())
     assert description["decoding"] == DECODING
-    assert description["init"].keys() == {
-        *("weights", "tokenizer", "target_tokenizer")
-    }
+    assert description["init"].keys() == {*("weights", "tokenizer", "target_tokenizer")}
     model = load_finished(whole).transformer
     size = description["arguments"].get("source_vocabulary_size")
     assert size == model.source_vocabulary_size
@@ -103,14 +98,10 @@ def test_all_that_follows_a_fine_tuned_run_works(two, corpus, tmp_path):
     weights = fine_tune(run_dir, two, corpus, *given, "--steps=2")
 
     again = tmp_path / "again.keras"
-    average.main(
-        ["--run-dir", str(run_dir), "--last=1", "--output", str(again)]
-    )
+    average.main(["--run-dir", str(run_dir), "--last=1", "--output", str(again)])
     for a, b in zip(weights, load_weights(again), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert (
-        "bleu" in json.loads((run_dir / "model.json").read_text())["validation"]
-    )
+    assert "bleu" in json.loads((run_dir / "model.json").read_text())["validation"]
     train_command.main(
         [
             *("--run-dir", str(tmp_path / "repeated")),
@@ -251,9 +242,7 @@ def test_adds_new_pieces_behind_the_others(converted, pieces, corpus, tmp_path):
     tables = {model.embedding_of_sources, model.embedding}
     tables.add(model.embedding_of_logits)
     assert changed == len(tables) + 1  # The bias, too.
-    for old, new in zip(
-        read_protos(converted), read_protos(run_dir), strict=True
-    ):
+    for old, new in zip(read_protos(converted), read_protos(run_dir), strict=True):
         old, new = (
             sentencepiece.SentencePieceProcessor(model_proto=proto)
             for proto in (old, new)

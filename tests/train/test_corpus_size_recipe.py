@@ -9,13 +9,14 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import values_of
 from tests.helpers.small_runs import TINY_OPTIONS
-from train.corpus_size_recipe import CorpusSizeRecipe
-from train.corpus_size_recipe import apply_recipe
-from train.corpus_size_recipe import fill_in_recipe
-from train.corpus_size_recipe import uses_corpus_size
+from train.corpus_size_recipe import (
+    CorpusSizeRecipe,
+    apply_recipe,
+    fill_in_recipe,
+    uses_corpus_size,
+)
 from train.loop import multi_worker
-from train.options import FILES
-from train.options import parse_options
+from train.options import FILES, parse_options
 from train.resolve_options import resolve
 
 NUMBERS = [
@@ -80,9 +81,7 @@ def test_options_are_checked_beside_numbers_of_the_recipe(options):
 def test_the_recipe_is_the_default_of_small_presets_and_text(tmp_path):
     assert uses_corpus_size(parse(*TEXTS))
     assert uses_corpus_size(parse("--preset=small", *TEXTS))
-    assert uses_corpus_size(
-        parse("--preset=base", "--recipe=corpus-size", *TEXTS)
-    )
+    assert uses_corpus_size(parse("--preset=base", "--recipe=corpus-size", *TEXTS))
     for others in (
         ["--preset=base", *TEXTS],
         ["--recipe=paper", *TEXTS],

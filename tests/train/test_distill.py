@@ -146,10 +146,7 @@ def test_passes_the_references_of_the_lines_that_are_left(corpus):
         (["--train-source=a.en", "--preset=typo"], "--preset must be one of"),
         (["--train-source=a.en", "--best-by=bleu"], "--best-by needs"),
         (["--train-source=a.en", "--init-from=no"], "--init-from must be"),
-        (
-            ["--train-source=a.en", "--validation-source=no"],
-            "no such file: no",
-        ),
+        (["--train-source=a.en", "--validation-source=no"], "no such file: no"),
         (
             ["--train-source=a.en", "--teacher=empty"],
             "--teacher must be a folder that .*: empty",
@@ -177,9 +174,7 @@ def test_refuses_a_pipe(corpus, capsys):
     assert "text must be in a file" in line
 
 
-def test_refuses_a_second_process_and_missing_lines(
-    corpus, monkeypatch, capsys
-):
+def test_refuses_a_second_process_and_missing_lines(corpus, monkeypatch, capsys):
     options = command("--train-source=a.en")
     distill.main(options)
     targets = pathlib.Path(corpus[0][0][-1])
@@ -194,15 +189,11 @@ def test_refuses_a_second_process_and_missing_lines(
         subprocess, "Popen", lambda _, **kwargs: POPEN(["true"], **kwargs)
     )
     line = refusal(capsys, distill.main, options)
-    assert f"a line for each of a.en. Received: 0 and {len(SENTENCES * 3)}" in (
-        line
-    )
+    assert f"a line for each of a.en. Received: 0 and {len(SENTENCES * 3)}" in (line)
     assert not targets.exists()
 
 
-def test_no_other_process_renames_or_repeats_the_translations(
-    corpus, monkeypatch
-):
+def test_no_other_process_renames_or_repeats_the_translations(corpus, monkeypatch):
     options = command("--train-source=a.en")
     rename = pathlib.Path.rename
 
@@ -217,9 +208,7 @@ def test_no_other_process_renames_or_repeats_the_translations(
 
     # Another process has ended while this one opened the file.
     targets.unlink()
-    monkeypatch.setattr(
-        distill, "lock", lambda *_: targets.write_text("its own\n")
-    )
+    monkeypatch.setattr(distill, "lock", lambda *_: targets.write_text("its own\n"))
     distill.main(options)
     assert targets.read_text() == "its own\n"
     assert not list(targets.parent.glob("*.part"))

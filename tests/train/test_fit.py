@@ -10,38 +10,38 @@ import pytest
 import tensorflow as tf
 
 from command_line.errors import UserError
-from keras_transformer import SmoothedCrossentropy
-from keras_transformer import TransformerSchedule
+from keras_transformer import SmoothedCrossentropy, TransformerSchedule
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.reference_searches import log_softmax
-from tests.helpers.small_models import SETTINGS
-from tests.helpers.small_models import VOCABULARY_SIZE
-from tests.helpers.small_models import make_ids
-from tests.helpers.small_models import make_training_pairs
-from tests.helpers.small_models import preset
-from tests.helpers.small_models import small_task
-from tests.helpers.small_models import weights_after_twenty_updates
+from tests.helpers.small_models import (
+    SETTINGS,
+    VOCABULARY_SIZE,
+    make_ids,
+    make_training_pairs,
+    preset,
+    small_task,
+    weights_after_twenty_updates,
+)
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.vocabulary import EncodedPairs
-from train.fit import FitContext
-from train.fit import FitData
-from train.fit import FitOptions
-from train.fit import fit
-from train.fit import make_strategy
-from train.fit import make_training_model
+from train.fit import (
+    FitContext,
+    FitData,
+    FitOptions,
+    fit,
+    make_strategy,
+    make_training_model,
+)
 from train.loop.additional_losses import SimCut
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.memory_check import check_memory
-from train.loop.training_model import TrainingModel
-from train.loop.training_model import exported_weights
+from train.loop.training_model import TrainingModel, exported_weights
 from train.monitoring.attention_pictures import AttentionPictures
 from train.monitoring.cost_estimates import find_largest_batch
-from train.monitoring.final_scores import make_scored_model
-from train.monitoring.final_scores import score_model
+from train.monitoring.final_scores import make_scored_model, score_model
 from train.monitoring.progress import Progress
-from train.run.checkpoint_averaging import load_mean
-from train.run.checkpoint_averaging import make_float32_copy
+from train.run.checkpoint_averaging import load_mean, make_float32_copy
 from train.run.training_state import TrainingState
 
 
@@ -53,9 +53,7 @@ def pairs():
 @pytest.mark.parametrize(
     ("logits_bias", "tied"), [(False, True), (True, True), (True, False)]
 )
-def test_the_loss_is_the_smoothed_crossentropy_of_a_token(
-    pairs, logits_bias, tied
-):
+def test_the_loss_is_the_smoothed_crossentropy_of_a_token(pairs, logits_bias, tied):
     changes = {"label_smoothing": 0.2, "logits_bias": logits_bias}
     changes["tied_output"] = tied
     task = small_task(**changes)
@@ -72,9 +70,7 @@ def test_the_loss_is_the_smoothed_crossentropy_of_a_token(
     with tf.GradientTape(persistent=True) as tape:
         own = tf.reduce_sum(task.token_losses(batch, training=False))
         logits = task.transformer(batch)
-        expected = SmoothedCrossentropy(0.2, reduction="sum")(
-            batch["labels"], logits
-        )
+        expected = SmoothedCrossentropy(0.2, reduction="sum")(batch["labels"], logits)
 
     np.testing.assert_allclose(own, expected, rtol=1e-5)
     for variable, gradient, other in zip(
@@ -93,9 +89,7 @@ def test_the_loss_is_the_smoothed_crossentropy_of_a_token(
     nll = -tf.nn.log_softmax(logits)
     gold = tf.gather(nll, batch["labels"], batch_dims=2)[batch["labels"] != 0]
     np.testing.assert_allclose(
-        task.get_metrics_result()["perplexity"],
-        np.exp(np.mean(gold)),
-        rtol=1e-4,
+        task.get_metrics_result()["perplexity"], np.exp(np.mean(gold)), rtol=1e-4
     )
 
 
@@ -144,9 +138,7 @@ def test_simcut_adds_the_divergence_of_a_second_pass(pairs, monkeypatch):
     table.assign(tf.where(np.isin(range(61), CUT)[:, None], 0.0, table))
     q = log_softmax(plain.transformer(batch))[real]
     divergences = (np.exp(p) * (p - q)).sum(axis=1)
-    np.testing.assert_allclose(
-        own, expected + 3 * divergences, rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(own, expected + 3 * divergences, rtol=1e-4, atol=1e-5)
     assert divergences.max() > 0.01
     # Validation has no second pass.
     np.testing.assert_allclose(
@@ -156,9 +148,7 @@ def test_simcut_adds_the_divergence_of_a_second_pass(pairs, monkeypatch):
 
 def test_simcut_cuts_the_share_and_repeats_its_draws(pairs):
     task = small_task(dataclasses.replace(SIMCUT, simcut_cutoff=0.3))
-    ids = {
-        name: np.ones((40, 50), int) for name in ("source_ids", "target_ids")
-    }
+    ids = {name: np.ones((40, 50), int) for name in ("source_ids", "target_ids")}
 
     def draw(number=0):
         return [x.numpy() for x in task._draw_embedding_masks(ids, number)]
@@ -214,9 +204,7 @@ def test_any_division_of_a_batch_gives_the_same_updates(
     devices = [f"CPU:{i}" for i in range(num_devices)]
     strategy = make_strategy(devices) if num_devices > 1 else None
 
-    others, other_figures = weights_after_twenty_updates(
-        pairs, adam, strategy, limit
-    )
+    others, other_figures = weights_after_twenty_updates(pairs, adam, strategy, limit)
 
     for a, b in zip(weights, others, strict=True):
         # Adam's epsilon of 1e-9 amplifies the noise of the sums.
@@ -234,10 +222,7 @@ def test_a_validation_that_is_not_finite_is_told(pairs):
     plan = BatchPlan(pairs, 120, seed=0)
 
     results = task.evaluate(
-        make_dataset(plan, strategy, last=1),
-        steps=1,
-        verbose=0,
-        return_dict=True,
+        make_dataset(plan, strategy, last=1), steps=1, verbose=0, return_dict=True
     )
 
     assert not np.isfinite(results["loss"])
@@ -303,9 +288,7 @@ def read_devices(strategy, variables):
 
 
 @pytest.mark.slow
-def test_moving_averages_are_judged_and_leave_no_trace(
-    pairs, tmp_path, monkeypatch
-):
+def test_moving_averages_are_judged_and_leave_no_trace(pairs, tmp_path, monkeypatch):
     strategy = tf.distribute.get_strategy()
 
     def train_averaging(run_dir, settings=AVERAGING):
@@ -419,9 +402,7 @@ def made(monkeypatch):
 
 
 def largest(task, plan, limit=None):
-    return find_largest_batch(
-        task.transformer, plan, 0, 1, limit, SETTINGS.precision
-    )
+    return find_largest_batch(task.transformer, plan, 0, 1, limit, SETTINGS.precision)
 
 
 def test_no_device_takes_more_than_its_limit_in_validation_either(
@@ -508,9 +489,7 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
         assert row[name] == other[name], name
 
 
-def test_a_run_that_diverges_ends_within_ten_updates_more(
-    pairs, tmp_path, monkeypatch
-):
+def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path, monkeypatch):
     settings = dataclasses.replace(SETTINGS, steps_per_epoch=60)
     strategy = tf.distribute.get_strategy()
     task = small_task(settings, strategy)

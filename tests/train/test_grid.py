@@ -64,9 +64,7 @@ def command(corpus, tmp_path, monkeypatch):
     return options, trained
 
 
-def test_variants_and_seeds_are_trained_once_and_compared(
-    command, tmp_path, capsys
-):
+def test_variants_and_seeds_are_trained_once_and_compared(command, tmp_path, capsys):
     options, trained = command
     grid.main([*options, "--seeds", "3"])
     assert [c[-1] for c in trained] == ["3", "3"]
@@ -82,8 +80,7 @@ def test_variants_and_seeds_are_trained_once_and_compared(
     # 12.706 times 5 and 6, half of the differences of 10 and 12; and 1.
     assert report.splitlines()[2:] == [
         "| plain | 2 | 35.00 ± 63.53 |  | 50.00 | 4.50 | 1,200 |",
-        "| No dropout! | 2 | 38.00 ± 76.24 | +3.00 ± 12.71 | 50.00 | 4.50 "
-        "| 1,200 |",
+        "| No dropout! | 2 | 38.00 ± 76.24 | +3.00 ± 12.71 | 50.00 | 4.50 | 1,200 |",
     ]
     # Other options are another grid.
     line = refusal(capsys, grid.main, [*options, "--seeds=3", "--clip-norm=1"])
@@ -102,9 +99,9 @@ def test_a_grid_trains(corpus, tmp_path):
 
     grid.main([*options, *TINY_OPTIONS, "--validate-bleu=3", "--seeds=7"])
 
-    arguments = json.loads(
-        (tmp_path / "grid/plain-7/arguments.json").read_text()
-    )["arguments"]
+    arguments = json.loads((tmp_path / "grid/plain-7/arguments.json").read_text())[
+        "arguments"
+    ]
     assert arguments["seed"] == 7
     report = (tmp_path / "grid/report.md").read_text()
     assert report.splitlines()[2].startswith("| plain | 1 | 0.")
@@ -194,9 +191,7 @@ def start_a_slow_process(command, **options):
     return POPEN([sys.executable, "-c", SAVES_AT_A_SIGNAL], **options)
 
 
-def test_a_signal_at_the_end_of_a_training_begins_no_other(
-    command, monkeypatch
-):
+def test_a_signal_at_the_end_of_a_training_begins_no_other(command, monkeypatch):
     options, _ = command
     passed_on = []
 
@@ -208,18 +203,14 @@ def test_a_signal_at_the_end_of_a_training_begins_no_other(
         def send_signal(self, number):
             passed_on.append(number)
 
-    monkeypatch.setattr(
-        grid.subprocess, "Popen", lambda *_, **__: EndsAtASignal(0)
-    )
+    monkeypatch.setattr(grid.subprocess, "Popen", lambda *_, **__: EndsAtASignal(0))
     with pytest.raises(SystemExit, match="143"):
         grid.main([*options, "--seeds=1"])
 
     assert passed_on == [signal.SIGTERM]
 
 
-def test_what_fails_is_named_at_the_end_and_can_be_corrected(
-    command, capsys, tmp_path
-):
+def test_what_fails_is_named_at_the_end_and_can_be_corrected(command, capsys, tmp_path):
     options, trained = command
     path = tmp_path / "grid.json"
     path.write_text('{"a": "", "b": "--num-heads=0"}')

@@ -12,12 +12,13 @@ from export.__main__ import main as export
 from export.version_loading import load_version
 from keras_transformer.masks import padding_mask
 from tests.helpers.error_capture import refusal
-from tests.helpers.small_models import SETTINGS
-from tests.helpers.small_models import make_training_pairs
-from tests.helpers.small_models import small_task
-from tests.helpers.small_models import weights_after_twenty_updates
-from tests.helpers.small_runs import TINY_OPTIONS
-from tests.helpers.small_runs import refused
+from tests.helpers.small_models import (
+    SETTINGS,
+    make_training_pairs,
+    small_task,
+    weights_after_twenty_updates,
+)
+from tests.helpers.small_runs import TINY_OPTIONS, refused
 from train import __main__ as train_command
 from train.data.batch_plan import BatchPlan
 from train.data.vocabulary import Ids
@@ -43,9 +44,7 @@ def pairs():
         )
     ]
     offsets = np.cumsum([0, *map(len, numbers)])
-    return dataclasses.replace(
-        pairs, links=Ids(np.concatenate(numbers), offsets)
-    )
+    return dataclasses.replace(pairs, links=Ids(np.concatenate(numbers), offsets))
 
 
 def test_the_loss_is_that_of_the_formula(pairs):
@@ -83,30 +82,23 @@ def test_the_loss_is_that_of_the_formula(pairs):
 def test_replicas_with_micro_batches_are_one_device(pairs):
     both = make_strategy(["CPU:0", "CPU:1"])
     expected, _ = weights_after_twenty_updates(pairs, False, settings=GUIDED)
-    found, _ = weights_after_twenty_updates(
-        pairs, False, both, 30, settings=GUIDED
-    )
+    found, _ = weights_after_twenty_updates(pairs, False, both, 30, settings=GUIDED)
     plain, _ = weights_after_twenty_updates(
         dataclasses.replace(pairs, links=None), False, settings=GUIDED
     )
 
     for a, b in zip(expected, found, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5)
-    assert any(
-        np.abs(a - b).max() > 1e-3 for a, b in zip(expected, plain, strict=True)
-    )
+    assert any(np.abs(a - b).max() > 1e-3 for a, b in zip(expected, plain, strict=True))
 
 
 @pytest.fixture(scope="module")
 def alignments(corpus, tmp_path_factory):
     """A file that links the first words of each pair, if there are any."""
     path = tmp_path_factory.mktemp("links") / "links"
-    sides = [
-        pathlib.Path(corpus[i]).read_text("utf-8").splitlines() for i in (1, 3)
-    ]
+    sides = [pathlib.Path(corpus[i]).read_text("utf-8").splitlines() for i in (1, 3)]
     lines = [
-        "0-0" if all(map(str.split, pair)) else ""
-        for pair in zip(*sides, strict=True)
+        "0-0" if all(map(str.split, pair)) else "" for pair in zip(*sides, strict=True)
     ]
     path.write_text("".join(f"{line}\n" for line in lines))
     return path

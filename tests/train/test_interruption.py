@@ -15,12 +15,9 @@ import tensorflow as tf
 import train.__main__ as train_command
 from command_line.errors import UserError
 from tests.helpers import killed_runs
-from tests.helpers.small_runs import OPTIONS
-from tests.helpers.small_runs import assert_same_run
-from tests.helpers.small_runs import refused as refusal
+from tests.helpers.small_runs import OPTIONS, assert_same_run, refused as refusal
 from train import data_preparation
-from train.fit import UpdateOptions
-from train.fit import make_training_model
+from train.fit import UpdateOptions, make_training_model
 from train.run.run_description import RunDescription
 from train.run.run_folder import read_history
 from train.run.training_state import TrainingState
@@ -46,9 +43,7 @@ def start(arguments, **kwargs):
 
 
 @pytest.mark.slow
-def test_runs_killed_at_any_moment_end_as_the_one_that_was_not(
-    corpus, tmp_path
-):
+def test_runs_killed_at_any_moment_end_as_the_one_that_was_not(corpus, tmp_path):
     """Before renames, in validation, in the end of a run, and at random.
 
     All runs are of the same kind of process: with the eight devices of this
@@ -82,30 +77,20 @@ def scores(run_dir):
     [
         # Within a round, whose means must not be lost.
         pytest.param(
-            *("on_train_batch_end", 9, signal.SIGTERM, 143),
-            marks=pytest.mark.slow,
+            *("on_train_batch_end", 9, signal.SIGTERM, 143), marks=pytest.mark.slow
         ),
         # After the last update of a round, which is not validated yet.
         ("on_train_batch_end", 12, signal.SIGINT, 130),
         # In the validation after the last update of all.
         pytest.param(
-            *("on_test_batch_end", 24, signal.SIGTERM, 143),
-            marks=pytest.mark.slow,
+            *("on_test_batch_end", 24, signal.SIGTERM, 143), marks=pytest.mark.slow
         ),
         # At its end, when only the final model is missing.
         ("on_epoch_end", 24, signal.SIGTERM, 143),
     ],
 )
 def test_a_signal_saves_within_an_update_and_says_how_to_go_on(
-    corpus,
-    uninterrupted,
-    tmp_path,
-    method,
-    update,
-    number,
-    code,
-    capsys,
-    monkeypatch,
+    corpus, uninterrupted, tmp_path, method, update, number, code, capsys, monkeypatch
 ):
     before = getattr(TrainingState, method)
 

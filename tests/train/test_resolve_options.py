@@ -10,11 +10,8 @@ from command_line.options import flag
 from train.check_options import check_corpus
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.tree_pairs import TreePairs
-from train.options import FILES
-from train.options import parse_options
-from train.resolve_options import describe_run
-from train.resolve_options import load_corpus
-from train.resolve_options import resolve
+from train.options import FILES, parse_options
+from train.resolve_options import describe_run, load_corpus, resolve
 
 GIVEN_FILES = [f"{flag(name)}=f" for name in FILES]
 TREES = ["--train-trees=a", "--validation-trees=b"]
@@ -107,9 +104,7 @@ def test_a_set_is_read_as_the_options_say(tmp_path):
     with tfds.testing.mock_data(num_examples=3):
         training, _ = load(*options)
         back, _ = load(*options, "--source-language=en")
-        part, other = load(
-            *options, "--train-split=test", "--validation-split=train"
-        )
+        part, other = load(*options, "--train-split=test", "--validation-split=train")
 
         assert [pair[::-1] for pair in training] == list(back)
         assert part.digest() != other.digest() == training.digest()
@@ -191,9 +186,7 @@ def test_refuses_options_that_do_not_go_together(options, message):
         resolve(parse(*options), None)
 
 
-@pytest.mark.parametrize(
-    ("entry", "rows"), [({}, 8), ({"row_multiple": 24}, 24)]
-)
+@pytest.mark.parametrize(("entry", "rows"), [({}, 8), ({"row_multiple": 24}, 24)])
 def test_a_repeated_run_keeps_its_batches(entry, rows, tmp_path):
     """Runs that are older than the entry had multiples of eight."""
     path = tmp_path / "arguments.json"

@@ -8,16 +8,11 @@ import pytest
 import sentencepiece
 
 import train.__main__ as train_command
-from tests.helpers.small_runs import TINY_OPTIONS
-from tests.helpers.small_runs import assert_same_run
-from tests.helpers.small_runs import refused
+from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused
 from train.data.corpus import demo_pairs
 
 # The size of the vocabulary is that of the file.
-FEW = [
-    *(o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")),
-    "--steps=1",
-]
+FEW = [*(o for o in TINY_OPTIONS if not o.startswith("--vocabulary-size")), "--steps=1"]
 
 
 @pytest.fixture
@@ -102,9 +97,7 @@ def test_filters_concern_the_training_pairs_alone(run, corpus, capsys):
 
 
 @pytest.mark.slow
-def test_a_run_with_variants_resumes_to_the_same_weights(
-    corpus, tmp_path, capsys
-):
+def test_a_run_with_variants_resumes_to_the_same_weights(corpus, tmp_path, capsys):
     options = [
         *corpus,
         *TINY_OPTIONS,

@@ -107,9 +107,7 @@ def with_typing_errors(
         items += [part] if number % 2 else part
     for _ in range(1 + len(text.split()) // WORDS_PER_ERROR):
         letters = [
-            i
-            for i, item in enumerate(items)
-            if len(item) == 1 and item.isalpha()
+            i for i, item in enumerate(items) if len(item) == 1 and item.isalpha()
         ]
         if len(letters) < 2:  # An error would leave nothing.
             break

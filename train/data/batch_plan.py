@@ -9,15 +9,15 @@ import threading
 
 import numpy as np
 
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import PADDING_ID
-from train.data.bucketing import ROW_MULTIPLE
-from train.data.bucketing import bucket_length_of
-from train.data.bucketing import choose_boundaries
-from train.data.bucketing import longest_by_boundary
-from train.data.bucketing import sentences_in_batch
-from train.data.mixture import choose_pairs
-from train.data.mixture import count_chosen
+from keras_transformer.masks import BOS_ID, PADDING_ID
+from train.data.bucketing import (
+    ROW_MULTIPLE,
+    bucket_length_of,
+    choose_boundaries,
+    longest_by_boundary,
+    sentences_in_batch,
+)
+from train.data.mixture import choose_pairs, count_chosen
 from train.data.vocabulary import EncodedPairs
 from train.data.word_links import to_weights
 
@@ -86,15 +86,9 @@ class BatchPlan:
             for pass_index in range(pairs.variants)
         ]
         self.shapes = tuple(
-            (
-                sentences_in_batch(batch_tokens, max(lengths), row_multiple),
-                *lengths,
-            )
+            (sentences_in_batch(batch_tokens, max(lengths), row_multiple), *lengths)
             for lengths in zip(
-                *(
-                    longest_by_boundary(side, sizes, boundaries)
-                    for side in sides
-                ),
+                *(longest_by_boundary(side, sizes, boundaries) for side in sides),
                 strict=True,
             )
         )
@@ -149,9 +143,7 @@ class BatchPlan:
         sources = self._pairs.sources.pad(mine, lengths[0])
         labels = self._pairs.targets.pad(mine, lengths[1])
         missing = -(-rows // num_parts) - len(mine)
-        sources, labels = (
-            np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels)
-        )
+        sources, labels = (np.pad(x, ((0, missing), (0, 0))) for x in (sources, labels))
         links = []
         if self.has_links:
             numbers = self._pairs.links.pad(

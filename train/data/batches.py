@@ -8,11 +8,7 @@ from train.data.bucketing import count_micro_batches
 
 
 def make_replica_batch(
-    plan: BatchPlan,
-    j: int,
-    replica: int,
-    num_replicas: int,
-    limit: int | None = None,
+    plan: BatchPlan, j: int, replica: int, num_replicas: int, limit: int | None = None
 ) -> list[np.ndarray]:
     """Returns a replica's sentences of batch `j`, as `K` micro-batches.
 

@@ -14,9 +14,7 @@ def choose_row_multiple(num_replicas: int) -> int:
     return math.lcm(ROW_MULTIPLE, num_replicas)
 
 
-def sentences_in_batch(
-    batch_tokens: int, length: int, row_multiple: int
-) -> int:
+def sentences_in_batch(batch_tokens: int, length: int, row_multiple: int) -> int:
     rows = batch_tokens // length // row_multiple * row_multiple
     return max(row_multiple, rows)
 

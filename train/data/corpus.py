@@ -13,17 +13,18 @@ import hashlib
 import itertools
 import json
 import pathlib
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from command_line.bleu_tokenizer import language_of
 from command_line.errors import UserError
-from command_line.text_files import describe_invalid
-from command_line.text_files import read_lines
-from command_line.text_files import read_normalized_chunks
-from command_line.text_files import read_numbered_lines
+from command_line.text_files import (
+    describe_invalid,
+    read_lines,
+    read_normalized_chunks,
+    read_numbered_lines,
+)
 from demo_corpus.generator import demo_corpus
 
 SIDES = ("source", "target")
@@ -227,8 +228,7 @@ class FilePairs(Corpus):
         """Returns the numbers of the invalid lines, or refuses them."""
         found = {path: find_invalid_lines(path) for path in paths}
         places = "; ".join(
-            f"{path}, {list_some([*lines.values()])}"
-            for path, lines in found.items()
+            f"{path}, {list_some([*lines.values()])}" for path, lines in found.items()
         )
         if not self.drop_invalid:
             raise UserError(

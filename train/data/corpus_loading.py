@@ -5,15 +5,9 @@ import json
 import pathlib
 
 from command_line.errors import UserError
-from train.data.corpus import SIDES
-from train.data.corpus import Corpus
-from train.data.corpus import FilePairs
-from train.data.corpus import Mixture
-from train.data.corpus import demo_pairs
-from train.data.corpus import refuse_pipe
+from train.data.corpus import SIDES, Corpus, FilePairs, Mixture, demo_pairs, refuse_pipe
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.tfds_pairs import TfdsPairs
-from train.data.tfds_pairs import find_builder
+from train.data.tfds_pairs import TfdsPairs, find_builder
 
 FILE_KEYS = {"source", "target"}
 DEMO_SPLITS = ("train", "validation", "test", "unseen")
@@ -88,9 +82,7 @@ def read_mixture(
     except ValueError as error:  # The file is not JSON or not UTF-8.
         raise UserError(f"{path} must be JSON: {error}") from None
     if not isinstance(entries, list) or not entries:
-        raise UserError(
-            f"{path} must hold a list of sources. Received: {entries!r}"
-        )
+        raise UserError(f"{path} must hold a list of sources. Received: {entries!r}")
     parts = []
     for number, entry in enumerate(entries, start=1):
         where = f"{path}, source {number}"
@@ -106,9 +98,7 @@ def read_mixture(
             )
         else:
             files = [path.parent / entry[side] for side in SIDES]
-            part = DigestCachedCorpus(
-                FilePairs(*files, drop_invalid), files, cache
-            )
+            part = DigestCachedCorpus(FilePairs(*files, drop_invalid), files, cache)
         parts.append((part, weight))
     return Mixture(parts)
 
@@ -128,6 +118,5 @@ def check_entry(entry: object, where: str) -> None:
     number = isinstance(weight, int | float) and not isinstance(weight, bool)
     if not number or not 0 < weight < float("inf"):
         raise UserError(
-            f'"weight" of {where} must be a number above 0. '
-            f"Received: {weight!r}"
+            f'"weight" of {where} must be a number above 0. Received: {weight!r}'
         )

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import sentencepiece
 
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.data.vocabulary import Ids
-from train.data.vocabulary import JoinedIds
+from train.data.vocabulary import Ids, JoinedIds
 
 COUNTS = (
     "pairs",
@@ -145,9 +143,7 @@ def merge_statistics(parts: list[dict]) -> dict:
 
 def hash_lines(lines: list[str]) -> np.ndarray:
     """Returns a 64-bit hash of each line, the same on every machine."""
-    digests = [
-        hashlib.blake2b(line.encode(), digest_size=8).digest() for line in lines
-    ]
+    digests = [hashlib.blake2b(line.encode(), digest_size=8).digest() for line in lines]
     return np.frombuffer(b"".join(digests), "<u8")
 
 

@@ -16,34 +16,20 @@ import hashlib
 import json
 import pathlib
 import shutil
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import sentencepiece
 
 from command_line.errors import UserError
 from command_line.text_files import write_atomically
-from train.data import encoding
-from train.data import pair_filters
-from train.data import vocabulary
-from train.data import word_links
-from train.data.corpus import SIDES
-from train.data.corpus import Corpus
-from train.data.corpus import CorpusWrapper
-from train.data.corpus_statistics import count_duplicates
-from train.data.corpus_statistics import merge_statistics
-from train.data.encoding import LINKS
-from train.data.encoding import PairEncoder
-from train.data.encoding import write_blocks
-from train.data.pair_filters import PairFilters
-from train.data.pair_filters import PairSelector
-from train.data.pair_variants import VariantEncoder
-from train.data.pair_variants import VariantOptions
-from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary import Ids
-from train.data.vocabulary import JoinedIds
-from train.data.vocabulary import learn_vocabulary
+from train.data import encoding, pair_filters, vocabulary, word_links
+from train.data.corpus import SIDES, Corpus, CorpusWrapper
+from train.data.corpus_statistics import count_duplicates, merge_statistics
+from train.data.encoding import LINKS, PairEncoder, write_blocks
+from train.data.pair_filters import PairFilters, PairSelector
+from train.data.pair_variants import VariantEncoder, VariantOptions
+from train.data.vocabulary import EncodedPairs, Ids, JoinedIds, learn_vocabulary
 
 # Version of the files below and of the text that corpora make from their files.
 # After a change everything is read and encoded again.
@@ -81,9 +67,7 @@ class DigestCachedCorpus(CorpusWrapper):
         cache: Folder of `FILES.scan`.
     """
 
-    def __init__(
-        self, corpus: Corpus, files: list[pathlib.Path], cache: pathlib.Path
-    ):
+    def __init__(self, corpus: Corpus, files: list[pathlib.Path], cache: pathlib.Path):
         super().__init__(corpus)
         self._files = files
         self._cache = cache

@@ -14,14 +14,11 @@ import sentencepiece
 
 from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
-from train.data.corpus import SIDES
-from train.data.corpus import Corpus
-from train.data.corpus_statistics import CorpusStatistics
-from train.data.corpus_statistics import hash_lines
+from train.data.corpus import SIDES, Corpus
+from train.data.corpus_statistics import CorpusStatistics, hash_lines
 from train.data.pair_filters import PairSelector
 from train.data.pair_variants import VariantEncoder
-from train.data.vocabulary import Ids
-from train.data.vocabulary import take
+from train.data.vocabulary import Ids, take
 from train.data.word_links import LinkEncoder
 
 LINKS = "links"  # Name of their files.
@@ -53,9 +50,7 @@ def write_blocks(
                     files.write(f"{name}.offsets", np.zeros(1, "<i8"))
                 files.write(f"{name}.ids", ids.flat)
                 start = offsets.get(name, 0)
-                files.write(
-                    f"{name}.offsets", (ids.offsets[1:] + start).astype("<i8")
-                )
+                files.write(f"{name}.offsets", (ids.offsets[1:] + start).astype("<i8"))
                 offsets[name] = start + ids.flat.size
     return figures, files.contents
 
@@ -121,8 +116,7 @@ class PairEncoder:
         variants: VariantEncoder | None = None,
     ):
         self._processors = [
-            sentencepiece.SentencePieceProcessor(model_proto=proto)
-            for proto in protos
+            sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in protos
         ]
         self.max_length = max_length
         self._selector = selector
@@ -205,9 +199,7 @@ class PairEncoder:
         ]
         numbers = [
             self._link_encoder(
-                links[keep[place // variants]],
-                block[keep[place // variants]][1],
-                ids,
+                links[keep[place // variants]], block[keep[place // variants]][1], ids
             )
             for place, ids in enumerate(zip(*rows, strict=True))
         ]
@@ -227,9 +219,7 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
     return np.dtype("<u2" if vocabulary_size <= 1 << 16 else "<u4")
 
 
-def encode_blocks(
-    encoder: PairEncoder, corpus: Corpus
-) -> Iterator[EncodedBlock]:
+def encode_blocks(encoder: PairEncoder, corpus: Corpus) -> Iterator[EncodedBlock]:
     """Yields the blocks of a corpus in order, and encodes some in advance."""
     pairs, links = enumerate(corpus), corpus.links()
     # SentencePiece releases Python's global lock while it encodes.
@@ -245,9 +235,7 @@ def encode_blocks(
             yield waiting.popleft().result()
 
 
-def report_speed(
-    blocks: Iterator[EncodedBlock], total: int
-) -> Iterator[EncodedBlock]:
+def report_speed(blocks: Iterator[EncodedBlock], total: int) -> Iterator[EncodedBlock]:
     """Yields the blocks, with a line before and after them."""
     print(f"encoding {total:,} pairs")
     started = time.monotonic()
@@ -258,6 +246,4 @@ def report_speed(
         done += counts["pairs"]
         tokens += counts["source_tokens"] + counts["target_tokens"]
     seconds = time.monotonic() - started
-    print(
-        f"encoded {done:,} pairs, {tokens:,} tokens, in {seconds:.1f} seconds"
-    )
+    print(f"encoded {done:,} pairs, {tokens:,} tokens, in {seconds:.1f} seconds")

@@ -5,16 +5,13 @@ import dataclasses
 import itertools
 import math
 import unicodedata
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from command_line.options import flag
-from command_line.options import option
+from command_line.options import flag, option
 from train.data.corpus import Corpus
-from train.data.corpus_statistics import hash_lines
-from train.data.corpus_statistics import hash_pairs
+from train.data.corpus_statistics import hash_lines, hash_pairs
 
 LATIN = "LATIN"
 # Japanese mixes three scripts.
@@ -44,17 +41,14 @@ class PairFilters:
         kind=ratio,
         metavar="R",
     )
-    drop_copies: bool = option(
-        False, "drop training pairs whose target is the source"
-    )
+    drop_copies: bool = option(False, "drop training pairs whose target is the source")
     drop_wrong_script: bool = option(
         False,
         "drop training pairs with a side most of whose letters are not of the "
         "script that is most frequent on that side of the corpus",
     )
     drop_duplicates: bool = option(
-        False,
-        "drop training pairs that repeat an earlier pair of the same corpus",
+        False, "drop training pairs that repeat an earlier pair of the same corpus"
     )
 
     def in_use(self) -> dict:

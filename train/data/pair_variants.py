@@ -11,11 +11,8 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError
-from command_line.options import fraction
-from command_line.options import option
-from command_line.options import positive
-from train.data import augmentation
-from train.data import subword_sampling
+from command_line.options import fraction, option, positive
+from train.data import augmentation, subword_sampling
 from train.data.augmentation import augment
 from train.data.corpus import SIDES
 from train.data.subword_sampling import SubwordSampler
@@ -46,9 +43,7 @@ class VariantOptions:
         metavar="P",
     )
     subword_sampling_sides: str | None = option(
-        None,
-        f"sides with --subword-sampling (default: {BOTH})",
-        choices=[*SIDES, BOTH],
+        None, f"sides with --subword-sampling (default: {BOTH})", choices=[*SIDES, BOTH]
     )
     variants: int | None = option(
         None,
@@ -125,8 +120,7 @@ class VariantEncoder:
             for side, proto in zip(SIDES, protos, strict=True)
         ]
         self._processors = [
-            sentencepiece.SentencePieceProcessor(model_proto=proto)
-            for proto in protos
+            sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in protos
         ]
         symbols = set().union(*map(find_symbols, protos))
         self._symbols = augmentation.compile_symbols(symbols)

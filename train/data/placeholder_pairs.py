@@ -3,11 +3,8 @@
 import hashlib
 from collections.abc import Iterator
 
-from text_processing.placeholders import PLACEHOLDERS
-from text_processing.placeholders import replace_in_pair
-from train.data.corpus import Corpus
-from train.data.corpus import CorpusWrapper
-from train.data.corpus import Mixture
+from text_processing.placeholders import PLACEHOLDERS, replace_in_pair
+from train.data.corpus import Corpus, CorpusWrapper, Mixture
 
 # Version of the replacements; it is part of the corpus's digest.
 VERSION = 2

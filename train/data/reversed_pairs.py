@@ -5,9 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from train.data.corpus import Corpus
-from train.data.corpus import CorpusWrapper
-from train.data.corpus import Mixture
+from train.data.corpus import Corpus, CorpusWrapper, Mixture
 
 
 class Reversed(CorpusWrapper):
@@ -32,6 +30,4 @@ class Reversed(CorpusWrapper):
 def in_both_directions(corpus: Corpus) -> Mixture:
     """Returns a corpus, or a mixture of such, with its reversed pairs."""
     parts = corpus.parts()
-    return Mixture(
-        [*parts, *((Reversed(part), weight) for part, weight in parts)]
-    )
+    return Mixture([*parts, *((Reversed(part), weight) for part, weight in parts)])

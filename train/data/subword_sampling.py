@@ -19,10 +19,7 @@ from command_line.errors import UserError
 from keras_transformer.masks import EOS_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.augmentation import compile_symbols
-from train.data.tokenizer_file import KINDS
-from train.data.tokenizer_file import PIECE
-from train.data.tokenizer_file import TRAINER
-from train.data.tokenizer_file import UNKNOWN_PENALTY
+from train.data.tokenizer_file import KINDS, PIECE, TRAINER, UNKNOWN_PENALTY
 
 SPLITS = 64  # Most different splits of a word.
 CACHED = 1 << 19  # Most splits of words in memory.
@@ -52,9 +49,7 @@ class SubwordSampler:
 
     def __init__(self, proto: bytes, share: float, seed: int):
         model = sentencepiece_model_pb2.ModelProto.FromString(proto)
-        self._processor = sentencepiece.SentencePieceProcessor(
-            model_proto=proto
-        )
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
         type_ = model.trainer_spec.model_type
         if type_ not in KINDS:
             raise UserError(
@@ -100,9 +95,7 @@ class SubwordSampler:
             lines: Text.
             *name: Ints at least 0; they and the seed decide the splits.
         """
-        words = [
-            list(self._cut(text)) for text in self._processor.normalize(lines)
-        ]
+        words = [list(self._cut(text)) for text in self._processor.normalize(lines)]
         generator = np.random.default_rng((self._seed % 2**32, *name))
         numbers = generator.integers(SPLITS, size=sum(map(len, words)))
         numbers = iter(numbers.tolist())
@@ -125,9 +118,7 @@ class SubwordSampler:
         if word in self._ids_of_symbols:
             return (self._ids_of_symbols[word],)
         generator = random.Random(f"{self._seed} {number} {word}")
-        return tuple(
-            itertools.chain(*map(self._ids_of, split(word, generator)))
-        )
+        return tuple(itertools.chain(*map(self._ids_of, split(word, generator))))
 
     def _ids_of(self, piece: str) -> list[int]:
         if piece in self._ids:

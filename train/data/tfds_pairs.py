@@ -78,9 +78,7 @@ class TfdsPairs(Corpus):
     @functools.cached_property
     def _scan(self) -> tuple[int, str]:
         """Reads the split's files, or its examples if it has no files."""
-        digest = hashlib.sha256(
-            json.dumps([self._split, *self._languages]).encode()
-        )
+        digest = hashlib.sha256(json.dumps([self._split, *self._languages]).encode())
         files = self.files()
         for path in files:
             with path.open("rb") as file:

@@ -11,11 +11,8 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
-from command_line.errors import UserError
-from command_line.errors import first_line
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from command_line.errors import UserError, first_line
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 
 PIECE = sentencepiece_model_pb2.ModelProto.SentencePiece
@@ -66,9 +63,7 @@ def read_tokenizer(path: pathlib.Path) -> bytes:
     others = [p for i, p in enumerate(proto.pieces) if i not in old]
     clash = [piece.piece for piece in others if piece.piece in names]
     if clash:
-        raise refusal(
-            path, f"one with another meaning of {', '.join(sorted(clash))}"
-        )
+        raise refusal(path, f"one with another meaning of {', '.join(sorted(clash))}")
     changed = sentencepiece_model_pb2.ModelProto()
     changed.CopyFrom(proto)
     del changed.pieces[:]
@@ -95,10 +90,7 @@ def serialize(proto: sentencepiece_model_pb2.ModelProto) -> bytes:
     trainer.vocab_size = len(proto.pieces)
     trainer.pad_id, trainer.eos_id = PADDING_ID, EOS_ID
     trainer.unk_id, trainer.bos_id = UNKNOWN_ID, BOS_ID
-    (
-        trainer.pad_piece,
-        trainer.eos_piece,
-        trainer.unk_piece,
-        trainer.bos_piece,
-    ) = (name for name, _ in SPECIAL.values())
+    (trainer.pad_piece, trainer.eos_piece, trainer.unk_piece, trainer.bos_piece) = (
+        name for name, _ in SPECIAL.values()
+    )
     return proto.SerializeToString(deterministic=True)

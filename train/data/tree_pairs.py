@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from text_processing.treebanks import read_trees
 from text_processing.trees import LEAF
-from train.data.corpus import Corpus
-from train.data.corpus import refuse_pipe
+from train.data.corpus import Corpus, refuse_pipe
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,16 +6,13 @@ import functools
 import io
 import itertools
 import re
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import sentencepiece
 
 from command_line.errors import UserError
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
 

@@ -8,17 +8,13 @@ from collections.abc import Iterable
 import sentencepiece
 
 from command_line.errors import UserError
-from command_line.options import flag
-from command_line.options import option
+from command_line.options import flag, option
 from command_line.text_files import read_lines
 from text_processing.placeholders import PLACEHOLDERS
-from train.data.corpus import Corpus
-from train.data.corpus import refuse_pipe
+from train.data.corpus import Corpus, refuse_pipe
 from train.data.encoded_corpus import cached_vocabulary
-from train.data.tokenizer_file import SPECIAL
-from train.data.tokenizer_file import read_tokenizer
-from train.data.vocabulary import BPE
-from train.data.vocabulary import UNIGRAM
+from train.data.tokenizer_file import SPECIAL, read_tokenizer
+from train.data.vocabulary import BPE, UNIGRAM
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 
@@ -171,9 +167,7 @@ def read_symbols(path: pathlib.Path) -> list[str]:
     return symbols
 
 
-def check_pieces(
-    pieces: list[str], option_name: str, path: pathlib.Path
-) -> None:
+def check_pieces(pieces: list[str], option_name: str, path: pathlib.Path) -> None:
     """Refuses lines that are not valid as new subwords.
 
     Args:
@@ -185,13 +179,9 @@ def check_pieces(
     for number, piece in enumerate(pieces, 1):
         where = option_name, path, number
         if not piece or piece.split() != [piece]:
-            raise invalid_line_error(
-                *where, "a subword; ▁ stands for a blank", piece
-            )
+            raise invalid_line_error(*where, "a subword; ▁ stands for a blank", piece)
         if piece in seen:
-            raise invalid_line_error(
-                *where, "another subword than those before", piece
-            )
+            raise invalid_line_error(*where, "another subword than those before", piece)
         seen.add(piece)
 
 
@@ -199,6 +189,5 @@ def invalid_line_error(
     option_name: str, path: pathlib.Path, number: int, wanted: str, piece: str
 ) -> UserError:
     return UserError(
-        f"line {number} of {option_name} {path} must be {wanted}. "
-        f"Received: {piece!r}"
+        f"line {number} of {option_name} {path} must be {wanted}. Received: {piece!r}"
     )

@@ -16,9 +16,7 @@ import sentencepiece
 
 from command_line.errors import UserError
 from command_line.text_files import read_lines
-from train.data.corpus import CorpusWrapper
-from train.data.corpus import FilePairs
-from train.data.corpus import refuse_pipe
+from train.data.corpus import CorpusWrapper, FilePairs, refuse_pipe
 
 LINK = re.compile(r"(\d+)-(\d+)")
 WORD_START = "▁"
@@ -93,10 +91,7 @@ class LinkEncoder:
 
     def __init__(self, processors: list[sentencepiece.SentencePieceProcessor]):
         pieces = [
-            [
-                processor.id_to_piece(id_)
-                for id_ in range(processor.get_piece_size())
-            ]
+            [processor.id_to_piece(id_) for id_ in range(processor.get_piece_size())]
             for processor in processors
         ]
         self._starts = [

@@ -148,18 +148,14 @@ class DistributedUpdates:
     def _count(self, finite):
         good = tf.cast(finite, tf.int64)
         self.skipped.assign_add(1 - good)
-        self.skipped_in_a_row.assign(
-            (self.skipped_in_a_row.value + 1) * (1 - good)
-        )
+        self.skipped_in_a_row.assign((self.skipped_in_a_row.value + 1) * (1 - good))
         if not self._scales_loss:
             return
         in_a_row = (self._good_in_a_row.value + 1) * good
         grows = tf.equal(in_a_row, STEPS_UNTIL_GROWTH)
         change = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
         self.loss_scale.assign(self.loss_scale.value * change)
-        self._good_in_a_row.assign(
-            tf.where(grows, tf.zeros_like(good), in_a_row)
-        )
+        self._good_in_a_row.assign(tf.where(grows, tf.zeros_like(good), in_a_row))
 
 
 class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
@@ -278,9 +274,7 @@ def distribute_updates(
             f"replicas. Received: {type(optimizer).__name__}"
         )
     if optimizer.built:
-        raise ValueError(
-            f"`optimizer` must not be built. Received: {optimizer.name}"
-        )
+        raise ValueError(f"`optimizer` must not be built. Received: {optimizer.name}")
     set_there = [n for n in REFUSED if getattr(optimizer, n, None)]
     if set_there:
         raise ValueError(

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 
 LOST_WORKER_ERRORS = (
     tf.errors.UnavailableError,
@@ -100,10 +99,7 @@ def broadcast(
 
     # As arguments: constants would make a graph of their size.
     shared = strategy.run(share, args=([tf.constant(a) for a in arrays],))
-    return [
-        strategy.experimental_local_results(value)[0].numpy()
-        for value in shared
-    ]
+    return [strategy.experimental_local_results(value)[0].numpy() for value in shared]
 
 
 def send_from_chief(
@@ -162,9 +158,7 @@ def any_worker(strategy: tf.distribute.Strategy, flag: bool) -> bool:
 
 
 @functools.cache
-def make_all_reduce(
-    strategy: tf.distribute.Strategy,
-) -> tf.types.experimental.Callable:
+def make_all_reduce(strategy: tf.distribute.Strategy) -> tf.types.experimental.Callable:
     @tf.function
     def add_up(value):
         return strategy.reduce("SUM", strategy.run(lambda: value), axis=None)
@@ -172,9 +166,7 @@ def make_all_reduce(
     return add_up
 
 
-def check_same_arguments(
-    strategy: tf.distribute.Strategy, arguments: dict
-) -> None:
+def check_same_arguments(strategy: tf.distribute.Strategy, arguments: dict) -> None:
     """Checks that every worker has the arguments of the chief.
 
     Args:
@@ -196,12 +188,8 @@ def check_same_arguments(
     def count():
         return tf.distribute.get_replica_context().all_reduce("SUM", differs)
 
-    counts = strategy.experimental_local_results(
-        strategy.run(tf.function(count))
-    )[0]
-    names = [
-        name for name, n in zip(arguments, counts.numpy(), strict=True) if n > 0
-    ]
+    counts = strategy.experimental_local_results(strategy.run(tf.function(count)))[0]
+    names = [name for name, n in zip(arguments, counts.numpy(), strict=True) if n > 0]
     if names:
         raise UserError(
             "all workers must have the same arguments as the chief. These "
@@ -216,9 +204,7 @@ def exit_on_worker_error() -> Iterator[None]:
         yield
     except (*LOST_WORKER_ERRORS, tf.errors.InternalError) as error:
         internal = isinstance(error, tf.errors.InternalError)
-        if not is_multi_worker() or (
-            internal and not OF_ANOTHER.search(str(error))
-        ):
+        if not is_multi_worker() or (internal and not OF_ANOTHER.search(str(error))):
             raise
         print(
             f"error: another worker is gone ({first_line(error)}). Start the "

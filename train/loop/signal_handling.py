@@ -5,17 +5,13 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def handled_by(
-    handler: Callable, numbers: Iterable[int] = SIGNALS
-) -> Iterator[None]:
+def handled_by(handler: Callable, numbers: Iterable[int] = SIGNALS) -> Iterator[None]:
     """Installs `handler(number, frame)` for signals, by default for both."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:

@@ -27,9 +27,7 @@ def label_losses(states, table, labels):
     probabilities = tf.nn.softmax(logits)
     # The highest probability is at least 1 / V, so its logarithm is finite.
     highest = tf.gather(logits, best, batch_dims=1)
-    log_sum = highest - tf.math.log(
-        tf.gather(probabilities, best, batch_dims=1)
-    )
+    log_sum = highest - tf.math.log(tf.gather(probabilities, best, batch_dims=1))
     losses = log_sum - tf.gather(logits, labels, batch_dims=1)
 
     def gradient(upstream, _):
@@ -38,9 +36,7 @@ def label_losses(states, table, labels):
         mean = tf.cast(tf.matmul(half, weights), tf.float32)
         of_states = upstream * (mean - tf.gather(table, labels))
         scaled = upstream * tf.cast(states, tf.float32)  # (N, D)
-        of_table = tf.matmul(
-            half, tf.cast(scaled, states.dtype), transpose_a=True
-        )
+        of_table = tf.matmul(half, tf.cast(scaled, states.dtype), transpose_a=True)
         # In float32, since a frequent label sums many small gradients.
         of_table = tf.tensor_scatter_nd_sub(
             tf.cast(of_table, tf.float32), labels[:, None], scaled

@@ -11,8 +11,7 @@ from keras_transformer import Transformer
 from keras_transformer.argument_checks import check_fraction
 from keras_transformer.losses import smoothed_loss
 from keras_transformer.masks import padding_mask
-from train.loop.additional_losses import GuidedAlignment
-from train.loop.additional_losses import SimCut
+from train.loop.additional_losses import GuidedAlignment, SimCut
 from train.loop.tied_softmax_loss import label_losses
 
 
@@ -63,12 +62,7 @@ class TrainingModel(keras.Model):
         self.transformer.build()
         self.means = {
             name: keras.metrics.Mean(name)
-            for name in (
-                "loss",
-                "negative_log_likelihood",
-                "accuracy",
-                "gradient_norm",
-            )
+            for name in ("loss", "negative_log_likelihood", "accuracy", "gradient_norm")
         }
         self.built = True
 
@@ -81,18 +75,14 @@ class TrainingModel(keras.Model):
         likelihood = results.pop("negative_log_likelihood")
         results["perplexity"] = tf.exp(likelihood)
         strategy = tf.distribute.get_strategy()
-        several = isinstance(
-            strategy, tf.distribute.MultiWorkerMirroredStrategy
-        )
+        several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
         if several and not tf.distribute.in_cross_replica_context():
             # Keras would reduce them over an axis (tensorflow#72388).
             results = {k: tf.reshape(v, [1]) for k, v in results.items()}
         return results
 
     def train_step(self, batch):
-        norm = self.optimizer.apply(
-            self.gradients(batch), self.trainable_variables
-        )
+        norm = self.optimizer.apply(self.gradients(batch), self.trainable_variables)
         if norm is not None:  # Keras's own optimizers return none.
             update_mean(self.means["gradient_norm"], norm)
         return self.get_metrics_result()
@@ -106,9 +96,7 @@ class TrainingModel(keras.Model):
         def update_and_read(iterator):
             results = update(iterator)
             if self.reads_metrics or not last_read:
-                last_read.update(
-                    {name: to_float(x) for name, x in results.items()}
-                )
+                last_read.update({name: to_float(x) for name, x in results.items()})
             return dict(last_read)
 
         self.train_function = update_and_read
@@ -165,10 +153,7 @@ class TrainingModel(keras.Model):
         states = tf.gather_nd(states, real)  # (N, D)
         nll, mean, best = self._label_losses(states, labels)
         losses = smoothed_loss(
-            nll,
-            mean,
-            self.label_smoothing,
-            self.transformer.vocabulary_size,
+            nll, mean, self.label_smoothing, self.transformer.vocabulary_size
         )
         right = tf.cast(best == labels, tf.float32)
         for name, values in (
@@ -191,12 +176,7 @@ class TrainingModel(keras.Model):
         return losses
 
     def _states(
-        self,
-        batch,
-        training,
-        source_mask=None,
-        target_mask=None,
-        with_attention=False,
+        self, batch, training, source_mask=None, target_mask=None, with_attention=False
     ):
         """Returns the states before the logits, `(B, T, D)`.
 
@@ -247,9 +227,7 @@ class TrainingModel(keras.Model):
     def _divergences(self, states, others):
         """Returns `KL(p || q)` of two passes, for each target token `(N,)`."""
         p, q = (
-            tf.nn.log_softmax(
-                tf.cast(self.transformer.compute_logits(x), tf.float32)
-            )
+            tf.nn.log_softmax(tf.cast(self.transformer.compute_logits(x), tf.float32))
             for x in (states, others)
         )
         return tf.reduce_sum(tf.exp(p) * (p - q), axis=1)
@@ -268,9 +246,7 @@ class TrainingModel(keras.Model):
             best = tf.argmax(logits, axis=1, output_type=labels.dtype)
             nll = tf.gather(losses, labels, batch_dims=1)
             return nll, tf.reduce_mean(losses, axis=1), best
-        states, table = add_bias_column(
-            states, self.transformer.embedding_of_logits
-        )
+        states, table = add_bias_column(states, self.transformer.embedding_of_logits)
         nll, best = label_losses(states, table, labels)
         return nll, self._mean_loss(nll, states, table, labels), best
 
@@ -376,9 +352,7 @@ class ReplicaSeedGenerator(keras.random.SeedGenerator):
         if context is None or context.num_replicas_in_sync == 1:
             return seed
         replica = tf.cast(context.replica_id_in_sync_group, seed.dtype)
-        return tf.stack(
-            [seed[0], seed[1] * context.num_replicas_in_sync + replica]
-        )
+        return tf.stack([seed[0], seed[1] * context.num_replicas_in_sync + replica])
 
 
 def give_replicas_own_seeds(transformer: Transformer) -> None:

@@ -5,16 +5,11 @@ import dataclasses
 import keras
 
 from command_line.errors import UserError
-from command_line.options import fraction
-from command_line.options import option
-from command_line.options import positive
-from keras_transformer import Preset
-from keras_transformer import TransformerSchedule
-from keras_transformer import WarmupDecay
+from command_line.options import fraction, option, positive
+from keras_transformer import Preset, TransformerSchedule, WarmupDecay
 from keras_transformer.schedules import DECAYS
 from train.data.vocabulary import EncodedPairs
-from train.loop.additional_losses import GuidedAlignment
-from train.loop.additional_losses import SimCut
+from train.loop.additional_losses import GuidedAlignment, SimCut
 
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40
@@ -53,9 +48,7 @@ class UpdateOptions:
         tags=("not compared",),
     )
     learning_rate_scale: float = option(
-        1.0,
-        "factor of the paper's learning rate (Section 5.3)",
-        kind=positive(float),
+        1.0, "factor of the paper's learning rate (Section 5.3)", kind=positive(float)
     )
     peak_learning_rate: float | None = option(
         None,
@@ -87,8 +80,7 @@ class UpdateOptions:
     )
     simcut_cutoff: float | None = option(
         None,
-        "share of the tokens that --simcut cuts off (default: "
-        f"{SIMCUT_CUTOFF})",
+        f"share of the tokens that --simcut cuts off (default: {SIMCUT_CUTOFF})",
         kind=fraction,
         metavar="P",
     )

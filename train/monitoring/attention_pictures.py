@@ -14,8 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from keras_transformer import Transformer
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import padding_mask
+from keras_transformer.masks import BOS_ID, padding_mask
 from train.data.vocabulary import EncodedPairs
 from train.loop import multi_worker
 from train.loop.training_model import exported_weights
@@ -72,9 +71,7 @@ class AttentionPictures(keras.callbacks.Callback):
 
 
 def picture_first_pair(
-    pairs: EncodedPairs,
-    protos: tuple[bytes, bytes | None],
-    run_dir: pathlib.Path,
+    pairs: EncodedPairs, protos: tuple[bytes, bytes | None], run_dir: pathlib.Path
 ) -> AttentionPictures | None:
     """Makes the callback for the first pair; on several workers only the chief.
 
@@ -92,8 +89,7 @@ def picture_first_pair(
         if proto is not None
     )
     source, target = (
-        ids.flat[: ids.offsets[1]].tolist()
-        for ids in (pairs.sources, pairs.targets)
+        ids.flat[: ids.offsets[1]].tolist() for ids in (pairs.sources, pairs.targets)
     )
     folder = run_dir / "logs" / "attention"
     return AttentionPictures(source, target, pieces, folder, *target_pieces)
@@ -138,11 +134,7 @@ def draw_attention(
     )
     to_target, to_memory = zip(*decoder_scores, strict=True)
     of_targets = target_pieces or pieces
-    source, target, given = (
-        pieces(source),
-        of_targets(target),
-        of_targets(given),
-    )
+    source, target, given = (pieces(source), of_targets(target), of_targets(given))
     maps = {
         "encoder": (encoder_scores, source, source),
         "decoder": (to_target, target, given),
@@ -156,14 +148,12 @@ def draw_attention(
 def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
     """Draws the weights of all layers, `(1, H, T, S)` each, as one picture."""
     rows, columns = rows[:MAX_PIECES], columns[:MAX_PIECES]
-    maps = np.stack(
-        [np.array(ops.cast(score[0], "float32")) for score in scores]
-    )[:, :, :MAX_PIECES, :MAX_PIECES]
+    maps = np.stack([np.array(ops.cast(score[0], "float32")) for score in scores])[
+        :, :, :MAX_PIECES, :MAX_PIECES
+    ]
     # One image with a gap after each map: a plot for each map would take
     # seconds, and so would matplotlib's automatic layouts.
-    maps = np.pad(
-        maps, [(0, 0), (0, 0), (0, 1), (0, 1)], constant_values=np.nan
-    )
+    maps = np.pad(maps, [(0, 0), (0, 0), (0, 1), (0, 1)], constant_values=np.nan)
     layers, heads, height, width = maps.shape
     image = maps.transpose(0, 2, 1, 3).reshape(layers * height, heads * width)
 
@@ -177,17 +167,11 @@ def draw_maps(scores, rows: list[str], columns: list[str]) -> np.ndarray:
     # A subword may be a dollar sign.
     text = {"fontsize": 7, "parse_math": False}
     plot.set_yticks(tick_positions(layers, height), rows * layers, **text)
-    plot.set_xticks(
-        tick_positions(heads, width), columns * heads, rotation=90, **text
-    )
+    plot.set_xticks(tick_positions(heads, width), columns * heads, rotation=90, **text)
     for layer in range(layers):
         middle = (layer + 0.5) * height - 1
         plot.text(
-            heads * width,
-            middle,
-            f"layer {layer + 1}",
-            va="center",
-            rotation=270,
+            heads * width, middle, f"layer {layer + 1}", va="center", rotation=270
         )
     for head in range(heads):
         middle = (head + 0.5) * width - 1

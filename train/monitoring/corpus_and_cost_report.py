@@ -9,23 +9,23 @@ import tensorflow as tf
 from matplotlib.figure import Figure
 
 from command_line.options import flag
-from command_line.text_files import write_atomically
-from command_line.text_files import write_json
+from command_line.text_files import write_atomically, write_json
 from keras_transformer import Preset
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import SIDES
-from train.data.corpus_statistics import count_overlap
-from train.data.corpus_statistics import unknown_share
+from train.data.corpus_statistics import count_overlap, unknown_share
 from train.data.encoded_corpus import Encoded
 from train.data.pair_filters import PairFilters
 from train.data.vocabulary import EncodedPairs
 from train.loop.update_options import UpdateOptions
-from train.monitoring.cost_estimates import count_flops
-from train.monitoring.cost_estimates import count_parameters
-from train.monitoring.cost_estimates import count_positions
-from train.monitoring.cost_estimates import estimate_memory
-from train.monitoring.cost_estimates import micro_batch_shapes
+from train.monitoring.cost_estimates import (
+    count_flops,
+    count_parameters,
+    count_positions,
+    estimate_memory,
+    micro_batch_shapes,
+)
 
 BINS = 12
 BAR = 24
@@ -60,10 +60,7 @@ def describe_training(
             own embedding matrix, or `None`.
     """
     plan = BatchPlan(
-        training.pairs,
-        update_options.batch_tokens,
-        update_options.seed,
-        row_multiple,
+        training.pairs, update_options.batch_tokens, update_options.seed, row_multiple
     )
     shapes = micro_batch_shapes(
         plan, num_replicas, update_options.max_tokens_per_replica
@@ -254,8 +251,7 @@ def format_histogram(figures: dict) -> list[str]:
     for edge, *row in zip(edges.tolist(), *shares, strict=True):
         label = f"{edge}-{min(edge + width - 1, longest)}"
         bars = [
-            f"{'#' * round(BAR * value / top):<{BAR}} {value:5.1%}"
-            for value in row
+            f"{'#' * round(BAR * value / top):<{BAR}} {value:5.1%}" for value in row
         ]
         lines.append(f"{label:>9}  {'  '.join(bars)}")
     return lines

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from keras_transformer import Architecture
-from keras_transformer import Transformer
+from keras_transformer import Architecture, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import count_micro_batches
 
@@ -68,9 +67,7 @@ def mixer_weights(architecture: Architecture) -> int:
 
 def features_of_heads(architecture: Architecture) -> int:
     """Returns the features of a key and a value of all heads."""
-    return architecture.num_heads * (
-        architecture.key_dim + architecture.value_dim
-    )
+    return architecture.num_heads * (architecture.key_dim + architecture.value_dim)
 
 
 def count_flops(
@@ -101,9 +98,7 @@ def count_flops(
     depth, decoders = architecture.num_layers, architecture.num_decoder_layers
     # Encoder-decoder attention has half its weights on either side.
     of_source = depth * (attention + feed_forward) + decoders * attention // 2
-    of_target = decoders * (
-        mixer_weights(architecture) + feed_forward + attention // 2
-    )
+    of_target = decoders * (mixer_weights(architecture) + feed_forward + attention // 2)
     has_self_attention = architecture.decoder_mixer == "attention"
     features = architecture.hidden_dim + architecture.logits_bias
     passes, logits = PASSES[with_simcut]
@@ -122,9 +117,7 @@ def count_positions(plan: BatchPlan) -> int:
     """Returns the positions of the longer side in an update, on average."""
     total = sum(
         batches * rows * max(lengths)
-        for batches, (rows, *lengths) in zip(
-            plan.num_batches, plan.shapes, strict=True
-        )
+        for batches, (rows, *lengths) in zip(plan.num_batches, plan.shapes, strict=True)
     )
     return int(total // plan.batches_per_pass)
 
@@ -237,9 +230,7 @@ def estimate_memory(
     }
 
 
-def count_activations(
-    architecture: Architecture, source: int, target: int
-) -> int:
+def count_activations(architecture: Architecture, source: int, target: int) -> int:
     """Returns the number of activations that the layers keep for one pair."""
     width, heads = architecture.hidden_dim, features_of_heads(architecture)
     wide = 2 * architecture.intermediate_dim
@@ -251,7 +242,4 @@ def count_activations(
         decoder += target * 4 * width * (target - 1).bit_length()
     else:
         decoder += target * 2 * heads + of_score * target**2
-    return (
-        architecture.num_layers * encoder
-        + architecture.num_decoder_layers * decoder
-    )
+    return architecture.num_layers * encoder + architecture.num_decoder_layers * decoder

@@ -60,9 +60,7 @@ def score_model(
     return {name: float(results[name]) for name in names}
 
 
-def score_translations(
-    training_model: TrainingModel, bleu: ValidationBleu
-) -> dict:
+def score_translations(training_model: TrainingModel, bleu: ValidationBleu) -> dict:
     """Returns the scores of translations, and some `"samples"` of them."""
     bleu.set_model(training_model)
     translations = bleu.translate()
@@ -97,6 +95,5 @@ def write_scores(
     )
     if "bleu" in found:
         print(
-            f"BLEU {found['bleu']:.2f} ({found['signature']}), "
-            f"chrF {found['chrf']:.2f}"
+            f"BLEU {found['bleu']:.2f} ({found['signature']}), chrF {found['chrf']:.2f}"
         )

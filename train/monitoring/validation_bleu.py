@@ -8,21 +8,15 @@ import sacrebleu
 import sentencepiece
 import tensorflow as tf
 
-from command_line.bleu_tokenizer import DEFAULT
-from command_line.bleu_tokenizer import make_bleu
+from command_line.bleu_tokenizer import DEFAULT, make_bleu
 from keras_transformer import SubwordTokenizer
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import padding_mask
+from keras_transformer.masks import EOS_ID, padding_mask
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.graph_transformer import (
-    search_in_graph,
-)
+from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from train.data.corpus import Pairs
 from train.data.vocabulary import Ids
-from train.loop.training_model import exported_weights
-from train.loop.training_model import transformer_of
-from train.run.best_checkpoints import BEAM_SIZE
-from train.run.best_checkpoints import ValidationOptions
+from train.loop.training_model import exported_weights, transformer_of
+from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
 
 BATCH_ROWS = 64
 MAX_EXTRA_LENGTH = 50  # Section 6.1.
@@ -64,18 +58,14 @@ class ValidationBleu(keras.callbacks.Callback):
     ):
         super().__init__()
         self._pairs = pairs
-        processor = sentencepiece.SentencePieceProcessor(
-            model_proto=model_proto
-        )
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
         sequences = processor.encode(pairs.sources, add_eos=True)
         ends = np.cumsum([0] + [len(ids) for ids in sequences])
         self._sources = Ids(np.concatenate(sequences), ends)
         self._tokenizer = SubwordTokenizer(model_proto, target_proto)
         self._log_dir = log_dir
         self._every = every
-        self._options = SearchOptions(
-            beam_size, num_hypotheses=1, **(penalty or {})
-        )
+        self._options = SearchOptions(beam_size, num_hypotheses=1, **(penalty or {}))
         self._bleu = make_bleu(tokenize)
         self._chrf = sacrebleu.CHRF()
         self.before_batch = lambda: None  # May exit.

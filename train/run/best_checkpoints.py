@@ -10,13 +10,10 @@ import keras
 import tensorflow as tf
 
 from command_line import bleu_tokenizer
-from command_line.options import natural
-from command_line.options import option
-from command_line.options import positive
+from command_line.options import natural, option, positive
 from command_line.text_files import write_json
 from train.loop import multi_worker
-from train.run.run_folder import saved_steps
-from train.run.run_folder import step_of
+from train.run.run_folder import saved_steps, step_of
 from train.run.training_state import TrainingState
 
 BEAM_SIZE = 4
@@ -196,8 +193,7 @@ class BestCheckpoints(keras.callbacks.Callback):
         for step in values.keys() - saved_steps(self._best).keys():
             copy_checkpoint(kept[step], self._best)
         entries = [
-            {"step": step, self._column: value}
-            for step, value in values.items()
+            {"step": step, self._column: value} for step, value in values.items()
         ]
         write_json(self._best / "best.json", entries)
         # The index, which marks a complete one, comes first.

@@ -4,14 +4,12 @@ import dataclasses
 import json
 import pathlib
 import zipfile
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 from keras_transformer import Transformer
 from train.run.run_description import RunDescription
 from train.run.run_folder import step_of
@@ -29,9 +27,7 @@ def make_float32_copy(transformer: Transformer) -> Transformer:
 
 
 def load_mean(
-    averaged: Transformer,
-    paths: Iterable[str | pathlib.Path],
-    moving: bool = False,
+    averaged: Transformer, paths: Iterable[str | pathlib.Path], moving: bool = False
 ) -> None:
     """Sets a model's weights to the mean of checkpoints, summed in float64.
 
@@ -59,8 +55,7 @@ def load_mean(
             status.assert_existing_objects_matched().expect_partial()
         except READ_ERRORS as error:
             raise UserError(
-                f"{path} holds no weights of this run's model: "
-                f"{first_line(error)}"
+                f"{path} holds no weights of this run's model: {first_line(error)}"
             ) from None
         for total, weights in zip(sums, averaged.get_weights(), strict=True):
             total += weights

@@ -4,8 +4,7 @@ import pathlib
 
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import first_line
+from command_line.errors import UserError, first_line
 from train.loop.training_model import transformer_of
 from train.run.run_folder import saved_steps
 
@@ -46,9 +45,7 @@ class CheckpointStore:
                 for variable in transformer_of(training_model).variables
                 if "seed_generator" in variable.path
             ],
-            "means": [
-                variable.value for variable in training_model.metrics_variables
-            ],
+            "means": [variable.value for variable in training_model.metrics_variables],
         }
         weights = tf.Module()
         # `load_mean` reads them by this name.
@@ -95,9 +92,7 @@ class CheckpointStore:
             try:
                 found = self.read(prefix)
             except DAMAGE_ERRORS as error:
-                print(
-                    f"{prefix} is damaged and left out: {first_line_of(error)}"
-                )
+                print(f"{prefix} is damaged and left out: {first_line_of(error)}")
                 damaged.append(step)
                 continue
             if found:

@@ -7,13 +7,10 @@ import pathlib
 import keras
 import tensorflow as tf
 
-from command_line.errors import UserError
-from command_line.errors import refuse_damage
+from command_line.errors import UserError, refuse_damage
 from command_line.options import flag
 from command_line.recorded_search_options import check_decoding
-from keras_transformer import Architecture
-from keras_transformer import Preset
-from keras_transformer import Transformer
+from keras_transformer import Architecture, Preset, Transformer
 from keras_transformer.tokenizer import read_protos
 from train.run.run_description import RunDescription
 
@@ -48,10 +45,7 @@ class FinishedRun:
     decoding: dict
 
     def check_shape(
-        self,
-        preset: Preset,
-        vocabulary_size: int | None,
-        max_length: int | None,
+        self, preset: Preset, vocabulary_size: int | None, max_length: int | None
     ) -> None:
         """Refuses a model of another shape, with the options that differ.
 

@@ -7,18 +7,13 @@ import pathlib
 from collections.abc import Collection
 
 from command_line.bleu_tokenizer import DEFAULT
-from command_line.errors import UserError
-from command_line.errors import refuse_damage
-from command_line.text_files import write_atomically
-from command_line.text_files import write_json
+from command_line.errors import UserError, refuse_damage
+from command_line.text_files import write_atomically, write_json
 from keras_transformer import Preset
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import Corpus
-from train.loop.update_options import ALIGNMENT_WEIGHT
-from train.loop.update_options import INVERSE_SQRT
-from train.loop.update_options import SIMCUT_CUTOFF
-from train.run.run_folder import read_history
-from train.run.run_folder import saved_steps
+from train.loop.update_options import ALIGNMENT_WEIGHT, INVERSE_SQRT, SIMCUT_CUTOFF
+from train.run.run_folder import read_history, saved_steps
 
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 # Parts of two descriptions that must be equal for the same weights.
@@ -220,8 +215,7 @@ class RunDescription:
 
     def _to_json(self):
         content = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
+            field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
         content["preset"] = {
             "description": self.preset.description,
@@ -282,10 +276,7 @@ def describe(
     return RunDescription(
         arguments=arguments,
         preset=preset,
-        corpus={
-            "train": train_pairs.digest(),
-            "validation": validation_pairs.digest(),
-        },
+        corpus={"train": train_pairs.digest(), "validation": validation_pairs.digest()},
         init=init or {},
         packages={name: importlib.metadata.version(name) for name in PACKAGES},
         row_multiple=None,

@@ -14,10 +14,8 @@ from command_line.errors import UserError
 from command_line.text_files import write_atomically
 from train.loop import multi_worker
 from train.loop.training_model import transformer_of
-from train.run.checkpoint_store import CheckpointStore
-from train.run.checkpoint_store import read_metrics
-from train.run.run_folder import read_history
-from train.run.run_folder import saved_steps
+from train.run.checkpoint_store import CheckpointStore, read_metrics
+from train.run.run_folder import read_history, saved_steps
 
 MAX_SKIPPED = 10
 
@@ -122,9 +120,7 @@ class TrainingState(keras.callbacks.Callback):
             array.astype(np.int64) if array.dtype.kind == "u" else array
             for array in arrays
         ]
-        means = self._means or [0.0] * len(
-            self._training_model.metrics_variables
-        )
+        means = self._means or [0.0] * len(self._training_model.metrics_variables)
         inside = np.array([self._means is not None, *means], np.float64)
         inside, *values = multi_worker.broadcast(strategy, [inside, *arrays])
         for variable, value in zip(variables, values, strict=True):
@@ -206,9 +202,7 @@ class TrainingState(keras.callbacks.Callback):
         writer.writeheader()
         writer.writerows(self._rows)
         write_atomically(self._history, text.getvalue().encode())
-        pinned = {
-            str(self._folder / f"ckpt-{n}") for n in self.checkpoints_to_keep()
-        }
+        pinned = {str(self._folder / f"ckpt-{n}") for n in self.checkpoints_to_keep()}
         self._states.delete_old({*self.checkpoints, *pinned})
         self.exit_if_interrupted()
 

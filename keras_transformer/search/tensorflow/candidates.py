@@ -40,9 +40,7 @@ def rank_candidates(logits, active, index, step_tensors, options, count):
     if step_tensors.sampling:
         values, ids = sample_tokens(allowed, index, step_tensors.sampling)
     else:
-        values, ids = blockwise_top_k(
-            allowed, count + num_forbidden
-        )  # (B * K, M)
+        values, ids = blockwise_top_k(allowed, count + num_forbidden)  # (B * K, M)
     # The normalizer includes forbidden tokens.
     top = values if allowed is logits else logits
     best = tf.reduce_max(top, axis=1, keepdims=True)
@@ -63,9 +61,7 @@ def rank_candidates(logits, active, index, step_tensors, options, count):
     # A forced token is the only candidate.
     is_free = forced == options.padding_id
     is_first = tf.range(tf.shape(ids)[1]) == 0
-    values = tf.where(
-        is_free, values, tf.where(is_first, forced_logits, IMPOSSIBLE)
-    )
+    values = tf.where(is_free, values, tf.where(is_first, forced_logits, IMPOSSIBLE))
     ids = tf.where(is_free, ids, forced)
     values += tf.reshape(active.log_probabilities, [-1, 1]) - normalizer
     offered = tf.shape(ids)[1]
@@ -135,9 +131,7 @@ def blockwise_top_k(logits, count):
     block_indices = -tf.math.top_k(-block_indices, few)[0]
     logits = tf.gather(blocks, block_indices, batch_dims=1)
     logits = tf.reshape(logits, [-1, few * TOP_K_BLOCK_SIZE])
-    values, best = tf.math.top_k(
-        logits, tf.minimum(count, few * TOP_K_BLOCK_SIZE)
-    )
+    values, best = tf.math.top_k(logits, tf.minimum(count, few * TOP_K_BLOCK_SIZE))
     ids = (
         tf.gather(block_indices, best // TOP_K_BLOCK_SIZE, batch_dims=1)
         * TOP_K_BLOCK_SIZE

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.search.tensorflow.layers import FORBIDDEN
-from keras_transformer.search.tensorflow.layers import additive_mask
-from keras_transformer.search.tensorflow.layers import apply_linear
-from keras_transformer.search.tensorflow.layers import attend
-from keras_transformer.search.tensorflow.layers import project_keys_values
+from keras_transformer.search.tensorflow.layers import (
+    FORBIDDEN,
+    additive_mask,
+    apply_linear,
+    attend,
+    project_keys_values,
+)
 
 
 def make_cache(layers, num_beams):
@@ -122,9 +124,7 @@ class GraphAttentionCache:
             tf.reshape(cache, [*shape, cache.shape[-1]])
             for cache in (buffers.keys, buffers.values)
         )
-        visible = tf.reshape(
-            buffers.visible, [indices.batch_size, beams, -1, beams]
-        )
+        visible = tf.reshape(buffers.visible, [indices.batch_size, beams, -1, beams])
         return AttentionState(visible, keys, values)
 
 
@@ -138,9 +138,7 @@ class AttentionStep:
     def __init__(self, cache, index, buffers, indices):
         self._cache = cache
         self._batch = indices.batch_size
-        visible = write(
-            buffers.visible, indices.visible + index, indices.self_mask
-        )
+        visible = write(buffers.visible, indices.visible + index, indices.self_mask)
         self._mask = tf.reshape(
             visible, [indices.batch_size, cache.num_beams, 1, 1, -1]
         )
@@ -149,16 +147,11 @@ class AttentionStep:
 
     def self_attend(self, i, x):
         """Returns the output of layer `i`'s self-attention for `(B * K, D)`."""
-        layer, beams = (
-            self._cache.layers[i].self_attention,
-            self._cache.num_beams,
-        )
+        layer, beams = (self._cache.layers[i].self_attention, self._cache.num_beams)
         keys, values = (
             write(cache, self._rows[i], tf.reshape(z, [-1, beams, z.shape[-1]]))
             for cache, z in zip(
-                self.buffers[1:],
-                project_keys_values(layer, x, beams),
-                strict=True,
+                self.buffers[1:], project_keys_values(layer, x, beams), strict=True
             )
         )
         self.buffers = self.buffers._replace(keys=keys, values=values)

@@ -45,9 +45,7 @@ class GraphEnsemble:
         """
         logits, buffers = split(
             model.step(ids, index, *state)
-            for model, *state in zip(
-                self._models, buffers, constants, strict=True
-            )
+            for model, *state in zip(self._models, buffers, constants, strict=True)
         )
         return mean_log_probabilities(logits), buffers
 
@@ -55,18 +53,14 @@ class GraphEnsemble:
         """Makes each hypothesis continue its parent, in all models."""
         return tuple(
             model.reorder_beams(own, parents, fixed)
-            for model, own, fixed in zip(
-                self._models, buffers, constants, strict=True
-            )
+            for model, own, fixed in zip(self._models, buffers, constants, strict=True)
         )
 
     def store_sentences(self, buffers, constants):
         """Returns the states that `gather_sentences` takes."""
         return tuple(
             model.store_sentences(own, fixed)
-            for model, own, fixed in zip(
-                self._models, buffers, constants, strict=True
-            )
+            for model, own, fixed in zip(self._models, buffers, constants, strict=True)
         )
 
 

@@ -17,24 +17,24 @@ Axes: `N` layers, `B` sentences, `K` beams, `R` capacity in positions,
 `S` source tokens, `H` heads, `D` width of the model, `d` features of a head.
 """
 
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from keras_transformer.masks import padding_mask
-from keras_transformer.search.sampling import sampling_tensors
-from keras_transformer.search.sampling import with_one_beam
+from keras_transformer.search.sampling import sampling_tensors, with_one_beam
 from keras_transformer.search.tensorflow.decoder_cache import make_cache
 from keras_transformer.search.tensorflow.graph_ensemble import GraphEnsemble
-from keras_transformer.search.tensorflow.layers import add_and_norm
-from keras_transformer.search.tensorflow.layers import additive_mask
-from keras_transformer.search.tensorflow.layers import attend
-from keras_transformer.search.tensorflow.layers import embed
-from keras_transformer.search.tensorflow.layers import feed_forward
-from keras_transformer.search.tensorflow.layers import finish_stack
-from keras_transformer.search.tensorflow.layers import normalize_input
-from keras_transformer.search.tensorflow.layers import project_keys_values
+from keras_transformer.search.tensorflow.layers import (
+    add_and_norm,
+    additive_mask,
+    attend,
+    embed,
+    feed_forward,
+    finish_stack,
+    normalize_input,
+    project_keys_values,
+)
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
 
 
@@ -87,9 +87,7 @@ def search_in_graph(
     Returns:
         `Hypotheses`.
     """
-    model = make_graph_model(
-        transformer, source_ids, options.beam_size, output_kernel
-    )
+    model = make_graph_model(transformer, source_ids, options.beam_size, output_kernel)
     limits = model.limit(max_lengths)
     hypotheses = run_search_loop(model, options, limits, prefix_ids)
     if max_length is None:
@@ -123,9 +121,7 @@ def sample_in_graph(
     model = make_graph_model(transformer, source_ids, 1, output_kernel)
     limits = model.limit(max_lengths)
     tensors = sampling_tensors(sampling, limits)
-    return run_search_loop(
-        model, with_one_beam(options), limits, prefix_ids, tensors
-    )
+    return run_search_loop(model, with_one_beam(options), limits, prefix_ids, tensors)
 
 
 def make_graph_model(transformer, source_ids, num_beams, output_kernel):
@@ -134,9 +130,7 @@ def make_graph_model(transformer, source_ids, num_beams, output_kernel):
     The arguments are those of `search_in_graph`.
     """
     if not isinstance(transformer, (list, tuple)):
-        return GraphTransformer(
-            transformer, source_ids, num_beams, output_kernel
-        )
+        return GraphTransformer(transformer, source_ids, num_beams, output_kernel)
     kernels = output_kernel or [None] * len(transformer)
     return GraphEnsemble(
         GraphTransformer(each, source_ids, num_beams, kernel)
@@ -193,17 +187,13 @@ class GraphTransformer:
     def start(self):
         """Runs the encoder and creates the caches: `SentenceState`."""
         batch, length = tf.unstack(tf.shape(self._source_ids))
-        mask = additive_mask(padding_mask(self._source_ids))[
-            :, None, None, None
-        ]
+        mask = additive_mask(padding_mask(self._source_ids))[:, None, None, None]
         memory = self._encode(mask)  # (B * S, D)
         pairs = [
             project_keys_values(layer.memory_attention, memory, length)
             for layer in self._layers
         ]
-        keys, values = (
-            tf.stack(x)[:, :, None] for x in zip(*pairs, strict=True)
-        )
+        keys, values = (tf.stack(x)[:, :, None] for x in zip(*pairs, strict=True))
         return SentenceState(self._cache.start(batch), mask, keys, values)
 
     def _encode(self, mask):
@@ -215,10 +205,7 @@ class GraphTransformer:
         x = tf.reshape(x, [-1, x.shape[-1]])
         for layer in encoder.layers:
             y = normalize_input(layer.attention_residual, x)
-            pair = [
-                z[:, None]
-                for z in project_keys_values(layer.attention, y, length)
-            ]
+            pair = [z[:, None] for z in project_keys_values(layer.attention, y, length)]
             y = attend(layer.attention, y, length, *pair, mask)
             x = add_and_norm(layer.attention_residual, x, y)
             y = normalize_input(layer.feed_forward_residual, x)
@@ -243,9 +230,7 @@ class GraphTransformer:
         Returns:
             The caches that steps write into, and `StepConstants`.
         """
-        buffers, indices = self._cache.gather_sentences(
-            state.cache, rows, capacity
-        )
+        buffers, indices = self._cache.gather_sentences(state.cache, rows, capacity)
         return buffers, StepConstants(
             indices,
             tf.gather(state.memory_mask, rows),

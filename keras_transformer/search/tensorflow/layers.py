@@ -87,9 +87,7 @@ def normalize_input(residual, x):
 def add_and_norm(residual, x, y):
     """Computes `Residual`."""
     x = x + y
-    return (
-        normalize(residual.normalization, x) if residual.norm == "post" else x
-    )
+    return normalize(residual.normalization, x) if residual.norm == "post" else x
 
 
 def finish_stack(stack, x):

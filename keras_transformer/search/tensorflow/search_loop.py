@@ -13,14 +13,12 @@ Axes: `B` active sentences, `K` beams, `C` candidates, 2 K or 1, `N` hypotheses
 returned, `V` vocabulary, `L` the longest limit.
 """
 
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from keras_transformer.search.constraints import constraint_tensors
-from keras_transformer.search.options import IMPOSSIBLE
-from keras_transformer.search.options import length_penalty_of
+from keras_transformer.search.options import IMPOSSIBLE, length_penalty_of
 from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.tensorflow.candidates import rank_candidates
 
@@ -80,9 +78,7 @@ class _Step(NamedTuple):
     buffers: Any  # of the model
 
 
-def run_search_loop(
-    model, options, max_lengths, prefix_ids=None, sampling=None
-):
+def run_search_loop(model, options, max_lengths, prefix_ids=None, sampling=None):
     """Beam search as in `beam_search`, in a TensorFlow graph, and faster.
 
     Args:
@@ -141,15 +137,11 @@ def _take_steps(model, options, state):
         (state.active, state.finished, state.sentences, state.done),
     )
     capacity = (state.index // STEPS_PER_ROUND + 1) * STEPS_PER_ROUND
-    buffers, constants = model.gather_sentences(
-        state.model_state, rows, capacity
-    )
+    buffers, constants = model.gather_sentences(state.model_state, rows, capacity)
     step_tensors = make_step_tensors(sentences, options)
     (step,) = tf.while_loop(
         lambda step: (4 * step.num_active > 3 * size) & (step.index < capacity),
-        lambda step: (
-            _take_step(model, options, step_tensors, constants, step),
-        ),
+        lambda step: (_take_step(model, options, step_tensors, constants, step),),
         (_Step(state.index, size, done, active, finished, buffers),),
         parallel_iterations=1,
     )
@@ -161,9 +153,7 @@ def _take_steps(model, options, state):
         sentences,
         model.store_sentences(step.buffers, constants),
         results=tf.nest.map_structure(
-            lambda x, new: tf.tensor_scatter_nd_update(
-                x, sentences.rows[:, None], new
-            ),
+            lambda x, new: tf.tensor_scatter_nd_update(x, sentences.rows[:, None], new),
             state.results,
             step.finished,
         ),
@@ -173,26 +163,13 @@ def _take_steps(model, options, state):
 def _take_step(model, options, step_tensors, constants, step):
     """Extends each active hypothesis by one token."""
     logits, buffers = model.step(
-        tf.reshape(step.active.last_ids, [-1]),
-        step.index,
-        step.buffers,
-        constants,
+        tf.reshape(step.active.last_ids, [-1]), step.index, step.buffers, constants
     )
     candidates = rank_candidates(
-        logits,
-        step.active,
-        step.index,
-        step_tensors,
-        options,
-        options.num_candidates,
+        logits, step.active, step.index, step_tensors, options, options.num_candidates
     )
     active, finished, chosen, done = update_hypotheses(
-        candidates,
-        step.active,
-        step.finished,
-        step.index,
-        step_tensors,
-        options,
+        candidates, step.active, step.finished, step.index, step_tensors, options
     )
     parents = tf.gather(candidates.parents, chosen, batch_dims=1)
     buffers = model.reorder_beams(buffers, parents, constants)
@@ -248,9 +225,7 @@ def make_step_tensors(sentences, options):
     lengths = tf.range(1, tf.shape(forced_ids)[1] + 1)[:, None]  # (L, 1)
     offset = options.penalty_offset
     return StepTensors(
-        tf.transpose(tf.repeat(forced_ids, options.beam_size, axis=0))[
-            ..., None
-        ],
+        tf.transpose(tf.repeat(forced_ids, options.beam_size, axis=0))[..., None],
         (lengths == limits)[..., None],
         length_penalty_of(lengths, alpha, offset)[..., None],
         tf.maximum(
@@ -263,9 +238,7 @@ def make_step_tensors(sentences, options):
     )
 
 
-def update_hypotheses(
-    candidates, active, finished, index, step_tensors, options
-):
+def update_hypotheses(candidates, active, finished, index, step_tensors, options):
     """Adds finished candidates to `finished`, and keeps the `K` best others.
 
     Returns:
@@ -276,9 +249,7 @@ def update_hypotheses(
     # (B, C, L)
     before = tf.gather(active.ids, candidates.parents, batch_dims=1)
     ended = candidates.ids == options.eos_id
-    scores = candidates.log_probabilities / tf.gather(
-        step_tensors.penalties, index
-    )
+    scores = candidates.log_probabilities / tf.gather(step_tensors.penalties, index)
     scores = tf.where(ended, scores, IMPOSSIBLE)
     lengths = tf.fill(tf.shape(ended), index + 1)
     finished = _merge(
@@ -304,9 +275,7 @@ def update_hypotheses(
 
 def _merge(finished, ended):
     """Keeps the best finished hypotheses; of equal ones, the earlier."""
-    both = [
-        tf.concat(pair, axis=1) for pair in zip(finished, ended, strict=True)
-    ]
+    both = [tf.concat(pair, axis=1) for pair in zip(finished, ended, strict=True)]
     _, best = tf.math.top_k(both[1], tf.shape(finished.scores)[1])
     return Hypotheses(*[tf.gather(x, best, batch_dims=1) for x in both])
 

@@ -11,8 +11,7 @@ import time
 
 import pytest
 
-from export import translate
-from export import version_loading
+from export import translate, version_loading
 from export.bulk import __main__ as bulk
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import make_outputs
@@ -26,9 +25,7 @@ WORKERS = "--direct_num_workers=2"
 def text(tmp_path):
     """Two files, one packed, of 23 lines."""
     lines = [f"{SENTENCES[n % 6]} {n}".encode() for n in range(23)]
-    (tmp_path / "b.en.gz").write_bytes(
-        gzip.compress(b"\n".join(lines[10:]) + b"\n")
-    )
+    (tmp_path / "b.en.gz").write_bytes(gzip.compress(b"\n".join(lines[10:]) + b"\n"))
     (tmp_path / "a.en").write_bytes(b"\n".join(lines[:10]))
     return lines
 
@@ -77,9 +74,7 @@ def state(folder):
 
 
 @needs_beam
-def test_writes_what_export_translate_does(
-    command, text, tmp_path, export_dir, capsys
-):
+def test_writes_what_export_translate_does(command, text, tmp_path, export_dir, capsys):
     bulk.main(command)
 
     out = tmp_path / "out"
@@ -107,9 +102,7 @@ def test_writes_what_export_translate_does(
 
 @needs_beam
 @pytest.mark.usefixtures("text")
-def test_makes_only_the_shards_that_are_not_there(
-    command, tmp_path, capitals, capsys
-):
+def test_makes_only_the_shards_that_are_not_there(command, tmp_path, capitals, capsys):
     bulk.main(command)
     out = tmp_path / "out"
     before, content = state(out), (out / "b.en-00002-of-00004.gz").read_bytes()
@@ -207,9 +200,7 @@ def test_refuses_another_model_in_the_same_folder(
 @pytest.mark.usefixtures("text")
 def test_a_worker_without_the_export_is_told_of(command, capsys, monkeypatch):
     def load(export_dir, version):
-        return version_loading.load_translate(
-            export_dir / "nowhere", version=version
-        )
+        return version_loading.load_translate(export_dir / "nowhere", version=version)
 
     monkeypatch.setattr("export.bulk.pipeline.load_translate", load)
 
@@ -229,8 +220,7 @@ def test_an_error_that_is_not_a_line_s_is_raised(command, monkeypatch):
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(
-        "export.bulk.pipeline.load_translate",
-        lambda export_dir, version: broken,
+        "export.bulk.pipeline.load_translate", lambda export_dir, version: broken
     )
 
     with pytest.raises(RuntimeError, match="out of order"):

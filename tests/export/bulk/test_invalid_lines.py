@@ -1,12 +1,9 @@
 """Tests of `export.bulk.invalid_lines`."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from export.bulk.invalid_lines import PROBE
-from export.bulk.invalid_lines import TRUNCATED
-from export.bulk.invalid_lines import translate_shard
+from export.bulk.invalid_lines import PROBE, TRUNCATED, translate_shard
 from tests.helpers.fake_models import make_outputs
 
 POISON = b"?"

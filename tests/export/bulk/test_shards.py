@@ -9,8 +9,7 @@ import re
 import tempfile
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from command_line.errors import UserError
 
@@ -34,9 +33,7 @@ TEXTS = st.lists(
     packed=st.booleans(),
     shard_lines=st.integers(1, 5),
 )
-def test_shards_hold_each_line_once(
-    shards, text, end, mark, packed, shard_lines
-):
+def test_shards_hold_each_line_once(shards, text, end, mark, packed, shard_lines):
     content = mark + text + end
     lines = content.split(b"\n")
     lines = [line.rstrip(b"\r") for line in lines[: None if lines[-1] else -1]]
@@ -128,8 +125,7 @@ def test_a_folder_is_of_one_plan(shards, tmp_path):
     noted = json.loads((tmp_path / "out" / "bulk.json").read_text())
     assert noted["inputs"] == {"a.en": {"lines": 3}, "b.en": {"lines": 4}}
     with pytest.raises(
-        UserError,
-        match="--output must be .* of shard_lines 10, and here it is 20",
+        UserError, match="--output must be .* of shard_lines 10, and here it is 20"
     ):
         shards.record_plan(output, settings | {"shard_lines": 20}, {})
     with pytest.raises(

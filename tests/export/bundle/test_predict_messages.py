@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from export.bundle.predict_messages import make_request
-from export.bundle.predict_messages import serialize
+from export.bundle.predict_messages import make_request, serialize
 
 
 def test_equal_tensors_give_equal_bytes():

@@ -9,9 +9,7 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from command_line.errors import UserError
 from export.bundle.file_layout import SERVER_FILES
-from export.bundle.server_config import choose_name
-from export.bundle.server_config import server_release
-from export.bundle.server_config import write_server_files
+from export.bundle.server_config import choose_name, server_release, write_server_files
 from export.bundle.warmup_requests import WARMUP_BATCH_SIZES
 from export.model.translator import DEFAULT_SIGNATURES
 
@@ -65,9 +63,9 @@ def test_the_readme_names_what_is_there(folder):
 
     for name in ("models.config", "monitoring.config"):
         assert f"_file=/models/mine/{name}" in text
-    assert set(re.findall(r"[a-z_]+\.(?:config|txt)", text)) >= {
-        *SERVER_FILES
-    } - {"README.md"}
+    assert set(re.findall(r"[a-z_]+\.(?:config|txt)", text)) >= {*SERVER_FILES} - {
+        "README.md"
+    }
     assert f"tensorflow/serving:{server_release()} " in text
     assert f"here {tf.__version__} (`tensorflow` in `1/assets" in text
     assert "rest_row.json\n```" in text
@@ -83,9 +81,7 @@ def test_the_readme_names_what_is_there(folder):
         ("2.22.0rc1", "2.22.0", "2.22.0"),
     ],
 )
-def test_the_server_is_as_new_as_tensorflow(
-    monkeypatch, tensorflow, package, release
-):
+def test_the_server_is_as_new_as_tensorflow(monkeypatch, tensorflow, package, release):
     versions = {"tensorflow": tensorflow, "tensorflow-serving-api": package}
     monkeypatch.setattr("importlib.metadata.version", versions.get)
 

@@ -4,10 +4,8 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from export.bundle import file_layout
-from export.bundle import warmup_requests
-from export.bundle.graph_inspection import read_meta_graph
-from export.bundle.graph_inspection import served_signatures
+from export.bundle import file_layout, warmup_requests
+from export.bundle.graph_inspection import read_meta_graph, served_signatures
 from keras_transformer import SubwordTokenizer
 
 
@@ -19,9 +17,7 @@ def proto(run_dir):
 @pytest.fixture(scope="module")
 def requests(export_dir):
     """The requests in the file."""
-    return list(
-        warmup_requests.read_warmup(export_dir / "1" / file_layout.WARMUP)
-    )
+    return list(warmup_requests.read_warmup(export_dir / "1" / file_layout.WARMUP))
 
 
 @pytest.mark.parametrize("num_tokens", [2, 8, 39])
@@ -62,8 +58,7 @@ def test_every_signature_is_warm_that_cannot_wait(requests, export_dir):
         inputs = signatures[request.model_spec.signature_name].inputs
         assert set(request.inputs) == set(inputs)
         arrays = {
-            name: tf.make_ndarray(value)
-            for name, value in request.inputs.items()
+            name: tf.make_ndarray(value) for name, value in request.inputs.items()
         }
         assert len({len(array) for array in arrays.values()}) == 1
         for name, array in arrays.items():

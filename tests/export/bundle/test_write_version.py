@@ -19,11 +19,8 @@ from command_line.errors import UserError
 from export.bundle import file_layout
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.sample_requests import write_samples
-from export.bundle.training_metadata import choose_samples
-from export.bundle.training_metadata import format_scores
-from export.bundle.training_metadata import read_notes
-from export.bundle.versions import find_versions
-from export.bundle.versions import new_version
+from export.bundle.training_metadata import choose_samples, format_scores, read_notes
+from export.bundle.versions import find_versions, new_version
 from export.bundle.write_version import describe_bundle
 from export.model.search import SearchSettings
 
@@ -65,9 +62,7 @@ def test_the_bundle_knows_every_file(export_dir):
     assert bundle["precision"] == "float32"
     assert bundle["packages"]["tensorflow"] == tf.__version__
     assert bundle["packages"]["keras"] == keras.__version__
-    assert (
-        bundle["packages"]["keras_transformer"] == keras_transformer.__version__
-    )
+    assert bundle["packages"]["keras_transformer"] == keras_transformer.__version__
 
 
 def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
@@ -84,9 +79,7 @@ def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
     )
     (tmp_path / "1" / "assets.extra").mkdir(parents=True)
 
-    description = describe_bundle(
-        translator, [tmp_path], "mine", tmp_path / "1"
-    )
+    description = describe_bundle(translator, [tmp_path], "mine", tmp_path / "1")
 
     assert description["run"] == run
     assert description["ensemble"] == []

@@ -10,24 +10,17 @@ import tensorflow as tf
 
 import export.__main__ as export_command
 from command_line.errors import UserError
-from export import evaluate
-from export import translate
-from export.bundle.model_loading import load_run
-from export.bundle.model_loading import read_run
-from export.ctranslate2.model_directory import CTranslate2Translator
-from export.ctranslate2.model_directory import write_ctranslate2
+from export import evaluate, translate
+from export.bundle.model_loading import load_run, read_run
+from export.ctranslate2.model_directory import CTranslate2Translator, write_ctranslate2
 from export.model.search import SearchSettings
 from export.version_loading import load_translate
 from tests.helpers.converted_runs import write_converted_run
-from tests.helpers.ctranslate2_models import MODELS
-from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.custom_models import CustomOutputModel
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import pad
-from tests.helpers.numpy_scores import target_log_probabilities
-from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import nbest_inputs
+from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.numpy_scores import pad, target_log_probabilities
+from tests.helpers.signature_requests import ask, nbest_inputs
 
 SETTINGS = SearchSettings(beam_size=3, max_extra_length=8)
 TEXT = [*[sentence.encode() for sentence in SENTENCES], *NASTY]
@@ -37,9 +30,7 @@ TEXT += [b"a truncated \xf0\x9f\x98 cat", b"a\x00b", b" two  blanks "]
 def write(run_dir, folder, model=None, settings=SETTINGS, precision="float32"):
     """Writes version 1 of the run's model, or another with its tokenizer."""
     trained, proto = read_run(run_dir)
-    return write_ctranslate2(
-        model or trained, proto, settings, precision, folder, 1
-    )
+    return write_ctranslate2(model or trained, proto, settings, precision, folder, 1)
 
 
 def outputs_of(translator, text):
@@ -51,9 +42,7 @@ def check_same(outputs, expected):
     for name in ("translation", "truncated"):
         np.testing.assert_array_equal(outputs[name], expected[name])
     cut = outputs["truncated"]
-    np.testing.assert_allclose(
-        outputs["score"][cut], expected["score"][cut], atol=1e-4
-    )
+    np.testing.assert_allclose(outputs["score"][cut], expected["score"][cut], atol=1e-4)
     assert len(set(outputs["translation"])) > 3
 
 
@@ -62,9 +51,7 @@ def random_ids(random, lengths):
 
 
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
-def test_forced_log_probabilities_are_those_of_the_model(
-    run_dir, tmp_path, changes
-):
+def test_forced_log_probabilities_are_those_of_the_model(run_dir, tmp_path, changes):
     model = make_model(**changes)
     folder = write(run_dir, tmp_path, model)
     translator = CTranslate2Translator(folder)
@@ -74,8 +61,7 @@ def test_forced_log_probabilities_are_those_of_the_model(
     pieces = translator._tokenizer.id_to_piece
 
     scored = ctranslate2.Translator(str(folder)).score_batch(
-        [[*pieces(ids), "</s>"] for ids in sources],
-        [pieces(ids) for ids in targets],
+        [[*pieces(ids), "</s>"] for ids in sources], [pieces(ids) for ids in targets]
     )
 
     config = json.loads((folder / "config.json").read_text())
@@ -157,9 +143,7 @@ def test_greedy_search_equals_the_savedmodel(run_dir, tmp_path, servable):
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6])
-def test_beam_search_equals_the_savedmodel(
-    run_dir, tmp_path, servable, penalty
-):
+def test_beam_search_equals_the_savedmodel(run_dir, tmp_path, servable, penalty):
     """The two need not agree, but do where no beam is refilled to the good."""
     settings = SearchSettings(3, penalty, 8)
     write(run_dir, tmp_path, settings=settings)
@@ -169,12 +153,8 @@ def test_beam_search_equals_the_savedmodel(
     expected = servable.predict(
         "translate_nbest", nbest_inputs(SENTENCES, 3, penalty, 8)
     )
-    np.testing.assert_array_equal(
-        outputs["translation"], expected["translation"][:, 0]
-    )
-    np.testing.assert_allclose(
-        outputs["score"], expected["score"][:, 0], atol=1e-4
-    )
+    np.testing.assert_array_equal(outputs["translation"], expected["translation"][:, 0])
+    np.testing.assert_allclose(outputs["score"], expected["score"][:, 0], atol=1e-4)
 
 
 def test_hypotheses_cut_at_the_limit_crowd_none_out(run_dir, tmp_path):
@@ -209,9 +189,7 @@ def test_batch_mates_change_nothing(run_dir, tmp_path):
         alone = outputs_of(translator, [text])
         assert alone["translation"][0] == together["translation"][row]
         assert alone["truncated"][0] == together["truncated"][row]
-        np.testing.assert_allclose(
-            alone["score"][0], together["score"][row], atol=1e-4
-        )
+        np.testing.assert_allclose(alone["score"][0], together["score"][row], atol=1e-4)
     none = outputs_of(translator, tf.zeros([0], tf.string))
     assert {value.shape for value in none.values()} == {(0,)}
 
@@ -275,17 +253,13 @@ def test_commands_write_and_read_it(run_dir, tmp_path, capsys):
 
     assert json.loads(capsys.readouterr().out)["chrf"]["score"] == 100
     outputs = load_translate(tmp_path / "export")(SENTENCES)
-    expected = [
-        b" ".join(line.splitlines()) for line in outputs["translation"].numpy()
-    ]
+    expected = [b" ".join(line.splitlines()) for line in outputs["translation"].numpy()]
     assert text.encode().split(b"\n") == [*expected, b""]
     settings = json.loads((tmp_path / "export/1/search.json").read_text())
     assert (settings["beam_size"], settings["max_extra_length"]) == (2, 3)
 
 
-def test_refuses_in_one_line(
-    run_dir, export_dir, tmp_path, refused, monkeypatch
-):
+def test_refuses_in_one_line(run_dir, export_dir, tmp_path, refused, monkeypatch):
     ours = (export_command, f"--run-dir={run_dir}", "--format=ctranslate2")
     write(run_dir, tmp_path)
 

@@ -15,9 +15,7 @@ import tensorflow as tf
 import export.__main__ as export_command
 import litert_translator
 from command_line.errors import UserError
-from export import check
-from export import evaluate
-from export import translate
+from export import check, evaluate, translate
 from export.bundle.model_loading import read_run
 from export.litert.model_directory import write_litert
 from export.litert.signatures import LiteRTModel
@@ -26,17 +24,15 @@ from export.serve import models
 from export.version_loading import load_translate
 from litert_translator.model import Model
 from litert_translator.search import search
-from tests.helpers.ctranslate2_models import MODELS
-from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.custom_models import CustomOutputModel
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import pad
-from tests.helpers.numpy_scores import penalty
-from tests.helpers.numpy_scores import target_log_probabilities
-from tests.helpers.signature_requests import REQUESTS
-from tests.helpers.signature_requests import constrained_inputs
-from tests.helpers.signature_requests import options_inputs
+from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.numpy_scores import pad, penalty, target_log_probabilities
+from tests.helpers.signature_requests import (
+    REQUESTS,
+    constrained_inputs,
+    options_inputs,
+)
 
 SETTINGS = SearchSettings(3, max_extra_length=8, source_language="en")
 MODELS = {**MODELS, "recurrent": {"decoder_mixer": "ssru"}}
@@ -47,9 +43,7 @@ TEXT += [b"a truncated \xf0\x9f\x98 cat", b"a\x00b", b" two  blanks "]
 def write(run_dir, folder, model=None, settings=SETTINGS, precision="float32"):
     """Writes version 1 of the run's model, or another with its tokenizer."""
     trained, protos = read_run(run_dir)
-    return write_litert(
-        model or trained, protos, settings, precision, folder, 1
-    )
+    return write_litert(model or trained, protos, settings, precision, folder, 1)
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +83,7 @@ def test_log_probabilities_and_attention_are_those_of_the_model(
             alignment.log_probabilities, row[row != 0], atol=1e-4
         )
         count = len(alignment.log_probabilities)
-        assert alignment.score == pytest.approx(
-            row.sum() / penalty(count), abs=1e-4
-        )
+        assert alignment.score == pytest.approx(row.sum() / penalty(count), abs=1e-4)
         np.testing.assert_allclose(
             alignment.attention.sum(axis=1), np.ones(count), atol=1e-5
         )
@@ -99,12 +91,9 @@ def test_log_probabilities_and_attention_are_those_of_the_model(
 
 @pytest.mark.parametrize(
     "signature",
-    ["serving_default", "translate_nbest", "translate_document", "align"]
-    + ["score"],
+    ["serving_default", "translate_nbest", "translate_document", "align"] + ["score"],
 )
-def test_signatures_answer_as_those_of_the_savedmodel(
-    folder, servable, signature
-):
+def test_signatures_answer_as_those_of_the_savedmodel(folder, servable, signature):
     inputs = REQUESTS[signature](TEXT)
     tensors = {name: tf.constant(value) for name, value in inputs.items()}
 
@@ -119,9 +108,7 @@ def test_signatures_answer_as_those_of_the_savedmodel(
             np.testing.assert_array_equal(value, expected[name], name)
 
 
-def test_options_of_the_search_are_those_of_the_savedmodel(
-    translator, servable
-):
+def test_options_of_the_search_are_those_of_the_savedmodel(translator, servable):
     texts = [sentence.encode() for sentence in SENTENCES]
     prefixes = [b"", b"The", b"Two cats", b"", b"a b", b"\xe2\x82\xac"]
     text = [prefix.decode() for prefix in prefixes]
@@ -129,24 +116,15 @@ def test_options_of_the_search_are_those_of_the_savedmodel(
     pairs = [
         (
             translator.translate_nbest(
-                SENTENCES,
-                1,
-                text,
-                length_penalty=1.5,
-                max_extra_length=2,
+                SENTENCES, 1, text, length_penalty=1.5, max_extra_length=2
             ),
             servable.predict(
-                "translate_options",
-                options_inputs(texts, 1.5, 2, prefixes),
+                "translate_options", options_inputs(texts, 1.5, 2, prefixes)
             ),
         ),
         (
-            translator.translate_nbest(
-                SENTENCES, 1, no_repeat_ngram=2, min_length=9
-            ),
-            servable.predict(
-                "translate_constrained", constrained_inputs(texts, 2, 9)
-            ),
+            translator.translate_nbest(SENTENCES, 1, no_repeat_ngram=2, min_length=9),
+            servable.predict("translate_constrained", constrained_inputs(texts, 2, 9)),
         ),
     ]
 
@@ -196,16 +174,13 @@ def test_more_beams_than_the_export_has_find_what_its_beams_find(
     )
 
     found, expected = (
-        each.translate_nbest(SENTENCES, 7, beam_size=7)
-        for each in (translator, wide)
+        each.translate_nbest(SENTENCES, 7, beam_size=7) for each in (translator, wide)
     )
 
     for row, other in zip(found, expected, strict=True):
         assert [each.text for each in row] == [each.text for each in other]
         np.testing.assert_allclose(
-            [each.score for each in row],
-            [each.score for each in other],
-            atol=1e-4,
+            [each.score for each in row], [each.score for each in other], atol=1e-4
         )
 
 
@@ -228,9 +203,7 @@ def test_samples_follow_the_probabilities(run_dir, translator):
     )
 
     expected = dict.fromkeys((each.text for each in draws), 0.0)
-    for token, share in zip(
-        best[:count], p[:count] / p[:count].sum(), strict=True
-    ):
+    for token, share in zip(best[:count], p[:count] / p[:count].sum(), strict=True):
         # Decoding leaves out control tokens and a leading space.
         text = translator._target.decode([int(token)])
         expected[text] = expected.get(text, 0) + share
@@ -251,9 +224,7 @@ def test_int8_is_smaller_and_near_and_batch_mates_change_nothing(
     texts = [text.decode("utf-8", "replace") for text in TEXT]
 
     rows = [each.align(SENTENCES, reverse) for each in (translator, int8)]
-    scores = [
-        np.concatenate([each.log_probabilities for each in row]) for row in rows
-    ]
+    scores = [np.concatenate([each.log_probabilities for each in row]) for row in rows]
     together = int8.translate(texts)
     model = Model(folder, int8.settings)
     model.start([20, 30, 1], 2)
@@ -347,9 +318,7 @@ found = Translator(sys.argv[1]).translate(json.loads(sys.argv[2]))
 names = {name.partition(".")[0] for name in sys.modules}
 print(json.dumps([found, sorted(names & {"tensorflow", "keras", "export"})]))
 """
-    subprocess.run(
-        [sys.executable, "-m", "venv", python.parents[1]], check=True
-    )
+    subprocess.run([sys.executable, "-m", "venv", python.parents[1]], check=True)
     install = ("-m", "pip", "install", "--quiet", "./litert_translator")
     subprocess.run([python, *install], cwd=tmp_path, check=True)
 

@@ -11,11 +11,9 @@ from export import page as page_command
 from export.bundle.model_loading import read_run
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
-from tests.helpers import chromium
-from tests.helpers import service_client
+from tests.helpers import chromium, service_client
 from tests.helpers.allowed_skips import PEER_REASON
-from tests.helpers.ctranslate2_models import MODELS
-from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.static_server import serve_folder
 
@@ -42,19 +40,8 @@ def random_texts():
     """Returns 50 texts of the words of `SENTENCES`, and odd ones."""
     draw = random.Random(2)
     words = " ".join(SENTENCES).split()
-    texts = [
-        " ".join(draw.choices(words, k=draw.randrange(1, 12)))
-        for _ in range(44)
-    ]
-    return [
-        *texts,
-        "",
-        "  ",
-        "a\0b",
-        "ﬁ\u3000ｆｕｌｌ 🐈‍⬛",
-        "\ufeffA",
-        "word" * 40,
-    ]
+    texts = [" ".join(draw.choices(words, k=draw.randrange(1, 12))) for _ in range(44)]
+    return [*texts, "", "  ", "a\0b", "ﬁ\u3000ｆｕｌｌ 🐈‍⬛", "\ufeffA", "word" * 40]
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +70,7 @@ def opened(request, run_dir, packages, browser, tmp_path):
     name, precision = request.param
     model = make_model(**CHANGES[name]) if name in CHANGES else trained
     settings = SearchSettings(1 if name == GREEDY else 3, max_extra_length=8)
-    folder = write_litert(
-        model, protos, settings, precision, tmp_path / "export"
-    )
+    folder = write_litert(model, protos, settings, precision, tmp_path / "export")
     page_command.main(
         [
             *("--export-dir", str(tmp_path / "export")),
@@ -123,10 +108,7 @@ def translate_in(page, texts, options):
 @pytest.mark.peers("chromium", "npm")
 @pytest.mark.parametrize(
     "opened",
-    [
-        *[(name, "float32") for name in (TRAINED, *CHANGES)],
-        (GREEDY, "int8"),
-    ],
+    [*[(name, "float32") for name in (TRAINED, *CHANGES)], (GREEDY, "int8")],
     indirect=True,
     ids=lambda parameter: ", ".join(parameter),
 )
@@ -136,9 +118,7 @@ def test_finds_what_the_python_module_finds(opened):
     is_int8 = translator.settings["precision"] == "int8"
     for options in OPTIONS:
         found = translate_in(page, texts, options)
-        pairs = [
-            *zip(found, translator.translate(texts, **options), strict=True)
-        ]
+        pairs = [*zip(found, translator.translate(texts, **options), strict=True)]
         same = [pair for pair in pairs if pair[0]["text"] == pair[1].text]
         # Rounding decides about ties; in int8 each processor has its own.
         assert len(texts) - len(same) <= (10 if is_int8 else 1)

@@ -102,10 +102,7 @@ def test_encodes_and_decodes_as_the_library(browser, name):
     texts = odd_texts(600)
     ids = library.encode(texts)
     draw = random.Random(4)
-    ids += [
-        draw.choices(range(len(library)), k=draw.randrange(12))
-        for _ in range(600)
-    ]
+    ids += [draw.choices(range(len(library)), k=draw.randrange(12)) for _ in range(600)]
     found = browser.evaluate(
         f"""(async () => {{
             const {{ SentencePiece }} = await import("./sentencepiece.js");

@@ -8,11 +8,13 @@ import lxml.etree
 import pytest
 
 from export.markup.translate_markup import translate_markup
-from tests.helpers.marked_documents import PROTECTED_TEXTS
-from tests.helpers.marked_documents import Writer
-from tests.helpers.marked_documents import permuted
-from tests.helpers.marked_documents import reverse
-from tests.helpers.marked_documents import shuffle
+from tests.helpers.marked_documents import (
+    PROTECTED_TEXTS,
+    Writer,
+    permuted,
+    reverse,
+    shuffle,
+)
 
 # The texts of PROTECTED_TEXTS.
 TEXTS = [re.sub("<.*?>", "", html.unescape(leaf)) for leaf in PROTECTED_TEXTS]
@@ -26,11 +28,7 @@ def parse(text):
 def elements(tree):
     """Returns tag and number of each element, with those of its parent."""
     return collections.Counter(
-        (
-            str(e.tag),
-            e.get("id"),
-            e.getparent() is not None and e.getparent().get("id"),
-        )
+        (str(e.tag), e.get("id"), e.getparent() is not None and e.getparent().get("id"))
         for e in tree.iter()
     )
 

@@ -8,13 +8,11 @@ import pytest
 
 from export.markup.html_scanner import read_html
 from export.markup.markup_tokens import Kind
-from export.markup.translate_markup import FORMATS
-from export.markup.translate_markup import translate_markup
+from export.markup.translate_markup import FORMATS, translate_markup
 from export.markup.word_alignment import find_words
 from export.markup.xml_parser import read_xml
 from tests.helpers.known_alignment_translators import dictionary
-from tests.helpers.marked_documents import permuted
-from tests.helpers.marked_documents import reverse
+from tests.helpers.marked_documents import permuted, reverse
 
 # Parts of documents, separated by bars.
 HTML_PARTS = (
@@ -96,11 +94,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
             "<b><i></b></i>B &lt; A &no; R&D THREE TWO ONE",
         ),
         ("html", "one<img> two <img>three", "<img>THREE TWO ONE<img>"),
-        (
-            "html",
-            "<img alt='a b' translate=NO>",
-            "<img alt='a b' translate=NO>",
-        ),
+        ("html", "<img alt='a b' translate=NO>", "<img alt='a b' translate=NO>"),
         (
             "html",
             "<img alt='a b' class=notranslate>",
@@ -166,11 +160,7 @@ def test_the_text_after_character_data_of_a_drawing_is_text():
 def test_a_mark_belongs_to_the_sign_before_it():
     words = find_words("a =\u0338 b")
 
-    assert [(word.start, word.end) for word in words] == [
-        (0, 1),
-        (2, 4),
-        (5, 6),
-    ]
+    assert [(word.start, word.end) for word in words] == [(0, 1), (2, 4), (5, 6)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -12,9 +12,7 @@ import hypothesis.strategies as st
 import pytest
 
 from export.markup.translate_markup import translate_markup
-from tests.helpers.known_alignment_translators import identity
-from tests.helpers.known_alignment_translators import letters
-from tests.helpers.known_alignment_translators import word_swap
+from tests.helpers.known_alignment_translators import identity, letters, word_swap
 
 IDENTITIES = identity(), identity(knows_placeholders=True)
 SWAP = word_swap()
@@ -30,15 +28,7 @@ WORDS = st.sampled_from(
     ]
 )
 HTML_TEXTS = WORDS | st.sampled_from(
-    [
-        "&amp;",
-        "&lt;b&gt;",
-        "AT&T",
-        "a < b",
-        "&nbsp;",
-        "&#233;t&#xe9;",
-        "&eacute",
-    ]
+    ["&amp;", "&lt;b&gt;", "AT&T", "a < b", "&nbsp;", "&#233;t&#xe9;", "&eacute"]
 )
 GLUE = st.sampled_from(["", "", " "])
 
@@ -67,13 +57,9 @@ HTML = sequence(
     element(BLOCK, sequence(INLINE_HTML))
     | INLINE_HTML
     # Tags without their other half.
-    | st.sampled_from(
-        ["</b>", "<i>", "</p>", "<p>", "<br>", "<b>x<i>y</b>z</i>"]
-    )
+    | st.sampled_from(["</b>", "<i>", "</p>", "<p>", "<br>", "<b>x<i>y</b>z</i>"])
 )
-XML_TEXTS = WORDS | st.sampled_from(
-    ["&amp;", "&lt;", "&#233;", "<c/>", "<!--c-->"]
-)
+XML_TEXTS = WORDS | st.sampled_from(["&amp;", "&lt;", "&#233;", "<c/>", "<!--c-->"])
 XML = st.recursive(
     XML_TEXTS,
     lambda inner: element(
@@ -85,24 +71,9 @@ XML = st.recursive(
 MARKDOWN_PARTS = st.sampled_from(
     [
         *("*cat*", "**the dog**", "_a b_", "`do`-loop", "`x y`s", "[a b](c)"),
-        *(
-            "[seven][r]",
-            "[r]",
-            "![alt text](i.png)",
-            "<b>cat</b>",
-            "\\*",
-            "&amp;",
-        ),
+        *("[seven][r]", "[r]", "![alt text](i.png)", "<b>cat</b>", "\\*", "&amp;"),
         *("2 * 3", "snake_case_x", "[^1]", "$x^2$", "~~gone~~", "un**bel**iev"),
-        *(
-            "cat",
-            "the dog",
-            "don't stop.",
-            "a\u00a0b",
-            "<http://a.b>",
-            "$5",
-            "x:",
-        ),
+        *("cat", "the dog", "don't stop.", "a\u00a0b", "<http://a.b>", "$5", "x:"),
         *("\n", "  \n", "https://a.org/b_c", "1. x", "C#", "a | b", "[x] y"),
     ]
 )
@@ -112,13 +83,7 @@ MARKDOWN = st.lists(
         st.sampled_from(
             [
                 *("", "# ", "- ", "- [x] ", "> ", "> [!NOTE]\n> ", "1. "),
-                *(
-                    "Term\n: ",
-                    "[^1]: ",
-                    "    ",
-                    "<div>\n",
-                    "| a\\|b | c |\n|-|-|\n| ",
-                ),
+                *("Term\n: ", "[^1]: ", "    ", "<div>\n", "| a\\|b | c |\n|-|-|\n| "),
             ]
         ),
         LINE,

@@ -16,12 +16,9 @@ import markdown_it
 import pytest
 from mdit_py_plugins.footnote import footnote_plugin
 
-from export.markup.html_scanner import BLOCKS
-from export.markup.html_scanner import TRANSLATED
+from export.markup.html_scanner import BLOCKS, TRANSLATED
 from export.markup.translate_markup import translate_markup
-from tests.helpers.known_alignment_translators import identity
-from tests.helpers.known_alignment_translators import letters
-from tests.helpers.known_alignment_translators import word_swap
+from tests.helpers.known_alignment_translators import identity, letters, word_swap
 
 READMES = [
     "attrs",
@@ -39,10 +36,7 @@ READMES = [
     "uvicorn",
 ]
 MODULES = ["argparse", "csv", "html.parser", "json", "textwrap"]
-STYLESHEETS = [
-    "iso_dsdl_include",
-    "iso_schematron_skeleton_for_xslt1",
-]
+STYLESHEETS = ["iso_dsdl_include", "iso_schematron_skeleton_for_xslt1"]
 
 
 def read_readme(package):
@@ -77,18 +71,13 @@ def read_tree(source, format):
     if format == "xml":
         root = lxml.etree.fromstring(source.encode())
         elements = (
-            (str(element.tag), *sorted(element.items()))
-            for element in root.iter()
+            (str(element.tag), *sorted(element.items())) for element in root.iter()
         )
-        return collections.Counter(elements), sort_letters(
-            "".join(root.itertext())
-        )
+        return collections.Counter(elements), sort_letters("".join(root.itertext()))
     if format == "markdown":
         parser = markdown_it.MarkdownIt("commonmark").use(footnote_plugin)
         source = parser.enable(["table", "strikethrough"]).render(source)
-    root = html5lib.parse(
-        source, treebuilder="etree", namespaceHTMLElements=False
-    )
+    root = html5lib.parse(source, treebuilder="etree", namespaceHTMLElements=False)
     elements, blocks = collections.Counter(), []
 
     def visit(element, block):
@@ -106,9 +95,7 @@ def read_tree(source, format):
             block.append(child.tail or "")
 
     visit(root, [])
-    return elements, [
-        (name, sort_letters("".join(parts))) for name, *parts in blocks
-    ]
+    return elements, [(name, sort_letters("".join(parts))) for name, *parts in blocks]
 
 
 @pytest.mark.parametrize(("format", "read", "name"), DOCUMENTS)

@@ -18,8 +18,7 @@ from export.markup.tagged_sentences import split_in_half
 )
 def test_the_end_of_a_clause_near_the_middle_halves_a_sentence(text, halves):
     sentence = types.SimpleNamespace(
-        span=(4, 4 + len(text)),
-        segment=types.SimpleNamespace(hidden=f"Ab. {text}"),
+        span=(4, 4 + len(text)), segment=types.SimpleNamespace(hidden=f"Ab. {text}")
     )
 
     found = split_in_half(sentence)

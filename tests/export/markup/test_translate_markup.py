@@ -11,23 +11,20 @@ import tensorflow as tf
 
 from command_line.errors import InvalidDocumentError
 from export import translate
-from export.markup.character_encoding import decode
-from export.markup.character_encoding import encode
+from export.markup.character_encoding import decode, encode
 from export.markup.encoded_documents import translate_document
-from export.markup.sentence_translator import Translator
-from export.markup.sentence_translator import make_translator
-from export.markup.translate_markup import AlignmentRequest
-from export.markup.translate_markup import TranslationRequest
-from export.markup.translate_markup import describe_counts
-from export.markup.translate_markup import markup_steps
-from export.markup.translate_markup import translate_markup
-from export.markup.word_alignment import find_words
-from export.markup.word_alignment import word_attention
+from export.markup.sentence_translator import Translator, make_translator
+from export.markup.translate_markup import (
+    AlignmentRequest,
+    TranslationRequest,
+    describe_counts,
+    markup_steps,
+    translate_markup,
+)
+from export.markup.word_alignment import find_words, word_attention
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.known_alignment_translators import dictionary
-from tests.helpers.marked_documents import permuted
-from tests.helpers.marked_documents import reverse
-from tests.helpers.marked_documents import split_sentences
+from tests.helpers.marked_documents import permuted, reverse, split_sentences
 from text_processing.placeholders import find_untranslatable_spans
 
 
@@ -108,9 +105,7 @@ def make_placeholder_translator(answer):
     def translate(texts):
         return [answer(text) for text in texts], [False] * len(texts)
 
-    return Translator(
-        split_sentences, translate, align, knows_placeholders=True
-    )
+    return Translator(split_sentences, translate, align, knows_placeholders=True)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +124,7 @@ def test_placeholders_come_back_once(written, expected, repaired):
         asked.append(text)
         return written
 
-    found = translate_markup(
-        source, "html", make_placeholder_translator(answer)
-    )
+    found = translate_markup(source, "html", make_placeholder_translator(answer))
 
     assert asked == ["a ⦅0⦆ b ⦅1⦆"]
     assert found.text == f"<p>{expected}</p>"
@@ -166,10 +159,7 @@ def test_a_tag_in_a_word_splits_no_other_word(source, expected):
     ("source", "expected"),
     [
         ("See ![a cat](cat.png).", "See ![a c\\]t](cat.png)."),
-        (
-            "[![a cat][c]](cat)\n\n[c]: cat.png",
-            "[![a c\\]t][c]](cat)\n\n[c]: cat.png",
-        ),
+        ("[![a cat][c]](cat)\n\n[c]: cat.png", "[![a c\\]t][c]](cat)\n\n[c]: cat.png"),
         # Its text is the name of its reference, or has markup.
         ("![a cat]\n\n[a cat]: u", "![a cat]\n\n[a cat]: u"),
         ("![a *cat*](cat.png)", "![a *cat*](cat.png)"),
@@ -198,9 +188,7 @@ def test_a_sentence_that_is_cut_is_halved():
 
     found = translate_markup(source, "html", translator)
 
-    assert found.text == (
-        "<p>ONE TWO THREE, FOUR <b>FIVE SIX</b> SEVEN EIGHT NINE</p>"
-    )
+    assert found.text == ("<p>ONE TWO THREE, FOUR <b>FIVE SIX</b> SEVEN EIGHT NINE</p>")
     assert found.counts["truncated"] == 0
     long = translate_markup(f"<p>{'a' * 30}</p>", "html", translator)
     assert long.counts["truncated"] == 1
@@ -225,9 +213,7 @@ def test_refuses_formats_and_documents_that_are_none():
         translate_markup("a", "rtf", permuted(reverse))
     with pytest.raises(ValueError, match="well-formed XML.*line 1, column 8"):
         translate_markup("<a><b></a>", "xml", permuted(reverse))
-    with pytest.raises(
-        InvalidDocumentError, match="the document must be well-formed"
-    ):
+    with pytest.raises(InvalidDocumentError, match="the document must be well-formed"):
         translate_document(permuted(reverse), b"<a>", "xml")
 
 
@@ -355,9 +341,7 @@ def test_the_caller_answers_the_requests_of_a_document():
     assert asked == AlignmentRequest(["a cat"], ["un gato"])
     with pytest.raises(StopIteration) as stopped:
         steps.send([np.eye(2)])
-    assert stopped.value.value.text == (
-        "<p>un <b>gato</b></p><p>un</p><hr><p>un</p>"
-    )
+    assert stopped.value.value.text == ("<p>un <b>gato</b></p><p>un</p><hr><p>un</p>")
     assert stopped.value.value.counts["truncated"] == 2
 
 
@@ -414,12 +398,7 @@ def test_a_leaf_is_written_once_where_its_word_comes_twice():
             np.eye(5)[[0, 1, 1, 2, 3, 4]],
             "Pagamos £20 a 20 homens",
         ),
-        (
-            "Send 5 €",
-            "Envie 15 euros",
-            [[1, 0], [0, 1], [0, 0.4]],
-            "Envie 5 €",
-        ),
+        ("Send 5 €", "Envie 15 euros", [[1, 0], [0, 1], [0, 0.4]], "Envie 5 €"),
         # The first amount attends to the second.
         (
             "Pay 5 € or 6 € now",

@@ -11,26 +11,24 @@ from export.model.beam_trace import trace_beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import (
     GraphTransformer,
-)
-from keras_transformer.search.tensorflow.graph_transformer import (
     search_in_graph,
 )
 from tests.helpers.graph_search_adapter import StepModel
-from tests.helpers.graph_searches import run_search
-from tests.helpers.graph_searches import table_step
-from tests.helpers.graph_vs_portable_search import make_model
-from tests.helpers.graph_vs_portable_search import random_batch
-from tests.helpers.reference_searches import BEGIN
-from tests.helpers.reference_searches import END
-from tests.helpers.reference_searches import FORBIDDEN_IDS
-from tests.helpers.reference_searches import alphas
-from tests.helpers.reference_searches import check_equal
-from tests.helpers.reference_searches import log_softmax
-from tests.helpers.reference_searches import random_tables
-from tests.helpers.reference_searches import seeds
-from tests.helpers.reference_searches import sentence
-from tests.helpers.reference_searches import settings
-from tests.helpers.reference_searches import spreads
+from tests.helpers.graph_searches import run_search, table_step
+from tests.helpers.graph_vs_portable_search import make_model, random_batch
+from tests.helpers.reference_searches import (
+    BEGIN,
+    END,
+    FORBIDDEN_IDS,
+    alphas,
+    check_equal,
+    log_softmax,
+    random_tables,
+    seeds,
+    sentence,
+    settings,
+    spreads,
+)
 
 
 @functools.cache

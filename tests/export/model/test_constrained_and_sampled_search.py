@@ -8,24 +8,23 @@ import tensorflow as tf
 
 from export.bundle.model_loading import load_run
 from export.model.search import SearchSettings
-from export.model.translation_outputs import SLACK
-from export.model.translation_outputs import is_suspicious
+from export.model.translation_outputs import SLACK, is_suspicious
 from keras_transformer import SearchOptions
 from keras_transformer.search.search_result import Hypotheses
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.numpy_sampling import draw
-from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import penalty
-from tests.helpers.numpy_scores import target_log_probabilities
-from tests.helpers.signature_requests import ALPHA
-from tests.helpers.signature_requests import EXTRA
-from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import constrained_inputs
-from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import options_inputs
-from tests.helpers.signature_requests import sample_inputs
-from tests.helpers.signature_requests import to_rows
+from tests.helpers.numpy_scores import encode, penalty, target_log_probabilities
+from tests.helpers.signature_requests import (
+    ALPHA,
+    EXTRA,
+    ask,
+    constrained_inputs,
+    differences,
+    options_inputs,
+    sample_inputs,
+    to_rows,
+)
 
 TEXTS = [s.encode() for s in SENTENCES]
 LONG = b" ".join(TEXTS * 9)
@@ -38,16 +37,9 @@ def test_rules_find_what_the_library_finds(servable, model, tokenizer):
     least = np.arange(len(texts), dtype="int32")[::-1].copy()
     source = encode(tokenizer, texts)
     limits = (source > 0).sum(axis=1) + EXTRA
-    options = SearchOptions(
-        BEAMS, ALPHA, 1, no_repeat_ngram=sizes, min_length=least
-    )
+    options = SearchOptions(BEAMS, ALPHA, 1, no_repeat_ngram=sizes, min_length=least)
     search = functools.partial(
-        search_by_layers,
-        model,
-        source,
-        limits,
-        options,
-        max_length=limits.max(),
+        search_by_layers, model, source, limits, options, max_length=limits.max()
     )
     expected = tf.function(search, autograph=False)()
 
@@ -68,9 +60,7 @@ def test_rules_find_what_the_library_finds(servable, model, tokenizer):
 
 
 def test_without_rules_it_is_the_default(servable):
-    outputs = servable.predict(
-        "translate_constrained", constrained_inputs(TEXTS)
-    )
+    outputs = servable.predict("translate_constrained", constrained_inputs(TEXTS))
     expected = servable.predict("serving_default", ask(TEXTS))
 
     for name, value in expected.items():
@@ -105,9 +95,7 @@ def test_draws_are_those_of_numpy(servable, model, tokenizer):
             assert gap > 1e-6 or 1 in target[place, : step + 1]
 
     columns = zip(*cuts, strict=True)
-    outputs = servable.predict(
-        "sample", sample_inputs(texts, row_seeds, *columns)
-    )
+    outputs = servable.predict("sample", sample_inputs(texts, row_seeds, *columns))
 
     assert (outputs["error"] == b"").all()
     for place, row in enumerate(to_rows(outputs)):
@@ -119,9 +107,7 @@ def test_draws_are_those_of_numpy(servable, model, tokenizer):
         ).sum()
         assert row["translation"].decode() == tokenizer.decode(ids)
         assert row["truncated"] == cut
-        assert row["score"] == pytest.approx(
-            total / penalty(len(ids) + 1), rel=1e-5
-        )
+        assert row["score"] == pytest.approx(total / penalty(len(ids) + 1), rel=1e-5)
 
 
 def test_of_one_token_greedy_search_is_what_is_drawn(servable):
@@ -191,10 +177,7 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable, signature):
     good = servable.predict(signature, make(TEXTS[:1]))
     parts = [make(TEXTS[:1], **given) for given, _ in cases]
     parts.append(make(TEXTS[:1]))
-    inputs = {
-        name: np.concatenate([part[name] for part in parts])
-        for name in parts[0]
-    }
+    inputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     *bad, last = to_rows(servable.predict(signature, inputs))
 
@@ -226,14 +209,10 @@ def test_a_bad_row_has_its_error_and_the_others_none(servable, signature):
         (1, 999, np.nan, False),
     ],
 )
-def test_what_is_too_long_or_too_short_is_suspicious(
-    source, target, ratio, expected
-):
+def test_what_is_too_long_or_too_short_is_suspicious(source, target, ratio, expected):
     found = Hypotheses(None, None, tf.constant([[target + 1]]), None)
 
-    is_doubtful = is_suspicious(
-        found, tf.constant([source + 1]), tf.constant([ratio])
-    )
+    is_doubtful = is_suspicious(found, tf.constant([source + 1]), tf.constant([ratio]))
 
     assert is_doubtful.numpy().tolist() == [expected]
 
@@ -241,11 +220,7 @@ def test_what_is_too_long_or_too_short_is_suspicious(
 def test_the_rules_of_an_export_are_those_of_its_signatures(run_dir, servable):
     """Exports with a ratio have signatures that report suspicious outputs."""
     settings = SearchSettings(
-        BEAMS,
-        max_extra_length=8,
-        no_repeat_ngram=2,
-        min_length=6,
-        max_length_ratio=1.0,
+        BEAMS, max_extra_length=8, no_repeat_ngram=2, min_length=6, max_length_ratio=1.0
     )
     names = ("serving_default", "translate_greedy")
     signatures = load_run(run_dir, settings, signatures=names).signatures

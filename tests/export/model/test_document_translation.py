@@ -8,9 +8,7 @@ import tensorflow as tf
 
 from export.model import document_translation
 from export.model.document_translation import translate_documents
-from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import to_rows
+from tests.helpers.signature_requests import ask, differences, to_rows
 
 SENTENCES = [
     "I have two black cats.",
@@ -123,9 +121,7 @@ def test_capitals_are_translated_as_other_letters_are():
         seen.extend(sentences.numpy().tolist())
         return in_brackets(sentences + "ß é")
 
-    found = translate(
-        ["“TWO CATS” SLEEP.\nNATO.\nTWO Cats.\nÀ LA UNE"], remember
-    )
+    found = translate(["“TWO CATS” SLEEP.\nNATO.\nTWO Cats.\nÀ LA UNE"], remember)
 
     assert found["translation"][0].decode() == (
         "<“TWO CATS” SLEEP.SS É>\n<NATO.ß é>\n<TWO Cats.ß é>\n<À LA UNESS É>"

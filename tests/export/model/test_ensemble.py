@@ -10,16 +10,13 @@ import tensorflow as tf
 import export.__main__ as export_command
 from export import check
 from export.bundle.file_layout import BUNDLE
-from export.bundle.model_loading import load_run
-from export.bundle.model_loading import read_run
+from export.bundle.model_loading import load_run, read_run
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from keras_transformer.tokenizer import read_protos
 from tests.helpers.ctranslate2_models import make_model
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import penalty
-from tests.helpers.numpy_scores import target_log_probabilities
+from tests.helpers.numpy_scores import encode, penalty, target_log_probabilities
 
 SETTINGS = SearchSettings(3, max_extra_length=8, no_repeat_ngram=2)
 NAMES = ("serving_default", "translate_ids", "score", "align")
@@ -46,8 +43,7 @@ def ensemble(run_dirs):
 def members(run_dirs):
     names = ("score", "align")
     return [
-        load_run(run_dir, SETTINGS, signatures=names).signatures
-        for run_dir in run_dirs
+        load_run(run_dir, SETTINGS, signatures=names).signatures for run_dir in run_dirs
     ]
 
 

@@ -4,21 +4,17 @@ import numpy as np
 import pytest
 
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import pieces_of
-from tests.helpers.numpy_scores import split_heads
-from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import hypotheses_of_beam
-from tests.helpers.signature_requests import nbest_inputs
-from tests.helpers.signature_requests import strings
+from tests.helpers.numpy_scores import encode, pieces_of, split_heads
+from tests.helpers.signature_requests import (
+    ask,
+    hypotheses_of_beam,
+    nbest_inputs,
+    strings,
+)
 
 TEXTS = [s.encode() for s in SENTENCES]
 TARGETS = [b"Two", *TEXTS[:0:-1]]
-ATTENTION = (
-    "encoder_attention",
-    "decoder_attention",
-    "encoder_decoder_attention",
-)
+ATTENTION = ("encoder_attention", "decoder_attention", "encoder_decoder_attention")
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +69,7 @@ def look(model, source_ids, target_ids):
         y = own(x, x, value_mask=target, use_causal_mask=True)
         y = layer.self_attention_residual(x, y)
         mask = source[:, None, None]
-        found[ATTENTION[2]].append(
-            weights_of(layer.memory_attention, y, memory, mask)
-        )
+        found[ATTENTION[2]].append(weights_of(layer.memory_attention, y, memory, mask))
         x = layer(x, memory, target_mask=target, memory_mask=source)
     return found
 
@@ -95,9 +89,7 @@ def test_attention_is_that_of_every_layer_and_head(explained, model, ids):
         np.testing.assert_allclose(explained[name], wanted, atol=1e-5)
 
 
-def test_pieces_and_confidence_are_those_of_score(
-    explained, servable, tokenizer, ids
-):
+def test_pieces_and_confidence_are_those_of_score(explained, servable, tokenizer, ids):
     source, _ = ids
     expected = servable.predict(
         "score", {"source": strings(TEXTS), "target": strings(TARGETS)}
@@ -105,9 +97,7 @@ def test_pieces_and_confidence_are_those_of_score(
 
     found = explained["source_tokens"]
     assert found.tolist() == pieces_of(tokenizer, source)
-    np.testing.assert_array_equal(
-        explained["target_tokens"], expected["tokens"]
-    )
+    np.testing.assert_array_equal(explained["target_tokens"], expected["tokens"])
     for name in ("token_log_probabilities", "score"):
         np.testing.assert_allclose(
             explained[name], expected[name], rtol=1e-5, atol=1e-5
@@ -129,15 +119,12 @@ def test_the_beam_holds_the_search(servable, tokenizer):
         valid = nbest["valid"][place]
         assert len(finished) == valid.sum() > 0
         np.testing.assert_allclose(
-            [score for score, _ in finished],
-            nbest["score"][place][valid],
-            rtol=1e-5,
+            [score for score, _ in finished], nbest["score"][place][valid], rtol=1e-5
         )
         lengths = nbest["length"][place][valid].tolist()
         assert [len(path) for _, path in finished] == lengths
         texts_read = [
-            tokenizer.decode_pieces(list(path[:-1])).encode()
-            for _, path in finished
+            tokenizer.decode_pieces(list(path[:-1])).encode() for _, path in finished
         ]
         assert texts_read == nbest["translation"][place][valid].tolist()
         assert {path[-1] for _, path in finished} == {"</s>"}

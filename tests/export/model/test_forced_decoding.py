@@ -8,8 +8,7 @@ from export.model.search import SearchSettings
 from export.model.tokenized_model import TextModel
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import target_log_probabilities
+from tests.helpers.numpy_scores import encode, target_log_probabilities
 
 
 def test_scores_are_those_of_a_custom_output_layer(run_dir, tokenizer):

@@ -12,21 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.signature_requests import REQUESTS
-from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import invalid_outputs
-from tests.helpers.signature_requests import to_rows
+from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.signature_requests import (
+    REQUESTS,
+    differences,
+    invalid_outputs,
+    to_rows,
+)
 
 NUM_STRINGS = int(os.environ.get("STRINGS", 128))
 BATCH_SIZE = 64
 
 WORDS = [word.encode() for s in SENTENCES for word in s.split()]
 TEXTS = strategies.one_of(
-    strategies.lists(strategies.sampled_from(WORDS), max_size=12).map(
-        b" ".join
-    ),
+    strategies.lists(strategies.sampled_from(WORDS), max_size=12).map(b" ".join),
     strategies.text(max_size=30).map(str.encode),
     strategies.binary(max_size=30),
     strategies.sampled_from(NASTY),
@@ -41,9 +40,7 @@ def test_neither_batch_nor_order_changes_an_answer(signature, servable):
         inputs = REQUESTS[signature](texts)
         return to_rows(servable.predict(signature, inputs))
 
-    @hypothesis.settings(
-        max_examples=6, derandomize=True, deadline=None, database=None
-    )
+    @hypothesis.settings(max_examples=6, derandomize=True, deadline=None, database=None)
     @hypothesis.given(
         texts=strategies.lists(TEXTS, min_size=2, max_size=7),
         random=strategies.randoms(use_true_random=False),

@@ -1,8 +1,6 @@
 """Tests of `export.model.memory_estimates`."""
 
-from export.model.memory_estimates import ModelSizes
-from export.model.memory_estimates import memory_bound
-from export.model.memory_estimates import search_bytes
+from export.model.memory_estimates import ModelSizes, memory_bound, search_bytes
 from export.model.search import SearchSettings
 from keras_transformer import Architecture
 

@@ -14,13 +14,14 @@ from export.model.request_splitting import in_chunks
 from export.model.search import SearchSettings
 from export.model.translator import INPUTS
 from tests.helpers.batching_session import ServerError
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.signature_requests import REQUESTS
-from tests.helpers.signature_requests import differences
-from tests.helpers.signature_requests import nbest_inputs
-from tests.helpers.signature_requests import options_inputs
-from tests.helpers.signature_requests import to_rows
+from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.signature_requests import (
+    REQUESTS,
+    differences,
+    nbest_inputs,
+    options_inputs,
+    to_rows,
+)
 
 TEXTS = [s.encode() for s in SENTENCES] + NASTY
 SETTINGS = {"beam_size": 3, "max_extra_length": 8}  # Of the fixture's export.
@@ -71,9 +72,7 @@ def test_no_chunk_costs_more_than_the_budget(costs, budget):
         assert costs[following[0]] <= costs[chunk[-1]]
 
 
-@pytest.mark.parametrize(
-    "signature", ["serving_default", "translate_nbest", "score"]
-)
+@pytest.mark.parametrize("signature", ["serving_default", "translate_nbest", "score"])
 def test_parts_answer_as_the_whole(signature, in_parts, servable):
     inputs = REQUESTS[signature](TEXTS)
 

@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from export.model.sentence_splitting import split_long
-from export.model.sentence_splitting import split_text
+from export.model.sentence_splitting import split_long, split_text
 
 
 def split(text, language="en"):
@@ -57,10 +56,7 @@ def test_wide_stops_need_no_blank(sentences):
     ("text", "sentences"),
     [
         ("One\ntwo\r\n\r\n three\u2028four", ["One", "two", "three", "four"]),
-        (
-            "- One.\n  * two\n10) three\n(a) four",
-            ["One.", "two", "three", "four"],
-        ),
+        ("- One.\n  * two\n10) three\n(a) four", ["One.", "two", "three", "four"]),
         ("# Head\n> > quoted\n— Dicho.", ["Head", "quoted", "Dicho."]),
         ("| a cell | b |\n|---|:-:|\n| 1 | c |", ["a cell", "b", "c"]),
         ("a\tb c\t\td\n", ["a", "b c", "d"]),
@@ -131,9 +127,7 @@ def split_at(text, limit, size=len):
     assert b"".join(parts[0].numpy()).decode() == text
     return [
         part.decode()
-        for part, sentence in zip(
-            parts[0].numpy(), is_sentence[0].numpy(), strict=True
-        )
+        for part, sentence in zip(parts[0].numpy(), is_sentence[0].numpy(), strict=True)
         if sentence
     ]
 

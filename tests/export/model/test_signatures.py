@@ -6,16 +6,20 @@ import tensorflow as tf
 
 from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import penalty
-from tests.helpers.numpy_scores import pieces_of
-from tests.helpers.numpy_scores import target_log_probabilities
-from tests.helpers.signature_requests import REQUESTS
-from tests.helpers.signature_requests import ask
-from tests.helpers.signature_requests import nbest_inputs
-from tests.helpers.signature_requests import options_inputs
-from tests.helpers.signature_requests import strings
-from tests.helpers.signature_requests import to_rows
+from tests.helpers.numpy_scores import (
+    encode,
+    penalty,
+    pieces_of,
+    target_log_probabilities,
+)
+from tests.helpers.signature_requests import (
+    REQUESTS,
+    ask,
+    nbest_inputs,
+    options_inputs,
+    strings,
+    to_rows,
+)
 
 TEXTS = [s.encode() for s in SENTENCES]
 
@@ -77,9 +81,7 @@ def test_ids_translate_as_their_text(servable, model, tokenizer):
     source = encode(tokenizer, TEXTS)
     expected = servable.predict("serving_default", ask(TEXTS))
 
-    outputs = servable.predict(
-        "translate_ids", {"ids": source.astype(np.int32)}
-    )
+    outputs = servable.predict("translate_ids", {"ids": source.astype(np.int32)})
 
     ids = outputs["ids"]
     np.testing.assert_allclose(outputs["score"], expected["score"], atol=1e-5)
@@ -122,12 +124,8 @@ def test_nbest_are_distinct_and_best_first(servable):
     default = servable.predict("serving_default", ask(texts))
     first = servable.predict("translate_nbest", nbest_inputs(texts))
 
-    np.testing.assert_array_equal(
-        first["translation"][:, 0], default["translation"]
-    )
-    np.testing.assert_allclose(
-        first["score"][:, 0], default["score"], atol=1e-5
-    )
+    np.testing.assert_array_equal(first["translation"][:, 0], default["translation"])
+    np.testing.assert_allclose(first["score"][:, 0], default["score"], atol=1e-5)
     for row in to_rows(outputs):
         valid = row["valid"]
         count = valid.sum()
@@ -149,9 +147,7 @@ def test_nbest_are_distinct_and_best_first(servable):
     assert outputs["translation"][-2, 0] == b""
 
 
-def test_nbest_are_the_best_of_all_that_the_beams_see(
-    servable, model, tokenizer
-):
+def test_nbest_are_the_best_of_all_that_the_beams_see(servable, model, tokenizer):
     """A hundred first tokens, and then the end: translations of two tokens."""
     pieces = (tokenizer.decode([i]) for i in range(4, 330))
     text = next(p for p in pieces if len(tokenizer.encode(p)) == 1).encode()
@@ -164,9 +160,7 @@ def test_nbest_are_the_best_of_all_that_the_beams_see(
     values = found.sum(axis=1) / penalty((target > 0).sum(axis=1), 0.5)
     best = seen[np.argsort(-values[seen])]
 
-    outputs = servable.predict(
-        "translate_nbest", nbest_inputs([text], 100, 0.5, 0)
-    )
+    outputs = servable.predict("translate_nbest", nbest_inputs([text], 100, 0.5, 0))
 
     np.testing.assert_allclose(outputs["score"][0], values[best], rtol=1e-5)
     expected = [tokenizer.decode([i]).encode() for i in first[best].tolist()]
@@ -232,9 +226,7 @@ def test_each_row_has_its_own_penalty_and_limit(servable):
     )
 
     for row, a, e in zip(to_rows(outputs), alpha, extra, strict=True):
-        found = servable.predict(
-            "translate_nbest", nbest_inputs([text], 3, a, e)
-        )
+        found = servable.predict("translate_nbest", nbest_inputs([text], 3, a, e))
         assert found["translation"][0, 0] == row["translation"]
         assert found["score"][0, 0] == pytest.approx(row["score"], abs=1e-5)
     assert len(set(outputs["score"])) > 2
@@ -260,8 +252,7 @@ def test_a_prefix_beyond_the_limit_is_cut_and_told(servable):
     texts = [TEXTS[1], TEXTS[1], b""]
 
     outputs = servable.predict(
-        "translate_options",
-        options_inputs(texts, prefixes=[long, b"Two", long]),
+        "translate_options", options_inputs(texts, prefixes=[long, b"Two", long])
     )
 
     assert outputs["truncated"][[0, 2]].tolist() == [True, False]
@@ -298,9 +289,7 @@ def test_ids_and_best_translations_say_what_was_cut(servable, model, tokenizer):
     assert several["truncated"][0].all()
 
 
-def test_scores_are_the_log_probabilities_of_the_model(
-    servable, model, tokenizer
-):
+def test_scores_are_the_log_probabilities_of_the_model(servable, model, tokenizer):
     targets = [b"Two", *TEXTS[:0:-1]]
     source, target = encode(tokenizer, TEXTS), encode(tokenizer, targets)
     expected = target_log_probabilities(model, source, target)
@@ -318,9 +307,7 @@ def test_scores_are_the_log_probabilities_of_the_model(
     assert outputs["tokens"].tolist() == pieces_of(tokenizer, target)
 
 
-def test_alignments_are_the_attention_of_the_last_of_two_layers(
-    servable, tokenizer
-):
+def test_alignments_are_the_attention_of_the_last_of_two_layers(servable, tokenizer):
     targets = [b"Two", *TEXTS[:0:-1]]
     source, target = encode(tokenizer, TEXTS), encode(tokenizer, targets)
     pairs = {"source": strings(TEXTS), "target": strings(targets)}
@@ -332,9 +319,7 @@ def test_alignments_are_the_attention_of_the_last_of_two_layers(
     attention = outputs["attention"]
     expected = np.mean(layers[:, 1], axis=1)
     np.testing.assert_allclose(attention, expected, atol=1e-5)
-    np.testing.assert_allclose(
-        attention.sum(axis=2), target > 0, rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(attention.sum(axis=2), target > 0, rtol=1e-5, atol=1e-6)
     on_padding = attention * (source == 0)[:, None, :]
     np.testing.assert_array_equal(on_padding, 0)
     np.testing.assert_array_equal(

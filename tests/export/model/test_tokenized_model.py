@@ -7,12 +7,9 @@ import tensorflow as tf
 from hypothesis import strategies
 
 from export.bundle.model_loading import read_run
-from export.bundle.warmup_requests import choose_words
-from export.bundle.warmup_requests import make_sentences
-from export.model.tokenized_model import TextModel
-from export.model.tokenized_model import cut_bytes
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
+from export.bundle.warmup_requests import choose_words, make_sentences
+from export.model.tokenized_model import TextModel, cut_bytes
+from tests.helpers.example_sentences import NASTY, SENTENCES
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +35,7 @@ def test_text_is_cut_at_a_character(texts, most):
         assert len(text) > most - 4 or len(text) == len(whole)
 
 
-@pytest.mark.parametrize(
-    "text", [*SENTENCES, *NASTY, "𝐞\u0301\u0302", "ﷺ", "x"]
-)
+@pytest.mark.parametrize("text", [*SENTENCES, *NASTY, "𝐞\u0301\u0302", "ﷺ", "x"])
 def test_tokens_are_those_of_the_whole_text(text_model, text):
     """Whatever a text is made of, but for blanks and what is nothing."""
     text = text.encode() if isinstance(text, str) else text

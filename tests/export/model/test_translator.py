@@ -10,33 +10,23 @@ import pytest
 import tensorflow as tf
 
 from command_line.errors import UserError
-from export.__main__ import choose_signatures
-from export.__main__ import main
-from export.bundle.graph_inspection import functions_in
-from export.bundle.graph_inspection import read_meta_graph
-from export.bundle.graph_inspection import served_signatures
-from export.bundle.model_loading import load_run
-from export.bundle.model_loading import read_run
+from export.__main__ import choose_signatures, main
+from export.bundle.graph_inspection import (
+    functions_in,
+    read_meta_graph,
+    served_signatures,
+)
+from export.bundle.model_loading import load_run, read_run
 from export.explain import load_ask
 from export.model.search import SearchSettings
-from export.model.translator import DEFAULT_SIGNATURES
-from export.model.translator import INPUTS
-from export.model.translator import Translator
-from keras_transformer import Architecture
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
+from export.model.translator import DEFAULT_SIGNATURES, INPUTS, Translator
+from keras_transformer import Architecture, SubwordTokenizer, Transformer
+from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.signature_requests import ask
 
 SMALL = Architecture(
-    num_layers=1,
-    hidden_dim=8,
-    intermediate_dim=8,
-    num_heads=1,
-    key_dim=8,
-    value_dim=8,
+    num_layers=1, hidden_dim=8, intermediate_dim=8, num_heads=1, key_dim=8, value_dim=8
 )
 
 
@@ -51,9 +41,7 @@ def outputs_of(translate, text):
 def assert_same(outputs, expected, tolerance=1e-4):
     for name in ("translation", "truncated"):
         np.testing.assert_array_equal(outputs[name], expected[name])
-    np.testing.assert_allclose(
-        outputs["score"], expected["score"], atol=tolerance
-    )
+    np.testing.assert_allclose(outputs["score"], expected["score"], atol=tolerance)
 
 
 def test_all_loaders_give_the_same_translations(run_dir, servable, translate):

@@ -8,8 +8,7 @@ import tensorflow as tf
 from export.model.search import SearchSettings
 from export.model.translator import Translator
 from export.model.tree_leaves import TreeLeaves
-from keras_transformer import SubwordTokenizer
-from keras_transformer import Transformer
+from keras_transformer import SubwordTokenizer, Transformer
 from keras_transformer.presets import PRESETS
 from keras_transformer.search.tree_constraint import TAG
 from text_processing.tree_repair import repair_tree
@@ -68,9 +67,7 @@ def test_leaves_are_the_tokens_of_the_words_with_a_tag_after_each(proto):
     assert {"/DT", "/.", "/-LRB-"} <= {pieces[i] for i in constraint.tag_ids}
 
 
-@pytest.mark.parametrize(
-    "name", ["serving_default", "translate_nbest", "sample"]
-)
+@pytest.mark.parametrize("name", ["serving_default", "translate_nbest", "sample"])
 def test_every_output_is_a_tree_of_the_words(model, proto, name):
     settings = SearchSettings(**SETTINGS, constrain_trees=True)
     translator = Translator(model, (proto, None), settings, [name])

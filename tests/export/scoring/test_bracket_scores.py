@@ -5,10 +5,8 @@ import random
 import pytest
 from PYEVALB import summary
 
-from export.scoring.bracket_scores import count_brackets
-from export.scoring.bracket_scores import score
-from tests.helpers import evalb
-from tests.helpers import random_trees
+from export.scoring.bracket_scores import count_brackets, score
+from tests.helpers import evalb, random_trees
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree
 
@@ -24,9 +22,7 @@ def check_counts(tmp_path):
 
     def check(golds, parses):
         pairs = list(zip(read(golds), read(parses), strict=True))
-        theirs = [
-            evalb.count(*texts) for texts in zip(golds, parses, strict=True)
-        ]
+        theirs = [evalb.count(*texts) for texts in zip(golds, parses, strict=True)]
 
         for pair, result in zip(pairs, theirs, strict=True):
             assert count_brackets(*pair) == (

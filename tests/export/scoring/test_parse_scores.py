@@ -9,8 +9,7 @@ from tensorflow.compat import as_text
 
 import export.__main__ as export_command
 import train.__main__ as train_command
-from export import evaluate
-from export import translate
+from export import evaluate, translate
 from tests.helpers.fake_models import make_outputs
 
 TREES = """\
@@ -120,9 +119,7 @@ def test_a_tree_too_deep_to_draw_is_written(trees, tmp_path, monkeypatch):
 def test_says_what_pictures_need(trees, tmp_path, monkeypatch, refused):
     monkeypatch.setitem(sys.modules, "svgling", None)
 
-    line = refused(
-        evaluate, "--export-dir=x", f"--trees={trees}", "--picture=x.html"
-    )
+    line = refused(evaluate, "--export-dir=x", f"--trees={trees}", "--picture=x.html")
 
     assert line.endswith("--picture needs svgling: pip install svgling")
 

@@ -91,8 +91,7 @@ SPLIT = {
     "##AT##-##AT## Mitte .",
     'Das Mädchen sagt: "Komm, wir gehen!"': "Das Mädchen sagt : &quot; Komm , "
     "wir gehen ! &quot;",
-    "Er läuft 3,5 km (z.B. um 10.30 Uhr) …": "Er läuft 3,5 km ( z.B. um 10.30 "
-    "Uhr ) …",
+    "Er läuft 3,5 km (z.B. um 10.30 Uhr) …": "Er läuft 3,5 km ( z.B. um 10.30 Uhr ) …",
     "A & B's <i>": "A &amp; B &apos; s &lt; i &gt;",
     "": "",
 }
@@ -168,9 +167,7 @@ def test_the_paired_test_tells_no_difference_where_there_is_none():
     close = translation_scores.score(TRANSLATIONS, REFERENCES, baseline=other)
     assert close["bleu"]["baseline"]["p_value"] > 0.05
 
-    result = translation_scores.score(
-        TRANSLATIONS, REFERENCES, baseline=TRANSLATIONS
-    )
+    result = translation_scores.score(TRANSLATIONS, REFERENCES, baseline=TRANSLATIONS)
 
     assert result["bleu"]["baseline"]["difference"] == 0
     assert result["bleu"]["baseline"]["p_value"] == 1
@@ -192,8 +189,7 @@ def test_shows_intervals_and_the_baseline():
     }
 
     assert [
-        " ".join(line.split())
-        for line in translation_scores.describe_scores(result)
+        " ".join(line.split()) for line in translation_scores.describe_scores(result)
     ] == [
         "BLEU 30.00 (29.00 to 31.25) signature",
         "baseline 28.50 (27.50 to 29.50) difference +1.50, p = 0.002",

@@ -7,8 +7,7 @@ import limits
 import pytest
 
 from command_line.errors import UserError
-from export.serve.access_control import AccessControl
-from export.serve.access_control import find_address
+from export.serve.access_control import AccessControl, find_address
 from export.serve.api_keys import ApiKeys
 from export.serve.models import Model
 from export.serve.options import HttpOptions

@@ -43,10 +43,7 @@ def test_each_request_has_a_line_and_an_id(capfd):
     assert ids[0] == "my-id_1.2:3"
     assert re.fullmatch("[0-9a-f]{32}", ids[1])
     assert [line["status"] for line in lines] == [200, 200, 200, 200, 404]
-    assert [line["client"] for line in lines[1:3]] == [
-        "127.0.0.1",
-        "203.0.113.7",
-    ]
+    assert [line["client"] for line in lines[1:3]] == ["127.0.0.1", "203.0.113.7"]
     assert lines[3]["path"] == "/translate"
     assert "secret" not in json.dumps(lines)
 
@@ -58,10 +55,7 @@ def test_an_error_is_logged_with_its_id(capfd):
     with service_client.serve_function(fail) as service:
         answer = service.post("/translate", q="a", **PAIR)
 
-    assert (
-        f"request {answer.headers['x-request-id']} failed"
-        in capfd.readouterr().err
-    )
+    assert f"request {answer.headers['x-request-id']} failed" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -85,10 +79,7 @@ def test_a_link_never_has_the_host_that_a_client_names(options, address):
             "\r\n\r\nen\r\n--b\r\nContent-Disposition: form-data; name=target"
             "\r\n\r\nes\r\n--b--\r\n"
         )
-        headers = {
-            **FORWARDED,
-            "Content-Type": "multipart/form-data; boundary=b",
-        }
+        headers = {**FORWARDED, "Content-Type": "multipart/form-data; boundary=b"}
         answer = service._ask("POST", "/translate_file", body, headers)
         own = f"127.0.0.1:{service.port}"
 
@@ -109,9 +100,7 @@ def test_a_prefix_is_a_path_beside_the_root():
 
 def test_head_is_get_without_a_body():
     with serve() as service:
-        head, get = (
-            service._ask(method, "/", None, {}) for method in ("HEAD", "GET")
-        )
+        head, get = (service._ask(method, "/", None, {}) for method in ("HEAD", "GET"))
 
     assert (head.status, head.body) == (200, b"")
     assert head.headers["content-length"] == str(len(get.body))
@@ -120,9 +109,7 @@ def test_head_is_get_without_a_body():
 def test_json_may_begin_with_a_byte_order_mark():
     body = "\ufeff" + json.dumps({"q": "ab", **PAIR})
     with serve() as service:
-        answer = service.post_body(
-            "/translate", body.encode(), "application/json"
-        )
+        answer = service.post_body("/translate", body.encode(), "application/json")
 
     assert answer.json() == {"translatedText": "ba"}
 

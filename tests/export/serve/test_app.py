@@ -15,10 +15,8 @@ from command_line.errors import UserError
 from export.serve.app import add_health
 from export.serve.models import Model
 from export.serve.options import HttpOptions
-from tests.helpers import service_client
-from tests.helpers import word_documents
-from tests.helpers.example_sentences import NASTY
-from tests.helpers.example_sentences import SENTENCES
+from tests.helpers import service_client, word_documents
+from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.service_client import ReversingModel
 
 PAIR = {"source": "en", "target": "es"}
@@ -57,9 +55,7 @@ def test_a_text_keeps_its_lines_and_a_list_its_order(service, said):
 def test_a_form_is_as_good_as_json(service):
     form = service.post_form("/translate", q=SENTENCES[0], **PAIR)
 
-    assert (
-        form.json() == service.post("/translate", q=SENTENCES[0], **PAIR).json()
-    )
+    assert form.json() == service.post("/translate", q=SENTENCES[0], **PAIR).json()
     lines = service.post_form("/translate", q="1\r\n2", **PAIR).json()
     assert lines == {"translatedText": "1\n2"}
 
@@ -72,9 +68,7 @@ def test_alternatives_are_others_of_the_same_search(service, said, servable):
     )
     found = [text.decode() for text in outputs["translation"][0]]
 
-    answer = service.post(
-        "/translate", q=SENTENCES[0], alternatives=3, **PAIR
-    ).json()
+    answer = service.post("/translate", q=SENTENCES[0], alternatives=3, **PAIR).json()
 
     assert answer["translatedText"] == best
     others = list(dict.fromkeys(text for text in found if text != best))
@@ -140,10 +134,7 @@ def test_tags_of_html_stay(service):
 
 def test_a_file_is_translated_and_fetched(service):
     answer = service.post_file(
-        "/translate_file",
-        "my “file”.txt",
-        b"\xef\xbb\xbf" + TEXT.encode(),
-        **PAIR,
+        "/translate_file", "my “file”.txt", b"\xef\xbb\xbf" + TEXT.encode(), **PAIR
     )
 
     url = answer.json()["translatedFileUrl"]
@@ -190,15 +181,11 @@ def test_a_file_is_translated_and_fetched(service):
         ("/detect", {"q": None}, "missing q parameter"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
-    reversing, service, path, changes, message
-):
+def test_mistakes_are_told_in_one_line(reversing, service, path, changes, message):
     fields = {**PAIR, "q": "a", **changes}
     asked = service if "as many" in message else reversing
 
-    answer = asked.post(
-        path, **{k: v for k, v in fields.items() if v is not None}
-    )
+    answer = asked.post(path, **{k: v for k, v in fields.items() if v is not None})
 
     assert answer.status == 400
     assert list(answer.json()) == ["error"]
@@ -247,8 +234,7 @@ def test_files_that_are_no_text_are_refused(reversing, name, content, message):
         ),
         (
             "<b>",
-            "must nest fewer than 200 tags in a sentence. "
-            "Received: one more at 597",
+            "must nest fewer than 200 tags in a sentence. Received: one more at 597",
         ),
     ],
 )
@@ -275,8 +261,7 @@ def test_word_documents_come_back_whole(service):
     file = service.get(url)
 
     assert file.headers["content-type"] == (
-        "application/vnd.openxmlformats-officedocument"
-        ".wordprocessingml.document"
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     )
     assert file.headers["content-disposition"].endswith('"a_es.docx"')
     found, expected = map(word_documents.elements, (file.body, content))
@@ -364,9 +349,7 @@ def test_too_much_at_a_time_is_told_to_come_back():
             lambda: service.measured('translate_waiting{model="en:es"}') == 6,
         ):
             started.append(
-                service_client.in_thread(
-                    service.post, "/translate", q=text, **PAIR
-                )
+                service_client.in_thread(service.post, "/translate", q=text, **PAIR)
             )
             service_client.wait_until(ready)
         refused = service.post("/translate", q="x", **PAIR)
@@ -481,9 +464,7 @@ def test_an_error_of_ours_is_told_and_logged(capfd):
 def test_several_pairs_have_their_own_models():
     models = {
         ("en", "es"): Model(ReversingModel()),
-        ("pt-BR", "es"): Model(
-            lambda texts: service_client.make_outputs(texts)
-        ),
+        ("pt-BR", "es"): Model(lambda texts: service_client.make_outputs(texts)),
     }
     with service_client.serve(models) as service:
         first, second = (

@@ -6,17 +6,12 @@ import types
 from unittest import mock
 
 import pytest
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from export.client import RefusedRequestError
 from export.line_batching import MAX_ROWS
 from export.serve import batching
-from export.serve.batching import Batcher
-from export.serve.batching import BusyError
-from export.serve.batching import TooLongError
-from export.serve.batching import count_tokens
+from export.serve.batching import Batcher, BusyError, TooLongError, count_tokens
 from export.serve.metrics import ModelMetrics
 
 BUDGET = 64
@@ -56,9 +51,7 @@ class Shout:
 
 
 # Of 8 to 60 tokens: one of each length would fit into a batch.
-LONG_TEXTS = st.builds(
-    str.__mul__, st.sampled_from("abcé"), st.integers(0, 119)
-)
+LONG_TEXTS = st.builds(str.__mul__, st.sampled_from("abcé"), st.integers(0, 119))
 TEXTS = st.lists(st.text("abc é", max_size=20) | LONG_TEXTS, max_size=12)
 
 
@@ -80,9 +73,7 @@ def test_each_request_gets_its_answers_in_order(requests, in_flight):
     for batch in shout.batches:
         lengths = [count_tokens(text) for text in batch]
         # The first one leads.
-        assert all(
-            max(n, lengths[0]) <= 2 * min(n, lengths[0]) for n in lengths
-        )
+        assert all(max(n, lengths[0]) <= 2 * min(n, lengths[0]) for n in lengths)
         assert len(batch) == 1 or max(lengths) * len(batch) <= BUDGET
         assert len(batch) <= MAX_ROWS
 

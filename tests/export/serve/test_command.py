@@ -26,8 +26,7 @@ def test_a_port_that_is_taken_is_told(refused):
 def test_a_model_server_serves_too(servable, model, monkeypatch):
     from export.client import ClientOptions
     from export.serve import models
-    from export.serve.languages import load_pairs
-    from export.serve.languages import read_pair
+    from export.serve.languages import load_pairs, read_pair
 
     monkeypatch.setattr(models, "knows_placeholders", lambda align: True)
     with serve_grpc(servable) as address:

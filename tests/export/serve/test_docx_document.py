@@ -7,25 +7,23 @@ import zipfile
 
 import docx
 import pytest
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from lxml import etree
 
 from export.markup.translate_markup import translate_markup
 from export.serve import docx_package
 from export.serve.docx_document import DocxDocument
 from tests.helpers import word_documents
-from tests.helpers.known_alignment_translators import identity
-from tests.helpers.known_alignment_translators import letters
-from tests.helpers.known_alignment_translators import word_swap
-from tests.helpers.word_documents import MAIN
-from tests.helpers.word_documents import W
-from tests.helpers.word_documents import elements
-from tests.helpers.word_documents import is_translated
-from tests.helpers.word_documents import paragraphs
-from tests.helpers.word_documents import run
-from tests.helpers.word_documents import wrap
+from tests.helpers.known_alignment_translators import identity, letters, word_swap
+from tests.helpers.word_documents import (
+    MAIN,
+    W,
+    elements,
+    is_translated,
+    paragraphs,
+    run,
+    wrap,
+)
 
 REFUSAL = "a .docx file must be a zip archive with word/document.xml, not enc"
 
@@ -108,9 +106,7 @@ def test_the_field_of_a_link_is_translated_and_others_stay():
     for paragraph in (link, page):
         marks = [
             node.tag.removeprefix(W)
-            for node in paragraph._p.iter(
-                f"{W}fldChar", f"{W}instrText", f"{W}t"
-            )
+            for node in paragraph._p.iter(f"{W}fldChar", f"{W}instrText", f"{W}t")
         ]
         assert [mark for mark in marks if mark != "t"] == [
             *("fldChar", "instrText", "fldChar", "fldChar")
@@ -181,9 +177,7 @@ def test_notes_and_text_boxes_are_translated(content):
         "word/footnotes.xml": notes.encode(),
     }
 
-    found = word_documents.unpack(
-        translate(word_documents.pack(parts), word_swap())
-    )
+    found = word_documents.unpack(translate(word_documents.pack(parts), word_swap()))
 
     for name, texts in (
         (MAIN, ["a", " in box", "it around"]),
@@ -198,9 +192,7 @@ def test_both_variants_of_the_standard_are_read(content):
     strict = "http://purl.oclc.org/ooxml/wordprocessingml/main"
     parts[MAIN] = parts[MAIN].replace(W[1:-1].encode(), strict.encode())
 
-    found = word_documents.unpack(
-        translate(word_documents.pack(parts), word_swap())
-    )
+    found = word_documents.unpack(translate(word_documents.pack(parts), word_swap()))
 
     root = etree.fromstring(found[MAIN])
     assert "".join(root.itertext(f"{{{strict}}}t")) == "words two"
@@ -209,9 +201,7 @@ def test_both_variants_of_the_standard_are_read(content):
 def test_characters_that_xml_lacks_are_dropped():
     document = DocxDocument(wrap(run("two words")))
 
-    found = document.fill(
-        document.make_text().replace("two", "t\0wo\x0b\ud800")
-    )
+    found = document.fill(document.make_text().replace("two", "t\0wo\x0b\ud800"))
 
     assert "two words" in list(paragraphs(found))
 
@@ -257,9 +247,7 @@ def changed(**changes):
     """Returns a document with other parts; `None` leaves one out."""
     parts = word_documents.unpack(wrap(run("a")))
     parts |= {name.replace("_", "/") + ".xml": c for name, c in changes.items()}
-    return word_documents.pack(
-        {n: c for n, c in parts.items() if c is not None}
-    )
+    return word_documents.pack({n: c for n, c in parts.items() if c is not None})
 
 
 def encrypted():

@@ -31,9 +31,7 @@ def make_model():
 def service():
     models = {
         pair: make_model()
-        for pair in [
-            *(("en", "es"), ("es", "en"), ("zh-Hans", "en"), ("en", "pt-BR"))
-        ]
+        for pair in [*(("en", "es"), ("es", "en"), ("zh-Hans", "en"), ("en", "pt-BR"))]
     }
     with service_client.serve(models, char_limit=100) as service:
         yield service
@@ -149,9 +147,7 @@ def test_suggestions_are_refused(service):
     answer = service.post("/suggest", q="a", s="b", source="en", target="es")
 
     assert answer.status == 403
-    assert answer.json() == {
-        "error": "Suggestions are disabled on this server."
-    }
+    assert answer.json() == {"error": "Suggestions are disabled on this server."}
 
 
 def test_the_routes_are_documented_without_other_hosts(service):
@@ -216,11 +212,7 @@ def test_many_angle_brackets(text):
         ("a.html", f"<p>{ENGLISH}</p>", f"<p>{ENGLISH[::-1]}</p>"),
         ("a.md", "Two cats", "stac owT"),
         ("a.srt", SUBTITLES, REVERSED),
-        (
-            "a.Srt",
-            SUBTITLES.replace("\n", "\r\n"),
-            REVERSED.replace("\n", "\r\n"),
-        ),
+        ("a.Srt", SUBTITLES.replace("\n", "\r\n"), REVERSED.replace("\n", "\r\n")),
         ("a.srt", "no subtitles", "no subtitles"),
     ],
 )

@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from export.serve import middleware
-from export.serve import processes
+from export.serve import middleware, processes
 from export.serve.middleware import TimeoutProtocol
 from export.serve.models import Model
 from tests.helpers import service_client
@@ -16,9 +15,7 @@ from tests.helpers import service_client
 PAIR = {"source": "en", "target": "es"}
 FIELDS = json.dumps({"q": "ab", **PAIR})
 WAITING = 'translate_waiting{model="en:es"}'
-HEAD = (
-    "POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-)
+HEAD = "POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture
@@ -48,9 +45,7 @@ def request(body):
     return f"{HEAD}Content-Length: {len(body)}\r\n\r\n{body}"
 
 
-@pytest.mark.parametrize(
-    "sent", ["", "POST /tra", f"{HEAD}X-Slow: yes\r\n"], ids=len
-)
+@pytest.mark.parametrize("sent", ["", "POST /tra", f"{HEAD}X-Slow: yes\r\n"], ids=len)
 def test_who_sends_no_head_is_hung_up_on(reversing, monkeypatch, sent):
     monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.1)
     with service_client.serve_function(reversing) as service:
@@ -95,9 +90,7 @@ def test_who_sends_no_body_is_told_so(reversing, monkeypatch):
         answer = read_all(client)
 
     assert answer.startswith(b"HTTP/1.1 408")
-    assert (
-        b'{"error": "Invalid request: incomplete after 0.1 seconds"}' in answer
-    )
+    assert b'{"error": "Invalid request: incomplete after 0.1 seconds"}' in answer
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -123,9 +116,7 @@ def test_what_a_client_that_left_asked_is_not_translated(reversing, path):
             service.post, "/translate", q="first", **PAIR
         )
         service_client.wait_until(lambda: reversing.batches)
-        asked = request(FIELDS.replace("ab", "gone")).replace(
-            "/translate", path
-        )
+        asked = request(FIELDS.replace("ab", "gone")).replace("/translate", path)
         with connected(service, asked):
             service_client.wait_until(lambda: service.measured(WAITING) == 1)
         service_client.wait_until(lambda: service.measured(WAITING) == 0)
@@ -161,9 +152,7 @@ def test_a_client_that_leaves_cancels_the_sentences_of_its_document(reversing):
     assert reversing.batches[1:] == [[b"ab"]]
 
 
-@pytest.mark.skipif(
-    not hasattr(socket, "TCP_USER_TIMEOUT"), reason="needs Linux"
-)
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="needs Linux")
 def test_who_does_not_read_is_hung_up_on(monkeypatch):
     """The kernel does it, of a connection that takes nothing in."""
     monkeypatch.setattr(middleware, "RESPONSE_SECONDS", 1)
@@ -210,9 +199,7 @@ def test_510_silent_connections_do_not_shut_health_out(reversing, sent):
             stack.enter_context(connected(service, sent))
         refused = sent != ""
         if refused:
-            service_client.wait_until(
-                lambda: service.get("/languages").status == 503
-            )
+            service_client.wait_until(lambda: service.get("/languages").status == 503)
         health = [service.get(path) for path in ("/health", "/livez")]
         answer = service.get("/languages")
 
@@ -248,9 +235,7 @@ def test_health_names_the_model_that_does_not_answer(monkeypatch):
         for path in ("/health", "/readyz"):
             answer = service.get(path)
             assert answer.status == 503
-            assert answer.json() == {
-                "error": "the model of en:es does not answer"
-            }
+            assert answer.json() == {"error": "the model of en:es does not answer"}
         assert service.get("/livez").status == 200
 
 

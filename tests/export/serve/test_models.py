@@ -8,10 +8,7 @@ from export.serve.models import Model
 
 @pytest.mark.parametrize(
     ("was_cut", "expected"),
-    [
-        ([False, True, False], ["a", "c"]),
-        ([True, True, False], ["a", "b", "c"]),
-    ],
+    [([False, True, False], ["a", "c"]), ([True, True, False], ["a", "b", "c"])],
 )
 def test_alternatives_are_as_complete_as_the_best(was_cut, expected):
     outputs = {

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from export.serve.models import Model
-from export.serve.models import Translation
+from export.serve.models import Model, Translation
 from export.serve.options import HttpOptions
-from tests.helpers import chromium
-from tests.helpers import service_client
+from tests.helpers import chromium, service_client
 from tests.helpers.color_contrast import contrasts
 from tests.helpers.example_sentences import TEXT_WITH_MARKUP
 
@@ -202,9 +200,7 @@ def test_languages_are_swapped_with_the_texts(page):
     assert page.evaluate("document.getElementById('text').value").startswith(
         "SLEEP. CATS TWO\n"
     )
-    wait(
-        page, "document.getElementById('output').innerText.includes('TWO CATS')"
-    )
+    wait(page, "document.getElementById('output').innerText.includes('TWO CATS')")
     assert texts_in(page, "#to option") == ["English"]
     page.choose("#from", "pt")
     wait(page, "document.getElementById('swap').disabled")
@@ -240,22 +236,16 @@ def test_the_keyboard_reaches_all(page):
     for key in ("Tab", "ArrowRight", "ArrowDown", "ArrowLeft", "Enter"):
         page.press(key)
     wait(page, "document.querySelectorAll('#others button').length > 0")
-    assert texts_in(page, ".sentence[aria-pressed=true]") == [
-        loud(TEXT_WITH_MARKUP)
-    ]
+    assert texts_in(page, ".sentence[aria-pressed=true]") == [loud(TEXT_WITH_MARKUP)]
     seen = []
     for _ in range(5):
         page.press("Tab")
         seen.append(page.evaluate("document.activeElement.textContent"))
     assert seen[:3] == ["Copy", "Two", "</SCRIPT><B>SLEEP</B>.100 %"]
     assert seen[3:] == [loud(TEXT_WITH_MARKUP), loud(TEXT_WITH_MARKUP) + "!"]
-    page.evaluate(
-        "document.querySelector('#alignment ol:last-child button').focus()"
-    )
+    page.evaluate("document.querySelector('#alignment ol:last-child button').focus()")
     page.press("ArrowRight")
-    assert page.evaluate("document.activeElement.ariaLabel") == text_of(
-        page, "#status"
-    )
+    assert page.evaluate("document.activeElement.ariaLabel") == text_of(page, "#status")
     stops = "#alignment ol:last-child [tabindex='0']"
     assert len(texts_in(page, stops)) == 1
 
@@ -288,9 +278,7 @@ def test_a_model_that_shows_less_says_so(page):
     assert "--signatures all" in text_of(page, "#no-words")
     assert page.evaluate("document.getElementById('alignment').hidden")
     assert page.evaluate("document.getElementById('report').hidden")
-    assert text_of(page, "#no-others") == (
-        "This model returns one translation only."
-    )
+    assert text_of(page, "#no-others") == ("This model returns one translation only.")
     assert page.complaints == []
 
 

@@ -19,13 +19,9 @@ from export.serve.middleware import bind
 from export.serve.processes import Supervisor
 from tests.helpers.batching_session import ServerError
 from tests.helpers.fake_model_server import serve_grpc
-from tests.helpers.service_client import ServiceClient
-from tests.helpers.service_client import in_thread
-from tests.helpers.service_client import wait_until
+from tests.helpers.service_client import ServiceClient, in_thread, wait_until
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(signal, "SIGHUP"), reason="needs Linux"
-)
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs Linux")
 PAIR = {"source": "en", "target": "es"}
 
 
@@ -47,16 +43,11 @@ def is_running(pid):
     return True
 
 
-def test_processes_are_replaced_and_end(
-    signal_handlers, monkeypatch, tmp_path, capfd
-):
+def test_processes_are_replaced_and_end(signal_handlers, monkeypatch, tmp_path, capfd):
     monkeypatch.setenv(metrics.SHARED_FOLDER, str(tmp_path))
     ready, found = threading.Event(), {}
     config = uvicorn.Config(
-        "tests.helpers.process_id_app:app",
-        workers=2,
-        lifespan="off",
-        log_level="error",
+        "tests.helpers.process_id_app:app", workers=2, lifespan="off", log_level="error"
     )
     listener = bind("127.0.0.1", 0)
     service = ServiceClient(listener.getsockname()[1])
@@ -213,9 +204,7 @@ def test_two_processes_serve_share_files_reload_keys_and_drain(tmp_path):
 
         keys.write_text("second")
         process.send_signal(signal.SIGHUP)
-        wait_until(
-            lambda: [*map(statuses, ("first", "second"))] == [{403}, {200}], 120
-        )
+        wait_until(lambda: [*map(statuses, ("first", "second"))] == [{403}, {200}], 120)
 
         keys.write_text("")
         process.send_signal(signal.SIGHUP)

@@ -1,11 +1,8 @@
 """Tests of `export.serve.segmentation`."""
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from export.serve.segmentation import find_sentences
-from export.serve.segmentation import split_texts
+from export.serve.segmentation import find_sentences, split_texts
 
 TEXT = st.text() | st.text("a1B .\n\r\t")
 
@@ -13,9 +10,7 @@ TEXT = st.text() | st.text("a1B .\n\r\t")
 @settings(max_examples=40, deadline=None)
 @given(texts=st.lists(TEXT, min_size=1, max_size=4))
 def test_a_text_is_its_parts(texts):
-    for text, document in zip(
-        texts, split_texts(texts, "en", 4000), strict=True
-    ):
+    for text, document in zip(texts, split_texts(texts, "en", 4000), strict=True):
         # Control characters that are no text are blanks.
         text = text.translate(dict.fromkeys((0, 0x1D, 0x1E), " "))
         assert "".join(document.parts) == text

@@ -7,24 +7,19 @@ import signal
 import pytest
 import uvicorn
 
-from export.serve import app
-from export.serve import sighup_reload
+from export.serve import app, sighup_reload
 from export.serve.middleware import bind
 from export.serve.models import Model
-from export.serve.options import HttpOptions
-from export.serve.options import LimitOptions
+from export.serve.options import HttpOptions, LimitOptions
 from export.serve.processes import make_config
 from tests.helpers import service_client
 from tests.helpers.fake_models import make_outputs
-from tests.helpers.service_client import ReversingModel
-from tests.helpers.service_client import ServiceClient
+from tests.helpers.service_client import ReversingModel, ServiceClient
 
 FIELDS = {"q": "ab", "source": "en", "target": "es"}
 OLD, NEW = {"api_key": "old"}, {"api_key": "new"}
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(signal, "SIGHUP"), reason="needs Linux"
-)
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs Linux")
 
 
 def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
@@ -34,10 +29,7 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
     first.gate.clear()
     answers, lines = [], []
     monkeypatch.setattr(
-        sighup_reload,
-        "print",
-        lambda line, **_: lines.append(line),
-        raising=False,
+        sighup_reload, "print", lambda line, **_: lines.append(line), raising=False
     )
 
     def load_models():
@@ -65,9 +57,7 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
         while not server.started:
             await asyncio.sleep(0.01)
         begun = asyncio.create_task(ask(**OLD))
-        await asyncio.to_thread(
-            service_client.wait_until, lambda: first.batches
-        )
+        await asyncio.to_thread(service_client.wait_until, lambda: first.batches)
         keys.write_text("new")
         assert await hang_up() == "reloaded"
         first.gate.set()
@@ -82,9 +72,7 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
         await serving
 
     http = HttpOptions(port=0, api_keys=keys)
-    made = app.make_app(
-        {("en", "es"): Model(first)}, http, LimitOptions(), load_models
-    )
+    made = app.make_app({("en", "es"): Model(first)}, http, LimitOptions(), load_models)
     server = uvicorn.Server(make_config(made))
     asyncio.run(run(server, bind("127.0.0.1", 0)))
 

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from export.serve.word_confidence import group_words
-from export.serve.word_confidence import pieces_to_words
+from export.serve.word_confidence import group_words, pieces_to_words
 
 PIECES = ["▁Two", "▁c", "ats", "▁sle", "ep", ".", "</s>"]
 

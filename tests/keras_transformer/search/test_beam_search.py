@@ -14,23 +14,21 @@ from hypothesis import strategies as st
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from tests.helpers.graph_search_adapter import graph_beam_search
-from tests.helpers.graph_searches import run_search
-from tests.helpers.graph_searches import table_step
+from tests.helpers.graph_searches import run_search, table_step
 from tests.helpers.python_subprocess import run_python
-from tests.helpers.reference_searches import alphas
-from tests.helpers.reference_searches import check_equal
-from tests.helpers.reference_searches import random_tables
-from tests.helpers.reference_searches import search_modes
-from tests.helpers.reference_searches import seeds
-from tests.helpers.reference_searches import settings
-from tests.helpers.reference_searches import spreads
+from tests.helpers.reference_searches import (
+    alphas,
+    check_equal,
+    random_tables,
+    search_modes,
+    seeds,
+    settings,
+    spreads,
+)
 
 VOCABULARY_SIZE = 7
 fixed_search = functools.partial(beam_search, max_length=8)
-WAYS, EXPECTED = (
-    search_modes(fixed_search),
-    search_modes(graph_beam_search),
-)
+WAYS, EXPECTED = (search_modes(fixed_search), search_modes(graph_beam_search))
 
 
 def as_arrays(hypotheses):
@@ -44,9 +42,7 @@ def as_arrays(hypotheses):
     sizes=st.sampled_from([(1, 1), (2, 1), (3, None), (5, 3)]),
     sentences=st.lists(
         st.tuples(
-            alphas,
-            st.integers(1, 8),
-            st.lists(st.sampled_from([2, 4, 5]), max_size=3),
+            alphas, st.integers(1, 8), st.lists(st.sampled_from([2, 4, 5]), max_size=3)
         ),
         min_size=1,
         max_size=4,
@@ -55,8 +51,7 @@ def as_arrays(hypotheses):
 def test_finds_what_the_search_for_graphs_finds(seed, spread, sizes, sentences):
     length_penalties, limits, prefixes = zip(*sentences, strict=True)
     prefixes = [
-        prefix[: limit - 1]
-        for prefix, limit in zip(prefixes, limits, strict=True)
+        prefix[: limit - 1] for prefix, limit in zip(prefixes, limits, strict=True)
     ]
     shape = (len(limits), 8, VOCABULARY_SIZE, VOCABULARY_SIZE)
     arguments = (

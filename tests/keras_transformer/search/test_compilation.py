@@ -4,8 +4,7 @@ import types
 
 import numpy as np
 
-from keras_transformer.search.compilation import CompiledSearches
-from keras_transformer.search.compilation import compiled_call
+from keras_transformer.search.compilation import CompiledSearches, compiled_call
 from keras_transformer.search.options import SearchOptions
 
 
@@ -15,17 +14,13 @@ def test_a_search_is_compiled_anew_for_other_weights_alone():
     # Identities have an order, so the weights change in both directions.
     for model in (*models, models[0]):
         for _ in range(2):
-            searches.find(
-                model, "key", lambda model=model: compiled.append(model)
-            )
+            searches.find(model, "key", lambda model=model: compiled.append(model))
 
     assert compiled == [*models, models[0]]
 
 
 def test_a_penalty_of_the_batch_may_follow_one_of_each_sentence():
-    model = types.SimpleNamespace(
-        weights=[], compiled_searches=CompiledSearches()
-    )
+    model = types.SimpleNamespace(weights=[], compiled_searches=CompiledSearches())
 
     def search(model, options, max_length, max_lengths):
         return options.length_penalty

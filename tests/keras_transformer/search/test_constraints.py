@@ -11,22 +11,23 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from keras_transformer.search import beam_search as readable
-from keras_transformer.search import constraints
+from keras_transformer.search import beam_search as readable, constraints
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow import search_loop
 from tests.helpers.graph_search_adapter import graph_beam_search
 from tests.helpers.graph_searches import table_step
-from tests.helpers.reference_searches import END
-from tests.helpers.reference_searches import alphas
-from tests.helpers.reference_searches import check_equal
-from tests.helpers.reference_searches import plain_beam_search
-from tests.helpers.reference_searches import random_tables
-from tests.helpers.reference_searches import repeats
-from tests.helpers.reference_searches import seeds
-from tests.helpers.reference_searches import settings
-from tests.helpers.reference_searches import spreads
+from tests.helpers.reference_searches import (
+    END,
+    alphas,
+    check_equal,
+    plain_beam_search,
+    random_tables,
+    repeats,
+    seeds,
+    settings,
+    spreads,
+)
 
 LENGTH, VOCABULARY_SIZE = 9, 6
 ROWS = tf.TensorSpec([None], tf.int32)
@@ -61,9 +62,7 @@ def traced_search(search, beam_size):
 
 
 def run_search(search, beam_size, tables, sentences):
-    length_penalties, limits, prefixes, sizes, least = zip(
-        *sentences, strict=True
-    )
+    length_penalties, limits, prefixes, sizes, least = zip(*sentences, strict=True)
     found = traced_search(search, beam_size)(
         tables,
         np.float32(length_penalties),
@@ -131,8 +130,7 @@ def test_both_searches_find_what_plain_python_finds():
         hypothesis.assume(min(gaps) > 1e-4)
 
         answers = [
-            run_search(search, beam_size, tables, sentences)
-            for search in SEARCHES
+            run_search(search, beam_size, tables, sentences) for search in SEARCHES
         ]
 
         check_equal(*answers, atol=1e-5)
@@ -170,16 +168,12 @@ def test_the_rules_hold(seed, size, least, room):
     found = run_search(graph_beam_search, 4, tables, sentences)
 
     for ids, score in zip(
-        found.ids.reshape(-1, found.ids.shape[2]),
-        found.scores.ravel(),
-        strict=True,
+        found.ids.reshape(-1, found.ids.shape[2]), found.scores.ravel(), strict=True
     ):
         if score > -np.inf:
             length = own_length(ids)
             body = tuple(ids[: length - 1])
-            assert not any(
-                repeats(body[:end], size) for end in range(len(body) + 1)
-            )
+            assert not any(repeats(body[:end], size) for end in range(len(body) + 1))
             # Three tokens may come, so all may have come.
             is_stuck = all(repeats((*body, token), size) for token in (2, 4, 5))
             assert length > min(least, limit - 1) or is_stuck
@@ -206,8 +200,7 @@ def count_nodes(search, **rules):
     """Returns the nodes of a search's graph, those of its loops included."""
 
     @tf.function(
-        input_signature=[tf.TensorSpec([None, LENGTH, 7, 7]), ROWS],
-        autograph=False,
+        input_signature=[tf.TensorSpec([None, LENGTH, 7, 7]), ROWS], autograph=False
     )
     def run(tables, limits):
         step, state = table_step(tables, 4)

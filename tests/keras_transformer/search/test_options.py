@@ -4,8 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.options import length_penalty_of
+from keras_transformer.search.options import SearchOptions, length_penalty_of
 
 
 def test_what_is_not_given_follows_what_is():

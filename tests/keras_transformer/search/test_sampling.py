@@ -14,36 +14,39 @@ from scipy import stats
 
 from keras_transformer.search import sampling as sampling_module
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.sampling import Sampling
-from keras_transformer.search.sampling import mask_unlikely
-from keras_transformer.search.sampling import sample
-from keras_transformer.search.sampling import sample_tokens
-from keras_transformer.search.sampling import sampling_tensors
-from keras_transformer.search.sampling import uniform_numbers
-from keras_transformer.search.sampling import with_one_beam
-from keras_transformer.search.tensorflow.graph_transformer import (
-    sample_in_graph,
+from keras_transformer.search.sampling import (
+    Sampling,
+    mask_unlikely,
+    sample,
+    sample_tokens,
+    sampling_tensors,
+    uniform_numbers,
+    with_one_beam,
 )
+from keras_transformer.search.tensorflow.graph_transformer import sample_in_graph
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
 from tests.helpers.graph_search_adapter import StepModel
 from tests.helpers.graph_searches import table_step
-from tests.helpers.graph_vs_portable_search import INPUT_SPECS
-from tests.helpers.graph_vs_portable_search import check_same
-from tests.helpers.graph_vs_portable_search import make_model
-from tests.helpers.graph_vs_portable_search import random_batch
-from tests.helpers.graph_vs_portable_search import randomize
-from tests.helpers.numpy_sampling import draw
-from tests.helpers.numpy_sampling import weights_of
-from tests.helpers.reference_searches import BEGIN
-from tests.helpers.reference_searches import END
-from tests.helpers.reference_searches import allowed_tokens
-from tests.helpers.reference_searches import check_equal
-from tests.helpers.reference_searches import log_softmax
-from tests.helpers.reference_searches import penalty
-from tests.helpers.reference_searches import random_tables
-from tests.helpers.reference_searches import seeds
-from tests.helpers.reference_searches import settings
-from tests.helpers.reference_searches import spreads
+from tests.helpers.graph_vs_portable_search import (
+    INPUT_SPECS,
+    check_same,
+    make_model,
+    random_batch,
+    randomize,
+)
+from tests.helpers.numpy_sampling import draw, weights_of
+from tests.helpers.reference_searches import (
+    BEGIN,
+    END,
+    allowed_tokens,
+    check_equal,
+    log_softmax,
+    penalty,
+    random_tables,
+    seeds,
+    settings,
+    spreads,
+)
 
 LENGTH, VOCABULARY_SIZE = 7, 8
 INTS, FLOATS = (tf.TensorSpec([None], dtype) for dtype in ("int32", "float32"))
@@ -87,9 +90,7 @@ def traced_sample(is_fast):
     )
     def run(tables, limits, alphas, prefix_ids, *more):
         *cuts, sizes, least = more
-        options = SearchOptions(
-            4, alphas, no_repeat_ngram=sizes, min_length=least
-        )
+        options = SearchOptions(4, alphas, no_repeat_ngram=sizes, min_length=least)
         step, state = table_step(tables, 1)
         sampling = Sampling(*cuts)
         if is_fast:
@@ -98,9 +99,7 @@ def traced_sample(is_fast):
             return run_search_loop(
                 model, with_one_beam(options), limits, prefix_ids, draws
             )
-        return sample(
-            step, state, options, limits, sampling, prefix_ids, (), LENGTH
-        )
+        return sample(step, state, options, limits, sampling, prefix_ids, (), LENGTH)
 
     return run
 
@@ -243,14 +242,10 @@ def test_chances_are_even_and_know_nothing_of_each_other():
     assert chances.min() >= 0
     assert chances.max() < 1
     for one, other in [(0, 1), (0, 2), (1, 2), (1, 3), (3, 5)]:
-        table, *_ = np.histogram2d(
-            chances[one], chances[other], 16, [[0, 1], [0, 1]]
-        )
+        table, *_ = np.histogram2d(chances[one], chances[other], 16, [[0, 1], [0, 1]])
         assert stats.chisquare(table.ravel()).pvalue > 1e-3
     # Nor do neighbors among the seeds.
-    table, *_ = np.histogram2d(
-        chances[1, ::2], chances[1, 1::2], 16, [[0, 1], [0, 1]]
-    )
+    table, *_ = np.histogram2d(chances[1, ::2], chances[1, 1::2], 16, [[0, 1], [0, 1]])
     assert stats.chisquare(table.ravel()).pvalue > 1e-3
 
 

@@ -9,17 +9,18 @@ import tensorflow as tf
 
 from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tree_constraint import TAG
-from keras_transformer.search.tree_constraint import TreeConstraint
+from keras_transformer.search.tree_constraint import TAG, TreeConstraint
 from tests.helpers.graph_search_adapter import graph_beam_search
 from tests.helpers.graph_searches import table_step
-from tests.helpers.reference_searches import END
-from tests.helpers.reference_searches import log_softmax
-from tests.helpers.reference_searches import random_tables
-from tests.helpers.reference_searches import score
-from tests.helpers.reference_searches import seeds
-from tests.helpers.reference_searches import settings
-from tests.helpers.reference_searches import spreads
+from tests.helpers.reference_searches import (
+    END,
+    log_softmax,
+    random_tables,
+    score,
+    seeds,
+    settings,
+    spreads,
+)
 
 VOCABULARY_SIZE = 12
 BRACKETS = {4: 5, 6: 7}
@@ -58,10 +59,7 @@ def trees_of(words, limit):
 
 
 def leaves_of(sentences):
-    rows = [
-        [token for word in words for token in (*word, TAG)]
-        for words in sentences
-    ]
+    rows = [[token for word in words for token in (*word, TAG)] for words in sentences]
     width = max(map(len, rows))
     return np.array([row + [0] * (width - len(row)) for row in rows], "int32")
 
@@ -82,10 +80,7 @@ def traced(search):
 
 @pytest.mark.parametrize(
     "search",
-    [
-        graph_beam_search,
-        functools.partial(beam_search, max_length=max(LIMITS)),
-    ],
+    [graph_beam_search, functools.partial(beam_search, max_length=max(LIMITS))],
     ids=["graph", "portable"],
 )
 @settings(max_examples=10)
@@ -99,8 +94,7 @@ def test_a_wide_beam_finds_every_tree_and_nothing_else(search, seed, spread):
     for index, (words, limit) in enumerate(zip(SENTENCES, LIMITS, strict=True)):
         log_probabilities = log_softmax(tables[index])
         expected = {
-            ids: score(log_probabilities, ids, ALPHA)
-            for ids in trees_of(words, limit)
+            ids: score(log_probabilities, ids, ALPHA) for ids in trees_of(words, limit)
         }
         assert 10 < len(expected) < BEAM_SIZE
         is_found = found.scores[index].numpy() > -np.inf

@@ -8,8 +8,7 @@ import sacrebleu
 
 from keras_transformer import PRESETS
 from paper.table3 import findings
-from paper.table3.report import format_table
-from paper.table3.report import make_table
+from paper.table3.report import format_table, make_table
 from paper.table3.results import PAPER
 
 LINES = [
@@ -50,9 +49,7 @@ def test_samples_draw_the_same_sentences_for_all_rows():
 def test_the_interval_is_about_that_of_sacrebleu():
     translations = shorten(3)
     counts = findings.sentence_counts(translations, LINES)
-    score = sacrebleu.BLEU().corpus_score(
-        translations, [LINES], n_bootstrap=1000
-    )
+    score = sacrebleu.BLEU().corpus_score(translations, [LINES], n_bootstrap=1000)
 
     samples = findings.resample({"a": counts})["a"]
     low, high = findings.interval(samples)
@@ -87,12 +84,8 @@ def test_another_run_is_within_the_margin_19_times_of_20(count):
         (-2.0, 0.4, (-2.8, -0.9), 0),
     ],
 )
-def test_equal_is_what_is_surely_less_than_a_bound(
-    difference, margin, bounds, sign
-):
-    found = findings.sign_of_equality(
-        difference, margin, bound=1.0, bounds=bounds
-    )
+def test_equal_is_what_is_surely_less_than_a_bound(difference, margin, bounds, sign):
+    found = findings.sign_of_equality(difference, margin, bound=1.0, bounds=bounds)
 
     assert found == sign
 
@@ -110,9 +103,7 @@ def test_equal_is_what_is_surely_less_than_a_bound(
         (0.0, 0.0, None, 0),
     ],
 )
-def test_tells_only_what_both_kinds_of_chance_allow(
-    difference, margin, bounds, sign
-):
+def test_tells_only_what_both_kinds_of_chance_allow(difference, margin, bounds, sign):
     assert findings.sign_of(difference, margin, bounds) == sign
 
 
@@ -132,12 +123,7 @@ def test_says_what_the_differences_mean(signs, text):
 
 
 # Runs of base, and how far from it in BLEU.
-OTHERS = {
-    "base-run2": 0.1,
-    "base-run3": -0.1,
-    "base-run4": 0.05,
-    "base-run5": -0.05,
-}
+OTHERS = {"base-run2": 0.1, "base-run3": -0.1, "base-run4": 0.05, "base-run5": -0.05}
 
 
 def make_rows():
@@ -162,9 +148,7 @@ def make_rows():
 
 
 def by_text(report):
-    return {
-        (each["finding"], each["measure"]): each for each in report["findings"]
-    }
+    return {(each["finding"], each["measure"]): each for each in report["findings"]}
 
 
 def test_the_papers_own_perplexities_give_its_findings():
@@ -180,9 +164,7 @@ def test_the_papers_own_perplexities_give_its_findings():
         "label smoothing helps BLEU and hurts perplexity": "holds",
         "learned positions change nothing": "holds",
     }
-    assert {
-        text: told[text, "perplexity"]["in_ours"] for text in expected
-    } == expected
+    assert {text: told[text, "perplexity"]["in_ours"] for text in expected} == expected
     # In BLEU eight layers were worse.
     assert told["bigger is better", "bleu"]["in_the_paper"] == "7 of 8"
     assert told["one head is worse", "bleu"]["in_the_paper"] == "1 of 1"

@@ -12,16 +12,10 @@ import sentencepiece
 
 from keras_transformer import PRESETS
 from paper.table3 import __main__ as table3
-from paper.table3.results import TRANSLATIONS
-from paper.table3.results import minutes_of
-from paper.table3.results import read_row
-from paper.table3.rows import ROWS
-from paper.table3.rows import SIZES
-from paper.table3.rows import broken_ratios
-from paper.table3.rows import scale_row
+from paper.table3.results import TRANSLATIONS, minutes_of, read_row
+from paper.table3.rows import ROWS, SIZES, broken_ratios, scale_row
 from tests.helpers.error_capture import refusal
-from tests.helpers.numpy_scores import encode
-from tests.helpers.numpy_scores import target_log_probabilities
+from tests.helpers.numpy_scores import encode, target_log_probabilities
 
 TOY = "--scale 64 --layer-scale 6 --steps 2 --vocabulary-size 340"
 TOY += " --batch-tokens 64 --max-length 90 --steps-per-epoch 1 --base-runs 1"
@@ -108,8 +102,7 @@ def test_the_table_holds_what_the_model_of_a_row_gives(finished, corpus):
     )
 
     source_ids, labels = (
-        encode(pieces, [line.encode() for line in side])
-        for side in (source, target)
+        encode(pieces, [line.encode() for line in side]) for side in (source, target)
     )
     total = -target_log_probabilities(model, source_ids, labels).sum()
     count = (labels > 0).sum()
@@ -150,15 +143,11 @@ def test_the_same_command_trains_nothing_that_is_there(
 
 
 @pytest.mark.slow
-def test_the_same_command_goes_on_where_it_was_killed(
-    copy, corpus, monkeypatch
-):
+def test_the_same_command_goes_on_where_it_was_killed(copy, corpus, monkeypatch):
     text = (copy / "d-drop0.0" / "validation.json").read_bytes()
     (copy / "d-drop0.0" / "validation.json").unlink()  # Killed before it.
     trained = []
-    monkeypatch.setattr(
-        table3.train_command, "main", lambda argv: trained.append(argv)
-    )
+    monkeypatch.setattr(table3.train_command, "main", lambda argv: trained.append(argv))
 
     train_rows(copy, corpus)
 
@@ -246,9 +235,7 @@ def test_a_row_without_a_whole_epoch_is_missing(tmp_path):
         (["--report"], "--report trains nothing. Received: "),
     ],
 )
-def test_refuses_what_makes_rows_unlike(
-    finished, corpus, capsys, options, message
-):
+def test_refuses_what_makes_rows_unlike(finished, corpus, capsys, options, message):
     arguments = arguments_of(finished, corpus, *options)
     assert message in refusal(capsys, table3.main, arguments)
 

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from train.data.augmentation import augment
-from train.data.augmentation import compile_symbols
-from train.data.augmentation import title
-from train.data.augmentation import with_typing_errors
-from train.data.augmentation import without_final_punctuation
+from train.data.augmentation import (
+    augment,
+    compile_symbols,
+    title,
+    with_typing_errors,
+    without_final_punctuation,
+)
 
 SOURCE = "<2es> Two red cats sleep in the old straße of L'Aquila, near us."
 PAIR = SOURCE, "Dos gatos rojos duermen."

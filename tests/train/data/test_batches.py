@@ -8,21 +8,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.helpers.small_models import make_ids
 from train.data.batch_plan import BatchPlan
-from train.data.batches import make_dataset
-from train.data.batches import make_replica_batch
-from train.data.bucketing import choose_boundaries
-from train.data.bucketing import choose_row_multiple
-from train.data.bucketing import count_micro_batches
-from train.data.mixture import choose_pairs
-from train.data.mixture import count_chosen
-from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary import Ids
+from train.data.batches import make_dataset, make_replica_batch
+from train.data.bucketing import (
+    choose_boundaries,
+    choose_row_multiple,
+    count_micro_batches,
+)
+from train.data.mixture import choose_pairs, count_chosen
+from train.data.vocabulary import EncodedPairs, Ids
 
 
 def make_pairs(count=300, seed=0):
@@ -48,9 +45,7 @@ def test_every_pair_comes_once_an_epoch(plan, pairs):
     for epoch in range(2):
         seen = []
         for j in range(plan.batches_per_pass):
-            sources, _, labels, _ = plan.batch(
-                epoch * plan.batches_per_pass + j
-            )
+            sources, _, labels, _ = plan.batch(epoch * plan.batches_per_pass + j)
             real = sources[:, 0] != 0
             # The pair stays a pair: both sides name the same sequence.
             first = np.where(labels[real, 0] == 1, 0, labels[real, 0] - 4000)
@@ -79,8 +74,7 @@ def test_shapes_are_few_and_rows_a_multiple_of_eight(plan):
     assert len(plan.shapes) <= 16
     assert all(rows % 8 == 0 for rows, *_ in plan.shapes)
     assert all(
-        rows * max(lengths) <= 400 or rows == 8
-        for rows, *lengths in plan.shapes
+        rows * max(lengths) <= 400 or rows == 8 for rows, *lengths in plan.shapes
     )
 
 
@@ -108,9 +102,7 @@ def lengths_like(name, count):
         lengths = np.clip(random.normal(15, 4, count), 6, 40)
     else:  # Zipf: lengths of 10 to 100 tokens, one of n as likely as 1 / n.
         weights = 1 / np.arange(10, 101)
-        lengths = random.choice(
-            np.arange(10, 101), count, p=weights / weights.sum()
-        )
+        lengths = random.choice(np.arange(10, 101), count, p=weights / weights.sum())
     spread = random.normal(1, 0.08, count)
     spread *= {"trees": 2.1, "summaries": 0.5}.get(name, 1)
     return [lengths.astype(int), np.rint(lengths * spread).astype(int)]
@@ -167,9 +159,7 @@ def test_a_weight_of_a_half_shows_the_other_half_in_the_next_epoch(pairs):
     st.fractions(Fraction(1, 50), 20, max_denominator=50),
     st.integers(0, 100),
 )
-def test_in_as_many_epochs_as_pairs_each_comes_as_its_weight_says(
-    count, weight, first
-):
+def test_in_as_many_epochs_as_pairs_each_comes_as_its_weight_says(count, weight, first):
     pairs = np.arange(100, 100 + count)
     drawn = [
         choose_pairs(pairs, weight, epoch, (7, 1))
@@ -202,9 +192,7 @@ def test_any_batch_of_a_mixture_is_there_at_once(pairs):
         numbers = dict(zip(map(tuple, kinds.tolist()), counts, strict=True))
         assert numbers == {
             shape: count
-            for shape, count in zip(
-                whole.shapes, whole.num_batches, strict=True
-            )
+            for shape, count in zip(whole.shapes, whole.num_batches, strict=True)
             if count
         }
 
@@ -356,6 +344,4 @@ def test_few_slots_of_32_replicas_are_empty(name, limit):
             assert shape[0] == slots
     # Nor is an update much smaller than it may be.
     longest = [rows * max(lengths) for rows, *lengths in plan.shapes]
-    assert np.dot(longest, plan.num_batches) > 0.8 * 25_000 * sum(
-        plan.num_batches
-    )
+    assert np.dot(longest, plan.num_batches) > 0.8 * 25_000 * sum(plan.num_batches)

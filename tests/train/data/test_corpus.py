@@ -7,16 +7,12 @@ import tempfile
 from unittest import mock
 
 import pytest
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from command_line import text_files
 from command_line.errors import UserError
-from train.data import corpus
-from train.data import encoded_corpus
-from train.data.corpus import FilePairs
-from train.data.corpus import Pairs
+from train.data import corpus, encoded_corpus
+from train.data.corpus import FilePairs, Pairs
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.tree_pairs import TreePairs
 
@@ -70,11 +66,7 @@ def test_reads_a_pipe_from_its_beginning(tmp_path, packed):
         (b"\xef\xbb\xbf", b"a\n", "may not be empty.*source"),
         (b"a\nb\n", b"a\n", "2 lines in .*source, 1 lines in .*target"),
         (b"a\nb\xffc\n", b"a\nb\n", "source, line 2, byte 0xff at column 2"),
-        (
-            gzip.compress(b"abc" * 99, mtime=0)[:20],
-            b"a\n",
-            "not a whole gzip.*source",
-        ),
+        (gzip.compress(b"abc" * 99, mtime=0)[:20], b"a\n", "not a whole gzip.*source"),
     ],
 )
 def test_refuses_files_that_are_no_corpus(files, source, target, message):
@@ -123,14 +115,10 @@ def test_refuses_a_file_that_is_not_there(tmp_path):
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.text("ab\r\n", min_size=1, max_size=12), st.integers(1, 4), st.booleans()
-)
+@given(st.text("ab\r\n", min_size=1, max_size=12), st.integers(1, 4), st.booleans())
 def test_lines_and_digest_do_not_hang_on_chunks(text, chunk, packed):
     content = text.encode()
-    lines = [
-        line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")
-    ]
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "text")
         path.write_bytes(gzip.compress(content) if packed else content)
@@ -165,9 +153,7 @@ def test_a_corpus_is_scanned_again_only_when_its_files_change(
     )
 
     def scan():
-        pairs = DigestCachedCorpus(
-            FilePairs(*paths), list(paths), tmp_path / "cache"
-        )
+        pairs = DigestCachedCorpus(FilePairs(*paths), list(paths), tmp_path / "cache")
         return len(pairs), pairs.digest(), len(reads)
 
     first = scan()

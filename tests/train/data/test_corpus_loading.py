@@ -8,11 +8,9 @@ import pytest
 
 from command_line.errors import UserError
 from train.data import encoded_corpus
-from train.data.corpus import Mixture
-from train.data.corpus import Pairs
+from train.data.corpus import Mixture, Pairs
 from train.data.corpus_loading import read_mixture
-from train.data.encoded_corpus import cached_vocabulary
-from train.data.encoded_corpus import encode_corpus
+from train.data.encoded_corpus import cached_vocabulary, encode_corpus
 
 SMALL = Pairs(["A cat.", "Two cats.", "A dog."], ["Un gato.", "Dos.", "Perro."])
 LARGE = Pairs(["A house."] * 8, ["Una casa."] * 8)
@@ -28,9 +26,7 @@ def files(tmp_path):
 
 def write(folder, content):
     path = folder / "mixture.json"
-    path.write_text(
-        content if isinstance(content, str) else json.dumps(content)
-    )
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
     return path
 
 
@@ -78,9 +74,7 @@ def test_parts_are_encoded_once_whatever_their_weights(tmp_path, monkeypatch):
     assert first.figures == second.figures
     # One behind the other, as if they were one text.
     order = np.array([10, 0, 3, 2, 5])
-    whole = Pairs(
-        [*corpus.sources, *LARGE.sources], [*corpus.targets, *LARGE.targets]
-    )
+    whole = Pairs([*corpus.sources, *LARGE.sources], [*corpus.targets, *LARGE.targets])
     monkeypatch.undo()
     proto = cached_vocabulary(Mixture([(corpus, 1), (LARGE, 1)]), 290, tmp_path)
     joined = encode_corpus(whole, proto, 90, tmp_path)
@@ -133,10 +127,7 @@ def test_reads_files_and_sets_beside_the_mixture(files):
             '"weight" of .*source 1 must be a number above 0. Received: 0',
         ),
         ([{"dataset": "demo", "split": "x"}], "test, unseen.*split x"),
-        (
-            [{"dataset": "demo", "source_language": "es"}],
-            "from en.*source language es",
-        ),
+        ([{"dataset": "demo", "source_language": "es"}], "from en.*source language es"),
         ('[{"dataset": "demo", "weight": NaN}]', "above 0. Received: nan"),
     ],
 )

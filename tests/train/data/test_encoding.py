@@ -10,18 +10,16 @@ import pytest
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
-from train.data import encoded_corpus
-from train.data import encoding
+from train.data import encoded_corpus, encoding
 from train.data.corpus import Pairs
-from train.data.corpus_statistics import count_duplicates
-from train.data.corpus_statistics import count_overlap
-from train.data.corpus_statistics import hash_lines
-from train.data.encoded_corpus import cached_vocabulary
-from train.data.encoded_corpus import encode_corpus
-from train.data.encoded_corpus import encoded_key
-from train.data.encoded_corpus import vocabulary_key
-from train.data.vocabulary import TRAINING
-from train.data.vocabulary import learn_vocabulary
+from train.data.corpus_statistics import count_duplicates, count_overlap, hash_lines
+from train.data.encoded_corpus import (
+    cached_vocabulary,
+    encode_corpus,
+    encoded_key,
+    vocabulary_key,
+)
+from train.data.vocabulary import TRAINING, learn_vocabulary
 
 SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
 TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
@@ -43,9 +41,7 @@ def rows(ids):
 def test_encodes_as_the_exported_tokenizer_does(model_proto, tmp_path):
     lines = ["A red cat.", "Ein Haus – ñandú 🐈", "  two  blanks "]
 
-    pairs = encode_corpus(
-        Pairs(lines, lines[::-1]), model_proto, 90, tmp_path
-    ).pairs
+    pairs = encode_corpus(Pairs(lines, lines[::-1]), model_proto, 90, tmp_path).pairs
 
     expected = SubwordTokenizer(model_proto).tokenize(lines)
     for ids, order in ((pairs.sources, 1), (pairs.targets, -1)):
@@ -55,9 +51,7 @@ def test_encodes_as_the_exported_tokenizer_does(model_proto, tmp_path):
     assert pairs.sources.offsets.dtype == np.int64
 
 
-def test_order_does_not_hang_on_blocks_and_threads(
-    model_proto, tmp_path, monkeypatch
-):
+def test_order_does_not_hang_on_blocks_and_threads(model_proto, tmp_path, monkeypatch):
     whole = encode_corpus(PAIRS, model_proto, 90, tmp_path / "whole")
     monkeypatch.setattr(encoding, "BLOCK", 2)
     parts = encode_corpus(PAIRS, model_proto, 90, tmp_path / "parts")
@@ -111,17 +105,13 @@ def test_drops_and_counts_pairs(model_proto, tmp_path):
         assert figures[f"{side}_lengths"] == lengths.tolist()
     both = encoded.pairs.sources.lengths, encoded.pairs.targets.lengths
     limit = int(np.max(both))
-    assert (
-        encode_corpus(pairs, model_proto, limit, tmp_path).figures["kept"] == 4
-    )
+    assert encode_corpus(pairs, model_proto, limit, tmp_path).figures["kept"] == 4
     fewer = encode_corpus(pairs, model_proto, limit - 1, tmp_path)
     assert fewer.figures["too_long"] > 1
 
 
 @pytest.mark.parametrize("nothing", ["\u200b", "\ufeff", "\u200b \u3000\t"])
-def test_what_is_nothing_when_normalized_is_empty(
-    model_proto, tmp_path, nothing
-):
+def test_what_is_nothing_when_normalized_is_empty(model_proto, tmp_path, nothing):
     pairs = Pairs(["A cat.", nothing, "x"], ["Un gato.", "a", nothing])
 
     encoded = encode_corpus(pairs, model_proto, 20, tmp_path)
@@ -142,9 +132,7 @@ def test_a_second_run_encodes_nothing(model_proto, tmp_path, monkeypatch):
     monkeypatch.setattr(encoded_corpus, "encode_into", None)
     second = encode_corpus(PAIRS, model_proto, 90, tmp_path)
 
-    np.testing.assert_array_equal(
-        first.pairs.targets.flat, second.pairs.targets.flat
-    )
+    np.testing.assert_array_equal(first.pairs.targets.flat, second.pairs.targets.flat)
     assert first.figures == second.figures
     with pytest.raises(TypeError):  # Another length is another corpus.
         encode_corpus(PAIRS, model_proto, 89, tmp_path)
@@ -193,18 +181,14 @@ def encoded_keys():
         ),
     ],
 )
-def test_what_is_kept_is_named_after_all_it_comes_from(
-    monkeypatch, keys, name, value
-):
+def test_what_is_kept_is_named_after_all_it_comes_from(monkeypatch, keys, name, value):
     before = keys()
     monkeypatch.setattr(f"train.data.{name}", value)
 
     assert len(before | keys()) == 2 * len(keys())
 
 
-@pytest.mark.parametrize(
-    "name", ["target.ids", "source.offsets", "encoded.json"]
-)
+@pytest.mark.parametrize("name", ["target.ids", "source.offsets", "encoded.json"])
 def test_a_damaged_file_is_written_again(model_proto, tmp_path, capsys, name):
     first = encode_corpus(PAIRS, model_proto, 90, tmp_path)
     expected = first.pairs.targets.flat.copy()
@@ -236,9 +220,7 @@ def encode_slowly(proto, folder, at):
 def test_a_killed_encoding_is_begun_again(model_proto, tmp_path):
     fork = multiprocessing.get_context("fork")
     for at in (0, 14):
-        process = fork.Process(
-            target=encode_slowly, args=(model_proto, tmp_path, at)
-        )
+        process = fork.Process(target=encode_slowly, args=(model_proto, tmp_path, at))
         process.start()
         process.join(60)
         assert process.exitcode == -signal.SIGKILL
@@ -252,9 +234,7 @@ def test_a_killed_encoding_is_begun_again(model_proto, tmp_path):
 
 
 @forks
-def test_of_runs_that_share_a_cache_one_encodes(
-    model_proto, tmp_path, monkeypatch
-):
+def test_of_runs_that_share_a_cache_one_encodes(model_proto, tmp_path, monkeypatch):
     encode_into = encoded_corpus.encode_into
 
     def encode(folder, *arguments):
@@ -265,9 +245,7 @@ def test_of_runs_that_share_a_cache_one_encodes(
     monkeypatch.setattr(encoded_corpus, "encode_into", encode)
     arguments = (PAIRS, model_proto, 90, tmp_path / "cache")
     fork = multiprocessing.get_context("fork")
-    processes = [
-        fork.Process(target=encode_corpus, args=arguments) for _ in range(3)
-    ]
+    processes = [fork.Process(target=encode_corpus, args=arguments) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:
@@ -286,9 +264,7 @@ def test_counts_duplicates_and_overlap_by_parts(monkeypatch):
     pairs = set(map(tuple, sides.tolist()))
     monkeypatch.setattr("train.data.corpus_statistics.CHUNK", 64)
     other = random.integers(0, 60, (30, 2))
-    validation = np.stack(
-        [hash_lines(map(str, side)) for side in other.T], axis=1
-    )
+    validation = np.stack([hash_lines(map(str, side)) for side in other.T], axis=1)
 
     assert count_duplicates(hashes, part=100) == 500 - len(pairs)
     assert count_overlap([hashes[:200], hashes[200:]], validation) == {

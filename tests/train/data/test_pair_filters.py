@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 
 from command_line.errors import UserError
 from train.data import encoding
-from train.data.corpus import Mixture
-from train.data.corpus import Pairs
-from train.data.corpus import demo_pairs
-from train.data.encoded_corpus import encode_corpus
-from train.data.encoded_corpus import encoded_key
-from train.data.pair_filters import PairFilters
-from train.data.pair_filters import PairSelector
-from train.data.pair_filters import count_letters
-from train.data.pair_filters import find_repeats
+from train.data.corpus import Mixture, Pairs, demo_pairs
+from train.data.encoded_corpus import encode_corpus, encoded_key
+from train.data.pair_filters import (
+    PairFilters,
+    PairSelector,
+    count_letters,
+    find_repeats,
+)
 from train.data.vocabulary import learn_vocabulary
 from train.monitoring.corpus_and_cost_report import describe_text
 
@@ -79,17 +78,14 @@ def test_duplicates_are_those_of_a_source_of_a_mixture(kept):
     twice = Pairs(corpus.sources * 2, corpus.targets * 2)
     one = fractions.Fraction(1)
 
-    _, figures = kept(
-        Mixture([(twice, one), (corpus, one)]), drop_duplicates=True
-    )
+    _, figures = kept(Mixture([(twice, one), (corpus, one)]), drop_duplicates=True)
 
     assert (figures["kept"], figures["drop_duplicates"]) == (6, 3)
 
 
 def test_drops_copies(kept):
     found, figures = kept(
-        Pairs(["cat", "A cat.", "Cat"], ["cat", "Un gato.", "cat"]),
-        drop_copies=True,
+        Pairs(["cat", "A cat.", "Cat"], ["cat", "Un gato.", "cat"]), drop_copies=True
     )
 
     assert found == [("A cat.", "Un gato."), ("Cat", "cat")]
@@ -98,14 +94,11 @@ def test_drops_copies(kept):
 
 
 def test_drops_by_the_ratio_of_tokens(kept, model_proto):
-    processor = encoding.sentencepiece.SentencePieceProcessor(
-        model_proto=model_proto
-    )
+    processor = encoding.sentencepiece.SentencePieceProcessor(model_proto=model_proto)
     sources = ["a a a a", "a", "a a a", "a a"]
     targets = ["a a", "a a a", "a", "a a"]
     counts = [
-        [len(ids) for ids in processor.encode(side)]
-        for side in (sources, targets)
+        [len(ids) for ids in processor.encode(side)] for side in (sources, targets)
     ]
     assert counts == [[4, 1, 3, 2], [2, 3, 1, 2]]
 
@@ -161,9 +154,7 @@ def test_the_script_is_that_of_a_sample_from_the_whole_corpus(monkeypatch):
     # Of eight pairs the sample has 0, 2, 4 and 6, and 4 most of its letters.
     lines = ["aa", "a", "aa", "aaa", "дададада", "aaa", "aa", "a"]
 
-    selector = PairSelector(
-        PairFilters(drop_wrong_script=True), Pairs(lines, lines)
-    )
+    selector = PairSelector(PairFilters(drop_wrong_script=True), Pairs(lines, lines))
 
     found = dict(selector.find_dropped(0, [["a"], ["да"]], [[2], [2]]))
     assert found["drop_wrong_script"].tolist() == [True]
@@ -189,8 +180,7 @@ def test_a_pair_is_counted_once_and_the_report_says_why(kept):
 
 def test_refuses_a_corpus_of_which_the_filters_leave_nothing(kept):
     with pytest.raises(
-        UserError,
-        match=r"no pair .* and passes --drop-copies\. Received: 1 pairs",
+        UserError, match=r"no pair .* and passes --drop-copies\. Received: 1 pairs"
     ):
         kept(Pairs(["cat"], ["cat"]), drop_copies=True)
 

@@ -10,20 +10,14 @@ import sentencepiece
 
 from command_line.errors import UserError
 from train.data import encoding
-from train.data.augmentation import augment
-from train.data.augmentation import compile_symbols
+from train.data.augmentation import augment, compile_symbols
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_replica_batch
-from train.data.corpus import Mixture
-from train.data.corpus import Pairs
-from train.data.corpus import demo_pairs
-from train.data.encoded_corpus import encode_corpus
-from train.data.encoded_corpus import encoded_key
+from train.data.corpus import Mixture, Pairs, demo_pairs
+from train.data.encoded_corpus import encode_corpus, encoded_key
 from train.data.pair_filters import PairFilters
-from train.data.pair_variants import VariantEncoder
-from train.data.pair_variants import VariantOptions
-from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary import learn_vocabulary
+from train.data.pair_variants import VariantEncoder, VariantOptions
+from train.data.vocabulary import EncodedPairs, learn_vocabulary
 
 DEMO = demo_pairs("validation")
 PAIRS = Pairs(DEMO.sources[:90], DEMO.targets[:90])
@@ -63,9 +57,7 @@ def test_variants_are_other_splits_of_the_same_text(model_proto, tmp_path):
         assert all(row[-1] == 1 and 1 not in row[:-1] for row in rows)
         back = model.decode([row[:-1] for row in rows])
         assert back == [line for line in lines for _ in range(4)]
-        different = [
-            len({*map(tuple, rows[i : i + 4])}) for i in range(0, 360, 4)
-        ]
+        different = [len({*map(tuple, rows[i : i + 4])}) for i in range(0, 360, 4)]
         assert np.mean(different) > 3
     # The figures are those of the text as it is.
     plain = encode(model_proto, tmp_path, VariantOptions())
@@ -76,9 +68,7 @@ def test_variants_are_other_splits_of_the_same_text(model_proto, tmp_path):
 def test_the_share_of_merges_decides_the_number_of_pieces(bpe, tmp_path):
     sizes = [
         encode(
-            bpe,
-            tmp_path,
-            VariantOptions(subword_sampling=share, variants=2).resolve(),
+            bpe, tmp_path, VariantOptions(subword_sampling=share, variants=2).resolve()
         ).pairs.sources.flat.size
         / 2
         for share in (0.01, 0.1, 0.4)
@@ -115,9 +105,7 @@ def test_variants_do_not_depend_on_threads(bpe, tmp_path, monkeypatch):
         )
         options = dataclasses.replace(FEW, augment=True)
         found.append(encode(bpe, tmp_path / str(workers), options).pairs)
-    other = encode(
-        bpe, tmp_path, dataclasses.replace(FEW, augment=True), seed=1
-    )
+    other = encode(bpe, tmp_path, dataclasses.replace(FEW, augment=True), seed=1)
 
     assert rows_of(found[0].sources) == rows_of(found[1].sources)
     assert rows_of(found[0].targets) == rows_of(found[1].targets)
@@ -130,8 +118,7 @@ def test_augmented_pairs_are_those_of_their_numbers(tmp_path):
     model = sentencepiece.SentencePieceProcessor(model_proto=proto)
     # The first pair is dropped, so numbers are not those of kept pairs.
     pairs = Pairs(
-        ["", *(f"<2es> {line}" for line in PAIRS.sources)],
-        ["", *PAIRS.targets],
+        ["", *(f"<2es> {line}" for line in PAIRS.sources)], ["", *PAIRS.targets]
     )
     options = VariantOptions(augment=True, variants=5).resolve()
 
@@ -155,15 +142,12 @@ def test_a_variant_that_is_too_long_or_empty_is_the_pair_as_it_is(bpe):
     model = sentencepiece.SentencePieceProcessor(model_proto=bpe)
     texts = [("A cat sleeps.", "."), (".", "Un gato.")]
     plain = [
-        [model.encode(pair[side], add_eos=True) for pair in texts]
-        for side in (0, 1)
+        [model.encode(pair[side], add_eos=True) for pair in texts] for side in (0, 1)
     ]
     longest = max(len(ids) for side in plain for ids in side)
     options = VariantOptions(subword_sampling=0.9, augment=True).resolve()
 
-    found = VariantEncoder(options, 0, (bpe, bpe), longest)(
-        [0, 1], texts, plain
-    )
+    found = VariantEncoder(options, 0, (bpe, bpe), longest)([0, 1], texts, plain)
 
     lengths = [len(ids) for side in found for ids in side]
     assert len(lengths) == 2 * 2 * 8
@@ -204,10 +188,7 @@ def test_an_epoch_has_each_pair_once_in_another_variant(bpe, tmp_path):
     stored = zip(rows_of(pairs.sources), rows_of(pairs.targets), strict=True)
     stored = [tuple(map(tuple, pair)) for pair in stored]
     assert sorted(itertools.chain(*epochs)) == sorted(stored)
-    splits = [
-        dict(zip(*each, strict=True))
-        for each in zip(texts, epochs, strict=True)
-    ]
+    splits = [dict(zip(*each, strict=True)) for each in zip(texts, epochs, strict=True)]
     for a, b in itertools.pairwise(splits):
         assert np.mean([a[pair] != b[pair] for pair in PAIRS]) > 0.8
     tokens = sum(len(side) for each in epochs for p in each for side in p)
@@ -243,9 +224,7 @@ def test_a_mixture_of_variants(bpe, tmp_path):
         tuple(map(tuple, pair))
         for part in (one, two)
         for encoded in [encode(bpe, tmp_path, pairs=part).pairs]
-        for pair in zip(
-            rows_of(encoded.sources), rows_of(encoded.targets), strict=True
-        )
+        for pair in zip(rows_of(encoded.sources), rows_of(encoded.targets), strict=True)
     ]
     # In twelve epochs a pair of weight a half comes about six times.
     assert set().union(*epochs) == set(stored)
@@ -254,9 +233,7 @@ def test_a_mixture_of_variants(bpe, tmp_path):
 def test_a_cache_is_named_after_the_variants_too(monkeypatch):
     def key(seed=0, **options):
         arguments = DEMO, b"model", 90, None, PairFilters()
-        return encoded_key(
-            *arguments, VariantOptions(**options).resolve(), seed
-        )
+        return encoded_key(*arguments, VariantOptions(**options).resolve(), seed)
 
     def keys():
         return [
@@ -270,11 +247,7 @@ def test_a_cache_is_named_after_the_variants_too(monkeypatch):
 
     first = keys()
     assert key(seed=1) == encoded_key(DEMO, b"model", 90)
-    for name in (
-        "subword_sampling.VERSION",
-        "augmentation.VERSION",
-        "encoding.BLOCK",
-    ):
+    for name in ("subword_sampling.VERSION", "augmentation.VERSION", "encoding.BLOCK"):
         with monkeypatch.context() as patch:
             patch.setattr(f"train.data.{name}", 7)
             first += keys()

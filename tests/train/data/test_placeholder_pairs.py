@@ -8,12 +8,12 @@ import hypothesis.strategies as st
 import pytest
 
 from keras_transformer import SubwordTokenizer
-from text_processing.placeholders import PLACEHOLDERS
-from text_processing.placeholders import find_untranslatable_spans
-from text_processing.placeholders import replace_in_pair
-from train.data.corpus import Mixture
-from train.data.corpus import Pairs
-from train.data.corpus import demo_pairs
+from text_processing.placeholders import (
+    PLACEHOLDERS,
+    find_untranslatable_spans,
+    replace_in_pair,
+)
+from train.data.corpus import Mixture, Pairs, demo_pairs
 from train.data.placeholder_pairs import with_placeholders
 from train.data.vocabulary import learn_vocabulary
 
@@ -49,9 +49,7 @@ def test_both_sides_get_the_same_placeholders_for_the_same(left, right):
     # Put back by the source's order, they are the pair again.
     names = [name for name in PLACEHOLDERS if name in found[0]]
     assert sorted(names) == [name for name in PLACEHOLDERS if name in found[1]]
-    spans = [
-        pair[0][start:end] for start, end in find_untranslatable_spans(pair[0])
-    ]
+    spans = [pair[0][start:end] for start, end in find_untranslatable_spans(pair[0])]
     shared = [part for part in spans if left_as_often(part, pair)]
     again = list(found)
     for name, part in zip(names, shared, strict=True):
@@ -61,9 +59,7 @@ def test_both_sides_get_the_same_placeholders_for_the_same(left, right):
 
 def left_as_often(part, pair):
     counts = [
-        [
-            side[start:end] for start, end in find_untranslatable_spans(side)
-        ].count(part)
+        [side[start:end] for start, end in find_untranslatable_spans(side)].count(part)
         for side in pair
     ]
     return counts[0] == counts[1]

@@ -77,9 +77,7 @@ def test_any_split_is_one_of_the_text(proto, share):
 
     for sequences in found:
         assert all(ids[-1] == 1 for ids in sequences)
-        assert model.decode([ids[:-1] for ids in sequences]) == model.decode(
-            plain
-        )
+        assert model.decode([ids[:-1] for ids in sequences]) == model.decode(plain)
     assert found[0] != found[1] != found[2]
 
 
@@ -117,13 +115,9 @@ def test_unigrams_are_drawn_as_often_as_their_power_says():
 
 def probabilities(pieces, scores, share):
     """The distribution of Algorithm 1, by all of its choices."""
-    places = [
-        i for i in range(len(pieces) - 1) if pieces[i] + pieces[i + 1] in scores
-    ]
+    places = [i for i in range(len(pieces) - 1) if pieces[i] + pieces[i + 1] in scores]
     # Of the possible merges, the best that is not left out.
-    order = sorted(
-        places, key=lambda i: (-scores[pieces[i] + pieces[i + 1]], i)
-    )
+    order = sorted(places, key=lambda i: (-scores[pieces[i] + pieces[i + 1]], i))
     found = collections.Counter({pieces: share ** len(order)})
     for rank, i in enumerate(order):
         merged = (*pieces[:i], pieces[i] + pieces[i + 1], *pieces[i + 2 :])
@@ -152,9 +146,7 @@ def test_merges_are_left_out_as_often_as_the_paper_says(share):
 
 
 def test_refuses_a_vocabulary_of_characters():
-    with pytest.raises(
-        UserError, match="bpe or unigram. Received: .*type char"
-    ):
+    with pytest.raises(UserError, match="bpe or unigram. Received: .*type char"):
         SubwordSampler(learn("char", vocab_size=320), 0.1, 0)
 
 

@@ -30,9 +30,7 @@ def test_the_digest_sees_text_split_and_direction(tmp_path):
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
     builder = make_folder(tmp_path / "one")
-    other = make_folder(
-        tmp_path / "other", **{"en.train.txt": "A cat.\nTwo dogs.\n"}
-    )
+    other = make_folder(tmp_path / "other", **{"en.train.txt": "A cat.\nTwo dogs.\n"})
 
     digests = [
         TfdsPairs(builder, "train", "en").digest(),
@@ -46,9 +44,7 @@ def test_the_digest_sees_text_split_and_direction(tmp_path):
     assert len(TfdsPairs(builder, "train", "en")) == 2
 
 
-def test_reads_a_set_that_was_prepared_and_hashes_its_files(
-    tmp_path, monkeypatch
-):
+def test_reads_a_set_that_was_prepared_and_hashes_its_files(tmp_path, monkeypatch):
     # TFDS 4.9.10 needs this package and does not ask pip for it.
     monkeypatch.setitem(sys.modules, "importlib_resources", importlib.resources)
     # The real builder writes and reads its files; only its text is ours.
@@ -59,11 +55,7 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(
     builder.download_and_prepare()
 
     pairs = open_corpus(
-        "tfds:ted_hrlr_translate/pt_to_en",
-        "train[:60%]",
-        tmp_path,
-        "en",
-        tmp_path,
+        "tfds:ted_hrlr_translate/pt_to_en", "train[:60%]", tmp_path, "en", tmp_path
     )
     read = set(pairs)
     assert read < {(f"one {i}", f"um {i}") for i in range(10)}
@@ -78,15 +70,11 @@ def test_reads_a_set_that_was_prepared_and_hashes_its_files(
 
 def test_without_data_one_line_says_how_to_get_it(tmp_path):
     with pytest.raises(UserError) as error:
-        open_corpus(
-            "tfds:wmt14_translate/de-en", "train", tmp_path, None, tmp_path
-        )
+        open_corpus("tfds:wmt14_translate/de-en", "train", tmp_path, None, tmp_path)
 
     message = str(error.value)
     assert f"tfds:wmt14_translate/de-en is not in {tmp_path}/wmt14" in message
-    assert f"tfds.builder('wmt14_translate/de-en', data_dir='{tmp_path}')" in (
-        message
-    )
+    assert f"tfds.builder('wmt14_translate/de-en', data_dir='{tmp_path}')" in (message)
     assert "\n" not in message
 
 

@@ -5,10 +5,7 @@ import pytest
 
 from command_line.errors import UserError
 from train.data.corpus import Pairs
-from train.data.vocabulary import Ids
-from train.data.vocabulary import learn_vocabulary
-from train.data.vocabulary import sample_text
-from train.data.vocabulary import take
+from train.data.vocabulary import Ids, learn_vocabulary, sample_text, take
 
 PAIRS = Pairs(
     ["A red house.", "Two red cats sleep.", "The cat sees the house."] * 5,
@@ -29,12 +26,7 @@ def test_a_large_corpus_is_sampled_evenly():
     corpus = Pairs([str(i) for i in range(10)], ["x"] * 10)
 
     assert sample_text(corpus, 10) == list(corpus)
-    assert [source for source, _ in sample_text(corpus, 4)] == [
-        "0",
-        "3",
-        "6",
-        "9",
-    ]
+    assert [source for source, _ in sample_text(corpus, 4)] == ["0", "3", "6", "9"]
 
 
 def test_pads_and_takes_sequences():

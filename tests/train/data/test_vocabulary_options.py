@@ -12,10 +12,12 @@ from keras_transformer import SubwordTokenizer
 from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import demo_pairs
 from train.data.tokenizer_file import read_tokenizer
-from train.data.vocabulary_options import VocabularyOptions
-from train.data.vocabulary_options import check_placeholders
-from train.data.vocabulary_options import check_vocabulary
-from train.data.vocabulary_options import make_vocabulary
+from train.data.vocabulary_options import (
+    VocabularyOptions,
+    check_placeholders,
+    check_vocabulary,
+    make_vocabulary,
+)
 
 PAIRS = demo_pairs("validation")
 LINES = [*PAIRS.sources, *PAIRS.targets]
@@ -67,12 +69,8 @@ def test_a_model_from_elsewhere_splits_text_as_before(tmp_path, kind, theirs):
     found = [after.id_to_piece(i) for i in range(4, after.get_piece_size())]
     assert found == others
     lines = [*LINES[:50], "<2es> Ein Haus 🐈"]
-    assert after.encode(lines, out_type=str) == before.encode(
-        lines, out_type=str
-    )
-    assert after.decode(after.encode(lines)) == before.decode(
-        before.encode(lines)
-    )
+    assert after.encode(lines, out_type=str) == before.encode(lines, out_type=str)
+    assert after.decode(after.encode(lines)) == before.decode(before.encode(lines))
     assert SubwordTokenizer(proto).vocabulary_size == 4 + len(others)
 
 
@@ -113,14 +111,10 @@ def learn(tmp_path, **options):
 
 
 def test_learns_a_unigram_vocabulary_where_asked_for(tmp_path):
-    bpe, unigram = (
-        learn(tmp_path, subwords=kind) for kind in (None, "unigram")
-    )
+    bpe, unigram = (learn(tmp_path, subwords=kind) for kind in (None, "unigram"))
 
     kinds = [
-        sentencepiece_model_pb2.ModelProto.FromString(
-            proto
-        ).trainer_spec.model_type
+        sentencepiece_model_pb2.ModelProto.FromString(proto).trainer_spec.model_type
         for proto in (bpe, unigram)
     ]
     trainer = sentencepiece_model_pb2.TrainerSpec
@@ -131,13 +125,9 @@ def test_learns_a_unigram_vocabulary_where_asked_for(tmp_path):
     assert learn(tmp_path, subwords="unigram") == unigram
     assert SubwordTokenizer(unigram).vocabulary_size == 400
     with pytest.raises(UserError, match=r"supports, which is \d+.*size 9000"):
-        make_vocabulary(
-            VocabularyOptions(subwords="unigram"), PAIRS, 9_000, tmp_path
-        )
+        make_vocabulary(VocabularyOptions(subwords="unigram"), PAIRS, 9_000, tmp_path)
     with pytest.raises(UserError, match=r"at least \d+ subwords.*size 20"):
-        make_vocabulary(
-            VocabularyOptions(subwords="unigram"), PAIRS, 20, tmp_path
-        )
+        make_vocabulary(VocabularyOptions(subwords="unigram"), PAIRS, 20, tmp_path)
 
 
 @pytest.mark.parametrize("kind", [None, "unigram"])
@@ -216,12 +206,8 @@ def test_refuses_options_that_exclude_each_other(tmp_path):
 
 def test_refuses_placeholders_that_a_model_lacks(tmp_path):
     lacks = read_tokenizer(write_model(tmp_path))
-    has = read_tokenizer(
-        write_model(tmp_path, user_defined_symbols=list(PLACEHOLDERS))
-    )
+    has = read_tokenizer(write_model(tmp_path, user_defined_symbols=list(PLACEHOLDERS)))
 
     check_placeholders([has], "--tokenizer", "f")
-    with pytest.raises(
-        UserError, match="of --tokenizer. Received: f without ⦅0⦆"
-    ):
+    with pytest.raises(UserError, match="of --tokenizer. Received: f without ⦅0⦆"):
         check_placeholders([has, lacks], "--tokenizer", "f")

@@ -5,20 +5,16 @@ import os
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies
+from hypothesis import given, settings, strategies
 
 from command_line.errors import UserError
 from train.data.batch_plan import BatchPlan
-from train.data.corpus import FilePairs
-from train.data.corpus import Pairs
+from train.data.corpus import FilePairs, Pairs
 from train.data.encoded_corpus import encode_corpus
 from train.data.pair_variants import VariantOptions
 from train.data.reversed_pairs import in_both_directions
 from train.data.vocabulary import learn_vocabulary
-from train.data.word_links import LinkedPairs
-from train.data.word_links import LinkEncoder
+from train.data.word_links import LinkedPairs, LinkEncoder
 
 SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
 TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
@@ -67,8 +63,7 @@ def linked_tokens(processor, source, target, line):
         (t, s)
         for t, target_word in enumerate(sides[1])
         for s, source_word in enumerate(sides[0])
-        if (source_word, target_word) in links
-        and source_marks[s] == target_marks[t]
+        if (source_word, target_word) in links and source_marks[s] == target_marks[t]
     }
 
 
@@ -204,9 +199,7 @@ def test_the_other_direction_has_the_links_the_other_way_round(
     assert check_batches(plan, processor, expected) == 6 * COPIES
 
 
-def test_random_subwords_keep_the_links_of_their_words(
-    linked, model_proto, tmp_path
-):
+def test_random_subwords_keep_the_links_of_their_words(linked, model_proto, tmp_path):
     options = VariantOptions(subword_sampling=0.5, variants=3).resolve()
     encoded = encode_corpus(
         linked, model_proto, 90, tmp_path / "cache", variants=options
@@ -227,16 +220,12 @@ def test_random_subwords_keep_the_links_of_their_words(
             for side in rows[:2]
         ]
         found = {divmod(number - 1, 1 << 16) for number in rows[2]}
-        links = {
-            tuple(map(int, word.split("-")))
-            for word in LINKS[i // 3 % 3].split()
-        }
+        links = {tuple(map(int, word.split("-"))) for word in LINKS[i // 3 % 3].split()}
         assert found == {
             (t, s)
             for t, target_word in enumerate(words[1])
             for s, source_word in enumerate(words[0])
-            if (source_word, target_word) in links
-            and marks[0][s] == marks[1][t]
+            if (source_word, target_word) in links and marks[0][s] == marks[1][t]
         }
         splits.add(tuple(rows[0]))
     assert len(splits) > 10

@@ -6,9 +6,11 @@ import pytest
 import tensorflow as tf
 
 from train.fit import make_strategy
-from train.loop.distributed_optimizer import STEPS_UNTIL_GROWTH
-from train.loop.distributed_optimizer import DistributedAdam
-from train.loop.distributed_optimizer import distribute_updates
+from train.loop.distributed_optimizer import (
+    STEPS_UNTIL_GROWTH,
+    DistributedAdam,
+    distribute_updates,
+)
 
 
 def make_variables():
@@ -126,9 +128,7 @@ def test_leaves_an_update_out_that_is_not_finite(bad):
     assert int(optimizer.iterations) == 3
     assert int(optimizer.skipped) == int(optimizer.skipped_in_a_row) == 1
     after = [v.numpy() for v in (*variables, *optimizer.variables[2:])]
-    changed = [
-        not np.array_equal(a, b) for a, b in zip(before, after, strict=True)
-    ]
+    changed = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
     assert sum(changed) == 2  # The two counters.
     optimizer.apply(second, variables)
     assert int(optimizer.skipped) == 1
@@ -167,9 +167,7 @@ def test_scales_the_loss_down_after_an_overflow_and_up_again():
     optimizer.apply(bad, variables)
     assert float(optimizer.loss_scale) == scale / 2
 
-    apply = tf.function(
-        lambda: optimizer.apply(make_gradients(1)[0], variables)
-    )
+    apply = tf.function(lambda: optimizer.apply(make_gradients(1)[0], variables))
     for _ in range(STEPS_UNTIL_GROWTH):
         apply()
     assert float(optimizer.loss_scale) == scale
@@ -185,9 +183,7 @@ def test_scaled_gradients_take_the_same_steps():
     )
 
     weights, scaled_norm = apply_all(
-        scaled,
-        variables,
-        [[factor * g for g in each] for each in make_gradients(3)],
+        scaled, variables, [[factor * g for g in each] for each in make_gradients(3)]
     )
 
     for a, b in zip(weights, expected, strict=True):
@@ -274,9 +270,7 @@ def test_any_optimizer_sums_over_replicas_clips_and_skips(name):
 
     assert optimizer.iterations.numpy() == 2
     assert optimizer.skipped.numpy() == 1
-    changed = [
-        not np.array_equal(a, b) for a, b in zip(before, skipped, strict=True)
-    ]
+    changed = [not np.array_equal(a, b) for a, b in zip(before, skipped, strict=True)]
     assert sum(changed) == 3  # The counters.
     optimizer.iterations.assign(1)  # Moments are corrected by their number.
     run(tf.constant(1.0))

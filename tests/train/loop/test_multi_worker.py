@@ -14,10 +14,8 @@ import tensorflow as tf
 
 import train.__main__ as train_command
 from command_line.errors import UserError
-from tests.helpers.small_models import make_training_pairs
-from tests.helpers.small_models import weights_after_twenty_updates
-from tests.helpers.small_runs import OPTIONS
-from tests.helpers.small_runs import load_weights
+from tests.helpers.small_models import make_training_pairs, weights_after_twenty_updates
+from tests.helpers.small_runs import OPTIONS, load_weights
 from train.fit import make_strategy
 from train.loop import multi_worker
 from train.run.run_folder import read_history
@@ -84,9 +82,7 @@ def test_two_workers_take_the_steps_of_one_device(tmp_path):
             make_training_pairs(), name == "adam"
         )
         for i, array in enumerate(alone):
-            np.testing.assert_allclose(
-                together[f"{name}-{i}"], array, atol=tolerance
-            )
+            np.testing.assert_allclose(together[f"{name}-{i}"], array, atol=tolerance)
         assert "val_perplexity" in figures
         for figure, value in figures.items():
             np.testing.assert_allclose(
@@ -125,9 +121,7 @@ def test_a_lost_worker_ends_the_others_and_the_job_goes_on(corpus, tmp_path):
     assert [row["step"] for row in job] == ["20", "40", "60", "80"]
     for row, other in zip(job, alone, strict=True):
         for name in ("loss", "perplexity", "val_loss", "gradient_norm"):
-            assert float(row[name]) == pytest.approx(
-                float(other[name]), rel=1e-3
-            )
+            assert float(row[name]) == pytest.approx(float(other[name]), rel=1e-3)
     models = (load_weights(run / "model.keras") for run in runs)
     for a, b in zip(*models, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-3)
@@ -200,9 +194,7 @@ def test_others_get_what_the_chief_has_in_pieces(monkeypatch, tmp_path):
     arrays.append(np.arange(6.0).reshape(2, 3))
     value = {"arrays": arrays, "text": "ñ" * 40}
     monkeypatch.setattr(multi_worker, "broadcast", send)
-    assert (
-        multi_worker.send_from_chief(None, value, tmp_path / "chief") is value
-    )
+    assert multi_worker.send_from_chief(None, value, tmp_path / "chief") is value
     assert max(a.nbytes for (a,) in sent[2:]) == 16
     chief.append("another")
     monkeypatch.setattr(multi_worker, "broadcast", receive)

@@ -22,9 +22,7 @@ def test_equals_the_crossentropy_of_tensorflow(num_tokens, scale):
         losses, best = label_losses(states, table, labels)
         total = tf.reduce_sum(weights * losses)
         logits = states @ tf.transpose(table)
-        expected = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels, logits
-        )
+        expected = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         expected_total = tf.reduce_sum(weights * expected)
 
     tolerance = {"rtol": 1e-5, "atol": 1e-5 * scale}

@@ -4,15 +4,11 @@ import functools
 
 import numpy as np
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from tests.helpers.small_models import make_training_pairs
-from tests.helpers.small_models import small_task
+from tests.helpers.small_models import make_training_pairs, small_task
 from train.data.batch_plan import BatchPlan
-from train.data.batches import make_dataset
-from train.data.batches import make_replica_batch
+from train.data.batches import make_dataset, make_replica_batch
 
 NAMES = ("source_ids", "target_ids", "labels", "num_tokens")
 
@@ -44,9 +40,7 @@ def gradients(plan, j, num_replicas, limit):
     st.integers(13, 130),
     st.sampled_from([8, 24]),
 )
-def test_gradients_are_those_of_the_one_big_batch(
-    j, num_replicas, limit, row_multiple
-):
+def test_gradients_are_those_of_the_one_big_batch(j, num_replicas, limit, row_multiple):
     plan = BatchPlan(make_training_pairs(), 120, 0, row_multiple)
 
     whole = gradients(plan, j, 1, None)

@@ -3,9 +3,7 @@
 import pytest
 
 from command_line.errors import UserError
-from keras_transformer import PRESETS
-from keras_transformer import TransformerSchedule
-from keras_transformer import WarmupDecay
+from keras_transformer import PRESETS, TransformerSchedule, WarmupDecay
 from tests.helpers.small_models import make_ids
 from train.data.vocabulary import EncodedPairs
 from train.loop.additional_losses import SimCut
@@ -39,16 +37,8 @@ PRESET = PRESETS["tiny"].replace(hidden_dim=64, warmup_steps=25, steps=100)
         ({"learning_rate_scale": 2.0}, TransformerSchedule, 2 / 40),
         ({"peak_learning_rate": 5e-4}, TransformerSchedule, 5e-4),
         ({"schedule": "linear"}, WarmupDecay, 1 / 40),
-        (
-            {"schedule": "cosine", "learning_rate_scale": 2.0},
-            WarmupDecay,
-            2 / 40,
-        ),
-        (
-            {"schedule": "constant", "peak_learning_rate": 5e-4},
-            WarmupDecay,
-            5e-4,
-        ),
+        ({"schedule": "cosine", "learning_rate_scale": 2.0}, WarmupDecay, 2 / 40),
+        ({"schedule": "constant", "peak_learning_rate": 5e-4}, WarmupDecay, 5e-4),
     ],
 )
 def test_the_peak_is_the_papers_or_the_given_one(options, kind, peak):
@@ -70,9 +60,7 @@ def test_refuses_two_peaks_and_a_fall_within_the_warm_up():
     with pytest.raises(UserError, match=r"without .* Received: 0\.001 and 2"):
         both.check_schedule(PRESET)
     with pytest.raises(UserError, match="of at least --warmup-steps, 25"):
-        UpdateOptions(schedule="linear").check_schedule(
-            PRESET.replace(steps=24)
-        )
+        UpdateOptions(schedule="linear").check_schedule(PRESET.replace(steps=24))
 
 
 def test_simcut_needs_a_weight():

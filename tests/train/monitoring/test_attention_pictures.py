@@ -43,9 +43,7 @@ def test_draws_each_layer_and_head_with_its_pieces(model, drawn):
     )
 
     source = [names[i] for i in SOURCE]
-    target, given = (
-        [names[i] for i in ids] for ids in (TARGET, [3, *TARGET[:-1]])
-    )
+    target, given = ([names[i] for i in ids] for ids in (TARGET, [3, *TARGET[:-1]]))
     axes = [(source, source), (target, given), (target, source)]
     assert [tuple(call[1:]) for call in drawn] == axes
     for weights, rows, columns in drawn:

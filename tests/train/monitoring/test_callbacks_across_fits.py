@@ -6,13 +6,8 @@ import dataclasses
 import keras
 import tensorflow as tf
 
-from tests.helpers.small_models import SETTINGS
-from tests.helpers.small_models import make_training_pairs
-from tests.helpers.small_models import small_task
-from train.fit import FitContext
-from train.fit import FitData
-from train.fit import FitOptions
-from train.fit import fit
+from tests.helpers.small_models import SETTINGS, make_training_pairs, small_task
+from train.fit import FitContext, FitData, FitOptions, fit
 
 PAIRS = make_training_pairs()
 

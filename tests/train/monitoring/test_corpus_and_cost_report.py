@@ -12,11 +12,13 @@ from train.data.corpus import Pairs
 from train.data.encoded_corpus import encode_corpus
 from train.data.vocabulary import learn_vocabulary
 from train.loop.update_options import UpdateOptions
-from train.monitoring.corpus_and_cost_report import describe_training
-from train.monitoring.corpus_and_cost_report import format_report
-from train.monitoring.corpus_and_cost_report import warn_of_dropped_pairs
-from train.monitoring.corpus_and_cost_report import warn_of_idle_gpus
-from train.monitoring.corpus_and_cost_report import write_report
+from train.monitoring.corpus_and_cost_report import (
+    describe_training,
+    format_report,
+    warn_of_dropped_pairs,
+    warn_of_idle_gpus,
+    write_report,
+)
 
 TRAINING = Pairs(
     ["A red house.", "Two cats.", "Two cats.", "", "Ex."] * 4,
@@ -33,8 +35,7 @@ def describe(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     proto = learn_vocabulary(TRAINING, 310)
     corpora = [
-        encode_corpus(corpus, proto, 60, folder)
-        for corpus in (TRAINING, VALIDATION)
+        encode_corpus(corpus, proto, 60, folder) for corpus in (TRAINING, VALIDATION)
     ]
     sizes = PRESETS["tiny"], 310, 60
     return functools.partial(describe_training, *corpora, *sizes)
@@ -60,9 +61,7 @@ def test_says_what_the_text_is_like(report):
         assert sum(map(float, side)) == pytest.approx(100, abs=1)
     (passes,) = re.findall(r"updates \(([\d.]+) passes\)", text)
     batches = report["batches"]["batches_per_pass"]
-    assert float(passes) == pytest.approx(
-        report["model"]["steps"] / batches, abs=0.05
-    )
+    assert float(passes) == pytest.approx(report["model"]["steps"] / batches, abs=0.05)
 
 
 def test_writes_json_and_a_picture(report, tmp_path):
@@ -72,16 +71,11 @@ def test_writes_json_and_a_picture(report, tmp_path):
     assert json.loads(text) == json.loads(json.dumps(report))
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
     model = report["model"]
-    assert (
-        model["flops"] == model["flops_per_step"] * PRESETS["tiny"].recipe.steps
-    )
+    assert model["flops"] == model["flops_per_step"] * PRESETS["tiny"].recipe.steps
 
 
 def test_simcut_costs_a_second_pass_and_its_logits_a_third(describe, report):
-    once, twice = (
-        report["model"],
-        describe(UpdateOptions(64, simcut=3.0))["model"],
-    )
+    once, twice = (report["model"], describe(UpdateOptions(64, simcut=3.0))["model"])
 
     width = PRESETS["tiny"].architecture.hidden_dim
     batches = report["batches"]

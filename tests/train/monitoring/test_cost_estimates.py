@@ -5,15 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from keras_transformer import PRESETS
-from keras_transformer import Transformer
+from keras_transformer import PRESETS, Transformer
 from train.data.batch_plan import BatchPlan
-from train.data.vocabulary import EncodedPairs
-from train.data.vocabulary import Ids
-from train.monitoring.cost_estimates import count_flops
-from train.monitoring.cost_estimates import count_parameters
-from train.monitoring.cost_estimates import estimate_memory
-from train.monitoring.cost_estimates import find_largest_batch
+from train.data.vocabulary import EncodedPairs, Ids
+from train.monitoring.cost_estimates import (
+    count_flops,
+    count_parameters,
+    estimate_memory,
+    find_largest_batch,
+)
 
 ODD = dataclasses.replace(
     PRESETS["tiny"].architecture,
@@ -33,8 +33,7 @@ def make_plan():
     """
     offsets = np.cumsum([0] + [3] * 20 + [5] * 6)
     sides = [
-        Ids(np.ones(offsets[-1] * times, np.int32), offsets * times)
-        for times in (1, 2)
+        Ids(np.ones(offsets[-1] * times, np.int32), offsets * times) for times in (1, 2)
     ]
     return BatchPlan(EncodedPairs(*sides), batch_tokens=8, seed=0)
 

@@ -11,8 +11,7 @@ from tensorflow.core.util import event_pb2
 
 from export.model.search import SearchSettings
 from export.model.translator import Translator
-from keras_transformer import SearchOptions
-from keras_transformer import SubwordTokenizer
+from keras_transformer import SearchOptions, SubwordTokenizer
 from tests.helpers.example_sentences import SENTENCES
 from train.data.corpus import Pairs
 from train.fit import make_strategy
@@ -44,9 +43,7 @@ def make_bleu(run_dir, model, tmp_path_factory):
             tmp_path_factory.mktemp("logs"),
             **kwargs,
         )
-        task = types.SimpleNamespace(
-            transformer=transformer or model,
-        )
+        task = types.SimpleNamespace(transformer=transformer or model)
         bleu.set_model(task)
         bleu.on_train_begin()
         return bleu
@@ -97,9 +94,7 @@ def test_greedy_bleu_is_that_of_sentences_decoded_alone(
     assert bleu._search.experimental_get_tracing_count() == 1
 
 
-def test_translates_as_the_export_does_also_on_replicas(
-    run_dir, model, make_bleu
-):
+def test_translates_as_the_export_does_also_on_replicas(run_dir, model, make_bleu):
     proto = (run_dir / "tokenizer.model").read_bytes()
     translator = Translator(model, (proto, None), SearchSettings())
     expected = [

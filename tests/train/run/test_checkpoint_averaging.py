@@ -16,17 +16,11 @@ import tensorflow as tf
 from command_line.errors import UserError
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal as refused
-from tests.helpers.small_models import SETTINGS
-from tests.helpers.small_models import VOCABULARY_SIZE
-from tests.helpers.small_models import preset
-from tests.helpers.small_models import small_task
+from tests.helpers.small_models import SETTINGS, VOCABULARY_SIZE, preset, small_task
 from train import average
-from train.run.best_checkpoints import BestCheckpoints
-from train.run.best_checkpoints import best_steps
-from train.run.checkpoint_averaging import choose_weights
-from train.run.checkpoint_averaging import make_float32_copy
-from train.run.run_folder import saved_steps
-from train.run.run_folder import step_of
+from train.run.best_checkpoints import BestCheckpoints, best_steps
+from train.run.checkpoint_averaging import choose_weights, make_float32_copy
+from train.run.run_folder import saved_steps, step_of
 from train.run.training_state import TrainingState
 
 # Losses of the validation set after each round of three updates.
@@ -158,9 +152,7 @@ def run_dir(finished, tmp_path, monkeypatch):
 def test_what_cannot_be_read_is_named(run_dir, capsys):
     data = run_dir / "checkpoints" / "ckpt-15.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:1000])
-    assert "ckpt-15 holds no weights of" in refusal(
-        capsys, run_dir, "--last", "1"
-    )
+    assert "ckpt-15 holds no weights of" in refusal(capsys, run_dir, "--last", "1")
 
     description = json.loads((run_dir / "arguments.json").read_text())
     description["preset"]["intermediate_dim"] = 25
@@ -172,9 +164,7 @@ def test_what_cannot_be_read_is_named(run_dir, capsys):
     shutil.rmtree(run_dir / "best")
     line = refusal(capsys, run_dir, "--steps", "12")
     assert "different ones of none, as none is there" in line
-    assert "the checkpoints there: none." in refusal(
-        capsys, run_dir, "--last", "1"
-    )
+    assert "the checkpoints there: none." in refusal(capsys, run_dir, "--last", "1")
 
 
 def test_a_run_that_kept_no_best_says_what_would(run_dir, capsys):
@@ -205,9 +195,7 @@ def test_the_last_are_those_of_whole_rounds(run_dir, capsys):
     assert capsys.readouterr().out.endswith("ckpt-15\n")
 
 
-def test_the_last_two_checkpoints_alone_keep_the_whole_state(
-    finished, tmp_path
-):
+def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path):
     shutil.copytree(finished / "checkpoints", tmp_path / "checkpoints")
     folder = tmp_path / "checkpoints"
     names = sorted(path.stem for path in folder.glob("*.index"))
@@ -236,9 +224,7 @@ def test_the_last_two_checkpoints_alone_keep_the_whole_state(
 def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
     task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
     averages = task.optimizer.averages
-    for weight, mean in zip(
-        task.transformer.trainable_weights, averages, strict=True
-    ):
+    for weight, mean in zip(task.transformer.trainable_weights, averages, strict=True):
         weight.assign(tf.ones(weight.shape))
         mean.assign(tf.fill(mean.shape, 3.0))
     state = TrainingState(task, tmp_path, keep=1)
@@ -273,20 +259,14 @@ def test_the_float32_copy_of_a_subclass_has_its_overrides():
 
 @pytest.mark.parametrize(
     ("mean_accuracy", "alone_accuracy", "chosen"),
-    [
-        (0.2, 0.1, [9, 12, 15]),
-        (0.2, 0.2, [9, 12, 15]),
-        (0.1, 0.2, [15]),
-    ],
+    [(0.2, 0.1, [9, 12, 15]), (0.2, 0.2, [9, 12, 15]), (0.1, 0.2, [15])],
 )
 def test_the_final_model_is_the_better_of_the_mean_and_the_last(
     finished, model, mean_accuracy, alone_accuracy, chosen
 ):
     prefixes = [str(finished / f"checkpoints/ckpt-{n}") for n in (9, 12, 15)]
     mean, alone = (
-        np.mean([weights_in(p)[0] for p in paths], 0, np.float64).astype(
-            np.float32
-        )
+        np.mean([weights_in(p)[0] for p in paths], 0, np.float64).astype(np.float32)
         for paths in (prefixes, prefixes[-1:])
     )
 
@@ -339,9 +319,7 @@ def test_the_final_moving_average_is_the_latest(tmp_path):
     final = choose_weights(model, state.checkpoints, lambda: {}, moving=True)
 
     assert [step_of(path) for path in final.paths] == [9]
-    assert final.description == (
-        "the moving average of the weights in 1 checkpoint"
-    )
+    assert final.description == ("the moving average of the weights in 1 checkpoint")
     for weight in model.get_weights():
         np.testing.assert_array_equal(weight, 9.0)
 
@@ -452,12 +430,8 @@ def test_the_index_of_a_best_checkpoint_is_deleted_first(tmp_path, monkeypatch):
     BestCheckpoints(rounds([3.0]), tmp_path, keep=1).update()
     save(tmp_path, 20)
     deleted, glob = [], pathlib.Path.glob
-    monkeypatch.setattr(
-        pathlib.Path, "glob", lambda *args: iter(sorted(glob(*args)))
-    )
-    monkeypatch.setattr(
-        pathlib.Path, "unlink", lambda path: deleted.append(path.name)
-    )
+    monkeypatch.setattr(pathlib.Path, "glob", lambda *args: iter(sorted(glob(*args))))
+    monkeypatch.setattr(pathlib.Path, "unlink", lambda path: deleted.append(path.name))
 
     BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=1).update()
 
@@ -482,9 +456,7 @@ def test_the_index_of_a_best_checkpoint_is_deleted_first(tmp_path, monkeypatch):
         ([], "val_loss", "loss", False),
     ],
 )
-def test_patience_counts_scores_since_the_best(
-    tmp_path, values, column, by, ends
-):
+def test_patience_counts_scores_since_the_best(tmp_path, values, column, by, ends):
     best = BestCheckpoints(rounds(values, column), tmp_path, by, patience=2)
 
     assert best.out_of_patience == ends

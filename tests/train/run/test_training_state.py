@@ -6,12 +6,9 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import Transformer
-from tests.helpers.small_models import VOCABULARY_SIZE
-from tests.helpers.small_models import preset
-from tests.helpers.small_models import small_task
+from tests.helpers.small_models import VOCABULARY_SIZE, preset, small_task
 from train.loop import multi_worker
-from train.run.run_folder import read_history
-from train.run.run_folder import saved_steps
+from train.run.run_folder import read_history, saved_steps
 from train.run.training_state import TrainingState
 
 
@@ -89,9 +86,7 @@ def test_refuses_data_of_unknown_length(tmp_path):
         train_plainly(tmp_path, 1, data)
 
 
-def test_no_worker_writes_a_checkpoint_that_the_chief_has(
-    tmp_path, monkeypatch
-):
+def test_no_worker_writes_a_checkpoint_that_the_chief_has(tmp_path, monkeypatch):
     """Its metrics are sums over the workers: all have to write it, or none."""
     sent = []
 

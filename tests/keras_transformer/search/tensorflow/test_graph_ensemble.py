@@ -12,15 +12,17 @@ from keras_transformer.search.tensorflow.graph_ensemble import GraphEnsemble
 from keras_transformer.search.tensorflow.search_loop import run_search_loop
 from tests.helpers.graph_search_adapter import StepModel
 from tests.helpers.graph_searches import table_step
-from tests.helpers.reference_searches import FORBIDDEN_IDS
-from tests.helpers.reference_searches import check_sentence
-from tests.helpers.reference_searches import exhaustive_search
-from tests.helpers.reference_searches import log_softmax
-from tests.helpers.reference_searches import random_tables
-from tests.helpers.reference_searches import seeds
-from tests.helpers.reference_searches import sentence
-from tests.helpers.reference_searches import settings
-from tests.helpers.reference_searches import spreads
+from tests.helpers.reference_searches import (
+    FORBIDDEN_IDS,
+    check_sentence,
+    exhaustive_search,
+    log_softmax,
+    random_tables,
+    seeds,
+    sentence,
+    settings,
+    spreads,
+)
 
 BEAM_SIZE, NUM_MODELS = 40, 3
 

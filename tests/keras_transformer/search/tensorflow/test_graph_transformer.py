@@ -12,29 +12,26 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from keras_transformer.masks import BOS_ID
-from keras_transformer.masks import EOS_ID
-from keras_transformer.masks import PADDING_ID
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.search.options import SearchOptions
-from keras_transformer.search.tensorflow.graph_transformer import (
-    search_in_graph,
-)
+from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from tests.helpers.executed_nodes import NodeCounter
-from tests.helpers.graph_vs_portable_search import FIRST_WORD
-from tests.helpers.graph_vs_portable_search import INPUT_SPECS
-from tests.helpers.graph_vs_portable_search import Batch
-from tests.helpers.graph_vs_portable_search import check_same
-from tests.helpers.graph_vs_portable_search import make_model
-from tests.helpers.graph_vs_portable_search import random_batch
-from tests.helpers.graph_vs_portable_search import randomize
-from tests.helpers.graph_vs_portable_search import run_fast
-from tests.helpers.graph_vs_portable_search import run_plain
-from tests.helpers.graph_vs_portable_search import to_arrays
-from tests.helpers.graph_vs_portable_search import trace_fast
-from tests.helpers.graph_vs_portable_search import trace_greedy
-from tests.helpers.graph_vs_portable_search import trace_plain
-from tests.helpers.reference_searches import seeds
-from tests.helpers.reference_searches import settings
+from tests.helpers.graph_vs_portable_search import (
+    FIRST_WORD,
+    INPUT_SPECS,
+    Batch,
+    check_same,
+    make_model,
+    random_batch,
+    randomize,
+    run_fast,
+    run_plain,
+    to_arrays,
+    trace_fast,
+    trace_greedy,
+    trace_plain,
+)
+from tests.helpers.reference_searches import seeds, settings
 
 PADDED = (PADDING_ID, BOS_ID, *range(40, 70))
 # Each has another width, and a vocabulary at or beside a multiple of 32. There
@@ -108,9 +105,7 @@ def plain_search(name, beam_size):
 
 
 def fast(name, batch, beam_size, num_hypotheses):
-    return fast_search(name)(
-        *batch, np.int32(beam_size), np.int32(num_hypotheses)
-    )
+    return fast_search(name)(*batch, np.int32(beam_size), np.int32(num_hypotheses))
 
 
 # It finds what the layers find.
@@ -132,9 +127,7 @@ def test_it_finds_what_the_layers_find(name, beam_size):
 
     @settings(max_examples=8)
     @hypothesis.given(
-        seed=seeds,
-        end_scale=end_scales,
-        num_hypotheses=st.integers(1, beam_size),
+        seed=seeds, end_scale=end_scales, num_hypotheses=st.integers(1, beam_size)
     )
     def check(seed, end_scale, num_hypotheses):
         randomize(model, seed, end_scale)
@@ -178,8 +171,7 @@ def test_forbidden_ids_are_not_chosen_and_keep_their_probability():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "rtol"),
-    [("float64", 1e-5), ("bfloat16", 0.03), ("mixed_bfloat16", 0.03)],
+    ("dtype", "rtol"), [("float64", 1e-5), ("bfloat16", 0.03), ("mixed_bfloat16", 0.03)]
 )
 def test_what_is_forced_scores_the_same_in_all_dtypes(dtype, rtol):
     """Rounding may change what is chosen, but not what a choice is worth."""
@@ -236,9 +228,7 @@ def test_neither_batch_mates_nor_order_nor_padding_change_a_translation():
 
     @settings(max_examples=8)
     @hypothesis.given(
-        seed=seeds,
-        more=st.integers(0, 5),
-        random=st.randoms(note_method_calls=False),
+        seed=seeds, more=st.integers(0, 5), random=st.randoms(note_method_calls=False)
     )
     def check(seed, more, random):
         randomize(model, seed % 7)
@@ -355,16 +345,13 @@ def test_a_step_executes_few_nodes(num_layers, beam_size):
     @tf.function(input_signature=[*INPUT_SPECS, *counts], autograph=False)
     def search(source_ids, max_lengths, alpha, prefix_ids, beam_size=1):
         # No end but at the limit.
-        options = SearchOptions(
-            beam_size, alpha, 1, (PADDING_ID, EOS_ID, BOS_ID)
-        )
+        options = SearchOptions(beam_size, alpha, 1, (PADDING_ID, EOS_ID, BOS_ID))
         return search_in_graph(
             model, source_ids, max_lengths, options, prefix_ids, kernel
         )
 
     counter = NodeCounter(
-        search.get_concrete_function(),
-        [*[w.value for w in model.weights], kernel],
+        search.get_concrete_function(), [*[w.value for w in model.weights], kernel]
     )
     counts = [np.int32(beam_size)] if beam_size > 1 else []
     numbers = {}

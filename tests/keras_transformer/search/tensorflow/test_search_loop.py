@@ -13,26 +13,27 @@ from keras_transformer.search.beam_search import beam_search
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.candidates import blockwise_top_k
 from tests.helpers.graph_search_adapter import graph_beam_search
-from tests.helpers.graph_searches import run_search
-from tests.helpers.graph_searches import table_step
-from tests.helpers.reference_searches import BEGIN
-from tests.helpers.reference_searches import END
-from tests.helpers.reference_searches import FORBIDDEN_IDS
-from tests.helpers.reference_searches import alphas
-from tests.helpers.reference_searches import check_equal
-from tests.helpers.reference_searches import check_fillers
-from tests.helpers.reference_searches import check_sentence
-from tests.helpers.reference_searches import every_sequence
-from tests.helpers.reference_searches import exhaustive_search
-from tests.helpers.reference_searches import log_softmax
-from tests.helpers.reference_searches import penalty
-from tests.helpers.reference_searches import plain_beam_search
-from tests.helpers.reference_searches import random_tables
-from tests.helpers.reference_searches import score
-from tests.helpers.reference_searches import seeds
-from tests.helpers.reference_searches import sentence
-from tests.helpers.reference_searches import settings
-from tests.helpers.reference_searches import spreads
+from tests.helpers.graph_searches import run_search, table_step
+from tests.helpers.reference_searches import (
+    BEGIN,
+    END,
+    FORBIDDEN_IDS,
+    alphas,
+    check_equal,
+    check_fillers,
+    check_sentence,
+    every_sequence,
+    exhaustive_search,
+    log_softmax,
+    penalty,
+    plain_beam_search,
+    random_tables,
+    score,
+    seeds,
+    sentence,
+    settings,
+    spreads,
+)
 
 # Both searches, in a table of four positions and six tokens.
 BOTH_SEARCHES = pytest.mark.parametrize(
@@ -60,9 +61,7 @@ BOTH_SEARCHES = pytest.mark.parametrize(
     alpha=alphas,
     limits=st.lists(st.integers(1, 4), min_size=1, max_size=3),
 )
-def test_a_beam_that_holds_all_sequences_finds_all(
-    search, seed, spread, alpha, limits
-):
+def test_a_beam_that_holds_all_sequences_finds_all(search, seed, spread, alpha, limits):
     # Three tokens may continue: 1 + 3 + 9 + 27 = 40 sequences within 4 tokens.
     tables = random_tables(seed, spread, (len(limits), 4, 6, 6))
 
@@ -95,9 +94,7 @@ def test_a_beam_that_holds_all_sequences_finds_all(
         max_size=3,
     ),
 )
-def test_each_sentence_has_its_own_penalty_and_prefix(
-    search, seed, spread, sentences
-):
+def test_each_sentence_has_its_own_penalty_and_prefix(search, seed, spread, sentences):
     tables = random_tables(seed, spread, (len(sentences), 4, 6, 6))
     own_alphas, prefixes = zip(*sentences, strict=True)
 
@@ -119,9 +116,7 @@ def test_each_sentence_has_its_own_penalty_and_prefix(
 def test_a_prefix_may_hold_what_is_forbidden_behind_it():
     tables = random_tables(3, 1.0, (1, 4, 6, 6))
 
-    found, _ = run_search(
-        tables, 40, 0.6, [4], [[2, 4]], never=(*FORBIDDEN_IDS, 2)
-    )
+    found, _ = run_search(tables, 40, 0.6, [4], [[2, 4]], never=(*FORBIDDEN_IDS, 2))
 
     scores = [
         score
@@ -253,9 +248,7 @@ def path_table(path_probability, length, limit=6):
 def test_of_equal_hypotheses_the_earlier_stays(num_hypotheses):
     table = path_table(0.5, length=3)
 
-    found, steps = run_search(
-        table[None], 2, 0.0, [3], num_hypotheses=num_hypotheses
-    )
+    found, steps = run_search(table[None], 2, 0.0, [3], num_hypotheses=num_hypotheses)
 
     # Once one is enough, an equal one is not waited for.
     assert steps == {1: 1, 2: 3}[num_hypotheses]
@@ -320,8 +313,7 @@ def test_the_best_are_those_of_a_stable_sort(find):
             assert wanted.shape[1] <= given <= max(count, wanted.shape[1])
             np.testing.assert_array_equal(ids[:, : wanted.shape[1]], wanted)
             np.testing.assert_array_equal(
-                values[:, : wanted.shape[1]],
-                np.take_along_axis(rows, wanted, axis=1),
+                values[:, : wanted.shape[1]], np.take_along_axis(rows, wanted, axis=1)
             )
             assert np.all(values[:, wanted.shape[1] :] == -np.inf)
             assert np.all((ids >= 0) & (ids < width))
@@ -384,9 +376,7 @@ def test_the_state_follows_its_hypothesis(beam_size):
             "caches": [tf.zeros([rows, 4, 2])],
             "key": tf.repeat(keys, beam_size),
         }
-        return graph_beam_search(
-            history_step, state, SearchOptions(beam_size), limits
-        )
+        return graph_beam_search(history_step, state, SearchOptions(beam_size), limits)
 
     found = search()
 
@@ -396,9 +386,7 @@ def test_the_state_follows_its_hypothesis(beam_size):
             length = int(found.lengths[index, rank])
             ids = found.ids[index, rank, :length].numpy().tolist()
             np.testing.assert_allclose(
-                found.scores[index, rank],
-                history_score(key, ids, 0.6),
-                rtol=1e-5,
+                found.scores[index, rank], history_score(key, ids, 0.6), rtol=1e-5
             )
         everything = sorted(
             (history_score(key, ids, 0.6) for ids in every_sequence(6, limit)),
@@ -464,9 +452,7 @@ def test_python_numbers_do_as_well_as_tensors(decorate):
     @decorate
     def search(limits):
         next_step, state = table_step(tf.constant(tables), 4)
-        return graph_beam_search(
-            next_step, state, SearchOptions(4, 1, 2), limits
-        )
+        return graph_beam_search(next_step, state, SearchOptions(4, 1, 2), limits)
 
     if decorate is tf.function:  # The batch unknown.
         search = search.get_concrete_function(tf.TensorSpec([None], tf.int32))
@@ -488,9 +474,7 @@ def test_scores_are_float32_whatever_the_logits_are(dtype):
     @tf.function
     def search():
         next_step, state = table_step(table[None], 13)
-        return graph_beam_search(
-            next_step, state, SearchOptions(13), tf.constant([4])
-        )
+        return graph_beam_search(next_step, state, SearchOptions(13), tf.constant([4]))
 
     found = search()
 
