@@ -20,8 +20,8 @@ from export.server_address import read_address
 from tests.helpers.batching_session import ServerError
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import (
-    CERTIFICATE,
     ProxyCheck,
+    make_certificate,
     serve_grpc,
     serve_rest,
 )
@@ -261,7 +261,8 @@ def test_another_model_is_refused_in_one_line(
 @pytest.fixture
 def behind_a_gate(tmp_path):
     """Starts a server behind a `ProxyCheck`; returns the client's arguments."""
-    gate = ProxyCheck(prefix="/mt/en", token="s3cret~", tls=True)
+    certificate = make_certificate(tmp_path)
+    gate = ProxyCheck("/mt/en", "s3cret~", certificate)
     (tmp_path / "token").write_text("s3cret~\n")
     (tmp_path / "in").write_text("a\n")
     with contextlib.ExitStack() as stack:
@@ -271,7 +272,7 @@ def behind_a_gate(tmp_path):
             return {
                 "--server": f"https://{address}/mt/en/",
                 "--protocol": protocol,
-                "--ca-certificate": CERTIFICATE,
+                "--ca-certificate": certificate,
                 "--token-file": tmp_path / "token",
                 "--input": tmp_path / "in",
                 "--output": tmp_path / "out",

@@ -7,7 +7,6 @@ import pytest
 
 from export import __main__ as export_command, check, evaluate, translate
 from export.serve import __main__ as serve
-from tests.helpers.fake_model_server import CERTIFICATE
 
 COMMANDS = {
     "export": export_command,
@@ -24,7 +23,6 @@ NAMES = {
     "CT2": "$TMP/ct2, of the format ctranslate2",
     "PAIR": "must be SOURCE:TARGET=EXPORT_DIR or SOURCE:TARGET=HOST:PORT, such "
     "as en:es=exports/demo. Received:",
-    "CERTIFICATE": str(CERTIFICATE),
 }
 # A command, its arguments, and words of what it says.
 REFUSALS = """
@@ -35,7 +33,7 @@ translate --server=https://a?b -> $HTTPS
 translate --server=https://u:p@a -> [:PORT][/PREFIX]. Received: a
 translate --server=:1 -> --server must be HOST:PORT
 translate --server=a:b -> --server must be HOST:PORT
-translate --server=a:1 --ca-certificate=$CERTIFICATE
+translate --server=a:1 --ca-certificate=$TMP/one
  -> --ca-certificate needs a --server https://…. Received: a:1
 translate --server=https://a:1 --ca-certificate=$TMP/one
  -> --ca-certificate must be PEM. Received:

@@ -16,6 +16,7 @@ import json
 import pathlib
 import re
 import ssl
+import subprocess
 import sys
 import threading
 
@@ -43,9 +44,6 @@ HTTP_CODES = {
 # `prediction_api_regex_` of model_servers/http_rest_api_handler.cc.
 PREDICT = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+))?:predict", re.IGNORECASE)
 NUM_THREADS = 16
-# Of localhost, signed by itself for a hundred years, and its key.
-CERTIFICATE = pathlib.Path(__file__).with_name("localhost.pem")
-KEY = CERTIFICATE.with_suffix(".key.pem")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,12 +53,13 @@ class ProxyCheck:
     Attributes:
         prefix: String before the paths of the server.
         token: String to be in the header, or `None`.
-        tls: Bool, whether it speaks TLS, with `CERTIFICATE`.
+        certificate: Path of the PEM file with which it speaks TLS, or `None`;
+            the key lies beside it (`make_certificate`).
     """
 
     prefix: str = ""
     token: str | None = None
-    tls: bool = False
+    certificate: pathlib.Path | None = None
 
     def check(self, header):
         """Refuses another token, with a message that contains it."""
@@ -69,6 +68,16 @@ class ProxyCheck:
 
 
 OPEN = ProxyCheck()
+
+
+def make_certificate(folder):
+    """Makes a certificate of localhost, signed by itself, and its key."""
+    path = folder / "localhost.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    command += " -addext subjectAltName=DNS:localhost"
+    files = ["-out", path, "-keyout", path.with_suffix(".key")]
+    subprocess.run([*command.split(), *files], check=True, capture_output=True)
+    return path
 
 
 class PredictionService:
@@ -140,8 +149,9 @@ def serve_grpc(servable, port=0, gate=OPEN):
         [grpc.method_handlers_generic_handler(service[1:], handlers)]
     )
     address = f"localhost:{port}"
-    if gate.tls:
-        pair = (KEY.read_bytes(), CERTIFICATE.read_bytes())
+    if gate.certificate:
+        key = gate.certificate.with_suffix(".key")
+        pair = (key.read_bytes(), gate.certificate.read_bytes())
         credentials = grpc.ssl_server_credentials([pair])
         port = server.add_secure_port(address, credentials)
     else:
@@ -181,9 +191,9 @@ def serve_rest(servable, port=0, gate=OPEN):
             pass
 
     server = HTTPServer(("localhost", port), Handler)
-    if gate.tls:
+    if gate.certificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(CERTIFICATE, KEY)
+        context.load_cert_chain(gate.certificate, gate.certificate.with_suffix(".key"))
         server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
