@@ -8,12 +8,12 @@ from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import REFERENCE, TEXT_WITH_MARKUP
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ask(export_dir):
     return explain.load_ask(export_dir)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data(ask):
     return describe_translation(ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode())
 

@@ -122,15 +122,12 @@ def test_a_sample_that_cannot_be_read_is_found(version, model):
 
 
 class Deaf:
-    """A model that hears every request and says nothing."""
+    """A model that receives every request and answers nothing."""
 
-    def __init__(self, refused=None):
+    def __init__(self):
         self.asked = []
-        self._refused = refused
 
     def run(self, signature, inputs):
-        if signature == self._refused:
-            raise tf.errors.InvalidArgumentError(None, None, "no\nreally")
         self.asked.append(signature)
 
 
@@ -146,14 +143,6 @@ def test_a_truncated_warmup_is_found(version):
     count = len(whole.asked)
     assert len(cut.asked) == count - 1
     assert problem.startswith(f"request {count}: DataLossError: ")
-
-
-def test_a_warmup_request_that_fails_is_found(version):
-    (problem,) = check.check_warmup(
-        Deaf("serving_default"), version / file_layout.WARMUP
-    ).problems
-
-    assert problem.endswith(": InvalidArgumentError: no")
 
 
 @pytest.mark.parametrize("count", [0, 1001])
@@ -194,18 +183,14 @@ def test_what_cannot_be_loaded_ends_the_checks(
     version, capsys, file, content, name, problem
 ):
     (version / file).write_bytes(content)
-    arguments = ["--export-dir", str(version.parent)]
 
     with pytest.raises(SystemExit, match="1"):
-        check.main(arguments)
-    lines = capsys.readouterr().out
-    with pytest.raises(SystemExit, match="1"):
-        check.main([*arguments, "--json"])
-    checks = json.loads(capsys.readouterr().out)
+        check.main(["--export-dir", str(version.parent), "--json"])
 
-    assert f"{'WRONG':6}{name:13}{problem}" in lines
-    assert f"{'-':6}session      left out: a version that has changed" in lines
-    assert left_out(check.Check(**c) for c in checks) == [*check.RUNTIME_CHECKS]
+    found = [check.Check(**c) for c in json.loads(capsys.readouterr().out)]
+    (problems,) = (c.problems for c in found if c.name == name)
+    assert problems[0].startswith(problem)
+    assert left_out(found) == [*check.RUNTIME_CHECKS]
 
 
 def is_run(_):
@@ -304,16 +289,3 @@ def test_a_server_is_asked_the_samples(
     assert len(re.findall(r"^ok    samples", whole, re.M)) == 5
     assert exit_.value.code == 1
     assert "WRONG samples      rest_row: score, row 0: wanted " in wrong
-
-
-def test_a_file_that_cannot_be_read_is_found(tmp_path, monkeypatch):
-    def refuse(folder):
-        raise PermissionError(13, "Permission denied", "variables.index")
-
-    monkeypatch.setattr(check, "read_bundle", lambda folder: {})
-    monkeypatch.setattr(file_layout, "list_files", refuse)
-
-    found = {c.name: c.problems for c in check.check_version(tmp_path / "1")}
-
-    assert "Permission denied: 'variables.index'" in found["files"][0]
-    assert "graph" in found  # The other checks run.

@@ -38,16 +38,10 @@ REVERSED_SENTENCES = [sentence[::-1] for sentence in SENTENCES]
 def write_converted_run(
     folder, texts=(SENTENCES, REVERSED_SENTENCES), shares=False, **numbers
 ):
-    """Writes the folder of a model with two tokenizers.
+    """Writes the folder of a model with two tokenizers, and returns the model.
 
-    Args:
-        folder: Path of a folder that is not there yet.
-        texts: Two lists of sentences, to learn the pieces of.
-        shares: Bool, whether both sides share ids and matrix.
-        **numbers: Of the `Architecture`, in place of those above.
-
-    Returns:
-        The model.
+    The pieces are learnt from `texts`; if it `shares`, both sides have the same ids
+    and matrix; `numbers` are of the `Architecture`.
     """
     protos = [
         sentencepiece_model_pb2.ModelProto.FromString(train_spm(lines, size))

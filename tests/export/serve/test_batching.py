@@ -231,41 +231,37 @@ def test_a_short_request_does_not_wait_for_any_batch_of_a_long_one():
     assert started[1] == ["short"]
 
 
-def test_a_worker_survives_what_it_does_not_expect(caplog):
+def fail(texts):
+    raise MemoryError("of details")
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "message"),
+    [
+        (fail, MemoryError, "of details"),
+        # Fewer results than texts are a bug of the model.
+        (lambda texts: [], RuntimeError, "a worker failed; it continues"),
+    ],
+)
+def test_an_error_is_counted_and_logged_and_the_worker_continues(
+    answer, kind, message, caplog
+):
     errors = mock.Mock()
 
     async def ask_twice(batcher, _):
-        # Fewer results than texts are a bug of the model.
         failed = await asyncio.gather(
-            batcher.run(lambda texts: [], ["a"]), return_exceptions=True
+            batcher.run(answer, ["a"]), return_exceptions=True
         )
-        works = await batcher.run(lambda texts: texts, ["b"])
-        return failed, works, batcher.is_alive
+        return failed, await batcher.run(lambda texts: texts, ["b"]), batcher.is_alive
 
     (failed,), works, is_alive = run(ask_twice, errors=errors)
 
-    assert isinstance(failed, RuntimeError)
+    assert isinstance(failed, kind)
     assert works == ["b"]
     assert is_alive
     errors.inc.assert_called_once_with()
-    assert "a worker failed; it continues" in caplog.text
+    assert message in caplog.text
     assert "Traceback" in caplog.text
-
-
-def test_an_error_of_a_model_is_counted_and_logged(caplog):
-    errors = mock.Mock()
-
-    def fail(texts):
-        raise MemoryError("of details")
-
-    async def ask(batcher, _):
-        with pytest.raises(MemoryError):
-            await batcher.run(fail, ["a"])
-
-    run(ask, errors=errors)
-
-    errors.inc.assert_called_once_with()
-    assert "of details" in caplog.text
 
 
 def test_a_model_that_does_not_answer_is_found(monkeypatch):
@@ -283,16 +279,6 @@ def test_a_model_that_does_not_answer_is_found(monkeypatch):
     # A check that still waits is not repeated.
     assert shout.batches[0] == ["a"]
     assert len(shout.batches) <= 2
-
-
-def test_a_model_that_fails_is_found(monkeypatch):
-    def fail(texts):
-        raise MemoryError
-
-    async def check(batcher, _):
-        return await batcher.is_responsive(fail, "a")
-
-    assert run(check) is False
 
 
 def test_a_model_that_has_just_answered_is_not_asked_again():

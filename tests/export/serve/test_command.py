@@ -67,13 +67,8 @@ def test_sigterm_ends_it_when_all_is_answered(export_dir):
         assert process.stdout.readline() == "en to es\n"
         port = int(process.stdout.readline().rpartition(":")[2].strip("/\n"))
         service = service_client.ServiceClient(port)
-        thread, answers = service_client.in_thread(
-            service.post,
-            "/translate",
-            q="\n".join(SENTENCES * 30),
-            source="en",
-            target="es",
-        )
+        text = {"q": "\n".join(SENTENCES * 30), "source": "en", "target": "es"}
+        thread, answers = service_client.in_thread(service.post, "/translate", **text)
         batches = 'translate_batch_rows_count{model="en:es"}'
         service_client.wait_until(lambda: service.measured(batches) > 0)
         process.send_signal(signal.SIGTERM)

@@ -165,11 +165,11 @@ def test_who_does_not_read_is_hung_up_on(monkeypatch):
             lost.set()
 
     monkeypatch.setattr(middleware.TimeoutProtocol, "connection_lost", note)
-    many = service_client.serve_function(
-        lambda texts: service_client.make_outputs(
-            [b"b" * 30_000_000 for _ in texts], 10**9
-        )
-    )
+
+    def repeat(texts):
+        return service_client.make_outputs([b"b" * 30_000_000 for _ in texts], 10**9)
+
+    many = service_client.serve_function(repeat)
     with many as service, connected(service, request(FIELDS)):
         assert lost.wait(60)
 
