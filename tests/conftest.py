@@ -1,10 +1,9 @@
-"""Eight logical CPU devices, a deadline, and what many tests share."""
+"""Eight logical CPU devices, and what many tests share."""
 
 import functools
 import gc
 import os
 import re
-import signal
 
 import pytest
 
@@ -60,23 +59,6 @@ def pytest_xdist_make_scheduler(config, log):
             return group_of(nodeid.partition("::")[0])
 
     return ByFile(config, log)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    """Fails a test that hangs, as one does whose child never answers."""
-    seconds = 1800 if item.get_closest_marker("slow") else 300
-
-    def end(*_):
-        raise TimeoutError(f"the test takes longer than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(seconds)
-    try:
-        return (yield)
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")

@@ -91,7 +91,6 @@ def test_missing_and_stray_files_are_found(version):
 
 def test_another_answer_is_found(version, model):
     folder = version / file_layout.SAMPLES
-    whole = check.check_samples(model, folder)
     path = folder / "rest_row.answer.json"
     answer = json.loads(path.read_text())
     said = answer["predictions"][1]["translation"]
@@ -102,7 +101,6 @@ def test_another_answer_is_found(version, model):
     text, was, rest = re.split("(?<=bool_val: )([a-z]+)", grpc.read_text())
     grpc.write_text(text + other[was] + rest)
 
-    assert whole.problems == []
     assert check.check_samples(model, folder).problems == [
         f"rest_row: translation, row 1: wanted 'something else', received {said!r}",
         f"grpc: truncated, row 0: wanted {other[was].title()}, received {was.title()}",

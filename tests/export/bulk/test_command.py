@@ -85,12 +85,8 @@ def test_writes_what_export_translate_does(command, text, tmp_path, export_dir, 
     ]
     assert len(read(out, "a.en")) == 10
     (tmp_path / "whole").write_bytes(b"\n".join(text))
-    translate.main(
-        [
-            *(f"--export-dir={export_dir}", f"--input={tmp_path / 'whole'}"),
-            f"--output={tmp_path / 'expected'}",
-        ]
-    )
+    files = [f"--input={tmp_path / 'whole'}", f"--output={tmp_path / 'expected'}"]
+    translate.main([f"--export-dir={export_dir}", *files])
     expected = (tmp_path / "expected").read_bytes().splitlines()
     assert read(out, "a.en") + read(out, "b.en") == expected
     said = capsys.readouterr().err
@@ -166,17 +162,13 @@ def test_refuses_what_does_not_fit(command, tmp_path, refused):
     def said(*arguments):
         return refused(bulk, *command, *arguments)
 
-    assert said("--runner=Nil").startswith(
-        "error: --runner must be one that Beam has. Received: Unexpected"
-    )
+    assert "--runner must be one that Beam has" in said("--runner=Nil")
     assert said("--input=none").endswith("no such file: none")
     assert "--batch-tokens must be 1" in said("--batch-tokens=0")
     assert "positive int" in said("--shard-lines=0")
     for name in ("input", "output"):
-        assert said(f"--{name}=nil://there").startswith(
-            f"error: --{name} must be of a file system that Beam has. "
-            "Received: nil://there: Unable to get filesystem"
-        )
+        message = f"--{name} must be of a file system that Beam has"
+        assert message in said(f"--{name}=nil://there")
     assert not (tmp_path / "out").exists()
 
 
@@ -204,13 +196,11 @@ def test_a_worker_without_the_export_is_told_of(command, capsys, monkeypatch):
 
     monkeypatch.setattr("export.bulk.pipeline.load_translate", load)
 
-    with pytest.raises(SystemExit) as exit_:
+    with pytest.raises(SystemExit, match="2"):
         bulk.main(command)
 
-    assert exit_.value.code == 2
-    assert "error: --export-dir must be a folder that `python" in (
-        capsys.readouterr().err
-    )
+    error = capsys.readouterr().err
+    assert "error: --export-dir must be a folder that `python" in error
 
 
 @needs_beam
@@ -219,9 +209,8 @@ def test_an_error_that_is_not_a_line_s_is_raised(command, monkeypatch):
     def broken(texts):
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(
-        "export.bulk.pipeline.load_translate", lambda export_dir, version: broken
-    )
+    load = "export.bulk.pipeline.load_translate"
+    monkeypatch.setattr(load, lambda export_dir, version: broken)
 
     with pytest.raises(RuntimeError, match="out of order"):
         bulk.main(command)
@@ -237,12 +226,7 @@ def test_refuses_to_begin_without_beam(monkeypatch, refused, command):
 
 @pytest.mark.parametrize("flag", ["b.en", "--bath-tokens=3", "--runner-x"])
 def test_refuses_what_is_no_option(command, refused, flag):
-    said = refused(bulk, *command, flag)
-
-    assert said.endswith(
-        "must be an option of ours or of Beam's, and a pattern in quotes. "
-        f"Received: {flag}"
-    )
+    assert refused(bulk, *command, flag).endswith(f"Received: {flag}")
 
 
 @needs_beam
