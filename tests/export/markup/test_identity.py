@@ -115,6 +115,7 @@ def test_a_document_comes_back(format, sources, data):
         "<p>Mail <code>foo</code>@bar.org now <b>please</b></p>",
         "<p><code>admin</code>@example.com <b>is</b> the address</p>",
         "<p>(z)<i></b>  One</p>",
+        "<p>cat<b>\u200etwo</b></p>",
         "<p>one &lrm;two <b>three</b></p>",
     ],
 )
