@@ -95,7 +95,13 @@ def run_dir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def export_dir(run_dir, tmp_path_factory):
-    """The folder of that model's export, version 1."""
+    """The folder of that model's export, version 1, which is loaded once.
+
+    A load takes three seconds, and as long again does the first call of each
+    signature; what is loaded is constant.
+    """
+    from export import version_loading
+    from export.bundle.file_layout import SAVED_MODEL
     from export.bundle.model_loading import load_run
     from export.bundle.write_version import write_version
     from export.model.search import SearchSettings
@@ -105,7 +111,15 @@ def export_dir(run_dir, tmp_path_factory):
     settings = SearchSettings(3, max_extra_length=8, source_language="en")
     translator = load_run(run_dir, settings, signatures=INPUTS)
     write_version(translator, [run_dir], folder, "reverse")
-    return folder
+    load = version_loading.LOADERS[SAVED_MODEL]
+    load_once = functools.cache(load)
+
+    def load_shared(path):
+        return (load_once if path.parent == folder else load)(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(version_loading.LOADERS, SAVED_MODEL, load_shared)
+        yield folder
 
 
 @pytest.fixture(scope="session")
