@@ -305,6 +305,7 @@ def test_an_error_ends_the_waiting_of_all_batches():
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.slow
 def test_a_request_in_flight_does_not_delay_the_end():
     """After an error, or Ctrl-C, the program ends at once."""
     code = """

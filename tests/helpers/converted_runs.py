@@ -13,25 +13,12 @@ from tests.helpers.hugging_face_models import train_spm
 DECODING = {"beam_size": 3, "length_penalty": 0.9, "penalty_offset": 0}
 # In nothing what the paper says.
 NON_DEFAULT_ARCHITECTURE = {
-    "num_layers": 3,
-    "decoder_layers": 2,
-    "hidden_dim": 16,
-    "intermediate_dim": 24,
-    "num_heads": 2,
-    "key_dim": 8,
-    "value_dim": 8,
-    "use_bias": True,
-    "activation": "swish",
-    "scale_embedding": False,
-    "logits_bias": True,
-    "max_wavelength": 3_000.0,
-    "norm_epsilon": 1e-3,
-    "decoder_mixer": "ssru",
-    "tied_output": False,
-    "position_offset": 2,
+    **{"num_layers": 3, "decoder_layers": 2, "hidden_dim": 16, "num_heads": 2},
+    **{"intermediate_dim": 24, "key_dim": 8, "value_dim": 8, "use_bias": True},
+    **{"activation": "swish", "scale_embedding": False, "logits_bias": True},
+    **{"max_wavelength": 3_000.0, "norm_epsilon": 1e-3, "position_offset": 2},
+    **{"decoder_mixer": "ssru", "tied_output": False},
 }
-
-
 REVERSED_SENTENCES = [sentence[::-1] for sentence in SENTENCES]
 
 

@@ -25,17 +25,10 @@ MODELS = {
         "value_dim": 3,
     },
     "of other systems": {
-        "num_layers": 1,
-        "decoder_layers": 2,
-        "use_bias": True,
-        "activation": "swish",
-        "scale_embedding": False,
-        "logits_bias": True,
-        "max_wavelength": 3_000.0,
-        "norm_epsilon": 1e-3,
-        "source_vocabulary_size": 333,
-        "tied_output": False,
-        "position_offset": 2,
+        **{"num_layers": 1, "decoder_layers": 2, "use_bias": True},
+        **{"activation": "swish", "scale_embedding": False, "logits_bias": True},
+        **{"max_wavelength": 3_000.0, "norm_epsilon": 1e-3, "position_offset": 2},
+        **{"source_vocabulary_size": 333, "tied_output": False},
     },
 }
 

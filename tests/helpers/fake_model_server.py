@@ -212,13 +212,8 @@ def main(argv=None):
     parser.add_argument("--port", type=int, default=8500, help="of gRPC")
     parser.add_argument("--rest-api-port", type=int, default=8501)
     parser.add_argument("--model-name", default="translator")
-    parser.add_argument(
-        "--enable-batching", action="store_true", help="run requests together"
-    )
     args = parser.parse_args(argv)
     servable = Servable(args.export_dir, args.model_name)
-    if args.enable_batching:
-        servable = servable.with_batching()
     with (
         serve_grpc(servable, args.port) as grpc_address,
         serve_rest(servable, args.rest_api_port) as rest_address,

@@ -47,17 +47,11 @@ def make_model(
     **numbers,
 ):
     """Returns a built `Transformer` with a few features of all kinds."""
-    sizes = {
-        "num_layers": 1,
-        "hidden_dim": 8,
-        "intermediate_dim": 12,
-        "num_heads": 2,
-        "key_dim": 3,
-        "value_dim": 5,
-    }
+    sizes = {"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 12}
+    sizes |= {"num_heads": 2, "key_dim": 3, "value_dim": 5, **numbers}
     model = Transformer(
         vocabulary_size,
-        Architecture(**{**sizes, **numbers}),
+        Architecture(**sizes),
         sequence_length,
         source_vocabulary_size,
         dtype=dtype,
@@ -110,25 +104,23 @@ def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
     )
 
 
+def trace(search, specs=INPUT_SPECS):
+    return tf.function(search, input_signature=specs, autograph=False)
+
+
 def trace_fast(model, forbidden_ids=None):
     """Traces the fast search, for any beam size and number of hypotheses."""
 
-    @tf.function(input_signature=[*INPUT_SPECS, *COUNT_SPECS], autograph=False)
     def search(*arguments):
         *batch, beam_size, num_hypotheses = arguments
         return run_fast(model, batch, beam_size, num_hypotheses, forbidden_ids)
 
-    return search
+    return trace(search, [*INPUT_SPECS, *COUNT_SPECS])
 
 
 def trace_greedy(model, forbidden_ids=None):
     """Traces the fast search for a beam of one."""
-
-    @tf.function(input_signature=INPUT_SPECS, autograph=False)
-    def search(*batch):
-        return run_fast(model, batch, 1, None, forbidden_ids)
-
-    return search
+    return trace(lambda *batch: run_fast(model, batch, 1, None, forbidden_ids))
 
 
 def run_fast(model, batch, beam_size, num_hypotheses=None, forbidden_ids=None):
@@ -139,12 +131,7 @@ def run_fast(model, batch, beam_size, num_hypotheses=None, forbidden_ids=None):
 
 def trace_plain(model, beam_size, forbidden_ids=None):
     """Traces the specification."""
-
-    @tf.function(input_signature=INPUT_SPECS, autograph=False)
-    def search(*batch):
-        return run_plain(model, batch, beam_size, forbidden_ids)
-
-    return search
+    return trace(lambda *batch: run_plain(model, batch, beam_size, forbidden_ids))
 
 
 def run_plain(model, batch, beam_size, forbidden_ids=None):

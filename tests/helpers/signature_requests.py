@@ -193,11 +193,9 @@ def invalid_outputs(outputs):
         if value.dtype.kind == "f" and not np.isfinite(value).all():
             found.append(f"{name}: {value}")
         if value.dtype.kind == "O":
-            for text in value.ravel():
-                try:
-                    text.decode("utf-8")
-                except UnicodeDecodeError:
-                    found.append(f"{name}: {text!r}")
+            texts = value.ravel()
+            is_valid = [t.decode("utf-8", "ignore").encode() == t for t in texts]
+            found += [f"{name}: {t!r}" for t in texts[~np.array(is_valid, bool)]]
     return found
 
 

@@ -15,16 +15,8 @@ SETTINGS = UpdateOptions(batch_tokens=120, steps_per_epoch=3)
 
 
 def preset(**changes):
-    sizes = {
-        "num_layers": 1,
-        "hidden_dim": 16,
-        "intermediate_dim": 24,
-        "num_heads": 2,
-        "key_dim": 8,
-        "value_dim": 8,
-        "warmup_steps": 100,
-        "dropout": 0.0,
-    }
+    sizes = {"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 24, "num_heads": 2}
+    sizes |= {"key_dim": 8, "value_dim": 8, "warmup_steps": 100, "dropout": 0.0}
     return PRESETS["tiny"].replace(**{**sizes, **changes})
 
 

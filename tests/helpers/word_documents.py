@@ -159,6 +159,10 @@ def elements(content):
 
 def wrap(content):
     """Returns a document of one paragraph with this content."""
-    parts = unpack(make_document())
-    root = f'<w:document xmlns:w="{W[1:-1]}"><w:body><w:p>{content}</w:p>'
-    return pack(parts | {MAIN: f"{root}</w:body></w:document>".encode()})
+    return pack(unpack(make_document()) | {MAIN: root(f"<w:p>{content}</w:p>")})
+
+
+def root(body):
+    """Returns the main part of a document."""
+    start = f'<w:document xmlns:w="{W[1:-1]}"><w:body>'
+    return f"{start}{body}</w:body></w:document>".encode()

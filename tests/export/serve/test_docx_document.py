@@ -128,9 +128,8 @@ def test_what_a_run_holds_beside_text_keeps_its_format():
 
     paragraph = translate_paragraph(content, identity())
 
-    assert [(r.text, r.bold) for r in paragraph.runs] == [
-        *(("two", True), ("\t", True))
-    ]
+    runs = [(r.text, r.bold) for r in paragraph.runs]
+    assert runs == [("two", True), ("\t", True)]
 
 
 def test_the_most_frequent_format_is_that_of_what_has_none():
@@ -146,12 +145,8 @@ def test_the_most_frequent_format_is_that_of_what_has_none():
 
 
 def test_the_ends_of_a_bookmark_stay_in_order():
-    content = (
-        '<w:bookmarkStart w:id="1" w:name="a"/>'
-        + run("two ")
-        + '<w:bookmarkEnd w:id="1"/>'
-        + run("words")
-    )
+    content = f'<w:bookmarkStart w:id="1" w:name="a"/>{run("two ")}'
+    content += f'<w:bookmarkEnd w:id="1"/>{run("words")}'
 
     document = DocxDocument(wrap(content))
     text = document.make_text()
@@ -171,20 +166,12 @@ def test_notes_and_text_boxes_are_translated(content):
     body = f"<w:p><w:r>{box}</w:r>{run('around it')}</w:p>"
     notes = f'<w:footnotes xmlns:w="{W[1:-1]}"><w:footnote><w:p>'
     notes += f"{run('of notes')}</w:p></w:footnote></w:footnotes>"
-    root = f'<w:document xmlns:w="{W[1:-1]}"><w:body>{body}</w:body>'
-    parts |= {
-        MAIN: f"{root}</w:document>".encode(),
-        "word/footnotes.xml": notes.encode(),
-    }
+    parts |= {MAIN: word_documents.root(body), "word/footnotes.xml": notes.encode()}
 
     found = word_documents.unpack(translate(word_documents.pack(parts), word_swap()))
 
-    for name, texts in (
-        (MAIN, ["a", " in box", "it around"]),
-        ("word/footnotes.xml", ["notes of"]),
-    ):
-        root = etree.fromstring(found[name])
-        assert "".join(root.itertext(f"{W}t")) == "".join(texts)
+    for name, text in ((MAIN, "a in boxit around"), ("word/footnotes.xml", "notes of")):
+        assert "".join(etree.fromstring(found[name]).itertext(f"{W}t")) == text
 
 
 def test_both_variants_of_the_standard_are_read(content):
