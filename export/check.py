@@ -40,8 +40,8 @@ from export.bundle.sample_requests import (
 )
 from export.bundle.versions import EXPORT_DIR, find_version
 from export.bundle.warmup_requests import MAX_RECORDS, read_warmup
-from export.client import Client, ClientOptions, connect
 from export.litert.version_check import check_litert
+from translate.runtime.tf_serving import Client, ClientOptions, connect
 
 # The checks that run the model.
 RUNTIME_CHECKS = ("session", "warm-up", "samples")

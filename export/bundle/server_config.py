@@ -92,7 +92,7 @@ curl http://localhost:8501/v1/models/{name}:predict \\
 A file, from a checkout of keras_transformer:
 
 ```
-python -m export.translate --server localhost:8500 --model-name {name} \\
+python -m translate --server localhost:8500 --model-name {name} \\
     < text > translations
 ```
 
