@@ -21,6 +21,7 @@ COMMANDS = {
     "export.translate": "export.translate.TranslateOptions",
     "export.evaluate": "export.evaluate.EvaluateOptions",
     "export.check": "export.check.CheckOptions",
+    "export.check_server": "export.check_server.CheckServerOptions",
     "export.explain": "export.explain.ExplainOptions",
     "export.page": "export.page.PageOptions",
     "export.serve": "export.serve.options.ServeOptions",

@@ -138,6 +138,7 @@ def test_a_path_is_one_of_this_machine(capsys, path):
         "export.__main__",
         "export.bulk.__main__",
         "export.check",
+        "export.check_server",
         "export.evaluate",
         "export.explain",
         "export.serve.__main__",
