@@ -23,7 +23,7 @@ import tensorflow as tf
 from command_line.errors import exit_on_user_error
 from demo_corpus import generator
 from demo_corpus.parts_of_speech import Phrase
-from export.version_loading import load_signature
+from translate.runtime.version_loading import load_signature
 
 SIZES = {"train": 20_000, "valid": 500, "test": 500}
 LANGUAGES = "english", "spanish"

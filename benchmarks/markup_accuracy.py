@@ -15,9 +15,9 @@ import re
 from command_line.errors import UserError, exit_on_user_error
 from demo_corpus import generator
 from demo_corpus.parts_of_speech import Phrase
-from export.markup.encoded_documents import load_translator
-from export.markup.translate_markup import translate_markup
-from export.version_loading import load_translate
+from documents.markup.translate_markup import translate_markup
+from translate.encoded_documents import load_translator
+from translate.runtime.version_loading import load_translate
 
 # Words at the edges of a Spanish phrase that English lacks.
 PARTICLES = {"a", "al", "de", "del"}

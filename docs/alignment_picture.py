@@ -16,10 +16,10 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from documents.markup.word_alignment import find_words, word_attention
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.versions import find_version
-from export.markup.word_alignment import find_words, word_attention
-from export.version_loading import load_version
+from translate.runtime.version_loading import load_version
 
 CHARACTER = 11  # Pixels of a character, about.
 SPACE = 14

@@ -137,7 +137,7 @@ def servable(export_dir):
 @pytest.fixture(scope="session")
 def translate(export_dir):
     """The default signature of that export, as Python loads it."""
-    from export.version_loading import load_translate
+    from translate.runtime.version_loading import load_translate
 
     return load_translate(export_dir)
 

@@ -27,7 +27,7 @@ from command_line.text_files import read_lines
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.model_loading import SIGNATURE
 from export.check import SessionModel
-from export.version_loading import find_export, load_translate
+from translate.runtime.version_loading import find_export, load_translate
 
 BATCH = 32
 # Strings to strings.

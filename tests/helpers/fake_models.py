@@ -4,7 +4,7 @@ import collections
 
 import tensorflow as tf
 
-from export import line_batching
+from translate import line_batching
 
 
 def make_outputs(translations, limit=99_999):

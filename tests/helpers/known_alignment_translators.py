@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-from export.markup.sentence_translator import Translator
-from export.markup.word_alignment import find_words
+from documents.markup.word_alignment import find_words
 from tests.helpers.marked_documents import split_sentences
+from translate.sentence_translator import Translator
 
 
 def identity(knows_placeholders: bool = False) -> Translator:

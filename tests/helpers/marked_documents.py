@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from export.markup.sentence_translator import Translator
-from export.markup.word_alignment import find_words
+from documents.markup.word_alignment import find_words
+from translate.sentence_translator import Translator
 
 PROTECTED_TEXTS = ("<code>x1 y</code>", "https://a.org/b?c=1&amp;d", "{name}", "5 kg")
 VOIDS = ("<img/>", "<!-- c -->", "<wbr/>")

@@ -12,12 +12,12 @@ import urllib.parse
 import urllib3
 import uvicorn
 
-from export.serve.app import make_app
-from export.serve.middleware import bind
-from export.serve.models import Model
-from export.serve.options import HttpOptions, LimitOptions
-from export.serve.processes import make_config
+from serve.app import make_app
+from serve.middleware import bind
+from serve.options import HttpOptions, LimitOptions
+from serve.processes import make_config
 from tests.helpers.fake_models import make_outputs
+from translate.models import Model
 
 
 class ReversingModel:

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from export.__main__ import main as export
-from export.version_loading import load_version
 from keras_transformer.masks import padding_mask
 from tests.helpers.error_capture import refusal
 from tests.helpers.small_models import (
@@ -23,6 +22,7 @@ from train import __main__ as train_command
 from train.data.batch_plan import BatchPlan
 from train.data.vocabulary import Ids
 from train.fit import make_strategy
+from translate.runtime.version_loading import load_version
 
 GUIDED = dataclasses.replace(SETTINGS, alignment_weight=2.0)
 NAMES = ("source_ids", "target_ids", "labels", "links", "num_tokens")

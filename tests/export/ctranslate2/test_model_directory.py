@@ -10,17 +10,17 @@ import tensorflow as tf
 
 import export.__main__ as export_command
 from command_line.errors import UserError
-from export import evaluate, translate
 from export.bundle.model_loading import load_run, read_run
 from export.ctranslate2.model_directory import CTranslate2Translator, write_ctranslate2
 from export.model.search import SearchSettings
-from export.version_loading import load_translate
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.ctranslate2_models import MODELS, make_model
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.numpy_scores import pad, target_log_probabilities
 from tests.helpers.signature_requests import ask, nbest_inputs
+from translate import __main__ as translate, evaluate
+from translate.runtime.version_loading import load_translate
 
 SETTINGS = SearchSettings(beam_size=3, max_extra_length=8)
 TEXT = [*[sentence.encode() for sentence in SENTENCES], *NASTY]

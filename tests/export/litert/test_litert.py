@@ -15,13 +15,10 @@ import tensorflow as tf
 import export.__main__ as export_command
 import litert_translator
 from command_line.errors import UserError
-from export import check, evaluate, translate
+from export import check
 from export.bundle.model_loading import read_run
 from export.litert.model_directory import write_litert
-from export.litert.signatures import LiteRTModel
 from export.model.search import SearchSettings
-from export.serve import models
-from export.version_loading import load_translate
 from litert_translator.model import Model
 from litert_translator.search import search
 from tests.helpers.ctranslate2_models import MODELS, make_model
@@ -33,6 +30,9 @@ from tests.helpers.signature_requests import (
     constrained_inputs,
     options_inputs,
 )
+from translate import __main__ as translate, evaluate, models
+from translate.runtime.litert import LiteRTModel
+from translate.runtime.version_loading import load_translate
 
 SETTINGS = SearchSettings(3, max_extra_length=8, source_language="en")
 MODELS = {**MODELS, "recurrent": {"decoder_mixer": "ssru"}}

@@ -17,13 +17,13 @@ from export.bundle.graph_inspection import (
     served_signatures,
 )
 from export.bundle.model_loading import load_run, read_run
-from export.explain import load_ask
 from export.model.search import SearchSettings
 from export.model.translator import DEFAULT_SIGNATURES, INPUTS, Translator
 from keras_transformer import Architecture, SubwordTokenizer, Transformer
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.signature_requests import ask
+from translate.explain import load_ask
 
 SMALL = Architecture(
     num_layers=1, hidden_dim=8, intermediate_dim=8, num_heads=1, key_dim=8, value_dim=8

@@ -1,0 +1,90 @@
+"""Translates the valid lines of a shard and reports the invalid ones."""
+
+import collections
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from command_line.errors import describe_error
+from translate.line_batching import translate_lines
+
+TRUNCATED = "cut at the model's limit of tokens"
+# If a model cannot translate this, the error is the model's.
+PROBE = b"."
+
+
+def translate_shard(
+    translate: Callable, lines: list[bytes], batch_tokens: int
+) -> list[tuple[bytes, str | None]]:
+    """Translates lines, of which some may be invalid.
+
+    Args:
+        translate: Function that `load_translate` returned.
+        lines: Sentences, without line ends.
+        batch_tokens: Int, source tokens of a batch, padding included.
+
+    Returns:
+        For each line its translation and its fault: `None`, `TRUNCATED`, or the
+        reason for an empty translation.
+
+    Raises:
+        Exception: Error of the model, if it cannot translate a valid text.
+    """
+    careful = FaultTolerantTranslate(translate)
+    faults = [describe_bytes(line) for line in lines]
+    right = [line for line, fault in zip(lines, faults, strict=True) if not fault]
+    translations = translate_lines(careful, right, batch_tokens, collections.Counter())
+    return [
+        # The dict is filled when the line has been translated.
+        (b"", fault) if fault else (next(translations), careful.faults.get(line))
+        for line, fault in zip(lines, faults, strict=True)
+    ]
+
+
+def describe_bytes(line: bytes) -> str | None:
+    """Describes the first invalid byte of a line that is not UTF-8."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte, column = line[error.start], error.start + 1
+        return f"not UTF-8: byte 0x{byte:02x} at column {column}"
+    return None
+
+
+class FaultTolerantTranslate:
+    """Translates batches, and records the texts that raise an error.
+
+    A batch that raises an error is halved until a single text raises it. The
+    translation of that text is empty, if the model still translates a valid
+    text.
+
+    Args:
+        translate: Function that `load_translate` returned.
+    """
+
+    def __init__(self, translate: Callable):
+        self._translate = translate
+        self.faults = {}  # Error messages by text.
+
+    def __call__(self, texts: list[bytes]) -> dict[str, tf.Tensor]:
+        try:
+            outputs = self._translate(texts)
+        except Exception as error:  # A model may raise any kind.
+            return self._halve(texts, error)
+        for text, is_cut in zip(texts, outputs["truncated"].numpy(), strict=True):
+            if is_cut:
+                self.faults[text] = TRUNCATED
+        return outputs
+
+    def _halve(self, texts, error):
+        if len(texts) > 1:
+            middle = len(texts) // 2
+            halves = self(texts[:middle]), self(texts[middle:])
+            return {
+                name: tf.concat([half[name] for half in halves], axis=0)
+                for name in ("translation", "truncated")
+            }
+        self._translate([PROBE])
+        message = describe_error(error)
+        self.faults[texts[0]] = " ".join(message.split())  # Without tabs.
+        return {"translation": tf.constant([b""]), "truncated": tf.constant([False])}

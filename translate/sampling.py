@@ -1,0 +1,94 @@
+"""Samples translations of lines, for `translate --sample`.
+
+The seed of a line is computed from its number in the file. So a run is
+reproducible, and a sample depends only on the text and the number of its line.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from command_line.errors import UserError
+from command_line.options import flag, option
+from export.model.request_validation import CHECKS
+from translate.runtime.tf_serving import Client, check_outputs
+
+SIGNATURE = "sample"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """Options of sampling.
+
+    Raises:
+        UserError: If a value is out of range, or given without `--sample`.
+    """
+
+    sample: bool = option(
+        False,
+        "sample each translation instead of searching for the "
+        "best, as for back-translation",
+    )
+    temperature: float = option(
+        1.0, "by which logits are divided: below 1, less is surprising", float
+    )
+    top_k: int = option(
+        0, "sample among this number of most probable tokens; 0: among all", int
+    )
+    top_p: float = option(
+        1.0, "sample among the most probable tokens with this total probability", float
+    )
+    seed: int = option(
+        0, "line n, counted from 1, is sampled with this seed plus n", int
+    )
+
+    def __post_init__(self):
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if not self.sample and value != default:
+                raise UserError(f"{flag(name)} needs --sample. Received: {value}")
+            wanted, is_good = CHECKS.get(name, ("", lambda _: True))
+            if not is_good(value):
+                raise UserError(f"{flag(name)} must be {wanted}. Received: {value}")
+
+
+class Sampler:
+    """Samples translations of numbered lines.
+
+    Args:
+        ask: Function from the name of a signature and a dict of arrays to the
+            dict of its outputs.
+        options: Options of sampling.
+        client: The `Client`, if the model is on a server.
+    """
+
+    def __init__(
+        self, ask: Callable, options: SamplingOptions, client: Client | None = None
+    ):
+        self._ask = ask
+        self._options = options
+        self.client = client
+
+    def __call__(self, batch: tuple[list[bytes], list[int]]) -> dict[str, tf.Tensor]:
+        """Samples a translation of each line.
+
+        Args:
+            batch: Lines, and their numbers.
+        """
+        lines, numbers = batch
+        rows, options = len(lines), self._options
+        seeds = np.array(numbers, np.int64) + options.seed % 2**32
+        outputs = self._ask(
+            SIGNATURE,
+            {
+                "text": np.array(lines, object),
+                "temperature": np.full(rows, options.temperature, np.float32),
+                "top_k": np.full(rows, options.top_k, np.int32),
+                "top_p": np.full(rows, options.top_p, np.float32),
+                "seed": seeds.astype(np.int32),  # The lower 32 bits.
+            },
+        )
+        return check_outputs(outputs, rows)
