@@ -21,6 +21,7 @@ COMMANDS = {
     "translate": "translate.__main__.TranslateOptions",
     "translate.evaluate": "translate.evaluate.EvaluateOptions",
     "export.check": "export.check.CheckOptions",
+    "translate.check_server": "translate.check_server.CheckServerOptions",
     "translate.explain": "translate.explain.ExplainOptions",
     "export.page": "export.page.PageOptions",
     "serve": "serve.options.ServeOptions",

@@ -116,8 +116,9 @@ there is one, holds the reference translations of the same sentences.
 * `1/assets.extra/scores.json`: scores on test sets, if there are any.
 
 `python -m export.check --export-dir .`, from a checkout of keras_transformer,
-checks that a version is complete and has the outputs of the export; with
-`--server localhost:8500`, whether that server does.
+checks that a version is complete and has the outputs of the export;
+`python -m translate.check_server --server localhost:8500 --export-dir .`, whether
+that server does.
 """
 
 
