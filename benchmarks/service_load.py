@@ -28,8 +28,8 @@ import time
 
 import numpy as np
 
-from serve.segmentation import split_texts
-from translate.models import load_model
+from translate.loading import load_export
+from translate.segmentation import split_texts
 
 REQUESTS = 200
 MAX_LINES = 4
@@ -95,7 +95,7 @@ def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
         `Load`, and a dict from texts to pairs: the answer, and how many
         sentences were translated.
     """
-    model, load, answers = load_model(export_dir), Load(), {}
+    model, load, answers = load_export(export_dir), Load(), {}
     started = time.monotonic()
     for count, text in enumerate(itertools.cycle(texts)):
         began = time.monotonic()

@@ -126,4 +126,4 @@ def translate_text(
         counts["lines"] += 1
         for doubt in ("truncated", "suspicious"):
             counts[doubt] += int(outputs.get(doubt, [False])[0])
-        yield outputs["translation"].numpy()[0]
+        yield outputs["translation"][0]

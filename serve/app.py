@@ -30,7 +30,7 @@ from serve.routes import add_analysis_routes, add_files, add_translation
 from serve.schemas import FILE_SUFFIXES
 from serve.sighup_reload import Reloader
 from serve.translation_service import TranslationService
-from translate.models import Model
+from translate.runtime.runtime import Runtime
 
 HEALTH_PATHS = ("/health", "/livez", "/readyz")
 PAGE = pathlib.Path(__file__).with_name("page")
@@ -43,7 +43,7 @@ PAGE_POLICY = (
 
 
 def make_app(
-    models: dict[tuple[str, str], Model],
+    models: dict[tuple[str, str], Runtime],
     http: HttpOptions,
     limits: LimitOptions,
     load_models: Callable | None = None,

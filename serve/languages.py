@@ -9,9 +9,10 @@ from typing import NamedTuple
 import babel
 
 from command_line.errors import UserError
-from serve.segmentation import make_sentence_splitter
-from translate.models import Model, connect_model, load_model
-from translate.runtime.tf_serving import ClientOptions
+from translate.loading import load_export
+from translate.runtime.runtime import Runtime
+from translate.runtime.tf_serving import ClientOptions, connect
+from translate.segmentation import make_sentence_splitter
 
 CODE = r"[a-z]{2,3}(?:-\w+)*"
 PAIR = re.compile(rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<location>.+)", re.ASCII)
@@ -54,7 +55,7 @@ def read_pair(text: str) -> Pair:
 
 def load_pairs(
     pairs: list[Pair], options: ClientOptions
-) -> dict[tuple[str, str], Model]:
+) -> dict[tuple[str, str], Runtime]:
     """Loads the model of each pair; pairs with one location share a model.
 
     A location is the folder of an export, or `[NAME@]HOST:PORT` or
@@ -88,14 +89,18 @@ def load_pairs(
     return dict(zip(named, (models[pair.location] for pair in pairs), strict=True))
 
 
-def load_location(location: str, options: ClientOptions) -> Model:
+def load_location(location: str, options: ClientOptions) -> Runtime:
     name, server = LOCATION_PATTERN.fullmatch(location).groups()
     folder = pathlib.Path(location)
     if folder.is_dir() or not re.search(r"://|:\d+$", server):
-        return load_model(folder)
-    if name:
-        options = dataclasses.replace(options, model_name=name)
-    return connect_model(server, options)
+        runtime = load_export(folder)
+    else:
+        if name:
+            options = dataclasses.replace(options, model_name=name)
+        runtime = connect(server, options)
+        runtime.find_signatures()
+    runtime.probe()
+    return runtime
 
 
 def match_code(code: str, served: list[str]) -> str | None:

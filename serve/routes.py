@@ -20,7 +20,7 @@ from serve.file_store import FileStore
 from serve.language_detection import Detection
 from serve.schemas import http_error
 from serve.translation_service import Route, Translated, TranslationService
-from translate.models import REPORT, WORDS
+from translate.runtime.runtime import REPORT, WORDS
 
 AUTO = "auto"
 TAG = re.compile("<[^<>]*+>")
@@ -168,7 +168,7 @@ def add_analysis_routes(
         stack = contextlib.ExitStack()
         # Before the response starts, so that an error status is still possible.
         futures = stack.enter_context(
-            route.batcher.submit(route.model.translate, document.sentences)
+            route.batcher.submit(route.model.translate_any_length, document.sentences)
         )
         lines = stream_sentences(service, route, document, futures, stack)
         return StreamingResponse(lines, media_type="application/x-ndjson")

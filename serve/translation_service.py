@@ -12,8 +12,8 @@ from serve.markup_documents import translate_documents
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
-from serve.segmentation import Document, find_sentences, split_texts
-from translate.models import ALTERNATIVES, MARKUP, PROBE, Model, Translation
+from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
+from translate.segmentation import Document, find_sentences, split_texts
 
 
 class Translated(NamedTuple):
@@ -35,7 +35,7 @@ class Route(NamedTuple):
 
     name: str
     source: str
-    model: Model
+    model: Runtime
     batcher: Batcher
 
 
@@ -50,7 +50,7 @@ class TranslationService:
 
     def __init__(
         self,
-        models: dict[tuple[str, str], Model],
+        models: dict[tuple[str, str], Runtime],
         limits: LimitOptions,
         metrics: Metrics,
     ):
@@ -81,7 +81,7 @@ class TranslationService:
                 await stack.enter_async_context(batcher.running())
             yield
 
-    def replace_models(self, models: dict[tuple[str, str], Model]) -> None:
+    def replace_models(self, models: dict[tuple[str, str], Runtime]) -> None:
         """Replaces the model of each pair; the queues stay.
 
         Requests that have begun keep their model, which is freed after them.
@@ -185,7 +185,7 @@ class TranslationService:
         documents = await self.split(route, texts)
         sentences = [s for document in documents for s in document.sentences]
         run = route.batcher.run
-        best = await run(route.model.translate, sentences)
+        best = await run(route.model.translate_any_length, sentences)
         others = [[]] * len(sentences)
         if alternatives and ALTERNATIVES in route.model.features:
             others = await run(

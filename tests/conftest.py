@@ -140,9 +140,9 @@ def servable(export_dir):
 @pytest.fixture(scope="session")
 def translate(export_dir):
     """The default signature of that export, as Python loads it."""
-    from translate.runtime.version_loading import load_translate
+    from translate.loading import load_export
 
-    return load_translate(export_dir)
+    return load_export(export_dir).translate_batch
 
 
 @pytest.fixture(scope="session")

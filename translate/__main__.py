@@ -21,18 +21,13 @@ from command_line.progress import show_progress
 from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
 from documents.markup.translate_markup import FORMATS
 from documents.plain_text import pair_files, translate_text
-from translate import nearest_translations, sampling
-from translate.encoded_documents import load_translator, translate_document
+from translate.document_translation import make_sentence_translator, translate_document
 from translate.line_batching import print_warnings, translate_lines
+from translate.loading import TranslatorOptions, load
 from translate.nearest_translations import NearestTranslator
-from translate.sampling import SamplingOptions
+from translate.runtime.runtime import DOCUMENT, strings
+from translate.sampling import Sampler, SamplingOptions
 from translate.scoring.parse_scores import describe_repairs, repair_trees
-from translate.translator_loading import (
-    TranslatorOptions,
-    load,
-    load_ask,
-    load_documents,
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,7 +126,7 @@ def run_documents(options: TranslateOptions) -> None:
     """Translates a document, or all documents of a folder."""
     counts = collections.Counter()
     if options.format:
-        translator = load_translator(load(options), options.model.export_dir)
+        translator = make_sentence_translator(load(options))
 
         def translate(file):
             yield translate_document(
@@ -141,7 +136,11 @@ def run_documents(options: TranslateOptions) -> None:
                 with_attributes=not options.keep_attributes,
             )
     else:
-        ask = load_documents(options)
+        runtime = load(options)
+        runtime.require(DOCUMENT)
+
+        def ask(texts):
+            return runtime.ask(DOCUMENT, {"text": strings(texts)})
 
         def translate(file):
             return translate_text(ask, strip_byte_order_mark(file), counts)
@@ -178,21 +177,20 @@ def translate_file(
 
 def run_lines(options: TranslateOptions) -> None:
     """Translates a file line by line."""
+    runtime, translate = load(options), None
     if options.sampling.sample:
-        ask, client = load_ask(options, sampling.SIGNATURE)
-        translate = sampling.Sampler(ask, options.sampling, client)
+        translate = Sampler(runtime, options.sampling)
     elif options.nearest_to:
-        ask, client = load_ask(options, nearest_translations.SIGNATURE)
-        translate = NearestTranslator(ask, options.nearest_to, client)
-    else:
-        translate = load(options)
+        translate = NearestTranslator(runtime, options.nearest_to)
     counts, repairs = collections.Counter(), collections.Counter()
 
     def translate_all(file):
         source = strip_byte_order_mark(file)
         if options.trees:
             source, sentences = itertools.tee(source)
-        translations = translate_lines(translate, source, options.batch_tokens, counts)
+        translations = translate_lines(
+            runtime, source, options.batch_tokens, counts, translate
+        )
         if options.trees:
             translations = repair_trees(sentences, translations, repairs)
         for translation in show_progress(translations):

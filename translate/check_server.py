@@ -37,8 +37,7 @@ def run(options: CheckServerOptions) -> None:
         client = dataclasses.replace(
             options.client, model_name=options.client.model_name or name
         )
-        ask = connect(options.server, client).ask
-        return lambda *request: {k: v.numpy() for k, v in ask(*request).items()}
+        return connect(options.server, client).ask
 
     report(check_version(folder, connect_model), options.json)
 

@@ -21,10 +21,9 @@ from export.bundle.recorded_scores import read_scores, record_scores
 from text_processing.treebanks import read_trees
 from text_processing.trees import Tree
 from translate.line_batching import print_warnings, translate_lines
+from translate.loading import ModelOptions, TranslatorOptions, find_export, load
 from translate.report.tree_pictures import PICTURES, load_svgling, write_pictures
-from translate.runtime.version_loading import find_export
 from translate.scoring import bracket_scores, parse_scores, translation_scores
-from translate.translator_loading import ModelOptions, TranslatorOptions, load
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE"}
 
@@ -169,12 +168,13 @@ def run(options: EvaluateOptions) -> None:
     path = scores_path(options.model) if options.record else None
     if path:
         read_scores(path)  # It may be refused.
-    translate = load(options)
-    translate(sources[:1])  # The first call traces the graph; it is not timed.
+    runtime = load(options)
+    # The first call traces the graph; it is not timed.
+    runtime.translate_batch(sources[:1])
     started = time.monotonic()
     lines = [line.encode() for line in sources]
     counts = collections.Counter()
-    outputs = translate_lines(translate, lines, options.batch_tokens, counts)
+    outputs = translate_lines(runtime, lines, options.batch_tokens, counts)
     outputs = show_progress(outputs, len(lines))
     translations = list(map(parse_scores.decode_utf8, outputs))
     seconds = time.monotonic() - started

@@ -7,16 +7,14 @@ file needs no network.
 import argparse
 import dataclasses
 import pathlib
-from collections.abc import Callable
-
-import tensorflow as tf
 
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import add_options, option, read_options
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.versions import EXPORT_DIR, find_version
+from translate.loading import load_export
 from translate.report.explanation_page import SIGNATURES, describe_translation, render
-from translate.runtime.version_loading import load_version
+from translate.runtime.runtime import Runtime
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,49 +37,33 @@ def parse_options(argv: list[str] | None = None) -> ExplainOptions:
     return read_options(parser.parse_args(argv), ExplainOptions)
 
 
-def load_ask(export_dir: pathlib.Path) -> Callable:
+def load(export_dir: pathlib.Path) -> Runtime:
     """Loads the newest version of an export.
-
-    Returns:
-        Function from the name of a signature and its texts, one each, to the
-        dict of its outputs, without their batch axis.
 
     Raises:
         UserError: If there is no version, or it is damaged or lacks the
             signatures `explain` and `explain_beam`.
     """
     folder = find_version(export_dir, SAVED_MODEL)
-    loaded = load_version(folder)
-    missing = [name for name in SIGNATURES if name not in loaded.signatures]
+    runtime = load_export(export_dir, int(folder.name))
+    missing = [name for name in SIGNATURES if name not in runtime.signatures]
     if missing:
         raise UserError(
             "--export-dir must hold an export with the signatures "
             f"{', '.join(SIGNATURES)}; export the run anew with `--signatures "
             f"all`. Received: {folder} without {', '.join(missing)}"
         )
-    if "truncated" not in loaded.signatures["explain"].structured_outputs:
-        raise UserError(
-            "--export-dir must hold an export whose outputs have their current "
-            "names; export the run anew with `--signatures all`. "
-            f"Received: {folder}"
-        )
-
-    def ask(name, **texts):
-        inputs = {key: tf.constant([text]) for key, text in texts.items()}
-        outputs = loaded.signatures[name](**inputs)
-        return {key: value.numpy()[0] for key, value in outputs.items()}
-
-    return ask
+    return runtime
 
 
 def run(options: ExplainOptions) -> None:
-    ask = load_ask(options.export_dir)
+    runtime = load(options.export_dir)
     # Python represents bytes that are not UTF-8 as surrogates.
     text, reference = (
         None if given is None else given.encode("utf-8", "surrogateescape")
         for given in (options.text, options.reference)
     )
-    data = describe_translation(ask, text, reference)
+    data = describe_translation(runtime.ask_one, text, reference)
     options.output.write_text(render(data), encoding="utf-8")
     print(f"{options.output} is written. Open it in a browser")
 

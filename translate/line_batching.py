@@ -6,7 +6,6 @@ their original order.
 
 import collections
 import dataclasses
-import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,9 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from command_line.errors import UserError
 from command_line.options import option
 from export.bundle.server_config import WARMUP_BATCH_SIZES
-from translate.nearest_translations import NearestTranslator
-from translate.runtime.tf_serving import Client
-from translate.sampling import Sampler
+from translate.runtime.runtime import Runtime
 
 WINDOW = 2048  # Lines of a window.
 BYTES_A_TOKEN = 4  # Average bytes of a subword in European text.
@@ -50,65 +47,81 @@ class BatchOptions:
 
 
 def translate_lines(
-    translate: Callable,
+    runtime: Runtime,
     lines: Iterable[bytes],
     batch_tokens: int,
     counts: collections.Counter,
+    translate: Callable | None = None,
 ) -> Iterator[bytes]:
     """Translates sentences in bounded memory.
 
     Args:
-        translate: Function that `load` returned, or one of numbered lines.
+        runtime: The model.
         lines: Sentences, with or without line ends.
         batch_tokens: Int, source tokens of a batch, padding included.
         counts: Counter to which the function adds the number of sentences
             (`"lines"`), of those whose source or translation was cut at the
             model's limit of tokens (`"truncated"`), and of those whose lengths
             differ too much (`"suspicious"`, if the model reports it).
+        translate: Function from lines and their numbers, counted from 1, to
+            the outputs, such as a `Sampler`; `None` translates by beam search.
 
     Yields:
         A translation for each sentence, in order, without line ends.
     """
+
+    def answer(batch):
+        return translate(*batch) if translate else runtime.translate_batch(batch[0])
+
     lines = iter(lines)
-    is_numbered = isinstance(translate, (NearestTranslator, Sampler))
-    client = translate.client if is_numbered else translate
-    if isinstance(client, Client):
-        max_rows = MAX_ROWS
-        translate_all = functools.partial(client.map, answer=translate)
-    else:
-        max_rows, translate_all = WINDOW, functools.partial(map, translate)
     while window := list(itertools.islice(lines, WINDOW)):
         window = [line.rstrip(b"\r\n") for line in window]
         translations = [b""] * len(window)
-        batches = list(cut_batches(window, batch_tokens, max_rows))
-        texts = ([window[i] for i in places] for places in batches)
-        if is_numbered:
-            first = counts["lines"] + 1
-            numbers = ([first + i for i in places] for places in batches)
-            texts = zip(texts, numbers, strict=True)
-        for places, outputs in zip(batches, translate_all(texts), strict=True):
-            counts["lines"] += len(places)
+        batches = list(cut_line_batches(window, batch_tokens, runtime.max_rows))
+        first = counts["lines"] + 1
+        numbered = (
+            ([window[i] for i in indices], [first + i for i in indices])
+            for indices in batches
+        )
+        for indices, outputs in zip(
+            batches, runtime.map(answer, numbered), strict=True
+        ):
+            counts["lines"] += len(indices)
             for name in {"truncated", "suspicious"} & set(outputs):
-                counts[name] += int(outputs[name].numpy().sum())
-            for i, text in zip(places, outputs["translation"].numpy(), strict=True):
+                counts[name] += int(outputs[name].sum())
+            for i, text in zip(indices, outputs["translation"], strict=True):
                 # A model may generate line ends; each output is one line.
                 translations[i] = b" ".join(text.splitlines())
         yield from translations
 
 
-def cut_batches(
+def cut_line_batches(
     lines: list[bytes], batch_tokens: int, max_rows: int = WINDOW
 ) -> Iterator[list[int]]:
-    """Yields batches of indices of lines of similar length."""
+    """Yields batches of indices of lines with a bound on their padded tokens."""
+    sizes = [max(MIN_TOKENS, 1 + len(line) // BYTES_A_TOKEN) for line in lines]
+    return cut_batches(
+        sizes, lambda rows, longest: rows <= max_rows and rows * longest <= batch_tokens
+    )
+
+
+def cut_batches(
+    sizes: list[int], fits: Callable[[int, int], bool]
+) -> Iterator[list[int]]:
+    """Yields batches of indices of similar size, the smallest first.
+
+    Args:
+        sizes: Size of each item.
+        fits: Function from the number of items of a batch and the size of its
+            largest one to whether the model takes it. One item always is a batch.
+    """
     batch = []
-    for place in sorted(range(len(lines)), key=lambda i: len(lines[i])):
-        # The line is the longest so far, so the others are padded to it.
-        tokens = max(MIN_TOKENS, 1 + len(lines[place]) // BYTES_A_TOKEN)
-        too_long = tokens * (len(batch) + 1) > batch_tokens
-        if batch and (too_long or len(batch) == max_rows):
+    for index in sorted(range(len(sizes)), key=lambda i: sizes[i]):
+        # The item is the largest so far, so the others are padded to it.
+        if batch and not fits(len(batch) + 1, sizes[index]):
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(index)
     if batch:
         yield batch
 

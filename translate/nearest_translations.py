@@ -5,17 +5,13 @@ learns from the best translations (Kim and Rush, 2016, section 3.3).
 """
 
 import pathlib
-from collections.abc import Callable
 
 import numpy as np
-import tensorflow as tf
 
 from command_line import bleu_tokenizer
 from command_line.errors import UserError
 from command_line.text_files import read_lines
-from translate.runtime.tf_serving import Client
-
-SIGNATURE = "translate_nbest"
+from translate.runtime.runtime import Runtime, strings
 
 
 class NearestTranslator:
@@ -26,47 +22,39 @@ class NearestTranslator:
     as many as the export's beam has; of equal ones, the most probable.
 
     Args:
-        ask: Function from the name of a signature and a dict of arrays to the
-            dict of its outputs.
+        runtime: The model.
         references: Text file, a reference for each line. Its suffix may name
             the language, by which BLEU's tokenizer is chosen.
-        client: The `Client`, if the model is on a server.
 
     Raises:
-        UserError: If the file is missing, or the tokenizer.
+        UserError: If the file is missing, or the tokenizer, or if the model
+            lacks the signature `translate_nbest`.
     """
 
-    def __init__(
-        self, ask: Callable, references: pathlib.Path, client: Client | None = None
-    ):
-        self._ask = ask
+    def __init__(self, runtime: Runtime, references: pathlib.Path):
+        runtime.require("translate_nbest")
+        self._ask = runtime.ask
         self._path = references
         self._references = list(read_lines(references))
         language = bleu_tokenizer.language_of(references)
         self._bleu = bleu_tokenizer.make_bleu(
             bleu_tokenizer.choose_tokenizer(language), effective_order=True
         )
-        self.client = client
 
-    def __call__(self, batch: tuple[list[bytes], list[int]]) -> dict[str, tf.Tensor]:
-        """Translates a batch.
-
-        Args:
-            batch: Lines, and their numbers, counted from 1.
+    def __call__(self, lines: list[bytes], numbers: list[int]) -> dict[str, np.ndarray]:
+        """Translates lines with their numbers, counted from 1.
 
         Raises:
             UserError: If a line lacks its reference.
         """
-        lines, numbers = batch
         self.check_count(max(numbers), "at least ")
-        outputs = self._ask(SIGNATURE, {"text": np.array(lines, object)})
-        texts = np.array(outputs["translation"])
+        outputs = self._ask("translate_nbest", {"text": strings(lines)})
         chosen = [
             self._nearest(row, self._references[number - 1])
-            for row, number in zip(texts, numbers, strict=True)
+            for row, number in zip(outputs["translation"], numbers, strict=True)
         ]
         return {
-            name: tf.gather(outputs[name], chosen, batch_dims=1)
+            name: outputs[name][np.arange(len(chosen)), chosen]
             for name in ("translation", "truncated")
         }
 

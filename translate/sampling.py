@@ -5,17 +5,13 @@ reproducible, and a sample depends only on the text and the number of its line.
 """
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
-import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.options import flag, option
 from export.model.request_validation import CHECKS
-from translate.runtime.tf_serving import Client, check_outputs
-
-SIGNATURE = "sample"
+from translate.runtime.runtime import Runtime, check_outputs, strings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,32 +55,25 @@ class Sampler:
     """Samples translations of numbered lines.
 
     Args:
-        ask: Function from the name of a signature and a dict of arrays to the
-            dict of its outputs.
+        runtime: The model.
         options: Options of sampling.
-        client: The `Client`, if the model is on a server.
+
+    Raises:
+        UserError: If the model lacks the signature `sample`.
     """
 
-    def __init__(
-        self, ask: Callable, options: SamplingOptions, client: Client | None = None
-    ):
-        self._ask = ask
-        self._options = options
-        self.client = client
+    def __init__(self, runtime: Runtime, options: SamplingOptions):
+        runtime.require("sample")
+        self._ask, self._options = runtime.ask, options
 
-    def __call__(self, batch: tuple[list[bytes], list[int]]) -> dict[str, tf.Tensor]:
-        """Samples a translation of each line.
-
-        Args:
-            batch: Lines, and their numbers.
-        """
-        lines, numbers = batch
+    def __call__(self, lines: list[bytes], numbers: list[int]) -> dict[str, np.ndarray]:
+        """Samples a translation of each line."""
         rows, options = len(lines), self._options
         seeds = np.array(numbers, np.int64) + options.seed % 2**32
         outputs = self._ask(
-            SIGNATURE,
+            "sample",
             {
-                "text": np.array(lines, object),
+                "text": strings(lines),
                 "temperature": np.full(rows, options.temperature, np.float32),
                 "top_k": np.full(rows, options.top_k, np.int32),
                 "top_p": np.full(rows, options.top_p, np.float32),

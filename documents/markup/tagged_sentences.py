@@ -357,16 +357,17 @@ def close_tag(
 def split_in_half(sentence: Sentence) -> list[tuple[int, int]]:
     """Returns the spans of a sentence's halves, or none without a blank."""
     start, end = sentence.span
-    hidden = sentence.segment.hidden
-    blanks = [found.start() for found in re.finditer(" ", hidden[start:end])]
-    if not blanks:
-        return []
-    middle, quarter = (end - start) / 2, (end - start) / 4
+    blank = find_middle_blank(sentence.segment.hidden[start:end])
+    return [] if blank is None else [(start, start + blank), (start + blank + 1, end)]
+
+
+def find_middle_blank(text: str) -> int | None:
+    """Returns the index of the blank where to split a sentence that is too long."""
+    middle, quarter = len(text) / 2, len(text) / 4
 
     def cost(blank):
-        stops = hidden[start + blank - 1] in CLAUSE_ENDS
         distance = abs(blank - middle)
-        return (not (stops and distance < quarter), distance)
+        return not (text[blank - 1] in CLAUSE_ENDS and distance < quarter), distance
 
-    blank = start + min(blanks, key=cost)
-    return [(start, blank), (blank + 1, end)]
+    blanks = (found.start() for found in re.finditer(" ", text))
+    return min(blanks, key=cost, default=None)

@@ -133,7 +133,7 @@ def markup_steps(
         text: The document.
         format: `"html"`, `"xml"` or `"markdown"`.
         split: Function from texts to the spans of the sentences of each, such
-            as `split_sentences` of `sentence_translator`.
+            as `find_sentences` of `translate.segmentation`.
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
         with_attributes: Whether to translate the attributes of HTML that a
             reader sees or hears: `alt`, `title`, `placeholder`, `aria-label`

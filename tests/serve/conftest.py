@@ -19,9 +19,11 @@ def configured_logging():
 @pytest.fixture(scope="session")
 def model(export_dir):
     """The export with all signatures, as a service holds it."""
-    from translate.models import load_model
+    from translate.loading import load_export
 
-    return load_model(export_dir)
+    runtime = load_export(export_dir)
+    runtime.probe()
+    return runtime
 
 
 @pytest.fixture(scope="session")

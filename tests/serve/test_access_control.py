@@ -12,11 +12,11 @@ from serve.api_keys import ApiKeys
 from serve.options import HttpOptions
 from serve.schemas import WordsFields
 from tests.helpers import service_client
+from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
-from translate.models import Model
 
 PAIR = {"source": "en", "target": "es"}
-MODELS = {("en", "es"): Model(ReversingModel())}
+MODELS = {("en", "es"): FunctionRuntime(ReversingModel())}
 
 
 def request_from(host):

@@ -8,8 +8,8 @@ import pytest
 from command_line.errors import UserError
 from serve.options import HttpOptions
 from tests.helpers import service_client
+from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
-from translate.models import Model
 
 PAIR = {"source": "en", "target": "es"}
 FORWARDED = {
@@ -22,7 +22,7 @@ FORWARDED = {
 
 def serve(**options):
     http = HttpOptions(port=0, **options)
-    return service_client.serve({("en", "es"): Model(ReversingModel())}, http)
+    return service_client.serve({("en", "es"): FunctionRuntime(ReversingModel())}, http)
 
 
 def test_each_request_has_a_line_and_an_id(capfd):

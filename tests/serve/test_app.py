@@ -16,8 +16,8 @@ from serve.app import add_health
 from serve.options import HttpOptions
 from tests.helpers import service_client, word_documents
 from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
-from translate.models import Model
 
 PAIR = {"source": "en", "target": "es"}
 TEXT = f"{SENTENCES[0]}\n\n  {SENTENCES[1]}\t\n12\r\n"
@@ -386,7 +386,7 @@ def test_prometheus_is_told_what_happens():
 def test_a_key_is_needed_where_there_are_some(tmp_path):
     (tmp_path / "keys").write_text("first-key\nschlüssel\n")
     http = HttpOptions(port=0, api_keys=tmp_path / "keys")
-    models = {("en", "es"): Model(ReversingModel())}
+    models = {("en", "es"): FunctionRuntime(ReversingModel())}
     with service_client.serve(models, http) as service:
         sent = {**PAIR, "q": "ab", "format": "text"}
         paths = ("/translate", "/sentences", "/report", "/detect")
@@ -410,7 +410,7 @@ def test_a_key_is_needed_where_there_are_some(tmp_path):
 
 
 def test_other_sites_may_ask_only_where_told():
-    models = {("en", "es"): Model(ReversingModel())}
+    models = {("en", "es"): FunctionRuntime(ReversingModel())}
     http = HttpOptions(port=0, cors_origin=("https://a.example",))
     allowed = "access-control-allow-origin"
     with (
@@ -463,8 +463,10 @@ def test_an_error_of_ours_is_told_and_logged(capfd):
 
 def test_several_pairs_have_their_own_models():
     models = {
-        ("en", "es"): Model(ReversingModel()),
-        ("pt-BR", "es"): Model(lambda texts: service_client.make_outputs(texts)),
+        ("en", "es"): FunctionRuntime(ReversingModel()),
+        ("pt-BR", "es"): FunctionRuntime(
+            lambda texts: service_client.make_outputs(texts)
+        ),
     }
     with service_client.serve(models) as service:
         first, second = (

@@ -6,8 +6,8 @@ import pytest
 from serve import language_detection
 from serve.language_detection import LanguageDetector
 from tests.helpers import service_client
+from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
-from translate.models import Model
 
 SENTENCES = {
     "de": "Die zwei schwarzen Katzen schlafen im Garten.",
@@ -59,8 +59,8 @@ def test_a_long_text_is_detected_by_its_beginning():
 
 def test_a_service_detects_among_its_sources():
     models = {
-        ("en", "es"): Model(ReversingModel()),
-        ("fr", "es"): Model(ReversingModel()),
+        ("en", "es"): FunctionRuntime(ReversingModel()),
+        ("fr", "es"): FunctionRuntime(ReversingModel()),
     }
     with service_client.serve(models) as service:
         found = service.post("/detect", q=SENTENCES["fr"]).json()

@@ -14,8 +14,8 @@ from libretranslatepy import LibreTranslateAPI
 from serve.file_translation import split_enclosing
 from serve.routes import TAG
 from tests.helpers import service_client
+from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
-from translate.models import Model
 
 ENGLISH = "The two black cats are sleeping in the garden of my house."
 SPANISH = "Los dos gatos negros duermen en el patio de mi casa."
@@ -24,7 +24,7 @@ FORM = "application/x-www-form-urlencoded"
 
 def make_model():
     """Returns a model that reverses sentences, also those of documents."""
-    return Model(ReversingModel(), features=("markup",))
+    return FunctionRuntime(ReversingModel(), signatures=("serving_default", "align"))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from serve import middleware, processes
 from serve.middleware import TimeoutProtocol
 from tests.helpers import service_client
-from translate.models import Model
+from tests.helpers.fake_models import FunctionRuntime
 
 PAIR = {"source": "en", "target": "es"}
 FIELDS = json.dumps({"q": "ab", **PAIR})
@@ -135,7 +135,11 @@ def test_a_client_that_leaves_cancels_the_sentences_of_its_document(reversing):
     words = [f"w{letter}" for letter in "abcdefghij"]
     document = "".join(f"<p>{word}</p>" for word in words)
     body = json.dumps({"q": document, "format": "html", **PAIR})
-    models = {("en", "es"): Model(reversing, features=("markup",))}
+    models = {
+        ("en", "es"): FunctionRuntime(
+            reversing, signatures=("serving_default", "align")
+        )
+    }
     with service_client.serve(models, batch_tokens=8) as service:
         with connected(service, request(body)):
             service_client.wait_until(lambda: reversing.batches)

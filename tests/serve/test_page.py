@@ -7,7 +7,8 @@ from serve.options import HttpOptions
 from tests.helpers import chromium, service_client
 from tests.helpers.color_contrast import contrasts
 from tests.helpers.example_sentences import TEXT_WITH_MARKUP
-from translate.models import Model, Translation
+from tests.helpers.fake_models import FunctionRuntime
+from translate.runtime.runtime import Translation
 
 pytestmark = pytest.mark.peers("chromium")
 LINES = f"Two cats sleep.\n\n{TEXT_WITH_MARKUP}\n12:30\nIs it raining?"
@@ -15,11 +16,13 @@ READY = "document.querySelectorAll('#from option').length > 0"
 WEIGHT = 0.9  # Of attention, to the word of the same place from the end.
 
 
-class Loud(Model):
+class Loud(FunctionRuntime):
     """A model that shouts the words of a text in the other order."""
 
-    def __init__(self, features=("alternatives", "words", "report")):
-        super().__init__(None, None, features)
+    features = ("alternatives", "words", "report")
+
+    def __init__(self):
+        super().__init__(None)
 
     def translate(self, texts):
         return [Translation(loud(text), False) for text in texts]
@@ -33,6 +36,12 @@ class Loud(Model):
 
     def write_reports(self, texts):
         return [f"<title>Report</title><p>{len(text)}" for text in texts]
+
+
+class Quiet(Loud):
+    """A model that can do nothing else."""
+
+    features = ()
 
 
 def loud(text):
@@ -67,11 +76,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def service():
-    models = {
-        ("en", "es"): Loud(),
-        ("es", "en"): Loud(),
-        ("pt", "fr"): Loud(features=()),
-    }
+    models = {("en", "es"): Loud(), ("es", "en"): Loud(), ("pt", "fr"): Quiet()}
     with service_client.serve(models, char_limit=1000) as service:
         yield service
 

@@ -12,9 +12,8 @@ from serve.middleware import bind
 from serve.options import HttpOptions, LimitOptions
 from serve.processes import make_config
 from tests.helpers import service_client
-from tests.helpers.fake_models import make_outputs
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from tests.helpers.service_client import ReversingModel, ServiceClient
-from translate.models import Model
 
 FIELDS = {"q": "ab", "source": "en", "target": "es"}
 OLD, NEW = {"api_key": "old"}, {"api_key": "new"}
@@ -35,7 +34,7 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
     def load_models():
         if len(answers) == 1:
             raise OSError("damaged")
-        return {("en", "es"): Model(lambda texts: make_outputs(texts))}
+        return {("en", "es"): FunctionRuntime(lambda texts: make_outputs(texts))}
 
     async def run(server, listener):
         service = ServiceClient(listener.getsockname()[1])
@@ -72,7 +71,9 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
         await serving
 
     http = HttpOptions(port=0, api_keys=keys)
-    made = app.make_app({("en", "es"): Model(first)}, http, LimitOptions(), load_models)
+    made = app.make_app(
+        {("en", "es"): FunctionRuntime(first)}, http, LimitOptions(), load_models
+    )
     server = uvicorn.Server(make_config(made))
     asyncio.run(run(server, bind("127.0.0.1", 0)))
 

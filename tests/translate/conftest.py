@@ -9,7 +9,7 @@ from translate.report.explanation_page import describe_translation
 
 @pytest.fixture(scope="module")
 def ask(export_dir):
-    return explain.load_ask(export_dir)
+    return explain.load(export_dir).ask_one
 
 
 @pytest.fixture(scope="module")

@@ -10,17 +10,16 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import export.__main__ as export_command
 from command_line.errors import UserError
 from export import check
 from export.bundle.versions import locked
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_models import make_outputs, translate_lines
+from tests.helpers.fake_models import FunctionRuntime, make_outputs, translate_lines
 from translate import __main__ as translate, evaluate, explain
-from translate.line_batching import WINDOW, cut_batches
-from translate.runtime.version_loading import load_translate
+from translate.line_batching import WINDOW, cut_line_batches
+from translate.loading import load_export
 
 
 class Spy:
@@ -50,7 +49,7 @@ def test_batches_hold_as_many_tokens_as_they_may():
     random = np.random.default_rng(0)
     lines = [b"a" * n for n in random.integers(0, 200, 500)]
 
-    batches = list(cut_batches(lines, 64))
+    batches = list(cut_line_batches(lines, 64))
 
     assert sorted(i for batch in batches for i in batch) == list(range(500))
     sizes = []
@@ -60,11 +59,11 @@ def test_batches_hold_as_many_tokens_as_they_may():
         assert sizes[-1] <= 64
     assert np.mean(sizes[:-1]) > 40
     # One line is a batch, however long it is.
-    assert list(cut_batches([b"a" * 999], 64)) == [[0]]
+    assert list(cut_line_batches([b"a" * 999], 64)) == [[0]]
 
 
 def test_a_batch_of_the_shortest_lines_has_a_bound():
-    batches = list(cut_batches([b"a"] * 1024, 1024))
+    batches = list(cut_line_batches([b"a"] * 1024, 1024))
 
     assert {len(batch) for batch in batches} == {128}
 
@@ -98,7 +97,8 @@ def run(tmp_path, monkeypatch):
     (tmp_path / "out").write_text("what was there")
 
     def translate_file(function, content, *options):
-        monkeypatch.setattr(translate, "load", lambda *options: function)
+        runtime = FunctionRuntime(function)
+        monkeypatch.setattr(translate, "load", lambda *options: runtime)
         (tmp_path / "in").write_bytes(content)
         files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
         translate.main(["--export-dir=x", *files, *options])
@@ -116,7 +116,7 @@ def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
     assert run(cut, b"four\none\nseven\n") == b"FOU\nONE\nSEV\n"
     note = "2 of 3 lines were cut at the model's limit of tokens\n"
     assert capsys.readouterr().err == note
-    monkeypatch.setattr(evaluate, "load", lambda *options: cut)
+    monkeypatch.setattr(evaluate, "load", lambda *options: FunctionRuntime(cut))
     pair = [f"--{side}={tmp_path / 'in'}" for side in ("source", "reference")]
     evaluate.main(["--export-dir=x", *pair, "--json"])
     captured = capsys.readouterr()
@@ -126,7 +126,7 @@ def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
 
 def test_suspicious_lines_are_counted(run, capsys):
     def doubt(text):
-        return {**make_outputs(text), "suspicious": tf.constant([True] * 2)}
+        return {**make_outputs(text), "suspicious": np.array([True] * 2)}
 
     run(doubt, b"one\ntwo\n")
 
@@ -146,9 +146,9 @@ def test_translates_a_file_and_standard_input_alike(
 ):
     text = "\n".join([*SENTENCES, "", "last"]).encode()
     (tmp_path / "in").write_bytes(text)
-    expected = load_translate(export_dir)([*SENTENCES, "", "last"])
+    expected = load_export(export_dir).translate_batch([*SENTENCES, "", "last"])
     expected = b"".join(
-        b" ".join(t.splitlines()) + b"\n" for t in expected["translation"].numpy()
+        b" ".join(t.splitlines()) + b"\n" for t in expected["translation"]
     )
     arguments = ["--export-dir", str(export_dir), "--batch-tokens", "30"]
 

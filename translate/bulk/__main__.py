@@ -26,7 +26,7 @@ from command_line.quiet_tensorflow import stderr_hidden_unless_error
 from export.bundle.file_layout import list_files
 from export.bundle.versions import EXPORT_DIR
 from translate.line_batching import BatchOptions
-from translate.runtime.version_loading import find_export
+from translate.loading import find_export
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,12 @@
 """Translates the valid lines of a shard and reports the invalid ones."""
 
 import collections
-from collections.abc import Callable
 
-import tensorflow as tf
+import numpy as np
 
 from command_line.errors import describe_error
 from translate.line_batching import translate_lines
+from translate.runtime.runtime import Runtime
 
 TRUNCATED = "cut at the model's limit of tokens"
 # If a model cannot translate this, the error is the model's.
@@ -14,12 +14,12 @@ PROBE = b"."
 
 
 def translate_shard(
-    translate: Callable, lines: list[bytes], batch_tokens: int
+    runtime: Runtime, lines: list[bytes], batch_tokens: int
 ) -> list[tuple[bytes, str | None]]:
     """Translates lines, of which some may be invalid.
 
     Args:
-        translate: Function that `load_translate` returned.
+        runtime: The model.
         lines: Sentences, without line ends.
         batch_tokens: Int, source tokens of a batch, padding included.
 
@@ -30,10 +30,12 @@ def translate_shard(
     Raises:
         Exception: Error of the model, if it cannot translate a valid text.
     """
-    careful = FaultTolerantTranslate(translate)
+    careful = FaultTolerantTranslate(runtime)
     faults = [describe_bytes(line) for line in lines]
     right = [line for line, fault in zip(lines, faults, strict=True) if not fault]
-    translations = translate_lines(careful, right, batch_tokens, collections.Counter())
+    translations = translate_lines(
+        runtime, right, batch_tokens, collections.Counter(), careful
+    )
     return [
         # The dict is filled when the line has been translated.
         (b"", fault) if fault else (next(translations), careful.faults.get(line))
@@ -59,19 +61,21 @@ class FaultTolerantTranslate:
     text.
 
     Args:
-        translate: Function that `load_translate` returned.
+        runtime: The model.
     """
 
-    def __init__(self, translate: Callable):
-        self._translate = translate
+    def __init__(self, runtime: Runtime):
+        self._translate = runtime.translate_batch
         self.faults = {}  # Error messages by text.
 
-    def __call__(self, texts: list[bytes]) -> dict[str, tf.Tensor]:
+    def __call__(
+        self, texts: list[bytes], numbers: list[int] = ()
+    ) -> dict[str, np.ndarray]:
         try:
             outputs = self._translate(texts)
         except Exception as error:  # A model may raise any kind.
             return self._halve(texts, error)
-        for text, is_cut in zip(texts, outputs["truncated"].numpy(), strict=True):
+        for text, is_cut in zip(texts, outputs["truncated"], strict=True):
             if is_cut:
                 self.faults[text] = TRUNCATED
         return outputs
@@ -81,10 +85,10 @@ class FaultTolerantTranslate:
             middle = len(texts) // 2
             halves = self(texts[:middle]), self(texts[middle:])
             return {
-                name: tf.concat([half[name] for half in halves], axis=0)
+                name: np.concatenate([half[name] for half in halves])
                 for name in ("translation", "truncated")
             }
         self._translate([PROBE])
         message = describe_error(error)
         self.faults[texts[0]] = " ".join(message.split())  # Without tabs.
-        return {"translation": tf.constant([b""]), "truncated": tf.constant([False])}
+        return {"translation": np.array([b""], object), "truncated": np.zeros(1, bool)}

@@ -14,7 +14,7 @@ from apache_beam.utils.shared import Shared
 from command_line.errors import UserError
 from translate.bulk.invalid_lines import TRUNCATED, translate_shard
 from translate.bulk.shards import Shard, create, read_shard
-from translate.runtime.version_loading import load_translate
+from translate.loading import load_export
 
 # Beam's default runner downloads a program first.
 DEFAULT_RUNNER = "--runner=FnApiRunner"
@@ -44,15 +44,13 @@ class TranslateShard(beam.DoFn):
         self._model = Shared()  # One for each process, shared by its threads.
 
     def setup(self):
-        self._translate = self._model.acquire(lambda: load_translate(**self._export))
+        self._runtime = self._model.acquire(lambda: load_export(**self._export))
 
     def process(self, shard: Shard):
         path = FileSystems.join(self._output, f"{shard.name}.gz")
         if FileSystems.exists(path):  # Beam may process a shard twice.
             return
-        results = translate_shard(
-            self._translate, read_shard(shard), self._batch_tokens
-        )
+        results = translate_shard(self._runtime, read_shard(shard), self._batch_tokens)
         write_invalid_lines(shard, results, self._output)
         # Without name and time, equal lines give equal bytes.
         with (

@@ -20,6 +20,8 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from command_line.options import flag, option
+from export.bundle.server_config import WARMUP_BATCH_SIZES
+from translate.runtime.runtime import DOCUMENT, SIGNATURE, Runtime
 from translate.runtime.server_address import (
     Address,
     connect_rest,
@@ -30,16 +32,33 @@ from translate.runtime.server_address import (
 PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before each retry, on average.
 MODEL_NAME = "translator"
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
-# The outputs that the commands read.
-OUTPUTS = {"translation": tf.string, "truncated": tf.bool}
+# Requests that show whether a server has a signature.
+TEXT = np.array([b"a"], object)
+PAIR = {"source": TEXT, "target": TEXT}
+PROBES = {
+    SIGNATURE: {"text": TEXT},
+    DOCUMENT: {"text": TEXT},
+    "translate_nbest": {"text": TEXT, "beam_size": np.int32(2)},
+    "sample": {
+        "text": TEXT,
+        "temperature": np.ones(1, np.float32),
+        "top_k": np.zeros(1, np.int32),
+        "top_p": np.ones(1, np.float32),
+        "seed": np.zeros(1, np.int32),
+    },
+    "align": PAIR,
+    "score": PAIR,
+    "explain": PAIR,
+    "explain_beam": {"text": TEXT},
+}
 
 
 class ServerUnavailableError(Exception):
     """The server did not answer; a retry may succeed."""
 
 
-class Client:
-    """Sends requests to a server, with retries, and keeps their order.
+class TFServingRuntime(Runtime):
+    """A model of a server; requests are sent again, and keep their order.
 
     A request is sent again if the server is unreachable or too busy. Any other
     error is final, and so is a timeout: the server may still be computing, and
@@ -48,34 +67,26 @@ class Client:
 
     Args:
         send: Function from the name of a signature and a dict of arrays to a
-            dict of tensors. Raises `ServerUnavailableError` or `UserError`.
+            dict of arrays. Raises `ServerUnavailableError` or `UserError`.
         in_flight: Positive int, how many batches `map` sends before the first
             is answered.
         pauses: Seconds to wait before each retry, times a random factor from
             0.5 to 1.5, so that clients do not retry at the same moment.
     """
 
+    signatures = frozenset(PROBES)  # The server refuses what it lacks.
+    max_rows = WARMUP_BATCH_SIZES[-1]  # As in `batching_parameters.txt`.
+
     def __init__(self, send: Callable, in_flight: int, pauses: Iterable[float]):
         self._send = send
-        self._in_flight = in_flight
+        self.in_flight = in_flight
         self._pauses = tuple(pauses)
         self._stopped = threading.Event()
 
-    def __call__(self, text: list[bytes]) -> dict[str, tf.Tensor]:
-        """Translates a batch.
-
-        Raises:
-            UserError: If the server refuses the request, stays unreachable, or
-                serves another model.
-        """
-        lines = [tf.compat.as_bytes(line) for line in text]
-        outputs = self.ask("", {"text": np.array(lines, object)})
-        return check_outputs(outputs, len(text))
-
     def ask(
         self, signature: str, inputs: dict[str, np.ndarray]
-    ) -> dict[str, tf.Tensor]:
-        """Returns the outputs of a signature; `""` is the default one.
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature.
 
         Raises:
             UserError: If the server refuses the request or stays unreachable.
@@ -93,20 +104,29 @@ class Client:
                         f"(tries: {len(self._pauses) + 1})"
                     ) from None
 
-    def map(
-        self, batches: Iterable, answer: Callable | None = None
-    ) -> Iterator[dict[str, tf.Tensor]]:
-        """Translates batches, several at a time; yields results in order.
+    def find_signatures(self) -> None:
+        """Asks the server which of `PROBES` it has; it must have the default.
 
-        Args:
-            batches: Arguments of `answer`, one for each call.
-            answer: Function that uses this client; `None` is the client.
+        Raises:
+            UserError: If it does not answer, or has another model.
         """
+        self.translate_batch(["a"])
+        self.signatures = {SIGNATURE, *filter(self._has, PROBES)}
+
+    def _has(self, signature):
+        try:
+            self.ask(signature, PROBES[signature])
+        except UserError:
+            return False
+        return True
+
+    def map(self, answer: Callable, batches: Iterable) -> Iterator:
+        """Yields `answer(batch)` of each batch, several at a time, in order."""
         pending = collections.deque()
         try:
             for batch in batches:
-                pending.append(call_in_thread(answer or self, batch))
-                if len(pending) == self._in_flight:
+                pending.append(call_in_thread(answer, batch))
+                if len(pending) == self.in_flight:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
@@ -133,21 +153,8 @@ def call_in_thread(function: Callable, argument: object) -> concurrent.futures.F
     return future
 
 
-def check_outputs(outputs: dict[str, tf.Tensor], rows: int) -> dict[str, tf.Tensor]:
-    """Returns the outputs if they have the expected names, types and shapes.
-
-    Raises:
-        UserError: If they do not.
-    """
-    for name, dtype in OUTPUTS.items():
-        found = outputs.get(name)
-        if found is None or found.dtype != dtype or found.shape != [rows]:
-            raise server_error(f"an answer without `{name}` for each text")
-    return outputs
-
-
 def make_grpc_sender(address: Address, model_name: str, timeout: float) -> Callable:
-    """Returns the `send` of a `Client` that calls `PredictionService`.
+    """Returns the `send` of a `TFServingRuntime` that calls `PredictionService`.
 
     Raises:
         UserError: If the package of TF Serving's messages is not installed.
@@ -182,14 +189,13 @@ def make_grpc_sender(address: Address, model_name: str, timeout: float) -> Calla
             if code == grpc.StatusCode.UNAVAILABLE:
                 raise ServerUnavailableError(message) from None
             raise server_error(message, RefusedRequestError) from None
-        outputs = read_tensors(response.outputs)
-        return {name: tf.constant(value) for name, value in outputs.items()}
+        return read_tensors(response.outputs)
 
     return send
 
 
 def make_rest_sender(address: Address, model_name: str, timeout: float) -> Callable:
-    """Returns the `send` of a `Client` that posts JSON."""
+    """Returns the `send` of a `TFServingRuntime` that posts JSON."""
     path = f"{address.prefix}/v1/models/{urllib.parse.quote(model_name)}:predict"
 
     def send(signature, inputs):
@@ -216,7 +222,7 @@ def make_rest_sender(address: Address, model_name: str, timeout: float) -> Calla
             raise server_error(message, RefusedRequestError)
         try:
             outputs = json.loads(content)["outputs"]
-            return {name: tf.constant(value) for name, value in outputs.items()}
+            return {k: tf.constant(value).numpy() for k, value in outputs.items()}
         except (ValueError, LookupError, TypeError, AttributeError):
             raise server_error(address.mask_token(content)) from None
 
@@ -232,8 +238,7 @@ def write_json(signature: str, inputs: dict[str, np.ndarray]) -> str:
         else value.tolist()
         for name, value in inputs.items()
     }
-    named = {"signature_name": signature} if signature else {}
-    return json.dumps({**named, "inputs": columns})
+    return json.dumps({"signature_name": signature, "inputs": columns})
 
 
 PROTOCOLS = {"grpc": make_grpc_sender, "rest": make_rest_sender}
@@ -304,8 +309,8 @@ class ClientOptions:
                 )
 
 
-def connect(server: str, options: ClientOptions) -> Client:
-    """Returns the client of a server.
+def connect(server: str, options: ClientOptions) -> TFServingRuntime:
+    """Returns the model of a server.
 
     Args:
         server: Its address, `HOST:PORT` or a URL.
@@ -317,4 +322,4 @@ def connect(server: str, options: ClientOptions) -> Client:
     address = read_address(server, options.ca_certificate, options.token_file)
     over = PROTOCOLS[options.protocol]
     send = over(address, options.model_name or MODEL_NAME, options.timeout)
-    return Client(send, options.in_flight, PAUSES)
+    return TFServingRuntime(send, options.in_flight, PAUSES)

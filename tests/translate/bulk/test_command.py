@@ -201,7 +201,7 @@ def test_refuses_another_model_in_the_same_folder(
 @pytest.mark.usefixtures("text")
 def test_a_worker_without_the_export_is_told_of(command, capsys, monkeypatch):
     def load(export_dir, version):
-        return version_loading.load_translate(export_dir / "nowhere", version=version)
+        return version_loading.load_export(export_dir / "nowhere", version=version)
 
     monkeypatch.setattr("translate.bulk.pipeline.load_translate", load)
 

@@ -26,9 +26,9 @@ from tests.helpers.fake_models import translate_lines
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.signature_requests import ask
 from translate import __main__ as translate
+from translate.document_translation import make_sentence_translator
 from translate.runtime import tf_serving as client
 from translate.runtime.server_address import read_address
-from translate.sentence_translator import ALIGN_OUTPUTS, make_translator
 
 SERVE = {"grpc": serve_grpc, "rest": serve_rest}
 PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)
@@ -96,11 +96,11 @@ def serve():
 
 def connect(protocol, address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
     send = client.PROTOCOLS[protocol](read_address(address), "translator", timeout)
-    return client.Client(send, in_flight, pauses)
+    return client.TFServingRuntime(send, in_flight, pauses)
 
 
 def translations(outputs):
-    return outputs["translation"].numpy().tolist()
+    return outputs["translation"].tolist()
 
 
 @PROTOCOLS
@@ -123,11 +123,6 @@ def test_translates_as_the_export_does(protocol, servable, tmp_path):
     assert (tmp_path / "out").read_bytes() == b"\n".join([*expected, b""])
 
 
-def align_nothing(sources, targets):
-    tokens = tf.constant([[b"a"]])
-    return dict(zip(ALIGN_OUTPUTS, (tf.ones((1, 1, 1)), tokens, tokens), strict=True))
-
-
 def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
     parameters = (export_dir / "batching_parameters.txt").read_text()
     (limit,) = re.findall(r"max_batch_size { value: (\d+) }", parameters)
@@ -140,7 +135,7 @@ def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
         found = translate_lines(connect("grpc", address), lines, 1024)
         assert list(found) == [expected] * 100
 
-        translator = make_translator(connect("grpc", address), align_nothing)
+        translator = make_sentence_translator(connect("grpc", address))
         found, _ = translator.translate([line.decode() for line in lines])
         assert found == [expected.decode()] * 100
 
@@ -173,7 +168,7 @@ def test_an_answer_that_is_none_is_one_line(answer, error):
         thread = threading.Thread(target=serve_once)
         thread.start()
         with pytest.raises(UserError, match=error):
-            connect("rest", f"localhost:{port}", pauses=())([b"a"])
+            connect("rest", f"localhost:{port}", pauses=()).translate_batch([b"a"])
         thread.join()
 
 
@@ -196,10 +191,10 @@ def test_clients_do_not_all_come_back_at_once():
 
     waited = []
     for _ in range(200):
-        away = client.Client(send, in_flight=1, pauses=[8])
+        away = client.TFServingRuntime(send, in_flight=1, pauses=[8])
         away._stopped.wait = waited.append
         with pytest.raises(UserError, match="away"):
-            away([b"a"])
+            away.translate_batch([b"a"])
 
     assert len(set(waited)) == 200
     assert 4 <= min(waited) < 6
@@ -223,7 +218,7 @@ def test_tries_again_where_the_server_may_come_back(
 ):
     capitals, address = serve(protocol, *statuses)
     timeout = 0.4 if statuses == [1.5] else 20.0
-    ask = connect(protocol, address, timeout=timeout)
+    ask = connect(protocol, address, timeout=timeout).translate_batch
 
     if message is None:
         assert translations(ask([b"a"])) == [b"A"]
@@ -314,7 +309,7 @@ def test_waits_for_a_server_that_starts_late(protocol):
         port = free.getsockname()[1]
     late = connect(protocol, f"localhost:{port}", pauses=[0.3] * 30)
     found = []
-    thread = threading.Thread(target=lambda: found.append(late([b"a"])))
+    thread = threading.Thread(target=lambda: found.append(late.translate_batch([b"a"])))
 
     thread.start()
     time.sleep(0.5)
@@ -330,13 +325,13 @@ def test_an_error_ends_the_waiting_of_all_batches():
             raise UserError("wrong")
         raise client.ServerUnavailableError("away")
 
-    waiting = client.Client(send, in_flight=2, pauses=[60])
+    waiting = client.TFServingRuntime(send, in_flight=2, pauses=[60])
 
     started = time.monotonic()
     with pytest.raises(UserError, match="wrong"):
-        list(waiting.map([[b"wrong"], [b"a"], [b"b"]]))
+        list(waiting.map(waiting.translate_batch, [[b"wrong"], [b"a"], [b"b"]]))
     with pytest.raises(UserError, match="away"):
-        waiting([b"a"])
+        waiting.translate_batch([b"a"])
 
     assert time.monotonic() - started < 30
 
@@ -345,12 +340,14 @@ def test_a_request_in_flight_does_not_delay_the_end():
     """After an error, or Ctrl-C, the program ends at once."""
     code = """
 import time
+from translate.document_translation import make_sentence_translator
 from translate.runtime import tf_serving as client
 def send(signature, inputs):
     if inputs["text"] == [b"wrong"]:
         raise SystemExit
     time.sleep(100)
-list(client.Client(send, 2, []).map([[b"slow"], [b"wrong"]][::-1]))
+runtime = client.TFServingRuntime(send, 2, [])
+list(runtime.map(runtime.translate_batch, [[b"slow"], [b"wrong"]][::-1]))
 """
     started = time.monotonic()
     assert run_python("-c", code) == ""

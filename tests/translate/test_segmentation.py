@@ -1,7 +1,6 @@
 """Tests of `serve.segmentation`."""
 
 from hypothesis import given, settings, strategies as st
-
 from serve.segmentation import find_sentences, split_texts
 
 TEXT = st.text() | st.text("a1B .\n\r\t")

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from export.model.sentence_splitting import MAX_REPETITIONS, split_long, split_text
 
+MAX_SENTENCE_BYTES = 2**30  # No sentence is split for its length.
+
 
 class Document(NamedTuple):
     """A text that is split into sentences.
@@ -54,7 +56,7 @@ def split_texts(texts: list[str], language: str, max_bytes: int) -> list[Documen
 
 
 def find_sentences(
-    texts: list[str], language: str, max_bytes: int
+    texts: list[str], language: str, max_bytes: int = MAX_SENTENCE_BYTES
 ) -> list[list[tuple[int, int]]]:
     """Returns the spans of the sentences of each text; see `split_texts`."""
     if not texts:
