@@ -2,7 +2,6 @@
 
 A version that is incomplete or changed is neither loaded nor run. The digests
 are not signed: they detect accidents, but not an attacker who writes new ones.
-With --server, the samples are sent to that server, and nothing is run here.
 
 The command needs `tensorflow`, `tensorflow_text` and the messages of TF
 Serving, but none of the model's code.
@@ -10,17 +9,16 @@ Serving, but none of the model's code.
 
 import argparse
 import dataclasses
-import functools
 import json
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 
 from command_line.errors import UserError, describe_error, exit_on_user_error
-from command_line.options import add_options, option, part, read_options
+from command_line.options import add_options, option, read_options
 from command_line.progress import show_progress
 from export.bundle import file_layout
 from export.bundle.file_checks import LEFT_OUT, Check, check_files, check_loading
@@ -40,7 +38,7 @@ from export.bundle.sample_requests import (
 )
 from export.bundle.versions import EXPORT_DIR, find_version
 from export.bundle.warmup_requests import MAX_RECORDS, read_warmup
-from export.client import Client, ClientOptions, connect
+from export.litert.runtime import load_translator
 from export.litert.version_check import check_litert
 
 # The checks that run the model.
@@ -79,12 +77,6 @@ class CheckOptions:
 
     export_dir: pathlib.Path = option(**EXPORT_DIR)
     version: int | None = option(None, "which one (default: the newest)", int)
-    server: str | None = option(
-        None,
-        "a running TF Serving, or https://HOST[:PORT][/PREFIX], to ask the samples",
-        metavar="HOST:PORT",
-    )
-    client: ClientOptions = part("with --server")
     json: bool = option(False, "print JSON instead of text")
 
 
@@ -94,38 +86,23 @@ def parse_options(argv: list[str] | None = None) -> CheckOptions:
     return read_options(parser.parse_args(argv), CheckOptions)
 
 
-class ServerModel:
-    """A version that a server has loaded.
-
-    Args:
-        client: The `Client` of the server.
-        signatures: The `SignatureDef`s of the version, by name.
-    """
-
-    def __init__(self, client: Client, signatures: dict):
-        self.signatures = signatures
-        self._client = client
-
-    def run(
-        self, signature: str, inputs: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        """Returns all outputs of a signature."""
-        outputs = self._client.ask(signature, inputs)
-        return {name: value.numpy() for name, value in outputs.items()}
-
-
-def check_version(folder: pathlib.Path, ask: Callable | None = None) -> Iterator[Check]:
+def check_version(
+    folder: pathlib.Path, connect: Callable | None = None
+) -> Iterator[Check]:
     """Runs the checks of a version and yields their results.
 
     Args:
         folder: Folder of the version, in the folder of the export.
-        ask: Function from the signatures of the version to a `ServerModel`,
-            which answers the samples; the version is then not loaded.
+        connect: Function from the model's name to a function from the name of a
+            signature and its inputs to its outputs, which answers the samples;
+            the version is then not loaded.
     """
-    check, files = check_loading("bundle", lambda: read_bundle(folder))
+    check, bundle = check_loading("bundle", lambda: read_bundle(folder))
     checks = [check]
-    if files is not None:
-        check, done = check_loading("files", lambda: check_files(folder, files))
+    if bundle is not None:
+        check, done = check_loading(
+            "files", lambda: check_files(folder, bundle["files"])
+        )
         checks.append(done or check)
     check, meta_graph = check_loading("graph", lambda: read_meta_graph(folder))
     checks.append(check_ops(meta_graph) if meta_graph else check)
@@ -134,11 +111,11 @@ def check_version(folder: pathlib.Path, ask: Callable | None = None) -> Iterator
     if meta_graph:
         yield check_xla(meta_graph)
     if any(check.problems for check in checks):
-        for name in ("samples",) if ask else RUNTIME_CHECKS:
+        for name in ("samples",) if connect else RUNTIME_CHECKS:
             yield Check(name, [], [], left_out=LEFT_OUT)
-    elif ask:
-        model = ask(served_signatures(meta_graph))
-        yield check_samples(model, folder / file_layout.SAMPLES)
+    elif connect:
+        signatures = served_signatures(meta_graph)
+        yield check_samples(connect(bundle["model_name"]), signatures, folder)
     else:
         yield from check_runs(folder)
 
@@ -151,21 +128,18 @@ def check_runs(folder: pathlib.Path) -> Iterator[Check]:
         return
     check.notes.append(f"{len(model.signatures)} signatures")
     yield check
-    yield check_warmup(model, folder / file_layout.WARMUP)
-    yield check_samples(model, folder / file_layout.SAMPLES)
+    yield check_warmup(model.run, folder / file_layout.WARMUP)
+    yield check_samples(model.run, model.signatures, folder)
 
 
-def read_bundle(folder: pathlib.Path) -> dict[str, dict]:
-    """Returns the files in `bundle.json`.
+def read_bundle(folder: pathlib.Path) -> dict:
+    """Returns the content of `bundle.json`.
 
     Raises:
         Exception: If the file does not exist or is damaged.
     """
     bundle = json.loads((folder / file_layout.BUNDLE).read_text(encoding="utf-8"))
-    return {
-        name: {"bytes": file["bytes"], "sha256": file["sha256"]}
-        for name, file in bundle["files"].items()
-    }
+    return {"model_name": bundle["model_name"], "files": bundle["files"]}
 
 
 def check_server_files(export_dir: pathlib.Path) -> Check:
@@ -196,13 +170,13 @@ def check_xla(meta_graph) -> Check:
     return Check("xla", ["no compiled function"], [])
 
 
-def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
+def check_warmup(ask: Callable, path: pathlib.Path) -> Check:
     """Runs the warm-up requests, as the server does when it loads a version."""
     check = Check("warm-up", [], [])
     count = 0
     try:
         for request in show_progress(read_warmup(path), unit="request"):
-            model.run(request.model_spec.signature_name, read_tensors(request.inputs))
+            ask(request.model_spec.signature_name, read_tensors(request.inputs))
             count += 1
     except Exception as error:  # The server does not load then.
         check.problems.append(f"request {count + 1}: {describe_error(error)}")
@@ -214,13 +188,19 @@ def check_warmup(model: SessionModel, path: pathlib.Path) -> Check:
     return check
 
 
-def check_samples(model: SessionModel, folder: pathlib.Path) -> Check:
-    """Runs the samples and compares the outputs with the recorded ones."""
+def check_samples(ask: Callable, signatures: dict, folder: pathlib.Path) -> Check:
+    """Runs the samples and compares the outputs with the recorded ones.
+
+    Args:
+        ask: Function from the name of a signature and its inputs to its outputs.
+        signatures: The `SignatureDef`s of the version, by name.
+        folder: Folder of the version.
+    """
     check = Check("samples", [], [])
     try:
-        samples = read_samples(folder, model.signatures)
+        samples = read_samples(folder / file_layout.SAMPLES, signatures)
         for sample in show_progress(samples, unit="sample"):
-            outputs = model.run(sample.signature, sample.inputs)
+            outputs = ask(sample.signature, sample.inputs)
             check.problems += [
                 f"{sample.name}: {difference}"
                 for difference in describe_differences(sample.outputs, outputs)
@@ -243,33 +223,23 @@ def format_translations(sample: Sample, outputs: dict) -> list[str]:
     ]
 
 
-def connect_model(
-    options: CheckOptions, folder: pathlib.Path, signatures: dict
-) -> ServerModel:
-    """Connects to the server, with the model's name from `bundle.json`."""
-    bundle = json.loads((folder / file_layout.BUNDLE).read_text(encoding="utf-8"))
-    name = options.client.model_name or bundle["model_name"]
-    client = dataclasses.replace(options.client, model_name=name)
-    return ServerModel(connect(options.server, client), signatures)
-
-
 def run(options: CheckOptions) -> None:
-    formats = [file_layout.SAVED_MODEL]
-    if not options.server:
-        formats.append(file_layout.LITERT_STEP)
+    formats = file_layout.SAVED_MODEL, file_layout.LITERT_STEP
     folder = find_version(options.export_dir, *formats, version=options.version)
-    ask = functools.partial(connect_model, options, folder)
-    found = (
-        check_litert(folder)
-        if (folder / file_layout.LITERT_STEP).exists()
-        else check_version(folder, ask if options.server else None)
-    )
+    if (folder / file_layout.LITERT_STEP).exists():
+        report(check_litert(folder, load_translator), options.json)
+    else:
+        report(check_version(folder), options.json)
+
+
+def report(found: Iterable[Check], as_json: bool) -> None:
+    """Prints checks; exits with code 1 if one found a problem."""
     checks = []
     for check in found:
         checks.append(check)
-        if not options.json:
+        if not as_json:
             print_check(check)
-    if options.json:
+    if as_json:
         print(json.dumps([dataclasses.asdict(c) for c in checks], indent=2))
     if any(check.problems for check in checks):
         raise SystemExit(1)

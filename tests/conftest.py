@@ -11,6 +11,7 @@ from tests.helpers.allowed_skips import (
     pytest_runtest_setup,  # noqa: F401  A hook.
     pytest_sessionfinish,  # noqa: F401
 )
+from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -51,7 +52,9 @@ def pytest_xdist_make_scheduler(config, log):
     def group_of(name):
         text = (config.rootpath / name).read_text("utf-8")
         return (
-            "export" if re.search(r"export_dir|servable|export\.serve", text) else name
+            "export"
+            if re.search(r"export_dir|servable|(?:from|import) serve", text)
+            else name
         )
 
     class ByFile(LoadScopeScheduling):
@@ -92,25 +95,25 @@ def export_dir(run_dir, tmp_path_factory):
     A load takes three seconds, and as long again does the first call of each
     signature; what is loaded is constant.
     """
-    from export import version_loading
     from export.bundle.file_layout import SAVED_MODEL
     from export.bundle.model_loading import load_run
     from export.bundle.write_version import write_version
     from export.model.search import SearchSettings
     from export.model.translator import INPUTS
+    from translate.loading import RUNTIMES
 
     folder = tmp_path_factory.mktemp("export")
     settings = SearchSettings(3, max_extra_length=8, source_language="en")
     translator = load_run(run_dir, settings, signatures=INPUTS)
     write_version(translator, [run_dir], folder, "reverse")
-    load = version_loading.LOADERS[SAVED_MODEL]
+    load = RUNTIMES[SAVED_MODEL]
     load_once = functools.cache(load)
 
     def load_shared(path):
         return (load_once if path.parent == folder else load)(path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(version_loading.LOADERS, SAVED_MODEL, load_shared)
+        patch.setitem(RUNTIMES, SAVED_MODEL, load_shared)
         yield folder
 
 
@@ -125,9 +128,9 @@ def servable(export_dir):
 @pytest.fixture(scope="session")
 def translate(export_dir):
     """The default signature of that export, as Python loads it."""
-    from export.version_loading import load_translate
+    from translate.loading import load_export
 
-    return load_translate(export_dir)
+    return load_export(export_dir).translate_batch
 
 
 @pytest.fixture(scope="session")
@@ -136,3 +139,13 @@ def corpus(tmp_path_factory):
     from tests.helpers.small_runs import write_corpus
 
     return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def refused(capsys):
+    """Function that returns the line in which a command refuses options."""
+
+    def run(command, *options):
+        return refusal(capsys, command.main, options)
+
+    return run

@@ -92,7 +92,7 @@ curl http://localhost:8501/v1/models/{name}:predict \\
 A file, from a checkout of keras_transformer:
 
 ```
-python -m export.translate --server localhost:8500 --model-name {name} \\
+python -m translate --server localhost:8500 --model-name {name} \\
     < text > translations
 ```
 
@@ -116,8 +116,9 @@ there is one, holds the reference translations of the same sentences.
 * `1/assets.extra/scores.json`: scores on test sets, if there are any.
 
 `python -m export.check --export-dir .`, from a checkout of keras_transformer,
-checks that a version is complete and has the outputs of the export; with
-`--server localhost:8500`, whether that server does.
+checks that a version is complete and has the outputs of the export;
+`python -m translate.check_server --server localhost:8500 --export-dir .`, whether
+that server does.
 """
 
 

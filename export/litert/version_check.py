@@ -2,21 +2,21 @@
 
 import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from export.bundle.file_checks import LEFT_OUT, Check, check_files, check_loading
 from export.bundle.file_layout import LITERT_CONFIG, LITERT_SAMPLES
 from export.bundle.sample_requests import abbreviate, is_close
-from export.litert.runtime import load_translator
 
 
-def check_litert(folder: pathlib.Path) -> Iterator[Check]:
+def check_litert(folder: pathlib.Path, load: Callable) -> Iterator[Check]:
     """Runs the checks of a version and yields their results.
 
     A version that is incomplete or changed is not loaded.
 
     Args:
         folder: Folder that `write_litert` wrote.
+        load: Function from the folder to its `litert_translator.Translator`.
     """
     check, files = check_loading(
         LITERT_CONFIG, lambda: read_json(folder / LITERT_CONFIG)["files"]
@@ -28,7 +28,9 @@ def check_litert(folder: pathlib.Path) -> Iterator[Check]:
     if check.problems:
         yield Check("samples", [], [], LEFT_OUT)
     else:
-        check, samples = check_loading("samples", lambda: check_samples(folder))
+        check, samples = check_loading(
+            "samples", lambda: check_samples(folder, load(folder))
+        )
         yield samples or check
 
 
@@ -36,9 +38,8 @@ def read_json(path: pathlib.Path):
     return json.loads(path.read_text("utf-8"))
 
 
-def check_samples(folder: pathlib.Path) -> Check:
+def check_samples(folder: pathlib.Path, translator) -> Check:
     """Translates the samples and compares with the recorded translations."""
-    translator = load_translator(folder)
     check = Check("samples", [], [])
     for sample in read_json(folder / LITERT_SAMPLES):
         (found,) = translator.translate([sample["source"]])

@@ -8,12 +8,14 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from export import check, client
+from export import check
 from export.bundle import file_layout
 from export.bundle.predict_messages import make_request
 from export.bundle.warmup_requests import write_warmup
 from tests.helpers.fake_model_server import serve_grpc, serve_rest
 from tests.helpers.python_subprocess import run_python
+from translate import check_server
+from translate.runtime import tf_serving as client
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def version(export_dir, tmp_path):
 
 
 def files_problems(version):
-    wanted = check.read_bundle(version)
+    wanted = check.read_bundle(version)["files"]
     return check.check_files(version, wanted).problems
 
 
@@ -101,7 +103,8 @@ def test_another_answer_is_found(version, model):
     text, was, rest = re.split("(?<=bool_val: )([a-z]+)", grpc.read_text())
     grpc.write_text(text + other[was] + rest)
 
-    assert check.check_samples(model, folder).problems == [
+    changed = check.check_samples(model.run, model.signatures, version)
+    assert changed.problems == [
         f"rest_row: translation, row 1: wanted 'something else', received {said!r}",
         f"grpc: truncated, row 0: wanted {other[was].title()}, received {was.title()}",
     ]
@@ -114,7 +117,7 @@ def test_another_answer_is_found(version, model):
 def test_a_sample_that_cannot_be_read_is_found(version, model):
     (version / file_layout.SAMPLES / "rest_columnar.json").write_text('{"inputs"')
 
-    (problem,) = check.check_samples(model, version / file_layout.SAMPLES).problems
+    (problem,) = check.check_samples(model.run, model.signatures, version).problems
 
     assert problem.startswith("JSONDecodeError: ")
 
@@ -125,7 +128,7 @@ class Deaf:
     def __init__(self):
         self.asked = []
 
-    def run(self, signature, inputs):
+    def __call__(self, signature, inputs):
         self.asked.append(signature)
 
 
@@ -172,7 +175,7 @@ def test_ops_and_compiled_functions_are_named():
 @pytest.mark.parametrize(
     ("file", "content", "name", "problem"),
     [
-        (file_layout.BUNDLE, b"{}", "bundle", "KeyError: 'files'"),
+        (file_layout.BUNDLE, b"{}", "bundle", "KeyError: 'model_name'"),
         (file_layout.BUNDLE, b"[1]", "bundle", "TypeError: "),
         ("saved_model.pb", b"\xff" * 9, "graph", "DecodeError: "),
     ],
@@ -268,7 +271,7 @@ def test_a_server_is_asked_the_samples(
 
     with serve(servable) as address:
         arguments = [folder, f"--server={address}", f"--protocol={protocol}"]
-        check.main(arguments)
+        check_server.main(arguments)
         whole = capsys.readouterr().out
         path = version / file_layout.SAMPLES / "rest_row.answer.json"
         answer = json.loads(path.read_text())
@@ -276,11 +279,11 @@ def test_a_server_is_asked_the_samples(
         path.write_text(json.dumps(answer))
         write_digests(version)
         with pytest.raises(SystemExit) as exit_:
-            check.main(arguments)
+            check_server.main(arguments)
         wrong = capsys.readouterr().out
-        line = refused(check, *arguments, "--model-name=other")
+        line = refused(check_server, *arguments, "--model-name=other")
     assert "--server must name a server of this model. Received: " in line
-    line = refused(check, *arguments)
+    line = refused(check_server, *arguments)
 
     assert "--server must name a server that answers" in line
     assert {text.split()[0] for text in whole.splitlines()} == {"ok"}

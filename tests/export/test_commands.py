@@ -8,12 +8,13 @@ import pytest
 
 import export.__main__ as export_command
 from command_line import progress
-from export import check, translate
+from export import check
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
 from tests.helpers.signature_requests import ask, sample_inputs
 from text_processing.treebanks import read_trees
+from translate import __main__ as translate
 
 
 @pytest.mark.slow

@@ -5,8 +5,9 @@ import string
 
 import pytest
 
-from export import __main__ as export_command, check, evaluate, translate
-from export.serve import __main__ as serve
+from export import __main__ as export_command, check
+from serve import __main__ as serve
+from translate import __main__ as translate, evaluate
 
 COMMANDS = {
     "export": export_command,

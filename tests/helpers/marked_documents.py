@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from export.markup.sentence_translator import Translator
-from export.markup.word_alignment import find_words
+from documents.markup.translate_markup import SentenceTranslator
+from documents.markup.word_alignment import find_words
 
 PROTECTED_TEXTS = ("<code>x1 y</code>", "https://a.org/b?c=1&amp;d", "{name}", "5 kg")
 VOIDS = ("<img/>", "<!-- c -->", "<wbr/>")
@@ -96,7 +96,7 @@ def permuted(order):
         pairs = zip(sources, targets, strict=True)
         return [align_tokens(*pair, order) for pair in pairs]
 
-    return Translator(split_sentences, translate, align)
+    return SentenceTranslator(split_sentences, translate, align)
 
 
 def align_tokens(source, target, order):
