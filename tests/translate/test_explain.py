@@ -20,9 +20,9 @@ from translate.report.explanation_page import (
 
 
 def test_the_command_writes_one_file_that_needs_nothing(
-    ask, export_dir, tmp_path, capsys, monkeypatch
+    export_runtime, export_dir, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(explain, "load_ask", {export_dir: ask}.get)
+    monkeypatch.setattr(explain, "load", {export_dir: export_runtime}.get)
     output = tmp_path / "report.html"
 
     options = [f"--export-dir={export_dir}", f"--output={output}"]
@@ -100,9 +100,9 @@ def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
 
 @pytest.mark.parametrize("name", ["text", "reference"])
 def test_refuses_texts_without_text(
-    ask, export_dir, tmp_path, refused, monkeypatch, name
+    export_runtime, export_dir, tmp_path, refused, monkeypatch, name
 ):
-    monkeypatch.setattr(explain, "load_ask", {export_dir: ask}.get)
+    monkeypatch.setattr(explain, "load", {export_dir: export_runtime}.get)
     output = tmp_path / "report.html"
     there = ["--text=A dog.", "--export-dir", export_dir, "--output", output]
 

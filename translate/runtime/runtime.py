@@ -35,6 +35,9 @@ SIGNATURES_OF_FEATURE = {
 PROBE = ["a"]
 # Maximum splits of a sentence that is too long for the model.
 MAX_HALVINGS = 4
+# No model's limit is below these characters, so a shorter text is not split:
+# its translation was cut since it did not end.
+MAX_WHOLE = 100
 # The types of the outputs that the commands read.
 OUTPUT_KINDS = {"translation": "O", "truncated": "b"}
 
@@ -134,7 +137,7 @@ class Runtime(abc.ABC):
         found = self.translate(texts) if texts else []
         halves = {}
         for i, each in enumerate(found):
-            if each.truncated and halvings and len(texts[i]) > 1:
+            if each.truncated and halvings and len(texts[i]) > MAX_WHOLE:
                 halves[i] = split_in_two(texts[i])
         parts = [part for first, _, last in halves.values() for part in (first, last)]
         again = iter(self._translate_halves(parts, halvings - 1)) if parts else iter(())
