@@ -3,6 +3,7 @@
 import collections
 import io
 import sys
+import types
 
 import numpy as np
 import pytest
