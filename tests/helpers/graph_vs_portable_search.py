@@ -104,23 +104,25 @@ def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
     )
 
 
-def trace(search, specs=INPUT_SPECS):
-    return tf.function(search, input_signature=specs, autograph=False)
-
-
 def trace_fast(model, forbidden_ids=None):
     """Traces the fast search, for any beam size and number of hypotheses."""
 
+    @tf.function(input_signature=[*INPUT_SPECS, *COUNT_SPECS], autograph=False)
     def search(*arguments):
         *batch, beam_size, num_hypotheses = arguments
         return run_fast(model, batch, beam_size, num_hypotheses, forbidden_ids)
 
-    return trace(search, [*INPUT_SPECS, *COUNT_SPECS])
+    return search
 
 
 def trace_greedy(model, forbidden_ids=None):
     """Traces the fast search for a beam of one."""
-    return trace(lambda *batch: run_fast(model, batch, 1, None, forbidden_ids))
+
+    @tf.function(input_signature=INPUT_SPECS, autograph=False)
+    def search(*batch):
+        return run_fast(model, batch, 1, None, forbidden_ids)
+
+    return search
 
 
 def run_fast(model, batch, beam_size, num_hypotheses=None, forbidden_ids=None):
@@ -131,7 +133,12 @@ def run_fast(model, batch, beam_size, num_hypotheses=None, forbidden_ids=None):
 
 def trace_plain(model, beam_size, forbidden_ids=None):
     """Traces the specification."""
-    return trace(lambda *batch: run_plain(model, batch, beam_size, forbidden_ids))
+
+    @tf.function(input_signature=INPUT_SPECS, autograph=False)
+    def search(*batch):
+        return run_plain(model, batch, beam_size, forbidden_ids)
+
+    return search
 
 
 def run_plain(model, batch, beam_size, forbidden_ids=None):
