@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import types
 
 import ctranslate2
 import numpy as np
@@ -12,7 +11,7 @@ from ctranslate2.converters import MarianConverter
 
 from command_line.errors import UserError
 from convert.__main__ import main
-from convert.from_ctranslate2 import Options
+from convert.checked_options import Options
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
@@ -313,11 +312,8 @@ def test_refuses_what_both_stacks_have(name, value, words, refused):
 
 
 def test_refuses_a_model_without_an_option_of_both_stacks():
-    tensors = types.SimpleNamespace(path="model.bin")
-    options = Options(types.SimpleNamespace(options={}, tensors=tensors))
-
     with pytest.raises(UserError, match="encoder/pre_norm of model.bin must"):
-        options.both("pre_norm")
+        Options({}, "model.bin").both("/pre_norm")
 
 
 def edit(name, old, new):
@@ -344,7 +340,7 @@ def edit(name, old, new):
             lambda f: (f / "source_vocabulary.json").unlink(),
             "must hold source_vocabulary.json",
         ),
-        (edit("source_vocabulary.json", b"[", b"{"), "JSON array of strings"),
+        (edit("source_vocabulary.json", b"[", b"{"), "JSON array"),
         (edit("source_vocabulary.json", b'"<s>"', b'"</s>"'), "each piece once"),
         (edit("source_vocabulary.json", b'"<s>",', b""), "rows. Received: "),
     ],

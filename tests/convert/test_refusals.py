@@ -164,7 +164,7 @@ def test_a_configuration(changes, words, tmp_path, refused):
         (lambda f: (f / "source.spm").unlink(), ("source.spm",)),
         (lambda f: (f / "target.spm").write_text("x"), ("target.spm",)),
         (lambda f: (f / "config.json").write_text("["), ("JSON object",)),
-        (lambda f: cut(f / "model.safetensors"), ("safetensors, and whole",)),
+        (lambda f: cut(f / "model.safetensors"), ("whole, and safetensors",)),
         (lambda f: (f / "model.safetensors").unlink(), ("model.safetensors",)),
         (
             lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
@@ -271,14 +271,14 @@ def refused_marian(spm, tmp_path, refused):
         ({"lemma-dim-emb": 4}, ("lemma-dim-emb", "4")),
         (
             {"transformer-disable-position-embeddings": True},
-            ("transformer-disable-position-embeddings in", "must be False", "True"),
+            ("transformer-disable-position-embeddings of", "must be False", "True"),
         ),
-        ({"transformer-attention-mask": "alibi"}, ("mask in", "'alibi'")),
-        ({"alibi": True}, ("alibi in", "must be False. Received: True")),
+        ({"transformer-attention-mask": "alibi"}, ("mask of", "'alibi'")),
+        ({"alibi": True}, ("alibi of", "must be False. Received: True")),
         ({"factors-combine": "concat"}, ("factors-combine", "'concat'")),
         ({"ulr-trainable-transformation": True}, ("must be False", "True")),
-        ({"transformer-new": False}, ("transformer-new in", "absent", "False")),
-        ({"a\nb": 1}, ("'a\\nb' in the configuration", "absent")),
+        ({"transformer-new": False}, ("transformer-new of", "absent", "False")),
+        ({"a\nb": 1}, ("'a\\nb' of the configuration", "absent")),
         ({"enc-depth": 3}, ("encoder_l3_self_Wq",)),
         ({"enc-depth": 2**40}, ("weights",)),
         ({"dim-emb": 2**20}, ("(90, 1048576)",)),
@@ -297,12 +297,12 @@ def test_a_model_of_marian(changes, words, spm, refused_marian):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("beam-size: 0", ("decoder.yml", "an int from 1 on. Received: 0")),
-        ("normalize: .inf", ("normalize in", "a number. Received: inf")),
-        ("normalize: -0.5", ("normalize in", "Received: -0.5")),
-        ("word-penalty: 0.5", ("word-penalty in", "must be 0.", "0.5")),
-        ("output-sampling: [full]", ("output-sampling in", "['full']")),
-        ("force-decode: true", ("force-decode in", "must be False", "True")),
+        ("beam-size: 0", ("decoder.yml", "an int from 1 on")),
+        ("normalize: .inf", ("normalize of", "a number from 0 on. Received: inf")),
+        ("normalize: -0.5", ("normalize of", "Received: -0.5")),
+        ("word-penalty: 0.5", ("word-penalty of", "must be 0.", "0.5")),
+        ("output-sampling: [full]", ("output-sampling of", "['full']")),
+        ("force-decode: true", ("force-decode of", "must be False", "True")),
         ("models: [a.npz, b.npz]", ("one model", "['a.npz', 'b.npz']")),
         ("- 6", ("decoder.yml must be a YAML mapping",)),
         ("beam-size: [", ("decoder.yml must be YAML. Received: ",)),
@@ -499,7 +499,7 @@ def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(seed
     texts = [t[: n % 8] + "ß" + t[n % 8 :] for n, t in enumerate(texts)]
 
     found = sentencepiece.SentencePieceProcessor(
-        model_proto=replace_ids(proto, ours)
+        model_proto=replace_ids(proto, ours.pieces)
     ).encode(texts, out_type=str)
 
     theirs = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())

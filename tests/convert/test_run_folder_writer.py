@@ -22,6 +22,6 @@ def test_counts_the_weights_of_the_matrices_of_layers(mixer):
     }
     model = Transformer.from_preset("base", 9, **sizes, decoder_mixer=mixer)
 
-    shapes = [weight.variable.shape for weight in weights_of(model)]
+    shapes = [weight.shape for weight in weights_of(model).values()]
     expected = sum(math.prod(shape) for shape in shapes if len(shape) == 2)
     assert count_weights(model.architecture) == expected

@@ -3,7 +3,7 @@
 import numpy as np
 from sentencepiece import sentencepiece_model_pb2
 
-from convert.marian_vocabularies import arrange_vocabulary
+from convert.from_marian import arrange_vocabulary
 from convert.run_folder_writer import Converted, write_run
 from convert.vocabularies import make_vocabulary, pieces_of, replace_ids
 from keras_transformer import Architecture, Transformer
@@ -59,7 +59,10 @@ def write_converted_run(
         names = ["</s>", "<unk>", *dict.fromkeys(used)]
         table = {piece: id_ for id_, piece in enumerate(names)}
         vocabularies = [make_vocabulary(table, {1: 0, 2: 1}, [])] * 2
-    protos = map(replace_ids, protos, vocabularies)
+    protos = [
+        replace_ids(proto, ours.pieces)
+        for proto, ours in zip(protos, vocabularies, strict=True)
+    ]
     sources, targets = map(len, vocabularies)
     architecture = Architecture(**{**NON_DEFAULT_ARCHITECTURE, **numbers})
     sources = None if shares else sources
