@@ -9,7 +9,7 @@ from typing import Any
 from command_line.errors import UserError
 
 
-class Options:
+class CheckedOptions:
     """Options of a model, which are refused with name and value.
 
     Args:
@@ -26,9 +26,14 @@ class Options:
             f"{name} of {self.where} must be {wanted}. Received: {reprlib.repr(value)}"
         )
 
-    def check(self, supported: dict[str, tuple]) -> None:
-        """Refuses values that are not supported; `None` always is."""
+    def check(self, supported: dict[str, Any]) -> None:
+        """Refuses options that have neither a supported value nor `None`.
+
+        Args:
+            supported: Dict of the value by name, or of a tuple of values.
+        """
         for key, values in supported.items():
+            values = values if isinstance(values, tuple) else (values,)
             value = self.found.get(key)
             if value is not None and value not in values:
                 raise self.error(key, repr(values[0]), value)

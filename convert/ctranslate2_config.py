@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from command_line.errors import UserError
-from convert.checked_options import Options
+from convert.checked_options import CheckedOptions
 from convert.marian_config import max_wavelength
 from convert.tensor_files import Tensors
 from keras_transformer import Architecture
@@ -78,10 +78,10 @@ class Sines(NamedTuple):
     in_halves: bool
 
 
-def read_options(found: dict[str, int | float], path: pathlib.Path) -> Options:
+def read_options(found: dict[str, int | float], path: pathlib.Path) -> CheckedOptions:
     """Returns the options of a file, all of which are known."""
-    options = Options(found, path)
-    options.check(dict.fromkeys(MUST_BE_ZERO, (0,)))
+    options = CheckedOptions(found, path)
+    options.check(dict.fromkeys(MUST_BE_ZERO, 0))
     for name, value in found.items():
         if name not in KNOWN and name.rsplit("/", 1)[-1] not in OF_LAYERS:
             raise options.error(name, "absent", value)
@@ -89,7 +89,7 @@ def read_options(found: dict[str, int | float], path: pathlib.Path) -> Options:
 
 
 def read_architecture(
-    tensors: Tensors, options: Options, config: dict, sines: Sines | None
+    tensors: Tensors, options: CheckedOptions, config: dict, sines: Sines | None
 ) -> tuple[Architecture, Heads]:
     """Reads the hyperparameters from options and shapes."""
     options.both("/activation", 0)
@@ -128,7 +128,7 @@ def count_layers(tensors: Tensors, stack: str) -> int:
     return count
 
 
-def is_scaled(options: Options, width: int) -> bool:
+def is_scaled(options: CheckedOptions, width: int) -> bool:
     """Returns whether embeddings are multiplied by the root of the width."""
     scale = options.both("/scale_embeddings", 1)
     if type(scale) is int:  # A switch.
@@ -144,7 +144,7 @@ def is_shared(tensors: Tensors, one: str, other: str) -> bool:
     return np.array_equal(tensors.take(one), tensors.take(other))
 
 
-def read_heads(tensors: Tensors, options: Options, width: int) -> Heads:
+def read_heads(tensors: Tensors, options: CheckedOptions, width: int) -> Heads:
     """Finds how many features of the stored heads are not padding."""
 
     def of_layers(name: str, default: float) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from command_line.errors import UserError
 from command_line.recorded_search_options import check_decoding
 from convert.binary_files import open_ctranslate2
-from convert.checked_options import Options, read_json
+from convert.checked_options import CheckedOptions, read_json
 from convert.ctranslate2_config import (
     EMBEDDINGS,
     Heads,
@@ -22,10 +22,10 @@ from convert.ctranslate2_config import (
     read_options,
     read_positions,
 )
-from convert.run_folder_writer import Converted, make_model
+from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors
 from convert.vocabularies import Vocabulary, make_vocabularies, read_protos
-from convert.weight_mapping import copy_bias, copy_layers, copy_table
+from convert.weight_mapping import make_model
 from export.bundle.file_layout import CTRANSLATE2_MODEL
 from export.ctranslate2.model_directory import (
     SETTINGS_FILE,
@@ -49,21 +49,11 @@ NAMES = {
     **dict.fromkeys(("feed_forward", "feed_forward_residual"), "ffn"),
     "kernel": "weight",
 }
-# For each map: index of its kernel, its place there, and number of maps there.
+# The maps of each kernel, one above the other.
 LINEARS = {
-    "self_attention": {
-        "query": (0, 0, 3),
-        "key": (0, 1, 3),
-        "value": (0, 2, 3),
-        "output": (1, 0, 1),
-    },
-    "attention": {
-        "query": (0, 0, 1),
-        "key": (1, 0, 2),
-        "value": (1, 1, 2),
-        "output": (2, 0, 1),
-    },
-    "ffn": {"expand": (0, 0, 1), "contract": (1, 0, 1)},
+    "self_attention": (("query", "key", "value"), ("output",)),
+    "attention": (("query",), ("key", "value"), ("output",)),
+    "ffn": (("expand",), ("contract",)),
 }
 
 
@@ -98,31 +88,36 @@ def read(
     settings, sequence_length = read_settings(folder, learned)
     if not targets.can_be_generated.all():
         architecture = dataclasses.replace(architecture, logits_bias=True)
+    size = tensors.shapes[EMBEDDINGS["output"]][0]
+
+    def take_table(which: str) -> np.ndarray:
+        if which == "bias":
+            return tensors.take(BIAS, (size,)) if BIAS in tensors else np.zeros(size)
+        return tensors.take(EMBEDDINGS[which])
+
+    def take_weight(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
+        return take_layer_weight(tensors, heads, path, shape)
+
+    tensors.ignore(*EMBEDDINGS.values())
     model = make_model(
         architecture,
         tensors,
-        len(targets),
-        sequence_length,
-        None if shares else len(sources),
+        (sources, targets),
+        shares=shares,
+        sequence_length=sequence_length,
+        take_table=take_table,
+        take_weight=take_weight,
+        in_halves=sines is not None and sines.in_halves,
     )
-    in_halves = sines is not None and sines.in_halves
-    copy_tables(model, tensors, sources, targets, in_halves)
     if learned is not None:
         model.position_encoding.embeddings.assign(learned)
-
-    def take(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
-        return take_weight(tensors, heads, path, shape)
-
-    copy_layers(model, take, in_halves)
-    tensors.ignore(*EMBEDDINGS.values())
-    tensors.check_all_taken()
-    return Converted(model, *tokenizers, settings)
+    return Converted(model, *tokenizers, settings, read_licenses(folder))
 
 
-def read_config(folder: pathlib.Path) -> Options:
+def read_config(folder: pathlib.Path) -> CheckedOptions:
     """Reads `config.json`; refuses sources that begin with BOS."""
     path = folder / "config.json"
-    config = Options(read_json(path), path)
+    config = CheckedOptions(read_json(path), path)
     if config.found.get("add_source_bos"):
         raise config.error("add_source_bos", "false", True)
     ours = (folder / SETTINGS_FILE).exists()
@@ -144,7 +139,7 @@ def read_settings(folder: pathlib.Path, learned) -> tuple[dict, int]:
     return check_decoding(settings, path) or DECODING, length
 
 
-def take_weight(
+def take_layer_weight(
     tensors: Tensors, heads: Heads, path: tuple[str, ...], shape: tuple[int, ...]
 ) -> np.ndarray:
     """Returns a weight of a layer, in their order of features.
@@ -158,7 +153,7 @@ def take_weight(
     prefix = "/".join((*where, part))
     if name == "normalization":
         return tensors.take(f"{prefix}/layer_norm/{end}", shape)
-    index, place, count = LINEARS[part][name]
+    index, maps = next(pair for pair in enumerate(LINEARS[part]) if name in pair[1])
     tensor = f"{prefix}/linear_{index}/{end}"
     if part == "ffn" or (name, end) == ("output", "bias"):
         return tensors.take(tensor, shape[::-1]).T
@@ -166,8 +161,8 @@ def take_weight(
     if name == "output":
         array = tensors.take(tensor, (shape[1], size)).T
     else:
-        array = tensors.take(tensor, (count * size, *shape[:-1]))
-        array = np.split(array, count)[place]
+        array = tensors.take(tensor, (len(maps) * size, *shape[:-1]))
+        array = np.split(array, len(maps))[maps.index(name)]
     features = heads.key_dim if name in ("query", "key") else heads.value_dim
     split = array.reshape(heads.count, heads.stored, *array.shape[1:])
     if split[:, features:].any():
@@ -179,31 +174,11 @@ def take_weight(
     return array if name == "output" else array.T
 
 
-def copy_tables(
-    model, tensors: Tensors, sources: Vocabulary, targets: Vocabulary, in_halves: bool
-) -> None:
-    """Sets the embedding matrices, and the matrix and bias of the logits."""
-    for embedding, name, vocabulary in (
-        (model.embedding, "target", targets),
-        (model.output_embedding, "output", targets),
-        (model.source_embedding, "source", sources),
-    ):
-        if embedding is not None:
-            table = tensors.take(EMBEDDINGS[name])
-            copy_table(embedding, table, vocabulary.rows, in_halves)
-    if model.embedding_of_logits.bias is not None:
-        size = tensors.shapes[EMBEDDINGS["output"]][0]
-        bias = np.zeros(size, np.float32)
-        if BIAS in tensors:
-            bias = tensors.take(BIAS, (size,))
-        copy_bias(model.embedding_of_logits, bias, targets)
-
-
 def read_vocabularies(
     folder: pathlib.Path,
     paths: list[pathlib.Path] | None,
     tensors: Tensors,
-    config: Options,
+    config: CheckedOptions,
     begins_with_zero: bool,
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reads the vocabularies of sources and targets, and their tokenizers.
@@ -245,7 +220,7 @@ def read_vocabularies(
         elif "<s>" in table:  # Targets begin with another one.
             table[OTHER_BOS] = table.pop("<s>")
         starts.append(start)
-    vocabularies = make_vocabularies(protos, tables, specials, shares, (UNUSED,))
+    vocabularies = make_vocabularies(protos, tables, specials, shares, unused=(UNUSED,))
     for side, start in enumerate(starts):
         if start and BOS_ID not in specials[side]:
             # Not generated: its logit would be that of the other token.

@@ -7,13 +7,14 @@ import numpy as np
 from command_line.errors import UserError
 from convert.checked_options import read_json
 from convert.hugging_face_config import Configuration, read_configuration, read_decoding
-from convert.run_folder_writer import Converted, make_model
+from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors, open_safetensors
 from convert.vocabularies import Vocabulary, check_ids, make_vocabularies, read_protos
-from convert.weight_mapping import copy_bias, copy_layers, copy_table
+from convert.weight_mapping import make_model
 from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 
+BIAS = "final_logits_bias"
 SOURCE_TABLE = "model.encoder.embed_tokens.weight"
 # Copies of the matrix of targets; the first exists where both sides share it.
 TABLES = (
@@ -72,25 +73,22 @@ def read(folder: pathlib.Path) -> Converted:
     tensors.check(table, (configuration.vocabulary_size, width))
     if not shares:
         tensors.check(SOURCE_TABLE, (configuration.source_vocabulary_size, width))
+    tensors.check(BIAS, (1, configuration.vocabulary_size))
+    tables = {"source": SOURCE_TABLE, "target": table, "bias": BIAS}
+
+    def take_weight(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
+        return tensors.take(tensor_name_of(path), shape[::-1]).T
+
     model = make_model(
         configuration.architecture,
         tensors,
-        len(targets),
-        configuration.sequence_length,
-        None if shares else len(sources),
+        (sources, targets),
+        shares=shares,
+        sequence_length=configuration.sequence_length,
+        take_table=lambda which: tensors.take(tables[which]),
+        take_weight=take_weight,
     )
-
-    def take(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
-        return tensors.take(tensor_name_of(path), shape[::-1]).T
-
-    bias = tensors.take("final_logits_bias", (1, configuration.vocabulary_size))[0]
-    copy_table(model.embedding, tensors.take(table), targets.rows)
-    copy_bias(model.embedding, bias, targets)
-    if not shares:
-        copy_table(model.source_embedding, tensors.take(SOURCE_TABLE), sources.rows)
-    copy_layers(model, take)
-    tensors.check_all_taken()
-    return Converted(model, *tokenizers, decoding)
+    return Converted(model, *tokenizers, decoding, read_licenses(folder))
 
 
 def open_weights(folder: pathlib.Path) -> Tensors:

@@ -16,23 +16,16 @@ from convert.marian_config import (
     read_configuration,
     read_search_options,
 )
-from convert.opus_download import find_download
-from convert.run_folder_writer import Converted, make_model
+from convert.opus_download import find_download, unpack
+from convert.run_folder_writer import Converted, read_licenses
 from convert.tensor_files import Tensors
-from convert.vocabularies import (
-    Vocabulary,
-    check_ids,
-    make_vocabularies,
-    make_vocabulary,
-    read_protos,
-    replace_ids,
-)
-from convert.weight_mapping import copy_bias, copy_layers, copy_table
+from convert.vocabularies import Vocabulary, check_ids, make_vocabularies, read_protos
+from convert.weight_mapping import make_model
 from keras_transformer.masks import EOS_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
+from train.data.tokenizer_file import PIECE
 
 SEQUENCE_LENGTH = 512
-BIAS = "decoder_ff_logit_out_b"
 # The matrix of the logits, where it is not that of the embeddings: `(D, V)`,
 # or, in newer models, `(V, D)`.
 OUTPUTS = ("decoder_ff_logit_out_W", "decoder_ff_logit_out_Wt")
@@ -67,13 +60,20 @@ def read(
     """Reads a model, its vocabularies and its search options.
 
     Args:
-        model_path: A file of Marian, or the folder of an OPUS-MT download.
+        model_path: A file of Marian, or an OPUS-MT download, zip or folder.
         vocabulary_paths: SentencePiece models, one for both sides or one
-            each; none for a folder.
+            each; none for a download.
 
     Raises:
         UserError: If a file is damaged, or the architecture not supported.
     """
+    with unpack(model_path) as path:
+        return read_unpacked(path, vocabulary_paths)
+
+
+def read_unpacked(
+    model_path: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None
+) -> Converted:
     is_download = model_path.is_dir()
     if is_download != (vocabulary_paths is None):
         raise UserError(
@@ -85,146 +85,113 @@ def read(
     if is_download:
         model_path, vocabulary_paths, tables = find_download(model_path)
     tensors, text = open_marian(model_path)
-    configuration = read_configuration(text, model_path)
     is_tied = not any(name in tensors for name in OUTPUTS)
-    architecture = read_architecture(configuration, tied_output=is_tied)
-    names = ("encoder_Wemb", "decoder_Wemb")
+    architecture = read_architecture(
+        read_configuration(text, model_path), tied_output=is_tied
+    )
+    names = {"source": "encoder_Wemb", "target": "decoder_Wemb"}
     if "Wemb" in tensors:
-        names = ("Wemb", "Wemb")
-    for name in names:
-        rows = tensors.shapes.get(name, (0,))[0]
-        tensors.check(name, (rows, architecture.hidden_dim))
-    protos = read_protos(vocabulary_paths)
-    if tables is None:
-        vocabularies = arrange_sentencepiece(protos, tensors, names)
-    else:
-        vocabularies = read_tables(tables, protos, tensors, names)
+        names = dict.fromkeys(names, "Wemb")
+    width = architecture.hidden_dim
+    for name in names.values():
+        tensors.check(name, (*tensors.shapes.get(name, ())[:1], width))
+    vocabularies = read_vocabularies(
+        vocabulary_paths, tables, tensors, [*names.values()]
+    )
     sources, targets, *tokenizers = vocabularies
     targets.can_be_generated[UNKNOWN_ID] = False  # Marian never does.
-    model = make_model(
-        architecture,
-        tensors,
-        len(targets),
-        SEQUENCE_LENGTH,
-        None if "Wemb" in tensors else len(sources),
-    )
+    size = tensors.shapes[names["target"]][0]
 
-    def take(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
+    def take_table(which: str) -> np.ndarray:
+        if which == "bias":
+            return tensors.take("decoder_ff_logit_out_b", (1, size))
+        if which != "output":
+            return tensors.take(names[which])
+        if OUTPUTS[0] in tensors:
+            return tensors.take(OUTPUTS[0], (width, size)).T
+        return tensors.take(OUTPUTS[1], (size, width))
+
+    def take_weight(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
         name = tensor_name_of(path, architecture.decoder_mixer)
         # Marian stores a vector as a matrix of one row.
         stored = shape if len(shape) == 2 else (1, *shape)
         return tensors.take(name, stored).reshape(shape)
 
-    copy_tables(model, tensors, names, (sources, targets))
-    copy_layers(model, take)
     # Scales of activations, for products of bytes.
     tensors.ignore(*(n for n in tensors.shapes if n.endswith("QuantMultA")))
-    tensors.check_all_taken()
-    return Converted(model, *tokenizers, read_search_options(model_path))
+    model = make_model(
+        architecture,
+        tensors,
+        (sources, targets),
+        shares="Wemb" in tensors,
+        sequence_length=SEQUENCE_LENGTH,
+        take_table=take_table,
+        take_weight=take_weight,
+    )
+    decoding = read_search_options(model_path)
+    return Converted(model, *tokenizers, decoding, read_licenses(model_path.parent))
 
 
-def copy_tables(
-    model,
+def read_vocabularies(
+    paths: list[pathlib.Path],
+    table_paths: list[pathlib.Path] | None,
     tensors: Tensors,
-    names: tuple[str, str],
-    vocabularies: tuple[Vocabulary, Vocabulary],
-) -> None:
-    """Sets the embedding matrices, and the matrix and bias of the logits."""
-    sources, targets = vocabularies
-    size, width = tensors.shapes[names[1]]
-    copy_table(model.embedding, tensors.take(names[1]), targets.rows)
-    copy_bias(model.embedding_of_logits, tensors.take(BIAS, (1, size))[0], targets)
-    if model.source_embedding is not None:
-        copy_table(model.source_embedding, tensors.take(names[0]), sources.rows)
-    if model.output_embedding is not None:
-        if OUTPUTS[0] in tensors:
-            table = tensors.take(OUTPUTS[0], (width, size)).T
-        else:
-            table = tensors.take(OUTPUTS[1], (size, width))
-        copy_table(model.output_embedding, table, targets.rows)
-
-
-def arrange_sentencepiece(
-    protos: list, tensors: Tensors, names: tuple[str, str]
+    names: list[str],
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
-    """Arranges vocabularies of SentencePiece, whose ids are those of the matrices.
-
-    Args:
-        protos: The models of sources and of targets.
-        tensors: The tensors of the model.
-        names: The names of their matrices.
-    """
-    sources, targets = map(arrange_vocabulary, protos)
-    if names[0] == names[1] and sources.pieces != targets.pieces:
-        raise UserError(
-            f"{tensors.path} has one matrix for both sides; --vocabulary must "
-            "be one file. Received: two that differ"
-        )
-    for proto, name in zip(protos, names, strict=True):
-        check_rows(len(proto.pieces), "--vocabulary", tensors, name)
-    tokenizers = map(replace_ids, protos, (sources.pieces, targets.pieces))
-    return sources, targets, *tokenizers
-
-
-def arrange_vocabulary(proto) -> Vocabulary:
-    """Reorders a SentencePiece vocabulary for our ids."""
-    table = {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
-    trainer = proto.trainer_spec
-    specials = {EOS_ID: trainer.eos_id, UNKNOWN_ID: trainer.unk_id}
-    if not all(0 <= id_ < len(proto.pieces) for id_ in specials.values()):
-        raise UserError(
-            "--vocabulary must have ids of the end and of what is unknown. "
-            f"Received: {trainer.eos_id} and {trainer.unk_id}"
-        )
-    # Their vocabulary has no other piece of these names.
-    for name, id_ in {"<pad>": trainer.pad_id, "<s>": trainer.bos_id}.items():
-        if id_ >= 0 and table.get(name) == id_:
-            del table[name]
-    return make_vocabulary(table, specials, [])
-
-
-def read_tables(
-    paths: list[pathlib.Path], protos: list, tensors: Tensors, names: tuple[str, str]
-) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
-    """Like `arrange_sentencepiece`, with the ids of YAML files.
+    """Reads the vocabularies of sources and targets, and their tokenizers.
 
     A piece of a SentencePiece model that its YAML file lacks is unknown.
+
+    Args:
+        paths: SentencePiece models, one for both sides or one each.
+        table_paths: YAML files, one each; `None` means that the ids are those of
+            the SentencePiece models.
+        tensors: The tensors of the model.
+        names: The names of the embedding matrices.
     """
-    if names[0] == names[1] and paths[0] != paths[1]:
+    protos = read_protos(paths)
+    if table_paths is None:
+        tables = [{p.piece: i for i, p in enumerate(proto.pieces)} for proto in protos]
+    else:
+        found = {path: read_table(path) for path in dict.fromkeys(table_paths)}
+        tables = [found[path] for path in table_paths]
+    if names[0] == names[1] and tables[0] != tables[1]:
         raise UserError(
-            f"{tensors.path} has one matrix for both sides, so there must be "
-            "one *.vocab.yml. Received: two"
+            f"{tensors.path} has one matrix for both sides, so there must be one "
+            "vocabulary. Received: two that differ"
         )
-    tables = {path: read_table(path) for path in dict.fromkeys(paths)}
-    for path, name in zip(paths, names, strict=True):
-        size = max(tables[path].values()) + 1
-        check_ids(tables[path], size, path)
-        check_rows(size, str(path), tensors, name)
-    tables = [tables[path] for path in paths]
+    for table, name, where in zip(
+        tables, names, table_paths or ["--vocabulary"] * 2, strict=True
+    ):
+        size, rows = max(table.values(), default=-1) + 1, tensors.shapes[name][0]
+        check_ids(table, size, where)
+        if size != rows:
+            raise UserError(
+                f"{where} must be that of the model, whose {name} has {rows:,} "
+                f"rows. Received: one of {size:,} pieces"
+            )
+        if not {"</s>", "<unk>"} <= table.keys():
+            raise UserError(f"{where} must hold the pieces </s> and <unk>")
+    if table_paths is None:
+        for proto, table in zip(protos, tables, strict=True):
+            for piece in proto.pieces:  # Marian generates no such piece.
+                if piece.piece in ("<pad>", "<s>") and piece.type == PIECE.CONTROL:
+                    del table[piece.piece]
     specials = [{EOS_ID: t["</s>"], UNKNOWN_ID: t["<unk>"]} for t in tables]
-    return make_vocabularies(protos, tables, specials, paths[0] == paths[1])
+    return make_vocabularies(
+        *(protos, tables, specials),
+        shares=tables[0] == tables[1],
+        has_codes=table_paths is not None,
+    )
 
 
 def read_table(path: pathlib.Path) -> dict[str, int]:
     """Reads the id of each piece, from YAML."""
     try:
         found = yaml.load(path.read_text("utf-8"), LOADER)
-        table = {piece: int(id_) for piece, id_ in found.items()}
+        return {piece: int(id_) for piece, id_ in found.items()}
     except Exception as error:  # YAML's own, and those of another content.
         raise UserError(
             f"{path} must be a YAML mapping from pieces to ids. "
             f"Received: {describe_error(error)}"
         ) from None
-    if not {"</s>", "<unk>"} <= table.keys():
-        raise UserError(f"{path} must hold the pieces </s> and <unk>")
-    return table
-
-
-def check_rows(size: int, which: str, tensors: Tensors, name: str) -> None:
-    """Refuses a vocabulary whose size differs from a matrix's rows."""
-    rows = tensors.shapes[name][0]
-    if size != rows:
-        raise UserError(
-            f"{which} must be that of the model, whose {name} has "
-            f"{rows:,} rows. Received: one of {size:,} pieces"
-        )

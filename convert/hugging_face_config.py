@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from convert.checked_options import Options, read_json
+from convert.checked_options import CheckedOptions, read_json
 from keras_transformer import Architecture
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
@@ -19,15 +19,15 @@ MUST_BE = {
 }
 # The same for search options, for which `None` is the other supported value.
 SEARCH_MUST_BE = {
-    "do_sample": (False,),
-    "forced_bos_token_id": (None,),
-    "suppress_tokens": (None,),
-    "begin_suppress_tokens": (None,),
-    "no_repeat_ngram_size": (0,),
-    "encoder_no_repeat_ngram_size": (0,),
-    "repetition_penalty": (1.0,),
-    "min_length": (0,),
-    "num_beam_groups": (1,),
+    "do_sample": False,
+    "forced_bos_token_id": None,
+    "suppress_tokens": None,
+    "begin_suppress_tokens": None,
+    "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
+    "min_length": 0,
+    "num_beam_groups": 1,
 }
 
 
@@ -45,7 +45,7 @@ class Configuration:
     sequence_length: int
 
 
-def read_architecture(options: Options) -> Architecture:
+def read_architecture(options: CheckedOptions) -> Architecture:
     """Reads the hyperparameters of the model."""
     for key in ("_attention_heads", "_ffn_dim"):
         options.both(key)
@@ -76,8 +76,8 @@ def read_configuration(path: pathlib.Path) -> Configuration:
     Raises:
         UserError: At an unsupported entry, with key and value.
     """
-    options = Options(read_json(path), path)
-    options.check({key: (value,) for key, value in MUST_BE.items()})
+    options = CheckedOptions(read_json(path), path)
+    options.check(MUST_BE)
     architecture = read_architecture(options)
     size = options.number("vocab_size")
     shares = options.switch("share_encoder_decoder_embeddings", True)
@@ -86,7 +86,7 @@ def read_configuration(path: pathlib.Path) -> Configuration:
         wanted = f"{size}, as vocab_size, for one matrix"
         raise options.error("decoder_vocab_size", wanted, targets)
     eos_id = options.number("eos_token_id", 0, targets, 0)
-    options.check({"forced_eos_token_id": (eos_id,)})
+    options.check({"forced_eos_token_id": eos_id})
     return Configuration(
         architecture,
         targets,
@@ -111,7 +111,7 @@ def read_decoding(folder: pathlib.Path) -> tuple[dict, list[int], bool]:
     """
     path = folder / "generation_config.json"
     path = path if path.exists() else folder / "config.json"
-    options = Options(read_json(path), path)
+    options = CheckedOptions(read_json(path), path)
     options.check(SEARCH_MUST_BE)
     words = options.found.get("bad_words_ids") or []
     try:

@@ -10,22 +10,22 @@ from typing import Any
 import yaml
 
 from command_line.errors import UserError, first_line
-from convert.checked_options import Options
+from convert.checked_options import CheckedOptions
 from keras_transformer import Architecture
 
 # Its gelu is x times sigmoid(1.702 x), which is not supported.
 ACTIVATIONS = {"relu": "relu", "swish": "swish"}
 # Options with the values that are computed; the first is Marian's default.
 SUPPORTED_VALUES = {
-    "type": ("transformer",),
+    "type": "transformer",
     "transformer-preprocess": ("", "d"),  # "d" is dropout.
     "transformer-postprocess": ("dan", "an"),
     "transformer-postprocess-emb": ("d", ""),
     "transformer-postprocess-top": ("", "d"),
-    "transformer-ffn-depth": (2,),
-    "transformer-attention-mask": ("default",),
-    "lemma-dependency": ("",),
-    "factors-combine": ("sum",),
+    "transformer-ffn-depth": 2,
+    "transformer-attention-mask": "default",
+    "lemma-dependency": "",
+    "factors-combine": "sum",
 }
 MUST_BE_FALSE = """
     alibi input-join-fields layer-normalization output-omit-bias right-left
@@ -40,8 +40,8 @@ MUST_BE_ZERO = """
     transformer-decoder-ffn-depth ulr-dim-emb
 """
 MUST_BE_EMPTY = "input-reorder input-types output-approx-knn transformer-tied-layers"
-SUPPORTED_VALUES |= dict.fromkeys(MUST_BE_FALSE.split(), (False,))
-SUPPORTED_VALUES |= dict.fromkeys(MUST_BE_ZERO.split(), (0,))
+SUPPORTED_VALUES |= dict.fromkeys(MUST_BE_FALSE.split(), False)
+SUPPORTED_VALUES |= dict.fromkeys(MUST_BE_ZERO.split(), 0)
 SUPPORTED_VALUES |= dict.fromkeys(MUST_BE_EMPTY.split(), ([],))
 # Options that `read_architecture` reads; then those of other types of models
 # and of training, and sizes that the tensors have.
@@ -63,14 +63,14 @@ OTHER_OPTIONS = """
 """
 # Search options with the values that are computed, and Marian's default first.
 SUPPORTED_SEARCH_VALUES = {
-    "word-penalty": (0,),
+    "word-penalty": 0,
     "output-sampling": ([], False),
-    "force-decode": (False,),
-    "allow-unk": (False,),
+    "force-decode": False,
+    "allow-unk": False,
 }
 
 
-def read_configuration(text: bytes, path: pathlib.Path) -> Options:
+def read_configuration(text: bytes, path: pathlib.Path) -> CheckedOptions:
     """Reads the configuration that a model holds.
 
     Raises:
@@ -86,7 +86,7 @@ def read_configuration(text: bytes, path: pathlib.Path) -> Options:
     return options
 
 
-def read_yaml(text: bytes, where: str) -> Options:
+def read_yaml(text: bytes, where: str) -> CheckedOptions:
     """Reads a YAML mapping."""
     try:
         found = yaml.safe_load(text)
@@ -96,10 +96,10 @@ def read_yaml(text: bytes, where: str) -> Options:
         ) from None
     if not isinstance(found, dict):
         raise UserError(f"{where} must be a YAML mapping")
-    return Options(found, where)
+    return CheckedOptions(found, where)
 
 
-def read_architecture(options: Options, **others: Any) -> Architecture:
+def read_architecture(options: CheckedOptions, **others: Any) -> Architecture:
     """Reads the hyperparameters of a model.
 
     Args:

@@ -1,5 +1,6 @@
 """Writes a run as a folder that `MarianMTModel.from_pretrained` loads."""
 
+import dataclasses
 import pathlib
 
 import keras
@@ -8,10 +9,10 @@ import numpy as np
 from command_line.errors import UserError, refuse_damage
 from command_line.recorded_search_options import check_decoding
 from command_line.text_files import write_json
-from convert.checked_options import read_json
-from convert.from_hugging_face import SOURCE_TABLE, TABLES, tensor_name_of
+from convert.checked_options import CheckedOptions, read_json
+from convert.from_hugging_face import BIAS, SOURCE_TABLE, TABLES, tensor_name_of
 from convert.hugging_face_config import ACTIVATIONS, MUST_BE
-from convert.run_folder_writer import check_new, copy_licenses, new_folder
+from convert.run_folder_writer import check_new, new_folder, read_licenses
 from convert.vocabularies import is_language_code, read_proto
 from convert.weight_mapping import to_their_order, weights_of, width_axes
 from keras_transformer import Transformer
@@ -41,34 +42,27 @@ def check_architecture(model: Transformer) -> None:
         )
     architecture = model.architecture
     width = architecture.hidden_dim // architecture.num_heads
-    for name, wanted in {
-        "norm": "post",
-        "positions": "sine",
-        "decoder_mixer": "attention",
-        "max_wavelength": 10_000,
-        "key_dim": width,
-        "value_dim": width,
-        "hidden_dim": width * architecture.num_heads,
-        "tied_output": True,
-        "position_offset": 0,
-    }.items():
-        value = getattr(architecture, name)
-        if value != wanted:
-            raise UserError(
-                f"{name} must be {wanted} in a model of --run-dir for Marian. "
-                f"Received: {value}"
-            )
-    if architecture.activation not in ACTIVATIONS:
-        raise UserError(
-            f"activation must be one of {', '.join(ACTIVATIONS)} in a model of "
-            f"--run-dir for Marian. Received: {architecture.activation}"
-        )
+    options = CheckedOptions(
+        dataclasses.asdict(architecture), "a model of --run-dir for Marian"
+    )
+    options.choice("activation", ACTIVATIONS, "relu")
+    options.check(
+        {
+            "norm": "post",
+            "positions": "sine",
+            "decoder_mixer": "attention",
+            "max_wavelength": 10_000,
+            "key_dim": width,
+            "value_dim": width,
+            "hidden_dim": width * architecture.num_heads,
+            "tied_output": True,
+            "position_offset": 0,
+        }
+    )
     # Marian's is 1e-5. Beside a variance of about 1, smaller ones are the same.
     if architecture.norm_epsilon > MAX_NORM_EPSILON:
-        raise UserError(
-            f"norm_epsilon must be at most {MAX_NORM_EPSILON:g} in a model of "
-            f"--run-dir for Marian. Received: {architecture.norm_epsilon:g}"
-        )
+        wanted = f"at most {MAX_NORM_EPSILON:g}"
+        raise options.error("norm_epsilon", wanted, architecture.norm_epsilon)
 
 
 def make_config(model: Transformer, decoding: dict) -> dict:
@@ -123,7 +117,7 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
     bias = np.zeros(model.vocabulary_size, np.float32)
     if model.embedding.bias is not None:
         bias = np.array(model.embedding.bias, np.float32)
-    tensors["final_logits_bias"] = bias[None]
+    tensors[BIAS] = bias[None]
     table = to_their_order(np.array(model.embedding.embeddings, np.float32), (1,))
     if model.source_embedding is None:
         tensors[TABLES[0]] = table
@@ -179,7 +173,8 @@ def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> None:
         (part / "target.spm").write_bytes(target.SerializeToString())
         for name, content in files.items():
             write_json(part / name, content)
-        copy_licenses(run_dir, part)
+        for name, content in read_licenses(run_dir).items():
+            (part / name).write_bytes(content)
 
 
 def ids_of(proto, size: int, run_dir: pathlib.Path) -> dict[str, int]:

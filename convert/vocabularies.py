@@ -5,7 +5,6 @@ or lack some. So the rows of a matrix are reordered, and the SentencePiece model
 gets the same ids. A piece that its language never uses is marked as unused.
 """
 
-import collections
 import dataclasses
 import pathlib
 
@@ -81,6 +80,7 @@ def make_vocabularies(
     tables: list[dict[str, int]],
     specials: list[dict[int, int]],
     shares: bool,
+    has_codes: bool = True,
     unused: tuple[str, ...] = (),
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reorders the vocabularies of sources and of targets, as `make_vocabulary`.
@@ -90,6 +90,7 @@ def make_vocabularies(
         tables: As of `make_vocabulary`.
         specials: As of `make_vocabulary`.
         shares: Bool, whether both sides have one table.
+        has_codes: As of `replace_ids`.
         unused: Beginnings of pieces that no tokenizer needs.
 
     Returns:
@@ -102,7 +103,7 @@ def make_vocabularies(
     tokenizers = []
     for proto, ours in zip(protos, (sources, targets), strict=True):
         pieces = [piece for piece in ours.pieces if not piece.startswith(unused)]
-        tokenizers.append(replace_ids(proto, pieces, has_codes=True))
+        tokenizers.append(replace_ids(proto, pieces, has_codes))
     return sources, targets, *tokenizers
 
 
@@ -191,9 +192,8 @@ def check_ids(table: dict, size: int, where: pathlib.Path) -> dict[str, int]:
     ids = list(table.values())
     good = all(type(id_) is int and 0 <= id_ < size for id_ in ids)
     if not good or len(set(ids)) < len(ids):
-        counts = collections.Counter(map(str, ids)).most_common(1)
         raise UserError(
             f"{where} must give each piece an id below {size} of its own. "
-            f"Received: {len(ids)} pieces, {counts[0] if counts else 'none'}"
+            f"Received: {len(ids)} pieces with other ids, or with the same"
         )
     return table

@@ -13,9 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from command_line.errors import UserError
 from command_line.progress import show_progress
-from convert.vocabularies import NEVER, Vocabulary
-from keras_transformer import Transformer
+from convert.tensor_files import Tensors
+from convert.vocabularies import NEVER, ZERO_ROW, Vocabulary
+from keras_transformer import Architecture, Transformer
 
 # The axes of the model's width: those of a kernel or gain, and of a bias.
 WIDTH_AXES = {
@@ -52,41 +54,75 @@ def width_axes(path: tuple[str, ...]) -> tuple[int, ...]:
     return WIDTH_AXES[path[-2]][path[-1] in ("bias", "beta")]
 
 
-def copy_layers(
-    model: Transformer,
-    read: Callable[[tuple[str, ...], tuple[int, ...]], np.ndarray],
+def make_model(
+    architecture: Architecture,
+    tensors: Tensors,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    shares: bool,
+    sequence_length: int,
+    take_table: Callable[[str], np.ndarray],
+    take_weight: Callable[[tuple[str, ...], tuple[int, ...]], np.ndarray],
     in_halves: bool = True,
-) -> None:
-    """Sets the weights of both stacks.
+) -> Transformer:
+    """Makes a model, and sets all weights but learned positions.
 
     Args:
-        model: A `Transformer`.
-        read: Function from path and shape of a weight to their array.
+        architecture: Its hyperparameters.
+        tensors: All tensors of the other system's file.
+        vocabularies: Those of sources and of targets.
+        shares: Bool, whether both sides have one matrix.
+        sequence_length: Int, number of positions.
+        take_table: Function from `"source"`, `"target"`, `"output"` or `"bias"`
+            to their embedding matrix, or matrix or bias of the logits.
+        take_weight: Function from path and shape of a weight to their array.
         in_halves: Bool, whether their order of features is another.
+
+    Raises:
+        UserError: If the sizes are invalid, or if the file has fewer weights
+            than the model, or others.
     """
+    needed = count_weights(architecture)
+    if needed > tensors.num_elements:
+        raise UserError(
+            f"{tensors.path} must hold the model of its configuration, whose "
+            f"layers have {needed:,} weights. "
+            f"Received: {tensors.num_elements:,}"
+        )
+    sources, targets = vocabularies
+    source_size = None if shares else len(sources)
+    try:
+        model = Transformer(
+            *(len(targets), architecture, sequence_length, source_size),
+            name="transformer",
+        )
+    except (ValueError, TypeError) as error:
+        raise UserError(f"the model cannot be made: {error}") from None
+    for which, embedding, ours in (
+        ("source", model.source_embedding, sources),
+        ("target", model.embedding, targets),
+        ("output", model.output_embedding, targets),
+    ):
+        if embedding is not None:
+            table = take_table(which)[ours.rows]
+            table[ours.rows == ZERO_ROW] = 0.0
+            embedding.embeddings.assign(to_our_order(table, (1,) if in_halves else ()))
+    if model.embedding_of_logits.bias is not None:
+        bias = take_table("bias").ravel()[targets.rows]
+        bias = np.where(targets.can_be_generated, bias, NEVER)
+        model.embedding_of_logits.bias.assign(bias)
     for path, variable in show_progress(weights_of(model).items(), unit="weight"):
-        array = read(path, tuple(variable.shape))
+        array = take_weight(path, tuple(variable.shape))
         variable.assign(to_our_order(array, width_axes(path) if in_halves else ()))
+    tensors.check_all_taken()
+    return model
 
 
-def copy_table(
-    embedding, table: np.ndarray, rows: np.ndarray, in_halves: bool = True
-) -> None:
-    """Sets the matrix of a `TokenEmbedding`.
-
-    Args:
-        embedding: The layer.
-        table: Their matrix.
-        rows: Int array, the index of each of our rows in the matrix; -1 for
-            zeros.
-        in_halves: Bool, whether their order of features is another.
-    """
-    ours = to_our_order(table[rows], (1,) if in_halves else ())
-    ours[rows < 0] = 0.0
-    embedding.embeddings.assign(ours)
-
-
-def copy_bias(embedding, bias: np.ndarray, vocabulary: Vocabulary) -> None:
-    """Sets the bias of the logits of a `TokenEmbedding` from theirs."""
-    bias = bias[vocabulary.rows]
-    embedding.bias.assign(np.where(vocabulary.can_be_generated, bias, NEVER))
+def count_weights(architecture: Architecture) -> int:
+    """Returns the number of weights in the matrices of all layers."""
+    width = architecture.hidden_dim
+    features = architecture.key_dim + architecture.value_dim
+    attention = 2 * width * architecture.num_heads * features
+    mixer = 2 * width**2 if architecture.decoder_mixer == "ssru" else attention
+    rest = attention + 2 * width * architecture.intermediate_dim
+    decoder = architecture.num_decoder_layers * (mixer + rest)
+    return architecture.num_layers * rest + decoder

@@ -11,10 +11,10 @@ import hypothesis
 import numpy as np
 import pytest
 import safetensors.numpy
-from convert.binary_files import open_ctranslate2, open_marian
 from hypothesis import strategies
 
 from command_line.errors import UserError
+from convert.binary_files import open_ctranslate2, open_marian
 from convert.marian_config import read_configuration
 from convert.tensor_files import open_safetensors
 from tests.helpers.ctranslate2_models import write_model_bin

@@ -11,7 +11,7 @@ from ctranslate2.converters import MarianConverter
 
 from command_line.errors import UserError
 from convert.__main__ import main
-from convert.checked_options import Options
+from convert.checked_options import CheckedOptions
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
@@ -313,7 +313,7 @@ def test_refuses_what_both_stacks_have(name, value, words, refused):
 
 def test_refuses_a_model_without_an_option_of_both_stacks():
     with pytest.raises(UserError, match="encoder/pre_norm of model.bin must"):
-        Options({}, "model.bin").both("/pre_norm")
+        CheckedOptions({}, "model.bin").both("/pre_norm")
 
 
 def edit(name, old, new):

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from convert.__main__ import main
 from convert.binary_files import open_marian
-from convert.from_marian import arrange_vocabulary
+from convert.from_marian import read_vocabularies
 from convert.vocabularies import read_proto
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
@@ -104,9 +104,8 @@ def test_logits_are_those_of_the_formulas(
 
     ours = convert(model, paths, tmp_path / "run")
 
-    sources, targets = (
-        arrange_vocabulary(read_proto(path)) for path in (paths[0], paths[-1])
-    )
+    names = ["Wemb"] * 2 if vocabularies == 1 else ["encoder_Wemb", "decoder_Wemb"]
+    sources, targets, *_ = read_vocabularies(paths, None, open_marian(model)[0], names)
     random = np.random.default_rng(5)
     generated = np.flatnonzero(targets.can_be_generated & (targets.rows >= 0))
     for length in (1, 7):

@@ -10,7 +10,7 @@ import pytest
 import sentencepiece
 
 from convert.__main__ import main
-from convert.run_folder_writer import copy_licenses
+from convert.run_folder_writer import read_licenses
 from keras_transformer import SubwordTokenizer, Transformer
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
@@ -197,7 +197,7 @@ TABLE = "opus.spm32k-spm32k.trg.vocab.yml"
         (lambda f: (f / TABLE).unlink(), "one *.trg.vocab.yml. Received: none"),
         (lambda f: (f / TABLE).write_text("- a"), "a YAML mapping from pieces"),
         (lambda f: (f / TABLE).write_text("a: b"), "mapping from pieces to ids"),
-        (lambda f: (f / TABLE).write_text("{}"), "the pieces </s> and <unk>"),
+        (lambda f: (f / TABLE).write_text("{}"), "one of 0 pieces"),
         (lambda f: (f / TABLE).write_text("</s>: 0\n<unk>: 0"), "an id below 1"),
         (lambda f: (f / TABLE).write_text("</s>: 0\n<unk>: 5"), "one of 6 pieces"),
         (rename_end, "must hold the pieces </s> and <unk>"),
@@ -218,18 +218,19 @@ def test_refuses_a_download(change, words, refused):
     assert words in refused(changed)
 
 
-def test_refuses_two_tables_for_one_matrix(capsys, tmp_path):
+def test_refuses_two_vocabularies_for_one_matrix(capsys, tmp_path):
     folder = tmp_path / "download"
     folder.mkdir()
     write_download(folder, PROTOS, [SHARED])
     (table,) = folder.glob("*.vocab.yml")
-    shutil.copy(table, folder / "a.src.vocab.yml")
+    text = table.read_text("utf-8").replace("</s>", "</t>")
+    (folder / "a.src.vocab.yml").write_text(text, "utf-8")
     table.rename(folder / "a.trg.vocab.yml")
 
     options = ["--model", folder, "--run-dir", tmp_path / "run"]
     line = refusal(capsys, main, ["marian", *options])
 
-    assert "there must be one *.vocab.yml. Received: two" in line
+    assert "there must be one vocabulary. Received: two" in line
 
 
 def test_a_download_and_nothing_else_has_its_own_vocabulary(tmp_path, refused):
@@ -247,11 +248,7 @@ def test_a_file_needs_a_vocabulary(capsys, tmp_path):
 
 def test_the_licence_of_the_program_is_none_of_a_model(tmp_path, monkeypatch):
     (tmp_path / "LICENSE").write_text("free\n")
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
 
-    copy_licenses(tmp_path, tmp_path / "one")
+    assert read_licenses(tmp_path) == {"LICENSE": b"free\n"}
     monkeypatch.chdir(tmp_path)
-    copy_licenses(pathlib.Path(), tmp_path / "two")
-
-    assert [path.parent.name for path in tmp_path.glob("*/LICENSE")] == ["one"]
+    assert not read_licenses(pathlib.Path())

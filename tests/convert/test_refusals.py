@@ -359,7 +359,7 @@ def test_an_architecture_that_marian_lacks(changes):
     model = Transformer.from_preset("tiny", 9, **changes)
 
     (name,) = changes
-    with pytest.raises(UserError, match=f"{name} must be .* for Marian"):
+    with pytest.raises(UserError, match=f"{name} of a model of .* for Marian must be"):
         to_hugging_face.check_architecture(model)
 
 

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from convert.run_folder_writer import count_weights
-from convert.weight_mapping import weights_of
+from convert.weight_mapping import count_weights, weights_of
 from keras_transformer import Transformer
 
 
