@@ -1,7 +1,7 @@
 """Tests of refused conversions: one line, exit code 2, nothing written."""
 
 import json
-import pathlib
+import re
 import shutil
 
 import numpy as np
@@ -13,7 +13,7 @@ from sentencepiece import sentencepiece_model_pb2
 from command_line.errors import UserError
 from convert import to_hugging_face
 from convert.__main__ import main
-from convert.vocabularies import make_vocabulary, read_proto, read_protos, replace_ids
+from convert.vocabularies import make_vocabulary, read_proto, replace_ids
 from keras_transformer import PRESETS, Transformer
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.custom_models import CustomOutputModel
@@ -118,63 +118,82 @@ def test_the_plain_folder_is_taken(tmp_path, capsys):
     assert arguments["origin"]["format"] == "opus-mt"
 
 
+def without(name):
+    return {n: tensor for n, tensor in TENSORS.items() if n != name}
+
+
+FC1 = "model.encoder.layers.0.fc1.weight"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"model_type": "bart"}, ("model_type", "'bart'")),
-        ({"tie_word_embeddings": False}, ("tie_word_embeddings", "False")),
-        ({"activation_function": ["relu"]}, ("activation_function", "['relu")),
-        ({"activation_function": "gelu_new"}, ("one of", "'gelu_new'")),
-        ({"decoder_ffn_dim": 16}, ("decoder_ffn_dim", "16")),
-        ({"d_model": 9}, ("d_model", "9")),
-        ({"d_model": "8"}, ("d_model", "'8'")),
-        ({"d_model": 16}, ("(96, 16)", "(96, 8)")),
-        ({"encoder_layers": 0}, ("encoder_layers", "0")),
-        ({"encoder_layers": 2**40}, ("weights", "must hold the model")),
-        ({"encoder_ffn_dim": 2**40, "decoder_ffn_dim": 2**40}, ("weights",)),
-        ({"decoder_layers": 2}, ("decoder.layers.1",)),
-        ({"eos_token_id": SIZE}, ("eos_token_id", str(SIZE))),
-        ({"eos_token_id": 1}, ("of its own",)),
-        ({"decoder_start_token_id": -1}, ("decoder_start_token_id", "-1")),
-        ({"decoder_vocab_size": 3}, ("decoder_vocab_size", "3")),
-        ({"forced_eos_token_id": 7}, ("forced_eos_token_id", "7")),
-        ({"forced_bos_token_id": 7}, ("forced_bos_token_id", "7")),
-        ({"no_repeat_ngram_size": 3}, ("no_repeat_ngram_size", "3")),
-        ({"bad_words_ids": [[1, 2]]}, ("bad_words_ids", "[[1, 2]]")),
-        ({"num_beams": "four"}, ("num_beams", "'four'")),
-        ({"scale_embedding": 3}, ("scale_embedding", "3")),
-        ({"dropout": "much"}, ("dropout", "much")),
-        ({"share_encoder_decoder_embeddings": False}, ("embed_tokens",)),
+        ({"model_type": "bart"}, "model_type.*'bart'"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings.*False"),
+        ({"activation_function": ["relu"]}, r"activation_function.*\['relu"),
+        ({"activation_function": "gelu_new"}, "one of.*'gelu_new'"),
+        ({"decoder_ffn_dim": 16}, "decoder_ffn_dim.*16"),
+        ({"d_model": 9}, "d_model.*9"),
+        ({"d_model": "8"}, "d_model.*'8'"),
+        ({"d_model": 16}, rf"\({SIZE}, 16\).*\({SIZE}, 8\)"),
+        ({"encoder_layers": 0}, "encoder_layers.*0"),
+        ({"encoder_layers": 2**40}, "must hold the model.*weights"),
+        ({"encoder_ffn_dim": 2**40, "decoder_ffn_dim": 2**40}, "weights"),
+        ({"decoder_layers": 2}, "decoder.layers.1"),
+        ({"eos_token_id": SIZE}, f"eos_token_id.*{SIZE}"),
+        ({"eos_token_id": 1}, "of its own"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id.*-1"),
+        ({"decoder_vocab_size": 3}, "decoder_vocab_size.*3"),
+        ({"forced_eos_token_id": 7}, "forced_eos_token_id.*7"),
+        ({"forced_bos_token_id": 7}, "forced_bos_token_id.*7"),
+        ({"no_repeat_ngram_size": 3}, "no_repeat_ngram_size.*3"),
+        ({"bad_words_ids": [[1, 2]]}, r"bad_words_ids.*\[\[1, 2\]\]"),
+        ({"num_beams": "four"}, "num_beams.*'four'"),
+        ({"scale_embedding": 3}, "scale_embedding.*3"),
+        ({"dropout": "much"}, "dropout.*much"),
+        ({"share_encoder_decoder_embeddings": False}, "embed_tokens"),
+        ({"table": {**TABLE, "more": SIZE}}, "an id below"),
+        ({"table": {**TABLE, "more": 5}}, "of its own"),
+        ({"table": {**TABLE, "more": "5"}}, "an id below"),
+        ({"table": {p: i for p, i in TABLE.items() if p != "<unk>"}}, "piece <unk>"),
+        ({"tensors": {**TENSORS, "extra.weight": np.ones(2)}}, "extra.weight"),
+        ({"tensors": without(FC1)}, FC1),
+        ({"tensors": {**TENSORS, FC1: TENSORS[FC1].T.copy()}}, r"\(12, 8\)"),
+        ({"tensors": {**TENSORS, FC1: TENSORS[FC1] * np.nan}}, "finite"),
     ],
 )
-def test_a_configuration(changes, words, tmp_path, refused):
+def test_a_model_of_hugging_face(changes, words, tmp_path, refused):
     folder = write_opus(tmp_path / "opus", **changes)
 
-    line = refused("opus-mt", "--model-dir", folder)
+    assert re.search(words, refused("opus-mt", "--model-dir", folder))
 
-    for word in words:
-        assert word.replace("96", str(SIZE)) in line
+
+def write(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def remove(name):
+    return lambda folder: (folder / name).unlink()
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda f: (f / "config.json").unlink(), ("config.json",)),
-        (lambda f: (f / "vocab.json").unlink(), ("vocab.json",)),
-        (lambda f: (f / "source.spm").unlink(), ("source.spm",)),
-        (lambda f: (f / "target.spm").write_text("x"), ("target.spm",)),
-        (lambda f: (f / "config.json").write_text("["), ("JSON object",)),
-        (lambda f: cut(f / "model.safetensors"), ("whole, and safetensors",)),
-        (lambda f: (f / "model.safetensors").unlink(), ("model.safetensors",)),
+        (shutil.rmtree, "config.json. Received: .*opus"),
+        (remove("config.json"), "config.json"),
+        (remove("vocab.json"), "vocab.json"),
+        (remove("source.spm"), "source.spm"),
+        (write("target.spm", "x"), "target.spm"),
+        (write("config.json", "["), "JSON object"),
+        (write("model.safetensors", "x"), "whole, and safetensors"),
+        (remove("model.safetensors"), "model.safetensors"),
         (
             lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
-            ("pickle", "save_pretrained("),
+            r"pickle.*save_pretrained\(",
         ),
         (
-            lambda f: (f / "tokenizer_config.json").write_text(
-                '{"separate_vocabs": true}'
-            ),
-            ("separate_vocabs", "true"),
+            write("tokenizer_config.json", '{"separate_vocabs": true}'),
+            "separate_v.*true",
         ),
     ],
 )
@@ -182,51 +201,7 @@ def test_a_folder(change, words, tmp_path, refused):
     folder = write_opus(tmp_path / "opus")
     change(folder)
 
-    line = refused("opus-mt", "--model-dir", folder)
-
-    for word in words:
-        assert word in line
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-9])
-
-
-def test_a_folder_that_is_not_there(tmp_path, refused):
-    line = refused("opus-mt", "--model-dir", tmp_path / "none")
-    assert str(tmp_path / "none") in line
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ({**TABLE, "more": SIZE}, "an id below"),
-        ({**TABLE, "more": 5}, "of its own"),
-        ({**TABLE, "more": "5"}, "an id below"),
-        ({p: i for p, i in TABLE.items() if p != "<unk>"}, "the piece <unk>"),
-        ({**TABLE, "<s>": TABLE[LANGUAGE_TOKEN], LANGUAGE_TOKEN: SIZE}, "an id below"),
-    ],
-)
-def test_a_table(table, words, tmp_path, refused):
-    folder = write_opus(tmp_path / "opus", table=table)
-
-    assert words in refused("opus-mt", "--model-dir", folder)
-
-
-def test_tensors(tmp_path, refused):
-    name = "model.encoder.layers.0.fc1.weight"
-    for index, (tensors, words) in enumerate(
-        (
-            ({**TENSORS, "extra.weight": np.ones(2)}, "extra.weight"),
-            ({n: t for n, t in TENSORS.items() if n != name}, name),
-            ({**TENSORS, name: TENSORS[name].T.copy()}, "(12, 8)"),
-            ({**TENSORS, name: TENSORS[name] * np.nan}, "finite"),
-        )
-    ):
-        folder = write_opus(tmp_path / f"opus{index}", tensors)
-        line = refused("opus-mt", "--model-dir", folder)
-        assert words in line
-        (tmp_path / "out").rmdir()
+    assert re.search(words, refused("opus-mt", "--model-dir", folder))
 
 
 def test_a_run_folder_that_holds_something(tmp_path, capsys):
@@ -297,15 +272,15 @@ def test_a_model_of_marian(changes, words, spm, refused_marian):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("beam-size: 0", ("decoder.yml", "an int from 1 on")),
-        ("normalize: .inf", ("normalize of", "a number from 0 on. Received: inf")),
-        ("normalize: -0.5", ("normalize of", "Received: -0.5")),
-        ("word-penalty: 0.5", ("word-penalty of", "must be 0.", "0.5")),
-        ("output-sampling: [full]", ("output-sampling of", "['full']")),
-        ("force-decode: true", ("force-decode of", "must be False", "True")),
-        ("models: [a.npz, b.npz]", ("one model", "['a.npz', 'b.npz']")),
-        ("- 6", ("decoder.yml must be a YAML mapping",)),
-        ("beam-size: [", ("decoder.yml must be YAML. Received: ",)),
+        ("beam-size: 0", "decoder.yml must be an int from 1 on.* Received: 0"),
+        ("normalize: .inf", "normalize of .*a number from 0 on. Received: inf"),
+        ("normalize: -0.5", "normalize of .*Received: -0.5"),
+        ("word-penalty: 0.5", "word-penalty of .*must be 0. Received: 0.5"),
+        ("output-sampling: [full]", r"output-sampling of .*\['full'\]"),
+        ("force-decode: true", "force-decode of .*must be False. Received: True"),
+        ("models: [a.npz, b.npz]", r"one model.*\['a.npz', 'b.npz'\]"),
+        ("- 6", "decoder.yml must be a YAML mapping"),
+        ("beam-size: [", "decoder.yml must be YAML. Received: "),
     ],
 )
 def test_search_options_of_marian(text, words, spm, tmp_path, refused_marian):
@@ -313,52 +288,46 @@ def test_search_options_of_marian(text, words, spm, tmp_path, refused_marian):
 
     line = refused_marian(make_tensors([len(read_proto(spm).pieces)]))
 
-    for word in words:
-        assert word in line
+    assert re.search(words, line)
 
 
-def test_a_vocabulary_of_another_model(refused_marian):
+def test_a_vocabulary_or_an_output_matrix_of_another_model(
+    spm, tmp_path, refused_marian
+):
     line = refused_marian(make_tensors([70]), "model.bin")
-
     assert "--vocabulary must be that of the model" in line
 
-
-def test_an_output_matrix_of_another_shape(spm, refused_marian):
+    (tmp_path / "out").rmdir()
     tensors = make_tensors([len(read_proto(spm).pieces)])
     tensors["decoder_ff_logit_out_W"] = tensors["Wemb"]
-
     assert "decoder_ff_logit_out_W of " in refused_marian(tensors)
 
 
-def test_a_model_that_replaces_parts():
-    architecture = PRESETS["tiny"].architecture
-    custom = CustomOutputModel(9, architecture)
-
+def test_a_model_that_replaces_parts_or_is_quantized():
+    custom = CustomOutputModel(9, PRESETS["tiny"].architecture)
     with pytest.raises(UserError, match="compute_logits of CustomOutputModel"):
         to_hugging_face.check_architecture(custom)
 
-
-def test_a_model_that_is_quantized():
     model = Transformer.from_preset("tiny", 9, norm="post", num_layers=1)
     model.quantize("int8")
-
     with pytest.raises(UserError, match="--run-dir must not be quantized. Rec"):
         to_hugging_face.check_architecture(model)
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("name", "value"),
     [
-        {"tied_output": False},
-        {"position_offset": 2},
-        {"activation": "tanh"},
-        {"norm_epsilon": 1e-2},
+        ("tied_output", False),
+        ("position_offset", 2),
+        ("activation", "tanh"),
+        ("norm_epsilon", 1e-2),
+        ("key_dim", 3),
+        ("norm", "pre"),
     ],
 )
-def test_an_architecture_that_marian_lacks(changes):
-    model = Transformer.from_preset("tiny", 9, **changes)
+def test_an_architecture_that_marian_lacks(name, value):
+    model = Transformer.from_preset("base", 9, num_layers=1, **{name: value})
 
-    (name,) = changes
     with pytest.raises(UserError, match=f"{name} of a model of .* for Marian must be"):
         to_hugging_face.check_architecture(model)
 
@@ -524,8 +493,3 @@ def test_a_vocabulary_with_another_meaning_for_a_special_piece():
         make_vocabulary({"</s>": 0, "<unk>": 1, "<s>": 2}, {1: 0, 2: 1}, [])
     with pytest.raises(UserError, match=r"of its own for end.*: \[0, 0\]$"):
         make_vocabulary({"</s>": 0}, {1: 0, 2: 0}, [])
-
-
-def test_a_third_vocabulary():
-    with pytest.raises(UserError, match="of sources and targets. Received: 3$"):
-        read_protos([pathlib.Path("a.spm")] * 3)

@@ -1,4 +1,4 @@
-"""Tests of `convert.run_folder_writer`."""
+"""Tests of `convert.weight_mapping`."""
 
 import math
 
