@@ -41,16 +41,7 @@ class Entry(NamedTuple):
 
 
 class BinaryReader:
-    """Reads little-endian numbers, names and places of tensors, in order.
-
-    Args:
-        path: Path of the file.
-        types: Dict of NumPy's types by their number in the file.
-
-    Attributes:
-        entries: Dict of `Entry` by name.
-        length: Int, bytes of the file.
-    """
+    """Reads little-endian numbers, names and places of tensors, in order."""
 
     def __init__(self, path: pathlib.Path, types: dict[int, str]):
         self._content = memoryview(np.memmap(path, np.uint8, mode="r"))
@@ -98,11 +89,7 @@ class BinaryReader:
 
 
 def open_marian(path: pathlib.Path) -> tuple[Tensors, bytes]:
-    """Opens a model of Marian, `.npz` or `.bin`.
-
-    Returns:
-        Its tensors, and its configuration, YAML.
-    """
+    """Opens a model, `.npz` or `.bin`; also returns its configuration, YAML."""
     if not path.is_file():
         raise UserError(f"no such file: {path}")
     tensors = open_npz(path) if path.suffix == ".npz" else open_marian_bin(path)
@@ -151,11 +138,7 @@ def read_marian_entries(file: BinaryReader) -> dict[str, Entry]:
 
 
 def open_ctranslate2(path: pathlib.Path) -> tuple[Tensors, dict[str, int | float]]:
-    """Opens `model.bin` of an encoder-decoder model of CTranslate2.
-
-    Returns:
-        Its tensors, of which quantized ones are read as floats; and its options.
-    """
+    """Opens `model.bin`, with quantized tensors as floats; also returns its options."""
     kind = "a Transformer of CTranslate2"
     with refuse_damage(path, f", and {kind}"):
         entries = read_ctranslate2_entries(BinaryReader(path, TYPES))

@@ -10,12 +10,7 @@ from command_line.errors import UserError
 
 
 class CheckedOptions:
-    """Options of a model, which are refused with name and value.
-
-    Args:
-        found: Dict of the values by name.
-        where: The file, for errors.
-    """
+    """Options of a model, which are refused with name, file and value."""
 
     def __init__(self, found: dict, where: Any):
         self.found, self.where = found, where
@@ -27,11 +22,7 @@ class CheckedOptions:
         )
 
     def check(self, supported: dict[str, Any]) -> None:
-        """Refuses options that have neither a supported value nor `None`.
-
-        Args:
-            supported: Dict of the value by name, or of a tuple of values.
-        """
+        """Refuses options without the value of the dict, or one of its tuple."""
         for key, values in supported.items():
             values = values if isinstance(values, tuple) else (values,)
             value = self.found.get(key)
@@ -65,13 +56,17 @@ class CheckedOptions:
     def switch(self, key: str, default: bool) -> bool:
         return self.choice(key, {True: True, False: False}, default)
 
-    def both(self, key: str, default: Any = None) -> Any:
-        """Returns a value that both stacks must have.
+    def heads(self, width_key: str, heads_key: str) -> dict[str, int]:
+        """Returns the hyperparameters of heads that divide the width."""
+        width, count = self.number(width_key, 4), self.number(heads_key)
+        if width % count or width % 2:
+            wanted = f"even, and a multiple of the {count} heads"
+            raise self.error(width_key, wanted, width)
+        sizes = {"hidden_dim": width, "num_heads": count}
+        return {**sizes, "key_dim": width // count, "value_dim": width // count}
 
-        Args:
-            key: Name of the option after `"encoder"` and `"decoder"`.
-            default: The value where it is absent.
-        """
+    def both(self, key: str, default: Any = None) -> Any:
+        """Returns a value that both stacks must have; `key` follows their names."""
         one, other = (self.found.get(s + key, default) for s in ("encoder", "decoder"))
         if one is None:
             raise self.error(f"encoder{key}", "present", one)
@@ -81,11 +76,7 @@ class CheckedOptions:
 
 
 def read_json(path: pathlib.Path, kind: type = dict) -> Any:
-    """Reads a file that holds a JSON object, or a list.
-
-    Raises:
-        UserError: If the file does not exist or holds something else.
-    """
+    """Reads a file that holds a JSON object, or a list."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -48,34 +48,20 @@ POSITIONS = (
 
 
 class Heads(NamedTuple):
-    """The heads of a model.
-
-    Attributes:
-        count: Int, number of heads.
-        stored: Int, features of a head in the file.
-        key_dim: Int, features of queries and keys.
-        value_dim: Int, features of values.
-    """
+    """The heads of a model."""
 
     count: int
-    stored: int
+    stored: int  # Features of a head in the file.
     key_dim: int
     value_dim: int
 
 
 class Sines(NamedTuple):
-    """Parameters of a table of sines.
-
-    Attributes:
-        max_wavelength: Float, as of `SinePositionEncoding`.
-        offset: Int, index of the first position.
-        in_halves: Bool, whether all sines come before all cosines, which
-            alternate in the paper.
-    """
+    """Parameters of a table of sines."""
 
     max_wavelength: float
-    offset: int
-    in_halves: bool
+    offset: int  # Index of the first position.
+    in_halves: bool  # Whether all sines come before all cosines.
 
 
 def read_options(found: dict[str, int | float], path: pathlib.Path) -> CheckedOptions:

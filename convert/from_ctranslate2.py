@@ -60,16 +60,7 @@ LINEARS = {
 def read(
     folder: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None = None
 ) -> Converted:
-    """Reads a directory of CTranslate2.
-
-    Args:
-        folder: The directory.
-        vocabulary_paths: SentencePiece models, one for both sides or one
-            each; by default those that `export` writes into the directory.
-
-    Raises:
-        UserError: If a file is damaged, or the model not supported.
-    """
+    """Reads a directory; by default the vocabularies are those that `export` writes."""
     tensors, found = open_ctranslate2(folder / CTRANSLATE2_MODEL)
     config = read_config(folder)
     options = read_options(found, tensors.path)
@@ -142,12 +133,7 @@ def read_settings(folder: pathlib.Path, learned) -> tuple[dict, int]:
 def take_layer_weight(
     tensors: Tensors, heads: Heads, path: tuple[str, ...], shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Returns a weight of a layer, in their order of features.
-
-    Raises:
-        UserError: If it is missing, has another shape or is not finite, or if
-            padding of a head is not 0.
-    """
+    """Returns a weight of a layer; refuses padding of a head that is not 0."""
     *where, part, name, end = path
     part, end = NAMES.get(part, part), NAMES.get(end, end)
     prefix = "/".join((*where, part))
@@ -181,19 +167,7 @@ def read_vocabularies(
     config: CheckedOptions,
     begins_with_zero: bool,
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
-    """Reads the vocabularies of sources and targets, and their tokenizers.
-
-    Args:
-        folder: The directory.
-        paths: SentencePiece models, one for both sides or one each; `None`
-            means those that `export` writes.
-        tensors: The tensors of the model.
-        config: The content of `config.json`.
-        begins_with_zero: Bool, whether targets begin with a vector of zeros.
-
-    Raises:
-        UserError: If a file is damaged, or not the model's.
-    """
+    """Reads the vocabularies of sources and targets, and their tokenizers."""
     if paths is None:
         paths = [folder / TOKENIZER_FILE, folder / TARGET_TOKENIZER_FILE]
         paths = [path for path in paths if path.exists()]

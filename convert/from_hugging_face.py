@@ -45,12 +45,7 @@ def tensor_name_of(path: tuple[str, ...]) -> str:
 
 
 def read(folder: pathlib.Path) -> Converted:
-    """Reads a model's folder.
-
-    Raises:
-        UserError: If it is not such a folder, is damaged, or has an
-            architecture that is not supported.
-    """
+    """Reads a model's folder."""
     configuration = read_configuration(folder / "config.json")
     tensors = open_weights(folder)
     sources, targets, *tokenizers = read_vocabularies(folder, configuration)

@@ -57,16 +57,7 @@ def tensor_name_of(path: tuple[str, ...], mixer: str) -> str:
 def read(
     model_path: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None
 ) -> Converted:
-    """Reads a model, its vocabularies and its search options.
-
-    Args:
-        model_path: A file of Marian, or an OPUS-MT download, zip or folder.
-        vocabulary_paths: SentencePiece models, one for both sides or one
-            each; none for a download.
-
-    Raises:
-        UserError: If a file is damaged, or the architecture not supported.
-    """
+    """Reads a file and its vocabularies, or a download, which has its own."""
     with unpack(model_path) as path:
         return read_unpacked(path, vocabulary_paths)
 
@@ -140,14 +131,8 @@ def read_vocabularies(
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Reads the vocabularies of sources and targets, and their tokenizers.
 
-    A piece of a SentencePiece model that its YAML file lacks is unknown.
-
-    Args:
-        paths: SentencePiece models, one for both sides or one each.
-        table_paths: YAML files, one each; `None` means that the ids are those of
-            the SentencePiece models.
-        tensors: The tensors of the model.
-        names: The names of the embedding matrices.
+    Without YAML files the ids are those of the SentencePiece models. A piece
+    that a YAML file lacks is unknown.
     """
     protos = read_protos(paths)
     if table_paths is None:

@@ -49,18 +49,11 @@ def read_architecture(options: CheckedOptions) -> Architecture:
     """Reads the hyperparameters of the model."""
     for key in ("_attention_heads", "_ffn_dim"):
         options.both(key)
-    width, heads = options.number("d_model"), options.number("encoder_attention_heads")
-    if width % heads or width % 2:
-        wanted = f"even, and a multiple of the {heads} heads"
-        raise options.error("d_model", wanted, width)
     return Architecture(
         num_layers=options.number("encoder_layers"),
         decoder_layers=options.number("decoder_layers"),
-        hidden_dim=width,
+        **options.heads("d_model", "encoder_attention_heads"),
         intermediate_dim=options.number("encoder_ffn_dim"),
-        num_heads=heads,
-        key_dim=width // heads,
-        value_dim=width // heads,
         dropout=options.found.get("dropout", 0.1),
         use_bias=True,
         activation=options.choice("activation_function", ACTIVATIONS, "gelu"),
@@ -71,11 +64,7 @@ def read_architecture(options: CheckedOptions) -> Architecture:
 
 
 def read_configuration(path: pathlib.Path) -> Configuration:
-    """Reads `config.json`.
-
-    Raises:
-        UserError: At an unsupported entry, with key and value.
-    """
+    """Reads `config.json`."""
     options = CheckedOptions(read_json(path), path)
     options.check(MUST_BE)
     architecture = read_architecture(options)
@@ -102,12 +91,8 @@ def read_configuration(path: pathlib.Path) -> Configuration:
 def read_decoding(folder: pathlib.Path) -> tuple[dict, list[int], bool]:
     """Reads the default search options.
 
-    Returns:
-        Options of an export; their ids that are never generated; and whether
-        these are excluded from the softmax.
-
-    Raises:
-        UserError: At an unsupported option, with key and value.
+    Also returns their ids that are never generated, and whether these are
+    excluded from the softmax.
     """
     path = folder / "generation_config.json"
     path = path if path.exists() else folder / "config.json"

@@ -71,12 +71,7 @@ SUPPORTED_SEARCH_VALUES = {
 
 
 def read_configuration(text: bytes, path: pathlib.Path) -> CheckedOptions:
-    """Reads the configuration that a model holds.
-
-    Raises:
-        UserError: At an option that is unknown or has an unsupported value,
-            with its name and value.
-    """
+    """Reads the configuration that a model holds."""
     options = read_yaml(text, f"the configuration of {path}")
     known = {*SUPPORTED_VALUES, *OTHER_OPTIONS.split()}
     for key, value in options.found.items():
@@ -100,36 +95,22 @@ def read_yaml(text: bytes, where: str) -> CheckedOptions:
 
 
 def read_architecture(options: CheckedOptions, **others: Any) -> Architecture:
-    """Reads the hyperparameters of a model.
-
-    Args:
-        options: Its configuration.
-        **others: Hyperparameters that the configuration does not give.
-
-    Raises:
-        UserError: If one is missing or has an unsupported value.
-    """
+    """Reads the hyperparameters; `others` are those that it does not give."""
     mixers = {"self-attention": "attention", "rnn": "ssru"}
     mixer = options.choice("transformer-decoder-autoreg", mixers, "self-attention")
     if mixer == "ssru":
         options.choice("dec-cell", {"ssru": "ssru"}, "gru")
-    width, heads = options.number("dim-emb", 4), options.number("transformer-heads")
-    if width % heads or width % 2:
-        wanted = f"even, and a multiple of the {heads} heads"
-        raise options.error("dim-emb", wanted, width)
+    heads = options.heads("dim-emb", "transformer-heads")
     return Architecture(
         num_layers=options.number("enc-depth"),
         decoder_layers=options.number("dec-depth"),
-        hidden_dim=width,
+        **heads,
         intermediate_dim=options.number("transformer-dim-ffn"),
-        num_heads=heads,
-        key_dim=width // heads,
-        value_dim=width // heads,
         dropout=options.found.get("transformer-dropout", 0.0),
         use_bias=True,
         activation=options.choice("transformer-ffn-activation", ACTIVATIONS, "swish"),
         logits_bias=True,
-        max_wavelength=max_wavelength(width),
+        max_wavelength=max_wavelength(heads["hidden_dim"]),
         decoder_mixer=mixer,
         **others,
     )
@@ -148,14 +129,7 @@ def read_search_options(model: pathlib.Path) -> dict:
     """Reads the search options beside a model.
 
     Marian writes `model.npz.decoder.yml`; OPUS-MT's downloads hold
-    `decoder.yml`. Without one the search is greedy, which is how students are
-    used.
-
-    Returns:
-        Default search options of an export.
-
-    Raises:
-        UserError: If the file is not YAML, or an option is not supported.
+    `decoder.yml`. Without one the search is greedy, as of students.
     """
     beams, power = 1, 1.0
     for name in (f"{model.name}.decoder.yml", "decoder.yml"):

@@ -21,11 +21,7 @@ NEEDED = ("*.npz", "*.spm", "*.yml")
 
 @contextlib.contextmanager
 def unpack(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields a temporary folder with the files of a zip; any other path as is.
-
-    Raises:
-        UserError: If the zip is damaged.
-    """
+    """Yields a temporary folder with the files of a zip; any other path as is."""
     if path.suffix != ".zip":
         yield path
         return
@@ -57,16 +53,7 @@ def copy_members(archive: zipfile.ZipFile, folder: pathlib.Path) -> None:
 
 
 def find_download(folder: pathlib.Path) -> tuple[pathlib.Path, list, list]:
-    """Finds the files of a download in its folder.
-
-    Returns:
-        Paths of Marian's model, of the SentencePiece models of sources and of
-        targets, and of the ids of their pieces, twice the same if they are
-        shared.
-
-    Raises:
-        UserError: If one is missing, or not the only one.
-    """
+    """Returns the paths of model, SentencePiece models and tables of a download."""
     sides = [".src", ".trg"] if list(folder.glob("*.src.vocab.yml")) else ["", ""]
     return (
         find(folder, "*.npz"),

@@ -27,31 +27,17 @@ LICENSES = ("LICENSE*", "LICENCE*", "COPYING*", "README*")
 
 @dataclasses.dataclass(frozen=True)
 class Converted:
-    """A converted model.
-
-    Attributes:
-        model: The `Transformer`, with its weights.
-        source_proto: Bytes, the SentencePiece model of sources.
-        target_proto: Bytes, that of targets; the same if it is shared.
-        decoding: Dict, the default search options of the other system.
-        licenses: Dict from name to content, as of `read_licenses`.
-    """
+    """A converted model."""
 
     model: Transformer
     source_proto: bytes
-    target_proto: bytes
-    decoding: dict
-    licenses: dict[str, bytes]
+    target_proto: bytes  # The same if both sides share one.
+    decoding: dict  # Default search options of the other system.
+    licenses: dict[str, bytes]  # Their contents by name.
 
 
 def write_run(run_dir: pathlib.Path, converted: Converted, origin: dict) -> None:
-    """Writes a complete run folder, or none after an error.
-
-    Args:
-        run_dir: The folder, which must be new or empty.
-        converted: The converted model.
-        origin: Where it comes from, for `arguments.json`.
-    """
+    """Writes a complete run folder, or none after an error."""
     check_new(run_dir)
     files = {"tokenizer.model": converted.source_proto, **converted.licenses}
     if converted.target_proto != converted.source_proto:

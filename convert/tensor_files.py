@@ -64,11 +64,7 @@ class Tensors:
             return self._read(name)
 
     def take(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
-        """Returns a tensor in float32; `None` is the shape that it has.
-
-        Raises:
-            UserError: If it is missing, has another shape, or is not finite.
-        """
+        """Returns a tensor in float32, if it is finite; `None` is its own shape."""
         self.check(name, self.shapes.get(name) if shape is None else shape)
         # Numbers beyond float32 become infinite.
         with np.errstate(all="ignore"):

@@ -129,11 +129,7 @@ def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
 
 
 def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> None:
-    """Writes a complete folder, or none after an error.
-
-    Raises:
-        UserError: If the run is not finished, or its model not supported.
-    """
+    """Writes a complete folder, or none after an error."""
     import safetensors.numpy
 
     check_new(model_dir, "--model-dir")

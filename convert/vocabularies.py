@@ -23,18 +23,11 @@ NEVER = -100.0
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """The ids of one matrix.
+    """The ids of one matrix."""
 
-    Attributes:
-        pieces: Strings, in our order.
-        rows: Int array, the index of the row of each piece in their matrix, or
-            `ZERO_ROW`.
-        can_be_generated: Bool array, whether a translation may contain it.
-    """
-
-    pieces: list[str]
-    rows: np.ndarray
-    can_be_generated: np.ndarray
+    pieces: list[str]  # In our order.
+    rows: np.ndarray  # Their row of each piece, or `ZERO_ROW`.
+    can_be_generated: np.ndarray  # Whether a translation may contain it.
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -83,7 +76,7 @@ def make_vocabularies(
     has_codes: bool = True,
     unused: tuple[str, ...] = (),
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
-    """Reorders the vocabularies of sources and of targets, as `make_vocabulary`.
+    """Reorders both vocabularies, and makes SentencePiece models with our ids.
 
     Args:
         protos: Their SentencePiece models.
@@ -92,9 +85,6 @@ def make_vocabularies(
         shares: Bool, whether both sides have one table.
         has_codes: As of `replace_ids`.
         unused: Beginnings of pieces that no tokenizer needs.
-
-    Returns:
-        The vocabularies, and SentencePiece models with our ids.
     """
     used = [pieces_of(proto) for proto in protos]
     if shares:
@@ -108,11 +98,7 @@ def make_vocabularies(
 
 
 def read_proto(path: pathlib.Path) -> ModelProto:
-    """Reads a SentencePiece model.
-
-    Raises:
-        UserError: If the file is not a SentencePiece model.
-    """
+    """Reads a SentencePiece model."""
     try:
         proto = ModelProto.FromString(path.read_bytes())
         if not proto.pieces:
@@ -154,11 +140,7 @@ def is_language_code(piece: str) -> bool:
 def replace_ids(proto: ModelProto, pieces: list[str], has_codes: bool = False) -> bytes:
     """Returns a model that splits text the same way, into our ids.
 
-    Args:
-        proto: The model.
-        pieces: Our vocabulary, which has all its pieces.
-        has_codes: Bool, whether language codes are one piece before a blank or
-            the end.
+    With `has_codes` language codes are one piece before a blank or the end.
     """
     known = {piece.piece: piece for piece in proto.pieces}
     lowest = min(piece.score for piece in proto.pieces)
@@ -184,11 +166,7 @@ def replace_ids(proto: ModelProto, pieces: list[str], has_codes: bool = False) -
 
 
 def check_ids(table: dict, size: int, where: pathlib.Path) -> dict[str, int]:
-    """Returns a table of pieces, if its ids are those of a matrix.
-
-    Raises:
-        UserError: If they are not ints in `[0, size)`, each once.
-    """
+    """Returns a table of pieces, if each has an id below `size` of its own."""
     ids = list(table.values())
     good = all(type(id_) is int and 0 <= id_ < size for id_ in ids)
     if not good or len(set(ids)) < len(ids):

@@ -76,10 +76,6 @@ def make_model(
             to their embedding matrix, or matrix or bias of the logits.
         take_weight: Function from path and shape of a weight to their array.
         in_halves: Bool, whether their order of features is another.
-
-    Raises:
-        UserError: If the sizes are invalid, or if the file has fewer weights
-            than the model, or others.
     """
     needed = count_weights(architecture)
     if needed > tensors.num_elements:
