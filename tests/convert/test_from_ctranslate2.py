@@ -25,21 +25,19 @@ from tests.helpers.hugging_face_models import pieces_of, train_spm
 from tests.helpers.marian_files import write_download
 from tests.helpers.numpy_scores import pad, target_log_probabilities
 
-PROTOS = [
-    train_spm(SENTENCES, 90),
-    train_spm([sentence[::-1] for sentence in SENTENCES], 80),
-]
+BACKWARDS = [sentence[::-1] for sentence in SENTENCES]
+PROTOS = [train_spm(SENTENCES, 90), train_spm(BACKWARDS, 80)]
 SOURCES, TARGETS = map(pieces_of, PROTOS)
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]  # Their ids are not ours.
 VOCABULARIES = [[*SPECIALS, *SOURCES], [*SPECIALS, *TARGETS]]
 TEXTS = [SENTENCES[0], SENTENCES[3], "Two cats @ 7"]
-TRANSLATIONS = [sentence[::-1] for sentence in (SENTENCES[1], *SENTENCES[4:])]
+TRANSLATIONS = [BACKWARDS[1], *BACKWARDS[4:]]
 
 
 def convert(folder, run_dir, *vocabulary):
-    more = ["--vocabulary", *map(str, vocabulary)] if vocabulary else []
-    options = ["--model-dir", str(folder), "--run-dir", str(run_dir), *more]
-    main(["ctranslate2", *options])
+    more = ["--vocabulary", *vocabulary] if vocabulary else []
+    options = ["--model-dir", folder, "--run-dir", run_dir, *more]
+    main(["ctranslate2", *map(str, options)])
     return Transformer.from_pretrained(run_dir)
 
 
@@ -64,15 +62,16 @@ def test_a_run_comes_back_bit_by_bit(run_dir, tmp_path, changes):
     assert found.sequence_length == model.sequence_length
     for before, after in zip(protos, read_protos(tmp_path / "run"), strict=True):
         if before is not None:
-            before, after = (
-                sentencepiece.SentencePieceProcessor(model_proto=proto)
-                for proto in (before, after)
-            )
+            before, after = map(load_tokenizer, (before, after))
             assert before.encode(SENTENCES) == after.encode(SENTENCES)
             assert len(before) == len(after)
     decoding = json.loads((tmp_path / "run/arguments.json").read_text())["decoding"]
     numbers = {"beam_size": 3, "length_penalty": 0.7, "max_extra_length": 8}
     assert decoding == {**numbers, "penalty_offset": 2.0}
+
+
+def load_tokenizer(proto):
+    return sentencepiece.SentencePieceProcessor(model_proto=proto)
 
 
 def name_of(weight):
@@ -114,19 +113,12 @@ def check_scores(folder, run_dir, paths):
     """Compares log-probabilities of given translations with the library's."""
     model = convert(folder, run_dir, *paths)
     tokenizer = SubwordTokenizer.from_pretrained(run_dir)
-    ours = [
-        tokenize(texts).to_tensor().numpy()
-        for tokenize, texts in (
-            (tokenizer.tokenize, TEXTS),
-            (tokenizer.tokenize_targets, TRANSLATIONS),
-        )
-    ]
-    found = target_log_probabilities(model, *ours)
+    sources = tokenizer.tokenize(TEXTS).to_tensor().numpy()
+    targets = tokenizer.tokenize_targets(TRANSLATIONS).to_tensor().numpy()
+    found = target_log_probabilities(model, sources, targets)
 
     pieces = [
-        sentencepiece.SentencePieceProcessor(model_proto=proto).encode(
-            texts, out_type=str
-        )
+        load_tokenizer(proto).encode(texts, out_type=str)
         for proto, texts in zip(PROTOS, (TEXTS, TRANSLATIONS), strict=True)
     ]
     config = json.loads((folder / "config.json").read_text())
@@ -163,9 +155,9 @@ def test_a_directory_of_their_marian_converter(shares, tmp_path):
 
     ids = tokenizer.tokenize(TEXTS).to_tensor()
     found = model.generate(ids, beam_size=1, max_extra_length=9).numpy()
-    source = sentencepiece.SentencePieceProcessor(model_proto=PROTOS[0])
+    pieces = load_tokenizer(PROTOS[0]).encode(TEXTS, out_type=str)
     expected = ctranslate2.Translator(str(folder)).translate_batch(
-        source.encode(TEXTS, out_type=str), beam_size=1, max_decoding_length=9
+        pieces, beam_size=1, max_decoding_length=9
     )
     for row, result in zip(found, expected, strict=True):
         said = tokenizer.id_to_piece(row[:9]).numpy().tolist()

@@ -233,40 +233,34 @@ def refused_marian(spm, tmp_path, refused):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"type": "s2s"}, ("type", "'s2s'")),
-        ({"transformer-preprocess": "n"}, ("transformer-preprocess", "'n'")),
-        ({"transformer-postprocess-emb": "n"}, ("postprocess-emb", "'n'")),
-        ({"transformer-ffn-activation": "gelu"}, ("activation", "'gelu'")),
-        ({"transformer-ffn-activation": [1]}, ("activation", "[1]")),
-        ({"transformer-ffn-depth": 3}, ("transformer-ffn-depth", "3")),
-        ({"transformer-tied-layers": [1, 1]}, ("tied-layers", "[1, 1]")),
-        ({"transformer-decoder-autoreg": "average-attention"}, ("average",)),
-        ({"dec-cell": "gru"}, ("dec-cell", "'gru'")),
-        ({"layer-normalization": True}, ("layer-normalization", "True")),
-        ({"lemma-dim-emb": 4}, ("lemma-dim-emb", "4")),
-        (
-            {"transformer-disable-position-embeddings": True},
-            ("transformer-disable-position-embeddings of", "must be False", "True"),
-        ),
-        ({"transformer-attention-mask": "alibi"}, ("mask of", "'alibi'")),
-        ({"alibi": True}, ("alibi of", "must be False. Received: True")),
-        ({"factors-combine": "concat"}, ("factors-combine", "'concat'")),
-        ({"ulr-trainable-transformation": True}, ("must be False", "True")),
-        ({"transformer-new": False}, ("transformer-new of", "absent", "False")),
-        ({"a\nb": 1}, ("'a\\nb' of the configuration", "absent")),
-        ({"enc-depth": 3}, ("encoder_l3_self_Wq",)),
-        ({"enc-depth": 2**40}, ("weights",)),
-        ({"dim-emb": 2**20}, ("(90, 1048576)",)),
-        ({"enc-depth": 1}, ("encoder_l2_ffn_W1",)),
+        ({"type": "s2s"}, "type of .*'s2s'"),
+        ({"transformer-preprocess": "n"}, "transformer-preprocess of .*'n'"),
+        ({"transformer-postprocess-emb": "n"}, "postprocess-emb of .*'n'"),
+        ({"transformer-ffn-activation": "gelu"}, "activation of .*'gelu'"),
+        ({"transformer-ffn-activation": [1]}, r"activation of .*\[1\]"),
+        ({"transformer-ffn-depth": 3}, "transformer-ffn-depth of .*3"),
+        ({"transformer-tied-layers": [1, 1]}, r"tied-layers of .*\[1, 1\]"),
+        ({"transformer-decoder-autoreg": "average-attention"}, "average"),
+        ({"dec-cell": "gru"}, "dec-cell of .*'gru'"),
+        ({"layer-normalization": True}, "layer-normalization of .*True"),
+        ({"lemma-dim-emb": 4}, "lemma-dim-emb of .*4"),
+        ({"transformer-disable-position-embeddings": True}, "must be False.*True"),
+        ({"transformer-attention-mask": "alibi"}, "mask of .*'alibi'"),
+        ({"alibi": True}, "alibi of .*must be False. Received: True"),
+        ({"factors-combine": "concat"}, "factors-combine of .*'concat'"),
+        ({"ulr-trainable-transformation": True}, "must be False.*True"),
+        ({"transformer-new": False}, "transformer-new of .*absent.*False"),
+        ({"a\nb": 1}, r"'a\\nb' of the configuration.*absent"),
+        ({"enc-depth": 3}, "encoder_l3_self_Wq"),
+        ({"enc-depth": 2**40}, "weights"),
+        ({"dim-emb": 2**20}, r"\(61, 1048576\)"),
+        ({"enc-depth": 1}, "encoder_l2_ffn_W1"),
     ],
 )
 def test_a_model_of_marian(changes, words, spm, refused_marian):
-    size = len(read_proto(spm).pieces)
+    line = refused_marian(make_tensors([len(read_proto(spm).pieces)]), **changes)
 
-    line = refused_marian(make_tensors([size]), **changes)
-
-    for word in words:
-        assert word.replace("90", str(size)) in line
+    assert re.search(words, line)
 
 
 @pytest.mark.parametrize(
@@ -332,12 +326,6 @@ def test_an_architecture_that_marian_lacks(name, value):
         to_hugging_face.check_architecture(model)
 
 
-def test_a_run_that_is_none(tmp_path, refused):
-    line = refused("to-marian", "--run-dir", tmp_path, out="--model-dir")
-
-    assert "has no model.keras" in line
-
-
 # Numbers of a model that is taken.
 
 OUR_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]  # Sines and cosines alternate.
@@ -397,12 +385,8 @@ def test_layers_are_normalized_with_the_epsilon_of_pytorch(tmp_path):
 def run_for_marian(tmp_path_factory):
     """The folder and the model of a run that `to-marian` takes."""
     run_dir = tmp_path_factory.mktemp("runs") / "run"
-    like_theirs = {
-        "decoder_mixer": "attention",
-        "max_wavelength": 10_000.0,
-        "tied_output": True,
-        "position_offset": 0,
-    }
+    like_theirs = {"decoder_mixer": "attention", "tied_output": True}
+    like_theirs |= {"max_wavelength": 10_000.0, "position_offset": 0}
     return run_dir, write_converted_run(run_dir, **like_theirs)
 
 
@@ -415,31 +399,21 @@ def test_tables_are_written_in_the_order_of_their_pieces_and_features(
     main(["to-marian", "--run-dir", str(run_dir), "--model-dir", str(folder)])
 
     tensors = safetensors.numpy.load_file(folder / "model.safetensors")
-    for names, table, tokenizer, embedding in (
-        (
-            ["model.encoder.embed_tokens.weight"],
-            "vocab.json",
-            "tokenizer.model",
-            model.source_embedding,
-        ),
-        (
-            ["model.decoder.embed_tokens.weight", "lm_head.weight"],
-            "target_vocab.json",
-            "target_tokenizer.model",
-            model.embedding,
-        ),
+    for name, side, embedding in (
+        ("model.encoder.embed_tokens.weight", "", model.source_embedding),
+        ("model.decoder.embed_tokens.weight", "target_", model.embedding),
+        ("lm_head.weight", "target_", model.embedding),
     ):
-        ids = json.loads((folder / table).read_text())
+        ids = json.loads((folder / f"{side}vocab.json").read_text())
         library = sentencepiece.SentencePieceProcessor(
-            model_file=str(run_dir / tokenizer)
+            model_file=str(run_dir / f"{side}tokenizer.model")
         )
         rows = [ids[library.id_to_piece(i)] for i in range(len(library))]
         ours = np.array(embedding.embeddings)
         # All sines stand before all cosines.
         expected = np.concatenate([ours[:, 0::2], ours[:, 1::2]], axis=1)
-        for name in names:
-            assert tensors[name].shape == expected.shape
-            np.testing.assert_array_equal(tensors[name][rows], expected)
+        assert tensors[name].shape == expected.shape
+        np.testing.assert_array_equal(tensors[name][rows], expected)
     np.testing.assert_array_equal(
         tensors["final_logits_bias"][0, rows], model.embedding.bias
     )
@@ -477,7 +451,9 @@ def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(seed
     assert 10 < alone < 90
 
 
-def test_a_run_with_the_tokenizer_of_another_model(run_for_marian, tmp_path, refused):
+def test_a_run_with_another_tokenizer_or_without_model(
+    run_for_marian, tmp_path, refused
+):
     run_dir, _ = run_for_marian
     shutil.copytree(run_dir, tmp_path / "run")
     other = (tmp_path / "run" / "tokenizer.model").read_bytes()
@@ -486,6 +462,10 @@ def test_a_run_with_the_tokenizer_of_another_model(run_for_marian, tmp_path, ref
     line = refused("to-marian", "--run-dir", tmp_path / "run", out="--model-dir")
 
     assert "must be the model's, which has 62 pieces. Received: 63" in line
+
+    (tmp_path / "out").rmdir()
+    line = refused("to-marian", "--run-dir", tmp_path, out="--model-dir")
+    assert "has no model.keras" in line
 
 
 def test_a_vocabulary_with_another_meaning_for_a_special_piece():
