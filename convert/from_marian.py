@@ -59,22 +59,23 @@ def read(
 ) -> Converted:
     """Reads a file and its vocabularies, or a download, which has its own."""
     with unpack(model_path) as path:
-        return read_unpacked(path, vocabulary_paths)
+        if path.is_dir() != (vocabulary_paths is None):
+            raise UserError(
+                "--vocabulary must be given for a file of Marian, and not for a "
+                "download. Received: "
+                f"{'neither' if vocabulary_paths is None else 'both'}"
+            )
+        if path.is_dir():
+            return read_files(*find_download(path))
+        return read_files(path, vocabulary_paths, None)
 
 
-def read_unpacked(
-    model_path: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None
+def read_files(
+    model_path: pathlib.Path,
+    vocabulary_paths: list[pathlib.Path],
+    table_paths: list[pathlib.Path] | None,
 ) -> Converted:
-    is_download = model_path.is_dir()
-    if is_download != (vocabulary_paths is None):
-        raise UserError(
-            "--vocabulary must be given for a file of Marian, and not for a "
-            "download. Received: "
-            f"{'neither' if vocabulary_paths is None else 'both'}"
-        )
-    tables = None
-    if is_download:
-        model_path, vocabulary_paths, tables = find_download(model_path)
+    """Reads a model; its arguments are those of `read_vocabularies`."""
     tensors, text = open_marian(model_path)
     is_tied = not any(name in tensors for name in OUTPUTS)
     architecture = read_architecture(
@@ -86,10 +87,9 @@ def read_unpacked(
     width = architecture.hidden_dim
     for name in names.values():
         tensors.check(name, (*tensors.shapes.get(name, ())[:1], width))
-    vocabularies = read_vocabularies(
-        vocabulary_paths, tables, tensors, [*names.values()]
+    sources, targets, *tokenizers = read_vocabularies(
+        vocabulary_paths, table_paths, tensors, [*names.values()]
     )
-    sources, targets, *tokenizers = vocabularies
     targets.can_be_generated[UNKNOWN_ID] = False  # Marian never does.
     size = tensors.shapes[names["target"]][0]
 
