@@ -93,12 +93,8 @@ def demo_corpus(seed: int = 0) -> dict[str, list[Pair]]:
 def held_out_combinations(seed: int = 0) -> set[Pair]:
     """Choose the combinations of words that only "unseen" contains.
 
-    Args:
-        seed: Int. Equal seeds give equal combinations.
-
-    Returns:
-        Pairs of English words from the lexicon, `(adjective, noun)` or
-        `(verb, object noun)`. Most combinations of each word are kept.
+    They are pairs of English words, `(adjective, noun)` or `(verb, object)`. Most
+    combinations of each word remain.
     """
     # "They have broken cups" shows "broken cups" without the adjective.
     participles = {verb.forms["english"]["participle"][0] for verb in lexicon.VERBS}
@@ -177,10 +173,7 @@ def patterns() -> list[Pair]:
 
 @cache
 def slots(template: str) -> list[tuple[str, ...]]:
-    """Split a template into the text before, name, form and target of slots.
-
-    Text after the last slot comes with an empty name.
-    """
+    """Split a template into the text before, name, form and target of slots."""
     parts = [part or "" for part in (*SLOT.split(template), "", "", "")]
     return [tuple(parts[start : start + 4]) for start in range(0, len(parts), 4)]
 
@@ -199,19 +192,13 @@ def capitalize(text: str) -> str:
 class SentenceWords:
     """The words that were drawn for the slots of one sentence.
 
-    Args:
-        pattern: The English and the Spanish template.
-        rng: Source of the choices.
-
-    Attributes:
-        drawn: The word of each slot so far.
-        combinations: The `(word, noun)` pairs drawn so far.
+    `combinations` has the `(word, noun)` pairs drawn so far.
     """
 
     def __init__(self, pattern: Pair, rng: random.Random):
         self.templates = dict(zip(("english", "spanish"), pattern, strict=True))
         self.rng = rng
-        self.drawn: dict[str, Invariable | Phrase | Word] = {}
+        self.drawn: dict[str, Invariable | Phrase | Word] = {"it": IT}
         self.combinations: set[Pair] = set()
 
     def write_pair(self) -> Pair:
@@ -262,26 +249,26 @@ class SentenceWords:
         return phrase
 
     def _draw_noun_phrase(self, name: str) -> Phrase:
-        slot = lexicon.NOUN_SLOTS[name]
-        noun = self._draw_noun(slot.kinds)
+        kinds, singular_groups, plural_groups, chance = lexicon.NOUN_SLOTS[name]
+        noun = self._draw_noun(kinds)
         countable = noun.kind not in lexicon.UNCOUNTABLE_KINDS
-        plural = bool(countable and slot.plural) and (
-            not slot.singular or self.rng.random() < 0.4
+        plural = bool(countable and plural_groups) and (
+            not singular_groups or self.rng.random() < 0.4
         )
         adjective = None
         if name == "ordered":
             adjective = self.rng.choice(lexicon.ORDINALS)
-        elif self.rng.random() < slot.adjective_chance:
+        elif self.rng.random() < chance:
             adjective = self._draw_adjective(noun)
-        groups = slot.plural if plural else slot.singular
+        groups = plural_groups if plural else singular_groups
         if not countable:
-            groups = [g for g in slot.singular if g != "a"] or slot.plural
+            groups = [g for g in singular_groups if g != "a"] or plural_groups
         return noun_phrase(
             self._draw_determiner(groups, plural), noun, plural, adjective
         )
 
     def _draw_noun(self, kinds: frozenset[str]) -> Noun:
-        """Draw a noun of some kinds, of `=` one that suits the verb."""
+        """Draw a noun; one that suits the verb if its kinds are `=`."""
         if kinds != {"="}:
             return self.rng.choice(lexicon.nouns_of_kinds(kinds))
         verb = self.get(VERB_OF_OBJECT.search(self.templates["english"])[1])
@@ -347,8 +334,8 @@ class SentenceWords:
         return self._draw_relative()
 
     def _draw_relative(self, singular: bool = False) -> Phrase:
-        excluded = {"couple"} if singular else set()
-        noun = self._draw_noun(lexicon.FAMILY_KINDS - excluded)
+        kinds = lexicon.FAMILY_KINDS
+        noun = self._draw_noun(kinds - {"couple"} if singular else kinds)
         can_be_plural = noun.kind == "relative" and not singular
         plural = noun.kind == "couple" or (can_be_plural and self.rng.random() < 0.25)
         group = "partner" if noun.kind == "spouse" else "possessive"
@@ -376,9 +363,6 @@ class SentenceWords:
 
     def _draw_owner(self) -> Word:
         return self.rng.choice(lexicon.OWNERS)
-
-    def _draw_it(self) -> Phrase:
-        return IT
 
     def _draw_peer(self) -> Phrase:
         """Draw another thing of the kind and number of the slot `thing`."""

@@ -3,7 +3,8 @@
 import re
 
 # The forms of a word in a language by name: a tuple of one; of four, which are
-# masculine, feminine and both plurals; or of five, one for each person.
+# masculine, feminine and both plurals; or of five, one for each person. The form of
+# a slot without one is "".
 Forms = dict[str, tuple[str, ...]]
 
 # The persons, as indices; there is no "vosotros".
@@ -65,17 +66,7 @@ def agreeing_forms(masculine: str) -> tuple[str, ...]:
 
 
 def english_verb(row: str, auxiliary: bool) -> Forms:
-    """Conjugate an English verb.
-
-    Args:
-        row: The base and, unless regular, past, participle and gerund; an
-            underscore joins a particle, as in "look_for".
-        auxiliary: Whether it is negated without "do".
-
-    Returns:
-        The "present", which is "", too, "past", their negations "not" and
-        "not_past", "base", "participle", "gerund", and "do" for questions.
-    """
+    """Conjugate an English verb; an auxiliary is negated without "do"."""
     first, *given = row.split()
     base, *particle = first.split("_")
     past, participle, gerund = [*given, "", "", ""][:3]
@@ -106,13 +97,8 @@ def spanish_verb(infinitive: str, change: str, irregular: dict[str, str]) -> For
     Args:
         infinitive: The infinitive.
         change: What replaces the last vowel of the stem under stress, or "".
-        irregular: Irregular forms, such as `{"yo": "doy", "past": "di diste …"}`;
+        irregular: Forms such as `{"yo": "doy", "past": "di diste dio dimos dieron"}`;
             a past of one part is a stem as in "traje".
-
-    Returns:
-        The "present", which is "", too, "past", their negations "not" and
-        "not_past", "base", "participle", "gerund", and the commands
-        "imperative" and "forbid".
     """
     stem, ending = infinitive[:-2], infinitive[-2:]
     stressed = re.sub("[eou](?=[^aeiou]*$)", change, stem) if change else stem

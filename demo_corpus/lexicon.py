@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
@@ -16,19 +15,8 @@ from demo_corpus.inflection import (
 )
 from demo_corpus.parts_of_speech import Invariable, Noun, Phrase, Word, adjective
 
-TABLES = tomllib.loads(
-    resources.files("demo_corpus").joinpath("words.toml").read_text("utf-8")
-)
-
-
-@dataclass(frozen=True)
-class NounSlot:
-    """What a slot for a noun phrase admits: kinds of noun, determiners."""
-
-    kinds: frozenset[str]
-    singular: list[str]
-    plural: list[str]
-    adjective_chance: float
+FILE = resources.files("demo_corpus") / "words.toml"
+TABLES = tomllib.loads(FILE.read_text("utf-8"))
 
 
 def split_entries(table: str, separator: str = " ") -> Iterator[tuple[str, str]]:
@@ -88,16 +76,6 @@ def read_verb(
     return Word(base, forms, expand_kinds(kinds), frozenset(roles))
 
 
-def read_determiners(groups: dict[str, str]) -> dict[str, list[tuple[str, ...]]]:
-    return {
-        group: [
-            tuple(word.replace("_", " ").strip() for word in entry.split())
-            for entry in entries.split(",")
-        ]
-        for group, entries in groups.items()
-    }
-
-
 UNCOUNTABLE_KINDS = TABLES["uncountable_kinds"].split()
 FAMILY_KINDS = expand_kinds("family")
 NAMES = [
@@ -133,11 +111,10 @@ PHRASES = {
     for slot, table in TABLES["phrases"].items()
 }
 NOUN_SLOTS = {
-    slot: NounSlot(expand_kinds(kinds), singular.split(), plural.split(), chance)
+    slot: (expand_kinds(kinds), singular.split(), plural.split(), chance)
     for slot, (kinds, singular, plural, chance) in TABLES["noun_slots"].items()
 }
-SINGULAR = read_determiners(TABLES["determiners"]["singular"])
-PLURAL = read_determiners(TABLES["determiners"]["plural"])
+SINGULAR, PLURAL = TABLES["determiners"]["singular"], TABLES["determiners"]["plural"]
 
 
 @cache

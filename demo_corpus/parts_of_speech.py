@@ -15,9 +15,11 @@ CLITICS = {
     "le": ("me", "te", "le", "nos", "les"),
     "se": ("me", "te", "se", "nos", "se"),
 }
-DEFINITE = ("el", "la", "los", "las")
-THIS = ("este", "esta", "estos", "estas")
-MANY = ("", "", "cuántos", "cuántas")
+AGREEING = {
+    "the": ("el", "la", "los", "las"),
+    "this": ("este", "esta", "estos", "estas"),
+    "many": ("", "", "cuántos", "cuántas"),
+}
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,10 @@ class Word:
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase or a pronoun, which other words agree with.
+    """A noun phrase, a name or a pronoun, which other words agree with.
 
-    Attributes:
-        english: The phrase, in the case of a subject.
-        spanish: The phrase, empty for a pronoun that goes without saying.
-        person: Int from `ME` to `THEY`.
-        feminine: The Spanish gender.
-        noun: Its noun; none for pronouns and names.
+    The Spanish is empty for a pronoun that goes without saying. Pronouns and names
+    have no noun.
     """
 
     english: str
@@ -116,11 +114,9 @@ class Phrase:
                 spanish = re.sub(" y yo$", " y mí", self.spanish)
                 return spanish and f"a {spanish}".replace(" y ", " y a ")
             case "spanish", "the":
-                return f"{DEFINITE[self.agreement]} {self.spanish}"
-            case "spanish", "this":
-                return THIS[self.agreement]
-            case "spanish", "many":
-                return MANY[self.agreement]
+                return f"{AGREEING[form][self.agreement]} {self.spanish}"
+            case "spanish", "this" | "many":
+                return AGREEING[form][self.agreement]
             case "spanish", "lo" if self.feminine and self.person in (HE, THEY):
                 return ("la", "las")[self.person == THEY]
             case _:
@@ -165,15 +161,10 @@ def profession(noun: Noun) -> Word:
 
 
 def noun_phrase(
-    determiner: tuple[str, ...], noun: Noun, plural: bool, adjective: Word | None = None
+    determiner: list[str], noun: Noun, plural: bool, adjective: Word | None = None
 ) -> Phrase:
-    """Join a determiner, a noun and perhaps an adjective in both languages.
-
-    Args:
-        determiner: English, Spanish masculine and feminine determiner.
-        noun: The noun.
-        plural: The number of the phrase.
-        adjective: Goes before an English noun and mostly after a Spanish one.
+    """Join a determiner (English, Spanish masculine, feminine), a noun and perhaps
+    an adjective, which mostly follows a Spanish noun.
     """
     english = noun.english_plural if plural else noun.english
     spanish = noun.spanish_plural if plural else noun.spanish
