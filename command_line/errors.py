@@ -8,7 +8,7 @@ import types
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from command_line.launcher import COMMANDS
+from command_line.launcher import EXTRAS
 
 # TensorFlow's message for an op that this process lacks.
 UNKNOWN_OP = "Op type not registered"
@@ -51,7 +51,7 @@ def report_missing_package(
         sys.__excepthook__(kind, error, trace)
         return
     module = sys.modules["__main__"].__spec__.name.removesuffix(".__main__")
-    extra = next((c.extra for c in COMMANDS.values() if c.module == module), "train")
+    extra = EXTRAS.get(module, "train")
     with exit_on_user_error():
         raise UserError(
             f"{module} needs the extra `{extra}`: pip install "
@@ -78,9 +78,7 @@ def message_of(error: Exception) -> str | None:
 def refuse_damage(path: pathlib.Path, advice: str = "") -> Iterator[None]:
     """Turns errors of a library that reads a damaged file into a `UserError`.
 
-    Args:
-        path: Path of the file or folder that is read.
-        advice: Text to add, such as how to find the damage.
+    `advice` is added to the message, such as how to find the damage.
     """
     try:
         yield

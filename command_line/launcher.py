@@ -6,62 +6,36 @@ with that folder on the path.
 """
 
 import argparse
-import dataclasses
 import os
 import pathlib
 import sys
 
 # The folder of `train`, `export` and the others, in a clone and in a wheel.
 FOLDER = pathlib.Path(__file__).parent.parent
-
-
-@dataclasses.dataclass(frozen=True)
-class Command:
-    """A command of `keras-transformer`.
-
-    Attributes:
-        module: What `python -m` runs.
-        options: Dataclasses of its options, as `MODULE:CLASS`, for completion.
-        extra: The extra of `setup.cfg` that installs what it imports.
-    """
-
-    module: str
-    options: tuple[str, ...] = ()
-    extra: str = "train"
-
-
-TRAIN = "train.options:Options"
+# The commands by name: what `python -m` runs.
 COMMANDS = {
-    "train": Command("train", (TRAIN,)),
-    "train.average": Command("train.average", ("train.average:AverageOptions",)),
-    "train.distill": Command(
-        "train.distill", (TRAIN, "train.distill:DistillationOptions")
-    ),
-    "train.grid": Command("train.grid", (TRAIN, "train.grid:GridOptions")),
-    "export": Command("export", ("export.__main__:ExportOptions",)),
-    "export.translate": Command(
-        "export.translate", ("export.translate:TranslateOptions",)
-    ),
-    "export.evaluate": Command("export.evaluate", ("export.evaluate:EvaluateOptions",)),
-    "export.check": Command("export.check", ("export.check:CheckOptions",)),
-    "export.explain": Command("export.explain", ("export.explain:ExplainOptions",)),
-    "export.page": Command("export.page", ("export.page:PageOptions",)),
-    "export.serve": Command(
-        "export.serve", ("export.serve.options:ServeOptions",), "web"
-    ),
-    "export.bulk": Command(
-        "export.bulk", ("export.bulk.__main__:BulkOptions",), "bulk"
-    ),
-    "convert": Command("convert", extra="convert"),
-    "completion": Command("command_line.completion"),
+    "train": "train",
+    "train.average": "train.average",
+    "train.distill": "train.distill",
+    "train.grid": "train.grid",
+    "export": "export",
+    "export.translate": "export.translate",
+    "export.evaluate": "export.evaluate",
+    "export.check": "export.check",
+    "export.explain": "export.explain",
+    "export.page": "export.page",
+    "export.serve": "export.serve",
+    "export.bulk": "export.bulk",
+    "convert": "convert",
 }
+# The extras of `setup.cfg` that install what modules import; of others, `train`.
+EXTRAS = {"convert": "convert", "export.serve": "web", "export.bulk": "bulk"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         "keras-transformer",
         description="Each command has --help. Versions: python -m keras_transformer",
-        epilog='Completion in a shell: eval "$(keras-transformer completion bash)"',
     )
     parser.add_argument(
         "command", choices=COMMANDS, metavar="COMMAND", help=", ".join(COMMANDS)
@@ -73,5 +47,5 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     # Python would else import a `train.py` from where the command is run.
     os.environ["PYTHONSAFEPATH"] = "1"
-    module = COMMANDS[args.command].module
+    module = COMMANDS[args.command]
     os.execv(sys.executable, [sys.executable, "-m", module, *args.arguments])

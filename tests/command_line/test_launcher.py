@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import zipfile
 
 import pytest
 
-from command_line.completion import make_completion
 from keras_transformer.__main__ import describe
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -86,26 +84,6 @@ def test_commands_run_from_a_wheel(installed):
     assert done.stdout.startswith("usage: python -m convert")
     assert not done.stderr
     assert launch(installed, "trane").returncode == 2
-
-
-@pytest.mark.slow
-def test_a_shell_completes_options(installed):
-    done = launch(installed, "completion", "bash")
-    assert done.returncode == 0, done.stderr
-    script = f"{done.stdout}\ncomplete -p keras-transformer"
-    found = subprocess.run(["bash"], input=script, capture_output=True, text=True)
-    assert "keras-transformer" in found.stdout
-    assert launch(installed, "completion", "fish").returncode == 2
-
-
-def test_the_options_of_a_command_are_completed():
-    script = make_completion("bash")
-
-    for name, own in (("distill", "teacher"), ("grid", "seeds")):
-        command = re.escape(f"_train_{name}_option_strings=(")
-        (options,) = re.findall(rf"{command}(.*)\)", script)
-        for option in (own, "run-dir", "batch-tokens"):
-            assert options.split().count(f"--{option}") == 1
 
 
 def test_versions_and_devices_are_listed():
