@@ -251,21 +251,21 @@ class SentenceWords:
     def _draw_noun_phrase(self, name: str) -> Phrase:
         kinds, singular_groups, plural_groups, chance = lexicon.NOUN_SLOTS[name]
         noun = self._draw_noun(kinds)
-        countable = noun.kind not in lexicon.UNCOUNTABLE_KINDS
-        plural = bool(countable and plural_groups) and (
-            not singular_groups or self.rng.random() < 0.4
-        )
+        if noun.kind in lexicon.UNCOUNTABLE_KINDS:
+            plural = False
+            groups = [g for g in singular_groups if g != "a"] or plural_groups
+        else:
+            plural = not singular_groups or (
+                bool(plural_groups) and self.rng.random() < 0.4
+            )
+            groups = plural_groups if plural else singular_groups
         adjective = None
         if name == "ordered":
             adjective = self.rng.choice(lexicon.ORDINALS)
         elif self.rng.random() < chance:
             adjective = self._draw_adjective(noun)
-        groups = plural_groups if plural else singular_groups
-        if not countable:
-            groups = [g for g in singular_groups if g != "a"] or plural_groups
-        return noun_phrase(
-            self._draw_determiner(groups, plural), noun, plural, adjective
-        )
+        determiners = lexicon.DETERMINERS[plural][self.rng.choice(groups)]
+        return noun_phrase(self.rng.choice(determiners), noun, plural, adjective)
 
     def _draw_noun(self, kinds: frozenset[str]) -> Noun:
         """Draw a noun; one that suits the verb if its kinds are `=`."""
@@ -275,10 +275,6 @@ class SentenceWords:
         noun = self.rng.choice(lexicon.nouns_of_kinds(verb.kinds))
         self.combinations.add((verb.english, noun.english))
         return noun
-
-    def _draw_determiner(self, groups: list[str], plural: bool) -> tuple[str, ...]:
-        table = lexicon.PLURAL if plural else lexicon.SINGULAR
-        return self.rng.choice(table[self.rng.choice(groups)])
 
     def _draw_adjective(self, noun: Noun | None, trait: str = "") -> Word:
         """Draw an adjective that suits a noun, or a person, and has a trait."""
@@ -339,8 +335,8 @@ class SentenceWords:
         can_be_plural = noun.kind == "relative" and not singular
         plural = noun.kind == "couple" or (can_be_plural and self.rng.random() < 0.25)
         group = "partner" if noun.kind == "spouse" else "possessive"
-        table = lexicon.PLURAL if plural else lexicon.SINGULAR
-        return noun_phrase(self.rng.choice(table[group]), noun, plural)
+        determiner = self.rng.choice(lexicon.DETERMINERS[plural][group])
+        return noun_phrase(determiner, noun, plural)
 
     def _draw_holder(self) -> Phrase:
         """Draw someone who can own: a human in the singular."""
@@ -370,8 +366,7 @@ class SentenceWords:
         plural = thing.person == THEY
         nouns = lexicon.nouns_of_kinds(frozenset({thing.noun.kind}))
         noun = self.rng.choice([n for n in nouns if n != thing.noun])
-        table = lexicon.PLURAL if plural else lexicon.SINGULAR
-        return noun_phrase(table["the"][0], noun, plural)
+        return noun_phrase(lexicon.DETERMINERS[plural]["the"][0], noun, plural)
 
     def _draw_ago(self) -> Invariable:
         """Draw a time in the past, such as "yesterday" or "two weeks ago"."""
@@ -386,8 +381,7 @@ class SentenceWords:
     def _draw_hour(self) -> Invariable:
         """Draw a time of the day, such as "at half past two"."""
         number = self._draw_invariable("number")
+        english, spanish = f"at half past {number.english}", f"{number.spanish} y media"
         if self.rng.random() < 0.5:
-            return Invariable(f"at {number.english} o'clock", f"a las {number.spanish}")
-        return Invariable(
-            f"at half past {number.english}", f"a las {number.spanish} y media"
-        )
+            english, spanish = f"at {number.english} o'clock", number.spanish
+        return Invariable(english, f"a las {spanish}")

@@ -114,7 +114,8 @@ NOUN_SLOTS = {
     slot: (expand_kinds(kinds), singular.split(), plural.split(), chance)
     for slot, (kinds, singular, plural, chance) in TABLES["noun_slots"].items()
 }
-SINGULAR, PLURAL = TABLES["determiners"]["singular"], TABLES["determiners"]["plural"]
+# In the singular and in the plural.
+DETERMINERS = tuple(TABLES["determiners"].values())
 
 
 @cache

@@ -175,27 +175,18 @@ def noun_phrase(
             spanish = f"{adjective.before_noun[form]} {spanish}"
         else:
             spanish = f"{spanish} {adjective.forms['spanish'][''][form]}"
-    if determiner[0] == "a":
-        english = with_article(english)
-    else:
-        english = f"{determiner[0]} {english}".strip()
-    return Phrase(
-        english,
-        f"{determiner[1 + noun.feminine]} {spanish}".strip(),
-        person=THEY if plural else HE,
-        feminine=noun.feminine,
-        noun=noun,
-    )
+    article = determiner[0]
+    english = with_article(english) if article == "a" else f"{article} {english}"
+    spanish = f"{determiner[1 + noun.feminine]} {spanish}"
+    person = THEY if plural else HE
+    return Phrase(english.strip(), spanish.strip(), person, noun.feminine, noun)
 
 
 def join(first: Phrase, second: Phrase) -> Phrase:
     """Join two phrases by "and"; Spanish calls a mixed couple masculine."""
-    return Phrase(
-        f"{first.english} and {second.english}",
-        f"{first.spanish} y {second.spanish}",
-        person=THEY,
-        feminine=first.feminine and second.feminine,
-    )
+    english = f"{first.english} and {second.english}"
+    spanish = f"{first.spanish} y {second.spanish}"
+    return Phrase(english, spanish, THEY, first.feminine and second.feminine)
 
 
 def with_article(english: str) -> str:
