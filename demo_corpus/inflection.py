@@ -96,7 +96,7 @@ def spanish_verb(infinitive: str, change: str, irregular: dict[str, str]) -> For
 
     Args:
         infinitive: The infinitive.
-        change: What replaces the last vowel of the stem under stress, or "".
+        change: Vowels that replace the last of the stem under stress, or "".
         irregular: Forms such as `{"yo": "doy", "past": "di diste dio dimos dieron"}`;
             a past of one part is a stem as in "traje".
     """

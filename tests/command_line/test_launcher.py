@@ -77,7 +77,7 @@ def test_a_wheel_has_no_generic_names_and_all_files(installed):
 
 @pytest.mark.slow
 def test_commands_run_from_a_wheel(installed):
-    # What lies where a command is run is not taken for a part of it.
+    # A file where the command is run does not take the place of a module.
     installed.parent.joinpath("convert.py").write_text("raise SystemExit(3)")
     done = launch(installed, "convert", "--help")
     assert done.returncode == 0
