@@ -16,6 +16,8 @@ class FunctionRuntime(Runtime):
         signatures: Names of the signatures that it claims to have.
     """
 
+    knows_placeholders = False
+
     def __init__(self, translate, signatures=("serving_default",)):
         self._translate, self.signatures = translate, signatures
 
