@@ -210,7 +210,7 @@ def test_an_error_that_is_not_a_line_s_is_raised(command, monkeypatch):
         raise RuntimeError("out of order")
 
     load = "translate.bulk.pipeline.load_export"
-    monkeypatch.setattr(load, lambda export_dir, version: broken)
+    monkeypatch.setattr(load, lambda export_dir, version: FunctionRuntime(broken))
 
     with pytest.raises(RuntimeError, match="out of order"):
         bulk.main(command)
