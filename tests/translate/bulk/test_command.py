@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.helpers.example_sentences import SENTENCES
-from tests.helpers.fake_models import make_outputs
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from translate import __main__ as translate, loading
 from translate.bulk import __main__ as bulk
 
@@ -51,7 +51,7 @@ def capitals(monkeypatch):
     def load(export_dir, version):
         loads.append((export_dir, version))
         time.sleep(0.3)  # So that all threads ask for it.
-        return shout
+        return FunctionRuntime(shout)
 
     monkeypatch.setattr("translate.bulk.pipeline.load_export", load)
     return loads
