@@ -16,12 +16,6 @@ BEAM_SIZE = 4
 # With another, CTranslate2's score would not be this package's.
 LENGTH_PENALTY = 0.0
 MAX_EXTRA_LENGTH = 50
-# Of the two curves of decoding, each at one value of the other's axis.
-CURVE_BATCH_SIZE = 8
-CURVE_LENGTH = 32
-
-
-TRAINED = "trained"  # A model that has no size of `SIZES`.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,17 +49,9 @@ class Size:
     def hyperparameters(self) -> dict:
         """Returns the arguments of `Architecture`."""
         width = self.hidden_dim // self.num_heads
-        return {
-            "num_layers": self.num_layers,
-            "hidden_dim": self.hidden_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "num_heads": self.num_heads,
-            "key_dim": width,
-            "value_dim": width,
-            "dropout": self.dropout,
-            "decoder_layers": self.decoder_layers,
-            "decoder_mixer": self.decoder_mixer,
-        }
+        names = ("vocabulary_size", "rows", "length")
+        given = {k: v for k, v in vars(self).items() if k not in names}
+        return {**given, "key_dim": width, "value_dim": width}
 
 
 SIZES = {
@@ -80,7 +66,6 @@ STUDENTS = {
     "6-2": dataclasses.replace(STUDENT, decoder_layers=2),
     "6-2-ssru": dataclasses.replace(STUDENT, decoder_layers=2, decoder_mixer="ssru"),
 }
-DECODED_SIZES = SIZES | STUDENTS
 
 
 def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:
@@ -141,30 +126,6 @@ def count_flops(size: Size, num_logits: int) -> int:
     decoder = size.num_layers * (2 * attention + feed_forward)
     logits = 2 * num_logits * width * size.vocabulary_size
     return 3 * (encoder + decoder + logits)
-
-
-def count_step_weights(size: Size) -> int:
-    """Counts the weights of the matrices that a step of decoding reads.
-
-    Each is multiplied with one vector a hypothesis. The keys and values of the
-    memory are projected before the first step.
-    """
-    width = size.hidden_dim
-    mixer = {"attention": 4, "ssru": 2}[size.decoder_mixer]
-    layer = (mixer + 2) * width**2 + 2 * width * size.intermediate_dim
-    layers = size.decoder_layers or size.num_layers
-    return layers * layer + width * size.vocabulary_size
-
-
-def count_source_weights(size: Size) -> int:
-    """Counts the weights that a source token is multiplied with, once.
-
-    Those of the encoder, and of the memory's keys and values.
-    """
-    width = size.hidden_dim
-    layer = 4 * width**2 + 2 * width * size.intermediate_dim
-    layers = size.decoder_layers or size.num_layers
-    return size.num_layers * layer + layers * 2 * width**2
 
 
 def sine_positions(length: int, width: int) -> np.ndarray:
