@@ -9,7 +9,6 @@ is a cell of the table too, and big has three times the updates.
 import argparse
 import dataclasses
 import gc
-import json
 import pathlib
 import sys
 import types
@@ -19,7 +18,7 @@ import keras
 import train.__main__ as train_command
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import flag, option, parse_known_options, positive, values_of
-from command_line.text_files import write_atomically
+from command_line.text_files import write_json
 from keras_transformer import PRESETS, Preset
 from paper.table3 import report, results
 from paper.table3.rows import ROWS, SIZES, broken_ratios, plan_rows_in_order, scale_row
@@ -112,9 +111,9 @@ def make_command(
         "average": 1,  # The paper averaged no checkpoints for this table.
     }
     given = [text for key, value in of_the_row.items() for text in (flag(key), value)]
-    cache = ["--cache-dir", options.run_dir / "encoded"]
-    once = ["--validate-bleu", 0]  # `translate_row` translates.
-    return [str(text) for text in (*cache, *once, *rest, *given)]
+    shared = ["--cache-dir", options.run_dir / "encoded"]
+    shared += ["--validate-bleu", 0]  # `translate_row` translates.
+    return [str(text) for text in (*shared, *rest, *given)]
 
 
 def refuse_fixed_options(run_dir: pathlib.Path, rest: list[str]) -> None:
@@ -183,9 +182,7 @@ def translate_row(run_dir: pathlib.Path, corpus: Corpus, step: int) -> None:
         "translations": search.translate(),
         "references": pairs.targets,
     }
-    text = json.dumps(content, ensure_ascii=False, indent=1)
-    path = run_dir / results.TRANSLATIONS
-    write_atomically(path, text.encode())
+    write_json(run_dir / results.TRANSLATIONS, content)
 
 
 def train_row(command: list[str], corpus: Corpus, preset: Preset) -> bool:

@@ -85,18 +85,14 @@ def sentence_counts(translations: list[str], references: list[str]) -> np.ndarra
 
 def bleu(counts: np.ndarray) -> float:
     """Returns sacreBLEU's default BLEU of counts, added up."""
-    right, all_, lengths = counts[:4], counts[4:8], counts[8:]
+    counts = counts.tolist()
     return sacrebleu.BLEU.compute_bleu(
-        right.tolist(), all_.tolist(), *lengths.tolist(), smooth_method="exp"
+        counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
     ).score
 
 
 def resample(counts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns the BLEU of bootstrap samples, the same sentences for all rows.
-
-    Args:
-        counts: Results of `sentence_counts`, by row.
-    """
+    """Returns the BLEU of bootstrap samples, the same sentences for all rows."""
     (size,) = {len(each) for each in counts.values()}
     random = np.random.default_rng(2017)
     weights = random.multinomial(size, np.full(size, 1 / size), SAMPLES)
@@ -113,14 +109,11 @@ def interval(differences: np.ndarray) -> tuple[float, float]:
 
 
 def seed_margin(values: list[float]) -> float | None:
-    """Returns how far chance drives a run from the mean of others.
+    """Returns how far chance drives a run from the mean of some others.
 
-    It does not drive it farther 19 times out of 20.
-
-    Args:
-        values: Values of the other runs, which differ in the seed; `None` comes
-            back where there are fewer than two. More than ten are taken for
-            ten, which makes the margin a little too wide.
+    It does not drive it farther 19 times out of 20. More than ten values are
+    taken for ten, which makes the margin a little too wide; fewer than two
+    give `None`.
     """
     count = len(values)
     if count < 2:
@@ -167,19 +160,12 @@ def sign_of_equality(
 
 
 def verdict(signs: list[int]) -> str:
-    """Says what some differences mean for a finding.
-
-    Args:
-        signs: 1 for each that speaks for it, -1 against it, 0 for none.
-    """
-    count = len(signs)
-    for_, against = signs.count(1), signs.count(-1)
-    if for_ and against:
-        return f"mixed: {for_} of {count} for it, {against} against"
-    if for_:
-        return "holds" + (f" in {for_} of {count}" if for_ < count else "")
-    if against:
-        return "does not hold" + (
-            f": {against} of {count} against" if count > 1 else ""
-        )
-    return "too close to tell"
+    """Returns what differences mean: 1 supports a finding, -1 contradicts it."""
+    count, support, against = len(signs), signs.count(1), signs.count(-1)
+    if support and against:
+        return f"mixed: {support} of {count} for it, {against} against"
+    if support:
+        return "holds" + (f" in {support} of {count}" if support < count else "")
+    if against and count > 1:
+        return f"does not hold: {against} of {count} against"
+    return "does not hold" if against else "too close to tell"
