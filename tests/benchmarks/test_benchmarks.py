@@ -53,6 +53,23 @@ def test_the_service_answers_as_the_plain_loop(export_dir, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_latencies_are_measured_beside_a_document(export_dir, tmp_path, capsys):
+    path = tmp_path / "sentences"
+    path.write_text("".join(f"{text}\n" for text in SENTENCES))
+
+    with pytest.raises(SystemExit):
+        service_load.main(
+            [f"--export-dir={export_dir}", f"--input={path}", "--latency=0.5"]
+        )
+
+    report = json.loads(capsys.readouterr().out)
+    assert list(report) == ["one_client", "two_clients", "beside_html"]
+    loads = [load for measured in report.values() for load in measured.values()]
+    assert len(loads) == 4
+    assert all(load["requests"] and not load["problems"] for load in loads)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "system",
     [
@@ -176,14 +193,25 @@ def test_a_system_that_decodes_less_is_left_out():
         decode(lambda batch: [[7, 7]], [{"length": 3}])
 
 
-def test_exports_of_the_same_folder_name_are_all_measured(monkeypatch):
-    monkeypatch.setattr(export_speed, "open_export", str)
-    command = ["--source=x", "--export-dir", "a/exports", "b/exports"]
+@pytest.mark.slow
+def test_exports_of_the_same_folder_name_are_all_measured(export_dir, tmp_path, capsys):
+    source = tmp_path / "source"
+    source.write_text("\n".join(SENTENCES))
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / export_dir.name
+    other.symlink_to(export_dir)
 
-    opened = export_speed.open_all(export_speed.parse_arguments(command))
+    export_speed.main(
+        [
+            *("--export-dir", str(export_dir), str(other), f"--source={source}"),
+            *("--sentences=2", "--repetitions=1"),
+        ]
+    )
 
-    found = {system for system, _ in opened.values()}
-    assert found == {"a/exports", "b/exports"}
+    _, *rows = capsys.readouterr().out.splitlines()
+    for row, system in zip(rows, [export_dir] * 2 + [other] * 2, strict=True):
+        assert row.startswith(f"{system}, ")
+        assert row.endswith("2 of 2")
 
 
 @pytest.mark.slow
