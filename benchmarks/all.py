@@ -58,10 +58,8 @@ class Command(NamedTuple):
                 f"{MEASUREMENTS.name} describes it. Received: none, for "
                 f"{self.text.splitlines()[0]}"
             ) from None
-        words = [
-            sys.executable if word == "python" else word
-            for word in shlex.split(text.replace("\\\n", " "))
-        ]
+        words = shlex.split(text.replace("\\\n", " "))
+        words = [sys.executable if word == "python" else word for word in words]
         print(f"+ {shlex.join(words)}", file=sys.stderr)
         stdout = subprocess.PIPE if self.is_kept else None
         done = subprocess.run(words, cwd=ROOT, stdout=stdout, text=True)

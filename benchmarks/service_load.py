@@ -80,8 +80,7 @@ def run_plain_loop(
 ) -> tuple[dict, dict[str, tuple[str, int]]]:
     """Translates texts one after the other.
 
-    Returns:
-        A summary, and the answer to each text with its number of sentences.
+    Returns a summary, and the answer to each text with its number of sentences.
     """
     model, load, answers = load_model(export_dir), Load(), {}
     started = time.monotonic()
@@ -106,16 +105,10 @@ def send_requests(
     answers: dict | None = None,
     form: str = "text",
 ) -> None:
-    """Sends texts again and again, until an event.
+    """Sends texts one after the other, again and again, until an event.
 
-    Args:
-        port: Port of the service.
-        texts: Texts to send, one after the other.
-        load: Where to count.
-        done: The event.
-        answers: Those of `run_plain_loop`, which the service must repeat, or
-            `None`: then each text counts as a sentence.
-        form: Format of the texts.
+    The service must repeat the `answers` of `run_plain_loop`; without them each
+    text counts as a sentence.
     """
     fields = {"source": "en", "target": "xx", "format": form}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)

@@ -82,10 +82,8 @@ def update_flops(preset: Preset, vocabulary_size: int, rows: int, length: int) -
 def count_products(graph: tf.Graph, num_tokens: int) -> int:
     """Returns the floating point operations of a graph's matrix products.
 
-    Args:
-        graph: A graph whose shapes are known but for the number of real target
-            tokens, which the graph finds out when it runs.
-        num_tokens: Int, that number.
+    Its shapes are known but for `num_tokens`, the number of real target tokens,
+    which the graph finds out when it runs.
     """
     total = 0
     for operation in graph.get_operations():

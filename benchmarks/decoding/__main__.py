@@ -78,7 +78,6 @@ def measure(model: str, args: argparse.Namespace) -> list[dict]:
             orders=cases,
             repetitions=1 + args.repetitions,
         )
-    workers = [worker for worker in workers if not worker.left_out]
     return [
         {"model": title, **row}
         for case, batches in cases.items()

@@ -12,6 +12,7 @@ import itertools
 import json
 import pathlib
 import random
+import sys
 
 import keras
 import numpy as np
@@ -20,14 +21,10 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from benchmarks.decoding.worker import SYSTEMS, WARM_UP_CASE
-from benchmarks.shared.interleaved_runs import read_options
 from benchmarks.shared.model_sizes import (
     BEAM_SIZE,
-    BOS_ID,
-    EOS_ID,
     LENGTH_PENALTY,
     MAX_EXTRA_LENGTH,
-    PADDING_ID,
     SIZES,
     STUDENTS,
     Size,
@@ -38,6 +35,7 @@ from export.ctranslate2.model_directory import write_ctranslate2
 from export.litert.model_directory import write_litert
 from export.model.search import SearchSettings
 from keras_transformer import Transformer
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.corpus import FilePairs, demo_pairs
 from train.data.vocabulary import explain_sentencepiece_error
@@ -99,15 +97,10 @@ def learn_tokenizer(pairs: list[tuple[str, str]], vocabulary_size: int) -> bytes
 
 
 def choose_batches(order: Ids, batch_size: int, sentences: int) -> list[Ids]:
-    """Chooses batches of neighbours, evenly over all sentences.
+    """Chooses batches of neighbours in `order`, evenly from its start to its end.
 
-    Args:
-        order: Sentences by their length.
-        batch_size: Int, sentences of a batch.
-        sentences: Int, about how many in all.
-
-    Returns:
-        Parts of `order`, in an order of chance, as requests come.
+    They have about `sentences` sentences, in an order of chance, as requests
+    come.
     """
     batches = [
         order[start : start + batch_size]
@@ -220,4 +213,4 @@ def run(options: dict) -> None:
 
 if __name__ == "__main__":
     with exit_on_user_error():
-        run(read_options())
+        run(json.loads(sys.argv[1]))

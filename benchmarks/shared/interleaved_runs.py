@@ -1,8 +1,7 @@
 """Runs several systems in processes of their own, interleaved after warm-up.
 
-A process gets its options as one argument, in JSON: `read_options`. It writes a
-line of JSON when it is warm, and one for each line that it reads
-(`answer_orders`).
+A process gets its options as one argument, in JSON. It writes a line of JSON
+when it is warm, and one for each line that it reads (`answer_orders`).
 """
 
 import contextlib
@@ -33,11 +32,8 @@ class NotMeasuredError(Exception):
 class Worker:
     """A process that holds one system and runs it on request.
 
-    Attributes:
-        system: String, name of the system.
-        first: Dict, what the process wrote at first, or `"left_out"` with the
-            reason why it writes no more.
-        answers: List of dicts, what it wrote since.
+    `first` is what it wrote at first, or `"left_out"` with the reason why it
+    writes no more; `answers` are what it wrote since.
     """
 
     def __init__(self, system: str, module: str, options: dict):
@@ -74,11 +70,9 @@ class Worker:
 
 
 def make_command(module: str, options: dict) -> dict:
-    """Returns the arguments of `subprocess.Popen` for a process.
+    """Returns the arguments of `subprocess.Popen` for a module with options.
 
-    Args:
-        module: Name of its module.
-        options: Its options; `"threads"` is the number of each library.
+    The option `"threads"` is the number of each library.
     """
     threads = str(options["threads"])
     return {
@@ -109,13 +103,12 @@ def run_interleaved(
     Args:
         title: Name of the measurement, for the messages.
         module: Module of the processes.
-        systems: Dict from the name of each system to the options of its
-            process.
+        systems: The options of a process, by the name of each system.
         orders: Lines that each system gets in every repetition.
         repetitions: Int, how often.
 
     Returns:
-        The workers, with what they wrote; they have ended.
+        The workers of the systems that were measured; they have ended.
     """
     workers = []
     try:
@@ -135,24 +128,18 @@ def run_interleaved(
     for worker in workers:
         if worker.left_out:
             print(f"\n{title}: {worker.system} is left out: {worker.left_out}")
-    return workers
-
-
-def read_options() -> dict:
-    """Returns the options of this process."""
-    return json.loads(sys.argv[1])
+    return [worker for worker in workers if not worker.left_out]
 
 
 def answer_orders(start: Callable[[dict], tuple[dict, Callable[[str], dict]]]) -> None:
     """Runs one system on request, in a process that `Worker` starts.
 
-    Args:
-        start: Function from the options to what the process writes first, and
-            to a function from an order to what it answers.
+    `start` returns, of the options, what the process writes first, and a
+    function from an order to the answer.
     """
     try:
         with contextlib.redirect_stdout(sys.stderr):  # Libraries print, too.
-            first, answer = start(read_options())
+            first, answer = start(json.loads(sys.argv[1]))
             write(first)
             for line in sys.stdin:
                 write(answer(line.rstrip("\n")))

@@ -20,20 +20,7 @@ MAX_EXTRA_LENGTH = 50
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """A model and the batch of one update.
-
-    Attributes:
-        num_layers: Int, layers of each stack.
-        hidden_dim: Int, features of a position.
-        intermediate_dim: Int, inner features of the feed-forward network.
-        num_heads: Int, attention heads; each has `hidden_dim / num_heads`.
-        dropout: Float, the share dropped.
-        vocabulary_size: Int, ids.
-        rows: Int, sentence pairs in a batch.
-        length: Int, positions of a sentence, padding included.
-        decoder_layers: Int, layers of the decoder, or `None` for `num_layers`.
-        decoder_mixer: String, "attention" or "ssru".
-    """
+    """A model, as `Architecture` describes it, and the batch of one update."""
 
     num_layers: int
     hidden_dim: int
@@ -41,8 +28,8 @@ class Size:
     num_heads: int
     dropout: float
     vocabulary_size: int
-    rows: int
-    length: int
+    rows: int  # Sentence pairs in a batch.
+    length: int  # Positions of a sentence, padding included.
     decoder_layers: int | None = None
     decoder_mixer: str = "attention"
 
@@ -69,18 +56,13 @@ STUDENTS = {
 
 
 def make_batch(size: Size, fill: float) -> dict[str, np.ndarray]:
-    """Makes a batch of random ids.
+    """Makes a batch of random ids, as the training model takes it.
 
     Args:
         size: The size of the batch.
         fill: Float in [0.5, 1], the share of positions that are tokens: the
             lengths are spread evenly from `2 * fill - 1` of `size.length` to
             all of it.
-
-    Returns:
-        Dict of int32 arrays `(rows, length)`: `"source_ids"`, `"target_ids"`
-        (BOS first) and `"labels"`, and a float32 scalar
-        `"num_tokens"`, the number of real labels.
     """
     random = np.random.default_rng(0)
     shape = (size.rows, size.length)
@@ -111,11 +93,7 @@ def count_flops(size: Size, num_logits: int) -> int:
 
     A product of `(m, k)` by `(k, n)` takes `2 m k n`; the backward pass has
     two products for each of the forward pass. Softmax, normalization and the
-    optimizer are not counted.
-
-    Args:
-        size: The model and its batch.
-        num_logits: Int, positions for which logits are computed.
+    optimizer are not counted, and logits for `num_logits` positions only.
     """
     positions = size.rows * size.length
     width = size.hidden_dim

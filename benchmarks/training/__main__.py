@@ -62,7 +62,6 @@ def compare(size: str, precision: str, args: argparse.Namespace) -> list[dict]:
         }
         for fill in sorted(args.fills)
         for worker in workers
-        if not worker.left_out
     ]
 
 

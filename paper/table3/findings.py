@@ -25,19 +25,13 @@ NEARLY_EQUAL = {"bleu": 1.0, "log_perplexity": math.log(1.05)}
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """A sentence on Table 3, and the differences that say it.
-
-    Attributes:
-        text: The sentence.
-        worse_better_pairs: Pairs of rows, the worse one first.
-        perplexity_pairs: The same of perplexity, where it is another.
-        equal: Bool, whether the sentence says that they do not differ.
-    """
+    """A sentence on Table 3, and the pairs of rows that say it."""
 
     text: str
     worse_better_pairs: tuple[tuple[str, str], ...]
+    # Of perplexity, where they are others.
     perplexity_pairs: tuple[tuple[str, str], ...] | None = None
-    equal: bool = False
+    equal: bool = False  # Whether the rows of a pair do not differ.
 
 
 # The rows with 4 and 16 heads, dropout 0.2 and smoothing 0.2 stand in the table
@@ -140,13 +134,9 @@ def sign_of_equality(
     bound: float,
     bounds: tuple[float, float] | None = None,
 ) -> int:
-    """Returns 1 where a difference is surely small, -1 where surely not.
+    """Returns 1 where a difference is surely within `bound`, -1 where surely not.
 
-    Args:
-        difference: Float.
-        margin: How far chance may have driven it, or `None` for unknown.
-        bound: The largest difference that counts as small.
-        bounds: Between which samples of it lie, if there are any.
+    Chance may have driven it by `margin`, and samples of it lie in `bounds`.
     """
     if margin is None:
         return 0

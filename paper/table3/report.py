@@ -27,11 +27,7 @@ HEAD = (
 
 
 def make_table(rows: dict[str, dict]) -> dict:
-    """Returns the table and the findings, as JSON.
-
-    Args:
-        rows: Result of `read_rows`.
-    """
+    """Returns the table and the findings, as JSON, of what `read_rows` found."""
     runs = [name for name in rows if name.startswith("base")]
     samples = findings.resample({n: row["counts"] for n, row in rows.items()})
     values = {
@@ -94,12 +90,8 @@ def judge_finding(
 ) -> dict:
     """Returns what the paper's numbers and ours mean for a finding.
 
-    Args:
-        finding: The finding.
-        measure: `"bleu"` or `"log_perplexity"`.
-        values: Measurements of each row, by measure.
-        samples: The BLEU of each row in bootstrap samples.
-        margin: How far chance drives a run.
+    The numbers are the values of each row by measure, BLEU in bootstrap
+    samples, and the margin of the measure.
     """
     pairs = finding.worse_better_pairs
     if measure == "log_perplexity" and finding.perplexity_pairs:

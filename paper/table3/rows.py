@@ -25,13 +25,9 @@ def plan_rows_in_order(rows: list[str], base_runs: int) -> dict[str, tuple[str, 
 
 
 def scale_row(row: str, scale: float, layer_scale: float, steps: int) -> Preset:
-    """Returns a row of the table with smaller numbers.
+    """Returns a row with smaller widths and fewer layers, at least 1.
 
-    Args:
-        row: Its name among the presets.
-        scale: Float that divides the widths; none falls below 1.
-        layer_scale: Float that divides the layers; one is left at least.
-        steps: Int, updates of the base model.
+    The base model has `steps` updates.
     """
     sizes = PRESETS[row].hyperparameters()
     return PRESETS[row].replace(
