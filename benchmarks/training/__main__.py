@@ -20,7 +20,7 @@ from benchmarks.shared.interleaved_runs import (
     write_results,
 )
 from benchmarks.shared.model_sizes import SIZES
-from benchmarks.training.worker import SYSTEMS
+from benchmarks.training.worker import FILLS, PRODUCT_WIDTH, SYSTEMS
 from command_line.markdown import format_table
 
 PACKAGE = "package"
@@ -35,17 +35,8 @@ HEAD = (
 def compare(size: str, precision: str, args: argparse.Namespace) -> list[dict]:
     """Runs all systems in turn; returns a row for each fill and system."""
     common = {"size": size, "precision": precision}
-    systems = {
-        system: {
-            **common,
-            "system": system,
-            "threads": args.threads,
-            "steps": args.steps,
-            "fills": args.fills,
-            "product_width": args.product_width,
-        }
-        for system in args.systems
-    }
+    options = {**common, "threads": args.threads, "steps": args.steps}
+    systems = {system: {**options, "system": system} for system in args.systems}
     workers = run_interleaved(
         *(f"{size} {precision}", "benchmarks.training.worker", systems),
         orders=[""],
@@ -60,18 +51,18 @@ def compare(size: str, precision: str, args: argparse.Namespace) -> list[dict]:
             "seconds": [answer["updates"][str(fill)] for answer in worker.answers],
             "product_seconds": [answer["product"] for answer in worker.answers],
         }
-        for fill in sorted(args.fills)
+        for fill in FILLS
         for worker in workers
     ]
 
 
-def print_rows(rows: list[dict], product_width: int) -> None:
+def print_rows(rows: list[dict]) -> None:
     """Prints the rows of a size and precision, as Markdown."""
     if not rows:
         return
     # The peak is that of the library that multiplies fastest.
     product = min(statistics.median(row["product_seconds"]) for row in rows)
-    peak = 2 * product_width**3 / product
+    peak = 2 * PRODUCT_WIDTH**3 / product
     speeds = {
         (row["system"], row["fill"]): row["target_tokens"]
         / statistics.median(row["seconds"])
@@ -130,18 +121,14 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         help="of the matrix products; by default those of the processor",
     )
     add("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
-    add("--fills", nargs="+", type=float, default=[0.75, 1.0], metavar="SHARE")
     add("--repetitions", type=int, default=5, help="runs of each system")
     add("--steps", type=int, default=3, help="updates per run")
     add("--threads", type=int, default=os.cpu_count(), help="of each library")
-    add("--product-width", type=int, default=3072, help="of the large product")
     add("--output", type=pathlib.Path, help="JSON with every single time")
     args = parser.parse_args(argv)
-    for name in ("repetitions", "steps", "threads", "product_width"):
+    for name in ("repetitions", "steps", "threads"):
         if getattr(args, name) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
-    if any(not 0.5 <= fill <= 1 for fill in args.fills):
-        parser.error("--fills must be between 0.5 and 1")
     return args
 
 
@@ -152,7 +139,7 @@ def main(argv: list[str] | None = None) -> None:
     for size in args.sizes:
         for precision in precisions:
             rows += (more := compare(size, precision, args))
-            print_rows(more, args.product_width)
+            print_rows(more)
     write_results(args.output, args, rows)
 
 

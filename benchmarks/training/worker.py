@@ -7,6 +7,9 @@ from collections.abc import Callable
 from benchmarks.shared.interleaved_runs import answer_orders, peak_memory
 from benchmarks.shared.model_sizes import SIZES, count_flops, make_batch
 
+# Shares of a batch's positions that are tokens.
+FILLS = (0.75, 1.0)
+PRODUCT_WIDTH = 3072  # Of the large product.
 # System: module, function that makes the update, function that prepares a
 # batch for it.
 SYSTEMS = {
@@ -31,10 +34,10 @@ def start(options: dict) -> tuple[dict, Callable[[str], dict]]:
     size = SIZES[options["size"]]
     module = importlib.import_module(f"benchmarks.training.{module_name}")
     update = getattr(module, make)(size, options["precision"])
-    product = module.make_product(options["product_width"], options["precision"])
+    product = module.make_product(PRODUCT_WIDTH, options["precision"])
     product()
     batches, first = {}, {}
-    for fill in sorted(options["fills"]):  # Peak memory can only grow.
+    for fill in FILLS:  # Peak memory can only grow.
         batch = make_batch(size, fill)
         tokens = int(batch["num_tokens"])
         is_package = options["system"] == "package"

@@ -99,23 +99,6 @@ def parse_options(argv: list[str] | None = None) -> tuple[TableOptions, list[str
     return parse_known_options(parser, TableOptions, argv)
 
 
-def make_command(
-    options: TableOptions, name: str, seed: int, scaled: Preset, rest: list
-) -> list[str]:
-    """Returns the arguments with which `python -m train` trains a row."""
-    of_the_row = {
-        "preset": name,
-        **{size: scaled.hyperparameters()[size] for size in SIZES},
-        "steps": scaled.recipe.steps,
-        "seed": seed,
-        "average": 1,  # The paper averaged no checkpoints for this table.
-    }
-    given = [text for key, value in of_the_row.items() for text in (flag(key), value)]
-    shared = ["--cache-dir", options.run_dir / "encoded"]
-    shared += ["--validate-bleu", 0]  # `translate_row` translates.
-    return [str(text) for text in (*shared, *rest, *given)]
-
-
 def refuse_fixed_options(run_dir: pathlib.Path, rest: list[str]) -> None:
     """Refuses options of `python -m train` that the rows set themselves."""
     where = ["--run-dir", str(run_dir)]
@@ -136,20 +119,30 @@ def refuse_fixed_options(run_dir: pathlib.Path, rest: list[str]) -> None:
 def plan_rows(
     options: TableOptions, rest: list[str]
 ) -> dict[str, tuple[list[str], Preset]]:
-    """Returns the command line and the preset of each run."""
+    """Returns the arguments of `python -m train` and the preset of each run."""
     layer_scale = options.layer_scale or options.scale
     scales = options.scale, layer_scale, options.steps
     base = scale_row("base", *scales)
+    shared = ["--cache-dir", options.run_dir / "encoded"]
+    shared += ["--validate-bleu", 0]  # `translate_row` translates.
     plan = {}
     runs = plan_rows_in_order(options.rows or ROWS, options.base_runs)
     for name, (row, offset) in runs.items():
         scaled = scale_row(row, *scales)
         for line in broken_ratios(row, scaled, base):
             print(line)
-        seed = options.seed + offset
-        command = make_command(options, row, seed, scaled, rest)
-        run_dir = ["--run-dir", str(options.run_dir / name)]
-        plan[name] = ([*command, *run_dir], scaled)
+        of_the_row = {
+            "preset": row,
+            **{size: scaled.hyperparameters()[size] for size in SIZES},
+            "steps": scaled.recipe.steps,
+            "seed": options.seed + offset,
+            "average": 1,  # The paper averaged no checkpoints for this table.
+            "run_dir": options.run_dir / name,
+        }
+        command = [*shared, *rest]
+        for key, value in of_the_row.items():
+            command += [flag(key), value]
+        plan[name] = ([str(text) for text in command], scaled)
     return plan
 
 
@@ -167,7 +160,8 @@ def is_done(command: list[str], corpora: tuple[Corpus, Corpus]) -> bool:
     # A resumed row may have another validation set, to be translated then.
     if earlier is None or earlier.corpus != description.corpus:
         return False
-    return results.translated_step(run_dir) == preset.recipe.steps
+    step = results.read_translations(run_dir).get("step")
+    return step == preset.recipe.steps
 
 
 def translate_row(run_dir: pathlib.Path, corpus: Corpus, step: int) -> None:

@@ -59,23 +59,21 @@ def steps_of(name: str, base_steps: int) -> int:
     return round(base_steps * row.recipe.steps / PRESETS["base"].recipe.steps)
 
 
-def translated_step(run_dir: pathlib.Path) -> int | None:
-    """Returns the update whose translations a row's folder holds."""
+def read_translations(run_dir: pathlib.Path) -> dict:
+    """Returns a row's translations, references and update, or nothing."""
     path = run_dir / TRANSLATIONS
-    if not path.exists():
-        return None
-    return json.loads(path.read_text(encoding="utf-8"))["step"]
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def read_row(run_dir: pathlib.Path) -> dict | None:
     """Returns what was measured of a row; `None` while it is not done."""
-    if translated_step(run_dir) is None:
+    text = read_translations(run_dir)
+    if not text:
         return None
     description = RunDescription.load_run(run_dir, "--run-dir")
     arguments, preset = description.arguments, description.preset
     report = json.loads((run_dir / "report.json").read_text("utf-8"))
     history = read_history(run_dir)
-    text = json.loads((run_dir / TRANSLATIONS).read_text("utf-8"))
     # A run that was made longer may have no whole epoch.
     last = int(history[-1]["step"]) if history else 0
     if not last == text["step"] == preset.recipe.steps:
@@ -129,10 +127,11 @@ def minutes_of(history: list[dict], batches: dict) -> float | None:
 
 def describe_change(preset: Preset, base: Preset) -> str:
     """Returns the cells of a row that are not those of base."""
+    cells, of_base = preset.hyperparameters(), base.hyperparameters()
     return ", ".join(
-        f"{symbol}={preset.hyperparameters()[field]}"
+        f"{symbol}={cells[field]}"
         for field, symbol in SYMBOLS.items()
-        if preset.hyperparameters()[field] != base.hyperparameters()[field]
+        if cells[field] != of_base[field]
     )
 
 
