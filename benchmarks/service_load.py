@@ -15,7 +15,6 @@ document of 20,000 characters again and again.
 import argparse
 import collections
 import contextlib
-import functools
 import http.client
 import itertools
 import json
@@ -25,7 +24,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -99,9 +98,9 @@ def run_plain_loop(
 
 def send_requests(
     port: int,
-    texts: list[str],
     load: Load,
     done: threading.Event,
+    texts: list[str],
     answers: dict | None = None,
     form: str = "text",
 ) -> None:
@@ -129,11 +128,20 @@ def send_requests(
                 load.problems["wrong"] += 1
 
 
-def run_clients(seconds: float, clients: list[Callable]) -> float:
-    """Runs clients for some seconds; returns when the last one had ended."""
-    done = threading.Event()
+def run_clients(
+    port: int, seconds: float, clients: dict[str, list[dict]]
+) -> dict[str, dict]:
+    """Runs groups of clients at the same time; returns a summary of each group.
+
+    The dict has the last arguments of `send_requests` for each client.
+    """
+    done, loads = threading.Event(), {name: Load() for name in clients}
     threads = [
-        threading.Thread(target=client, kwargs={"done": done}) for client in clients
+        threading.Thread(
+            target=send_requests, args=(port, loads[name], done), kwargs=options
+        )
+        for name, group in clients.items()
+        for options in group
     ]
     started = time.monotonic()
     for thread in threads:
@@ -142,7 +150,8 @@ def run_clients(seconds: float, clients: list[Callable]) -> float:
     done.set()
     for thread in threads:
         thread.join()
-    return time.monotonic() - started
+    elapsed = time.monotonic() - started
+    return {name: load.summarize(elapsed) for name, load in loads.items()}
 
 
 @contextlib.contextmanager
@@ -169,15 +178,11 @@ def measure_load(args: argparse.Namespace, sentences: list[str]) -> dict:
     seconds = 60 * args.minutes
     plain, answers = run_plain_loop(args.export_dir, texts, min(seconds, 30))
     orders = [random.Random(i).sample(texts, len(texts)) for i in range(args.clients)]
+    clients = [{"texts": order, "answers": answers} for order in orders]
     with service(args.export_dir) as (port, pid):
         halves, memory = {}, [resident_mib(pid)]
         for half in ("first_half", "second_half"):
-            load = Load()
-            clients = [
-                functools.partial(send_requests, port, order, load, answers=answers)
-                for order in orders
-            ]
-            halves[half] = load.summarize(run_clients(seconds / 2, clients))
+            halves |= run_clients(port, seconds / 2, {half: clients})
             memory.append(resident_mib(pid))
     return {
         "plain_loop": plain,
@@ -187,42 +192,18 @@ def measure_load(args: argparse.Namespace, sentences: list[str]) -> dict:
     }
 
 
-def measure_latency(
-    port: int,
-    sentences: list[str],
-    seconds: float,
-    clients: int = 1,
-    document: str | None = None,
-) -> dict:
-    """Returns summaries of requests of one sentence, and of a document."""
-    loads = {"sentences": Load()}
-    started = [
-        functools.partial(
-            send_requests, port, sentences[client::clients], loads["sentences"]
-        )
-        for client in range(clients)
-    ]
-    if document:
-        loads["documents"] = Load()
-        started.append(
-            functools.partial(
-                send_requests, port, [document], loads["documents"], form="html"
-            )
-        )
-    elapsed = run_clients(seconds, started)
-    return {name: load.summarize(elapsed) for name, load in loads.items()}
-
-
-def compare_latencies(args: argparse.Namespace, sentences: list[str]) -> dict:
+def measure_latencies(args: argparse.Namespace, sentences: list[str]) -> dict:
     """Returns the latencies of one client, of two, and beside a document."""
+    one = {"sentences": [{"texts": sentences}]}
+    two = {"sentences": [{"texts": sentences[i::2]} for i in range(2)]}
     document = make_document(sentences)
+    documents = {"documents": [{"texts": [document], "form": "html"}]}
     with service(args.export_dir) as (port, _):
-        measure = functools.partial(measure_latency, port, sentences)
-        measure(2, 2, document)  # Warm up.
+        run_clients(port, 2, two | documents)  # Warm up.
         return {
-            "one_client": measure(args.latency),
-            "two_clients": measure(args.latency, 2),
-            "beside_html": measure(args.latency, document=document),
+            "one_client": run_clients(port, args.latency, one),
+            "two_clients": run_clients(port, args.latency, two),
+            "beside_html": run_clients(port, args.latency, one | documents),
         }
 
 
@@ -243,7 +224,7 @@ def main(argv: list[str] | None = None) -> None:
     add("--latency", type=float, metavar="SECONDS")
     args = parser.parse_args(argv)
     sentences = args.input.read_text("utf-8").splitlines()
-    measure = compare_latencies if args.latency else measure_load
+    measure = measure_latencies if args.latency else measure_load
     report = measure(args, sentences)
     print(json.dumps(report, indent=2))
     halves = report.get("service", {}).values()

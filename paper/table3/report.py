@@ -93,7 +93,7 @@ def judge_finding(
     The numbers are the values of each row by measure, BLEU in bootstrap
     samples, and the margin of the measure.
     """
-    pairs = finding.worse_better_pairs
+    pairs = finding.pairs
     if measure == "log_perplexity" and finding.perplexity_pairs:
         pairs = finding.perplexity_pairs
     missing = [name for pair in pairs for name in pair if name not in values]
@@ -129,7 +129,7 @@ def judge_finding(
     }
 
 
-def describe_paper_result(finding: findings.Finding, pairs: tuple, measure: str) -> str:
+def describe_paper_result(finding: findings.Finding, pairs: list, measure: str) -> str:
     """Returns how many pairs of the paper's rows support a finding."""
     key = measure.removeprefix("log_")
     gains = [
