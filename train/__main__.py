@@ -309,23 +309,22 @@ def finish(
     bleu: ValidationBleu | None,
 ) -> None:
     """Writes the final model and its scores."""
-    moving = update_options.average_decay is not None
     paths, step = best.choose_final(warmup_steps)
     model = make_float32_copy(training_model.transformer)
     scored = make_scored_model(model, training_model.label_smoothing)
     score = functools.partial(
         score_model, scored, validation_pairs, update_options, num_replicas
     )
-    final = choose_weights(model, paths, score, moving, step)
+    final = choose_weights(model, paths, score, step)
     path = run_dir / "model.keras"
-    save_model(path, model, final.paths, moving)
+    save_model(path, model, final.paths)
     print(f"{path} is {final.description}")
     scores = {"validation": final.scores}
     if bleu:
         translated = score_translations(scored, bleu)
         scores["validation"].update(translated.pop("validation"))
         scores.update(translated)
-    write_scores(path, final.paths, moving, scores)
+    write_scores(path, final.paths, scores)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -98,13 +98,12 @@ def run(options: AverageOptions) -> None:
     output = options.output
     if output.suffix != ".keras":
         raise UserError(f"--output must end in .keras. Received: {output}")
-    model, moving = make_model_of_run(options.run_dir)
+    model = make_model_of_run(options.run_dir)
     paths = choose_checkpoints(options.run_dir, options.which)
-    load_mean(model, paths, moving)
-    save_model(output, model, paths, moving)
-    what = "the moving averages in " if moving else ""
+    load_mean(model, paths)
+    save_model(output, model, paths)
     names = ", ".join(str(path) for path in paths)
-    print(f"{output} is the mean of {what}{names}")
+    print(f"{output} is the mean of {names}")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -18,9 +18,9 @@ def check_corpus(given: Options) -> None:
     if corpus.task == options.PARSING:
         others = ("dataset", *options.FILES, "mixture", *options.TFDS_OPTIONS)
         bleu = ("validate_bleu", "validation_beam_size", "bleu_tokenize")
-        texts = ("drop_invalid", "placeholders", "augment")
-        texts += ("alignments", "alignment_weight", *given.filters.in_use())
-        check_parsing(trees, flags((*others, *texts, *bleu)))
+        texts = ("drop_invalid", "placeholders", "alignments", "alignment_weight")
+        filters = given.filters.in_use()
+        check_parsing(trees, flags((*others, *texts, *filters, *bleu)))
         return
     if trees:
         raise UserError(

@@ -72,9 +72,7 @@ def prepare(
     # The small one first: it reveals errors early.
     arguments = source, options.corpus.max_length, options.cache, target
     validation = encode_corpus(pairs[1], *arguments)
-    training = encode_corpus(
-        pairs[0], *arguments, options.filters, options.variants, options.training.seed
-    )
+    training = encode_corpus(pairs[0], *arguments, options.filters)
     if start:
         warn_of_unknown_text(training.pairs, protos)
     translates = options.validation.validate_bleu != 0

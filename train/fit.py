@@ -119,8 +119,6 @@ def make_training_model(
     training_model = TrainingModel(
         transformer,
         preset.recipe.label_smoothing,
-        update_options.make_simcut(),
-        update_options.seed,
         update_options.make_guided_alignment(),
     )
     with strategy.scope():
@@ -128,7 +126,6 @@ def make_training_model(
         schedule = update_options.make_schedule(preset)
         update_arguments = {
             "clip_norm": update_options.clip_norm,
-            "average_decay": update_options.average_decay,
             "scale_loss": update_options.precision == "float16",
         }
         if make_optimizer is None:
@@ -233,7 +230,6 @@ def fit(
                 replicas,
                 limit,
                 update.precision,
-                training_model.simcut is not None,
             )
             check_memory(training_model, plan, strategy, largest, limit)
         for first, epoch, epochs, updates in plan_fit_calls(
@@ -315,8 +311,7 @@ def make_best_checkpoints(
         validation.best_by or "loss",
         (multi_worker.is_chief() and validation.keep_best) or 0,
         validation.patience,
-        # A moving average needs one checkpoint only.
-        update.average if update.average_decay is None else 1,
+        update.average,
         options.best_since,
     )
     if multi_worker.is_chief():

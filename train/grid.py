@@ -6,7 +6,7 @@
 
 The grid is a JSON object of names and the options that each adds:
 
-    {"plain": "", "SimCut": "--simcut 3", "pre-norm": "--norm pre"}
+    {"plain": "", "4,000 subwords": "--vocabulary-size 4000", "pre-norm": "--norm pre"}
 
 All other options are those of `python -m train`, the same for all. The same
 command resumes; finished runs stay. `RUN_DIR/report.md` has the table.
@@ -87,7 +87,7 @@ def read_grid(path: pathlib.Path) -> dict[str, list[str]]:
     if not texts or not all(isinstance(text, str) for text in texts):
         raise UserError(
             f"{path} must be an object of names and options, such as "
-            f'{{"plain": "", "SimCut": "--simcut 3"}}. Received: {found!r}'
+            f'{{"plain": "", "pre-norm": "--norm pre"}}. Received: {found!r}'
         )
     folders = [folder_of(name) for name in found]
     if len(set(folders)) < len(folders) or not all(folders):

@@ -25,7 +25,6 @@ from command_line.options import (
 )
 from keras_transformer import PRESETS
 from train.data.pair_filters import PairFilters
-from train.data.pair_variants import VariantOptions
 from train.data.vocabulary_options import VocabularyOptions
 from train.loop.update_options import UpdateOptions
 from train.run.best_checkpoints import ValidationOptions
@@ -288,7 +287,6 @@ class Options:
 
     corpus: CorpusOptions = part("corpus")
     filters: PairFilters = part("filters")
-    variants: VariantOptions = part("variants")
     vocabulary: VocabularyOptions = part("vocabulary")
     run: RunOptions = part("run")
     training: UpdateOptions = part("training")
@@ -327,8 +325,8 @@ SUPERSEDED_OPTIONS = {
         ("dataset", "mixture", *LINK_OPTIONS, "train_split", "source_language"),
     ),
     **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize", "validation_split")),
-    "init_from": ("tokenizer", "subwords", "symbols"),
-    "tokenizer": ("subwords", "symbols", "vocabulary_size"),
+    "init_from": ("tokenizer", "symbols"),
+    "tokenizer": ("symbols", "vocabulary_size"),
     "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES),
 }
 

@@ -15,9 +15,7 @@ from train.data.corpus_loading import open_corpus, read_mixture
 from train.data.encoded_corpus import DigestCachedCorpus
 from train.data.placeholder_pairs import with_placeholders
 from train.data.tree_pairs import TreePairs
-from train.data.vocabulary import BPE
 from train.data.vocabulary_options import (
-    VocabularyOptions,
     check_placeholders,
     check_vocabulary,
     count_pieces,
@@ -44,15 +42,14 @@ def resolve(given: Options, start: FinishedRun | None) -> tuple[Options, Preset]
     """
     check_corpus(given)
     check_both_directions(given)
-    vocabulary = resolve_vocabulary(given.vocabulary)
     tokenizer = check_vocabulary(
-        vocabulary,
+        given.vocabulary,
         given.corpus.vocabulary_size,
         given.run.init_from,
         given.corpus.task == options.PARSING,
     )
     if given.corpus.placeholders and tokenizer:
-        check_placeholders([tokenizer], "--tokenizer", vocabulary.tokenizer)
+        check_placeholders([tokenizer], "--tokenizer", given.vocabulary.tokenizer)
     if given.corpus.placeholders and start:
         protos = filter(None, start.protos)
         wanted = "--init-from, or come with --extend-vocabulary"
@@ -66,15 +63,12 @@ def resolve(given: Options, start: FinishedRun | None) -> tuple[Options, Preset]
     numbers = dataclasses.asdict(given.hyperparameters).items()
     preset = preset.replace(**{n: x for n, x in numbers if x is not None})
     given.training.check_schedule(preset)
-    given.training.make_simcut()  # It may be refused.
     if start:
         asked = given.corpus
         start.check_shape(preset, asked.vocabulary_size, asked.max_length)
     resolved = dataclasses.replace(
         given,
         corpus=resolve_corpus(given.corpus, start, tokenizer),
-        variants=given.variants.resolve(),
-        vocabulary=vocabulary,
         run=resolve_run(given.run, name),
         training=dataclasses.replace(
             given.training, batch_tokens=given.training.batch_tokens or BATCH_TOKENS
@@ -115,12 +109,6 @@ def resolve_run(given: RunOptions, preset: str | None) -> RunOptions:
     """Returns the options with a preset; older runs name no recipe."""
     recipe = None if given.recipe == options.PAPER_RECIPE else given.recipe
     return dataclasses.replace(given, preset=preset, recipe=recipe)
-
-
-def resolve_vocabulary(given: VocabularyOptions) -> VocabularyOptions:
-    """Returns the options without a default that older runs do not name."""
-    subwords = None if given.subwords == BPE else given.subwords
-    return dataclasses.replace(given, subwords=subwords)
 
 
 def resolve_validation(validation: ValidationOptions) -> ValidationOptions:

@@ -40,7 +40,6 @@ FIXED = (
     "label_smoothing",
     "positions",
     "average",
-    "average_decay",
     "patience",
     "init_from",
     "both_directions",

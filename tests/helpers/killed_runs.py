@@ -30,7 +30,7 @@ from train.run.training_state import TrainingState
 
 KINDS = {
     "plain": [],
-    "decay": ["--average-decay=0.9", "--validate-bleu=1"],
+    "decay": ["--weight-decay=0.01", "--validate-bleu=1"],
     "patience": [
         *("--patience=2", "--keep-best=1", "--best-by=bleu"),
         *("--validate-bleu=1", "--validation-beam-size=1"),

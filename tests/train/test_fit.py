@@ -12,7 +12,6 @@ import tensorflow as tf
 from command_line.errors import UserError
 from keras_transformer import SmoothedCrossentropy, TransformerSchedule
 from tests.helpers.custom_models import CustomOutputModel
-from tests.helpers.reference_searches import log_softmax
 from tests.helpers.small_models import (
     SETTINGS,
     VOCABULARY_SIZE,
@@ -33,10 +32,9 @@ from train.fit import (
     make_strategy,
     make_training_model,
 )
-from train.loop.additional_losses import SimCut
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.memory_check import check_memory
-from train.loop.training_model import TrainingModel, exported_weights
+from train.loop.training_model import TrainingModel
 from train.monitoring.attention_pictures import AttentionPictures
 from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.final_scores import make_scored_model, score_model
@@ -107,73 +105,6 @@ def test_the_loss_is_that_of_a_custom_output_layer(pairs):
     loss = SmoothedCrossentropy(0.2, reduction="sum")
     expected = loss(batch["labels"], model(batch))
     np.testing.assert_allclose(own, expected, rtol=1e-5)
-
-
-CUT = (7, 20)  # Ids that a test cuts off.
-SIMCUT = dataclasses.replace(SETTINGS, simcut=3.0)
-
-
-def cut_some_ids(self, ids, seed):
-    """Cuts the same tokens on all replicas and in all micro-batches."""
-    return tf.reduce_all(ids[..., None] != CUT, axis=-1)
-
-
-def test_simcut_adds_the_divergence_of_a_second_pass(pairs, monkeypatch):
-    monkeypatch.setattr(SimCut, "draw", cut_some_ids)
-    task = small_task(SIMCUT, tied_output=False)
-    plain = small_task(tied_output=False)
-    plain.transformer.set_weights(task.transformer.get_weights())
-    names = ("source_ids", "target_ids", "labels", "num_tokens")
-    batch = BatchPlan(pairs, 2_000, 0).batch(0)
-    batch = dict(zip(names, batch, strict=True))
-    assert all(np.isin(CUT, batch[name]).all() for name in names[:2])
-
-    own = task.token_losses(batch, training=True).numpy()
-
-    expected = plain.token_losses(batch, training=True).numpy()
-    real = batch["labels"] != 0
-    p = log_softmax(plain.transformer(batch))[real]
-    # In the second pass these tokens have an embedding of zeros.
-    table = plain.transformer.embedding.embeddings
-    table.assign(tf.where(np.isin(range(61), CUT)[:, None], 0.0, table))
-    q = log_softmax(plain.transformer(batch))[real]
-    divergences = (np.exp(p) * (p - q)).sum(axis=1)
-    np.testing.assert_allclose(own, expected + 3 * divergences, rtol=1e-4, atol=1e-5)
-    assert divergences.max() > 0.01
-    # Validation has no second pass.
-    np.testing.assert_allclose(
-        task.token_losses(batch, training=False), expected, rtol=1e-5
-    )
-
-
-def test_simcut_cuts_the_share_and_repeats_its_draws(pairs):
-    task = small_task(dataclasses.replace(SIMCUT, simcut_cutoff=0.3))
-    ids = {name: np.ones((40, 50), int) for name in ("source_ids", "target_ids")}
-
-    def draw(number=0):
-        return [x.numpy() for x in task._draw_embedding_masks(ids, number)]
-
-    sources, targets = draw()
-    np.testing.assert_array_equal(draw()[0], sources)
-    for kept in (sources, targets):
-        assert kept.mean() == pytest.approx(0.7, abs=0.05)
-    others = [targets, draw(1)[0]]
-    task.optimizer.iterations.assign_add(1)
-    others.append(draw()[0])
-    for other in others:
-        assert np.mean(other != sources) > 0.3
-
-
-def test_simcut_is_exact_on_replicas_with_micro_batches(pairs, monkeypatch):
-    monkeypatch.setattr(SimCut, "draw", cut_some_ids)
-    whole, _ = weights_after_twenty_updates(pairs, False, settings=SIMCUT)
-
-    parts, _ = weights_after_twenty_updates(
-        pairs, False, make_strategy(["CPU:0", "CPU:1"]), 24, settings=SIMCUT
-    )
-
-    for a, b in zip(parts, whole, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 @pytest.fixture(
@@ -256,79 +187,38 @@ def train(task, pairs, steps, settings, context):
     return fit(task, data, FitOptions(steps, settings), context)
 
 
-AVERAGING = dataclasses.replace(SETTINGS, average_decay=0.9)
-
-
-def test_moving_averages_take_the_weights_place_on_each_device():
-    strategy = make_strategy(["CPU:0", "CPU:1"])
-    task = small_task(AVERAGING, strategy)
-    weights = task.transformer.trainable_weights
-    averages = task.optimizer.averages
-    random = np.random.default_rng(5)
-    for variable in (*weights, *averages):
-        variable.assign(random.normal(size=variable.shape))
-    before = read_devices(strategy, [*weights, *averages])
-
-    with exported_weights(task):
-        judged = read_devices(strategy, weights)
-    after = read_devices(strategy, [*weights, *averages])
-
-    for expected, arrays in ((before, after), (before[len(weights) :], judged)):
-        for a, b in zip(expected, arrays, strict=True):
-            np.testing.assert_array_equal(a, b)
-    assert (before[0] != judged[0]).any()
-
-
-def read_devices(strategy, variables):
-    """The values of variables on all devices, an array each."""
-    return [
-        np.array(strategy.experimental_local_results(variable.value))
-        for variable in variables
-    ]
-
-
 @pytest.mark.slow
-def test_moving_averages_are_judged_and_leave_no_trace(pairs, tmp_path, monkeypatch):
+def test_a_signal_in_a_validation_changes_nothing(pairs, tmp_path, monkeypatch):
     strategy = tf.distribute.get_strategy()
 
-    def train_averaging(run_dir, settings=AVERAGING):
-        task = small_task(settings, strategy)
+    def train_with_pictures(run_dir):
+        task = small_task(SETTINGS, strategy)
         folder = tmp_path / "pictures"
         pictures = AttentionPictures([9, 1], [6, 1], lambda ids: "ab", folder)
         context = FitContext(run_dir, strategy, pictures=pictures)
-        best = train(task, pairs, 4, settings, context)
-        return task, best.state
+        return task, train(task, pairs, 4, SETTINGS, context).state
 
-    plain, plain_state = train_averaging(tmp_path / "plain", SETTINGS)
-    task, state = train_averaging(tmp_path / "averaged")
+    task, state = train_with_pictures(tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(TrainingState, "on_test_batch_end", end_with_a_signal)
         with pytest.raises(SystemExit):
-            train_averaging(tmp_path / "again")
-    again, again_state = train_averaging(tmp_path / "again")
+            train_with_pictures(tmp_path / "again")
+    again, again_state = train_with_pictures(tmp_path / "again")
 
-    # The weights are those of a run without averages, bit by bit,
-    for a, b, c in zip(
-        plain.transformer.get_weights(),
-        task.transformer.get_weights(),
-        again.transformer.get_weights(),
-        strict=True,
-    ):
+    weights = [model.transformer.get_weights() for model in (task, again)]
+    for a, b in zip(*weights, strict=True):
         np.testing.assert_array_equal(a, b)
-        np.testing.assert_array_equal(a, c)
-    # and what is judged are the averages.
-    for row, other, third in zip(
-        plain_state.history, state.history, again_state.history, strict=True
-    ):
-        assert row["loss"] == other["loss"] == float(third["loss"])
-        assert row["val_loss"] != other["val_loss"] == float(third["val_loss"])
-    model = make_float32_copy(plain.transformer)
-    load_mean(model, state.checkpoints[-1:], moving=True)
+    for row, other in zip(state.history, again_state.history, strict=True):
+        for name in ("loss", "val_loss"):
+            assert row[name] == float(other[name])
+    # The final scores are those of the last validation.
+    model = make_float32_copy(task.transformer)
+    load_mean(model, state.checkpoints[-1:])
     scored = make_scored_model(model, 0.1)
-    scores = score_model(scored, pairs, AVERAGING)
-    assert scores["loss"] == pytest.approx(other["val_loss"], rel=1e-5)
-    assert scores["perplexity"] == pytest.approx(other["val_perplexity"], 1e-5)
-    limited = dataclasses.replace(AVERAGING, max_tokens_per_replica=13)
+    scores = score_model(scored, pairs, SETTINGS)
+    assert scores["loss"] == pytest.approx(row["val_loss"], rel=1e-5)
+    assert scores["perplexity"] == pytest.approx(row["val_perplexity"], 1e-5)
+    limited = dataclasses.replace(SETTINGS, max_tokens_per_replica=13)
     again = score_model(scored, pairs, limited)
     assert again == pytest.approx(scores, rel=1e-5)
 
@@ -441,7 +331,6 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
     settings = dataclasses.replace(
         SETTINGS,
         precision="float16",
-        average_decay=0.9,
         # Each of two replicas splits its half into micro-batches.
         max_tokens_per_replica=60,
     )
@@ -537,14 +426,14 @@ def task_with(make_optimizer, **changes):
     )
 
 
-def test_the_optimizer_of_the_caller_is_clipped_and_averaged():
+def test_the_optimizer_of_the_caller_is_clipped():
     schedules = []
 
     def make_optimizer(schedule):
         schedules.append(schedule)
         return keras.optimizers.SGD(1.0)
 
-    task = task_with(make_optimizer, clip_norm=0.5, average_decay=0.9)
+    task = task_with(make_optimizer, clip_norm=0.5)
     variables = task.trainable_variables
     before = [v.numpy() for v in variables]
 
@@ -553,8 +442,6 @@ def test_the_optimizer_of_the_caller_is_clipped_and_averaged():
     after = [v.numpy() for v in variables]
     moved = [np.sum((a - b) ** 2) for a, b in zip(after, before, strict=True)]
     assert np.sqrt(np.sum(moved)) == pytest.approx(0.5, rel=1e-4)
-    for a, b in zip(after, task.optimizer.averages, strict=True):
-        np.testing.assert_array_equal(a, b)
     (schedule,) = schedules
     assert isinstance(schedule, TransformerSchedule)
     scaled = task_with(make_optimizer, precision="float16")

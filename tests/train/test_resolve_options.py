@@ -22,16 +22,15 @@ task train_trees validation_trees dataset train_source train_target
 validation_source validation_target mixture source_language train_split
 validation_split vocabulary_size max_length preset batch_tokens steps_per_epoch
 average learning_rate_scale precision max_tokens_per_replica clip_norm
-average_decay seed deterministic validate_bleu validation_beam_size keep_best
+seed deterministic validate_bleu validation_beam_size keep_best
 patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
 num_heads key_dim value_dim dropout positions norm label_smoothing steps
 warmup_steps extend_vocabulary decoder_layers activation max_wavelength
 norm_epsilon decoder_mixer placeholders drop_invalid position_offset
-simcut simcut_cutoff recipe both_directions alignments alignment_weight
+recipe both_directions alignments alignment_weight
 peak_learning_rate schedule weight_decay attention_dropout
 feed_forward_dropout word_dropout layer_dropout
-tokenizer subwords symbols augment subword_sampling
-subword_sampling_sides variants
+tokenizer symbols
 max_length_ratio drop_copies drop_wrong_script drop_duplicates
 """
 
@@ -171,7 +170,6 @@ def test_a_translation_is_the_task_that_needs_no_name():
         (["--task=parsing", *TREES, "--placeholders"], "--placeholders$"),
         (["--task=parsing", *TREES, "--drop-invalid"], "--drop-invalid$"),
         (["--task=parsing", *TREES, "--drop-copies"], "--drop-copies$"),
-        (["--task=parsing", *TREES, "--augment"], "--augment$"),
         (["--task=parsing", *TREES, "--alignment-weight=1"], "--alignment-w"),
         (
             ["--dataset=demo", "--drop-invalid"],

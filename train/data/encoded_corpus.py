@@ -1,8 +1,8 @@
 """Cache of encoded corpora on disk.
 
 The name of a folder of ids is a digest of everything that the ids depend on:
-text, tokenizer, maximum length, filters, variants with their seed, links,
-format and SentencePiece's version. The folder is written under a temporary name
+text, tokenizer, maximum length, filters, links, format and SentencePiece's
+version. The folder is written under a temporary name
 and renamed when it is complete. Each part of a mixture has its own folder,
 whatever its weight.
 """
@@ -28,14 +28,12 @@ from train.data.corpus import SIDES, Corpus, CorpusWrapper
 from train.data.corpus_statistics import count_duplicates, merge_statistics
 from train.data.encoding import LINKS, PairEncoder, write_blocks
 from train.data.pair_filters import PairFilters, PairSelector
-from train.data.pair_variants import VariantEncoder, VariantOptions
 from train.data.vocabulary import EncodedPairs, Ids, JoinedIds, learn_vocabulary
 
 # Version of the files below and of the text that corpora make from their files.
 # After a change everything is read and encoded again.
 FORMAT = 3
 NO_FILTERS = PairFilters()
-NO_VARIANTS = VariantOptions()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +100,6 @@ def cached_vocabulary(
     corpus: Corpus,
     vocabulary_size: int,
     cache: pathlib.Path,
-    subwords: str | None = None,
     symbols: Sequence[str] = (),
 ) -> bytes:
     """Returns `learn_vocabulary`'s model from the cache, or learns it.
@@ -111,10 +108,9 @@ def cached_vocabulary(
         corpus: The training corpus.
         vocabulary_size: Int, pieces in all.
         cache: Folder of `CORPUS.model` files and encoded corpora.
-        subwords: `"bpe"`, `"unigram"` or `None`, as of `learn_vocabulary`.
         symbols: Texts that are one subword each.
     """
-    arguments = corpus, vocabulary_size, subwords, symbols
+    arguments = corpus, vocabulary_size, symbols
     path = cache / f"{vocabulary_key(*arguments)}.model"
     if not path.exists():
         print(f"learning a vocabulary of {vocabulary_size:,} subwords")
@@ -125,10 +121,7 @@ def cached_vocabulary(
 
 
 def vocabulary_key(
-    corpus: Corpus,
-    vocabulary_size: int,
-    subwords: str | None = None,
-    symbols: Sequence[str] = (),
+    corpus: Corpus, vocabulary_size: int, symbols: Sequence[str] = ()
 ) -> str:
     """Returns a digest of everything that a vocabulary depends on."""
     return cache_key(
@@ -138,9 +131,7 @@ def vocabulary_key(
         vocabulary.SAMPLE,
         vocabulary.TRAINING,
         sentencepiece.__version__,
-        # Keys without these options are those of earlier versions.
-        *([{"subwords": subwords}] if subwords else []),
-        *([{"symbols": list(symbols)}] if symbols else []),
+        list(symbols),
     )
 
 
@@ -151,8 +142,6 @@ def encode_corpus(
     cache: pathlib.Path,
     target_proto: bytes | None = None,
     filters: PairFilters = NO_FILTERS,
-    variants: VariantOptions = NO_VARIANTS,
-    seed: int = 0,
 ) -> Encoded:
     """Encodes a corpus without empty and too long pairs, or reads the cache.
 
@@ -166,13 +155,11 @@ def encode_corpus(
         cache: Folder for encoded corpora.
         target_proto: That of targets, or `None` where both sides share one.
         filters: Which other pairs are dropped.
-        variants: Which variants of each pair are encoded, after `resolve`.
-        seed: Int, seed of the variants.
 
     Raises:
         UserError: If no pair of a part is left.
     """
-    arguments = model_proto, max_length, target_proto, filters, variants, seed
+    arguments = model_proto, max_length, target_proto, filters
     parts, weights = zip(*corpus.parts(), strict=True)
     encoded = [encode_part(cache, part, *arguments) for part in parts]
     return join_parts(encoded, weights)
@@ -189,7 +176,6 @@ def join_parts(
         JoinedIds(tuple(part.pairs.sources for part in parts)),
         JoinedIds(tuple(part.pairs.targets for part in parts)),
         tuple(zip((len(part.pairs) for part in parts), weights, strict=True)),
-        parts[0].pairs.variants,
         None if None in links else JoinedIds(tuple(links)),
     )
     hashes = [hashes for part in parts for hashes in part.hashes]
@@ -220,8 +206,6 @@ def encoded_key(
     max_length: int,
     target_proto: bytes | None = None,
     filters: PairFilters = NO_FILTERS,
-    variants: VariantOptions = NO_VARIANTS,
-    seed: int = 0,
 ) -> str:
     """Returns a digest of everything that an encoded corpus depends on."""
     source, *target = (
@@ -239,7 +223,6 @@ def encoded_key(
         *target,
         # Keys without these options are those of earlier versions.
         *([filters.in_use(), pair_filters.VERSION] if filters.in_use() else []),
-        *([variants.key(seed), encoding.BLOCK] if variants.key(seed) else []),
         *([] if corpus.links() is None else [f"links {word_links.VERSION}"]),
     )
 
@@ -286,11 +269,7 @@ def open_encoded(folder: pathlib.Path) -> Encoded | None:
         if f"{name}.ids" in arrays
     }
     return Encoded(
-        EncodedPairs(
-            *(sides[side] for side in SIDES),
-            variants=description.get("variants", 1),
-            links=sides.get(LINKS),
-        ),
+        EncodedPairs(*(sides[side] for side in SIDES), links=sides.get(LINKS)),
         [arrays["hashes"].reshape(-1, 2)],
         description["figures"],
     )
@@ -303,8 +282,6 @@ def encode_into(
     max_length: int,
     target_proto: bytes | None,
     filters: PairFilters,
-    variants: VariantOptions,
-    seed: int,
 ) -> None:
     """Writes the files of a corpus to a temporary folder and renames it."""
     part = folder.with_suffix(".part")
@@ -314,15 +291,7 @@ def encode_into(
     try:
         selector = PairSelector(filters, corpus) if filters.in_use() else None
         protos = model_proto, target_proto or model_proto
-        variant_encoder = None
-        if variants.variants:
-            splits = corpus.links() is None  # Links are of the same words.
-            variant_encoder = VariantEncoder(
-                variants, seed, protos, max_length, may_split_words=splits
-            )
-        encoder = PairEncoder(
-            protos, max_length, len(corpus), selector, variant_encoder
-        )
+        encoder = PairEncoder(protos, max_length, len(corpus), selector)
         figures, files = write_blocks(part, corpus, encoder)
         if not figures.counts["kept"]:
             passes = filters.flags() and f" and passes {filters.flags()}"
@@ -340,7 +309,6 @@ def encode_into(
         duplicates = count_duplicates(hashes)
         description = {
             "files": files,
-            "variants": variants.variants or 1,
             "figures": {**figures.as_json(), "duplicates": duplicates},
         }
         text = json.dumps(description, ensure_ascii=False)

@@ -17,7 +17,6 @@ from command_line.progress import show_progress
 from train.data.corpus import SIDES, Corpus
 from train.data.corpus_statistics import CorpusStatistics, hash_lines
 from train.data.pair_filters import PairSelector
-from train.data.pair_variants import VariantEncoder
 from train.data.vocabulary import Ids, take
 from train.data.word_links import LinkEncoder
 
@@ -82,10 +81,10 @@ class EncodedBlock:
     """Some encoded pairs.
 
     Attributes:
-        sides: `Ids` of the kept sources and targets, or of their variants.
+        sides: `Ids` of the kept sources and targets.
         hashes: Uint64 array `(n, 2)` of their hashes.
         figures: Statistics of the block.
-        links: The links of each of these pairs or variants, if they are known.
+        links: The links of each of these pairs, if they are known.
     """
 
     sides: list[Ids]
@@ -104,7 +103,6 @@ class PairEncoder:
             decoded again.
         selector: Finds pairs to drop, or `None` to drop only empty and too
             long ones.
-        variants: Encodes the variants of the pairs, or `None` without any.
     """
 
     def __init__(
@@ -113,14 +111,12 @@ class PairEncoder:
         max_length: int,
         num_pairs: int,
         selector: PairSelector | None = None,
-        variants: VariantEncoder | None = None,
     ):
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in protos
         ]
         self.max_length = max_length
         self._selector = selector
-        self._variants = variants
         self._link_encoder = LinkEncoder(self._processors)
         self.filter_names = selector.names if selector else ()
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
@@ -178,30 +174,20 @@ class PairEncoder:
                 processor, [lines[i] for i in some], [ids[i] for i in some]
             )
         hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
-        if self._variants:
-            varied = self._variants(
-                [block[i][0] for i in keep],
-                [block[i][1] for i in keep],
-                [[side[i] for i in keep] for side in sequences],
-            )
-            sides = [self._join(side) for side in varied]
         encoded = None
         if links is not None:
             encoded = self._encode_links(block, links, keep, sides)
         return EncodedBlock(sides, np.stack(hashes, axis=1), figures, encoded)
 
     def _encode_links(self, block, links, keep, sides):
-        """Returns the links of the kept pairs, or of their variants."""
-        variants = len(sides[0].lengths) // max(1, len(keep))
+        """Returns the links of the kept pairs."""
         rows = [
             [side.flat[a:b] for a, b in itertools.pairwise(side.offsets)]
             for side in sides
         ]
         numbers = [
-            self._link_encoder(
-                links[keep[place // variants]], block[keep[place // variants]][1], ids
-            )
-            for place, ids in enumerate(zip(*rows, strict=True))
+            self._link_encoder(links[i], block[i][1], ids)
+            for i, *ids in zip(keep, *rows, strict=True)
         ]
         return self._join(numbers, np.dtype("<u4"))
 

@@ -16,13 +16,12 @@ from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 from train.data.corpus import Corpus
 
-BPE, UNIGRAM = "bpe", "unigram"
 # Maximum pairs that a vocabulary is learned on; more would change it little.
 SAMPLE = 300_000
 # Fixed options of SentencePiece's trainer. With one thread the same text gives
 # the same model.
 TRAINING = {
-    "model_type": BPE,
+    "model_type": "bpe",
     "byte_fallback": True,
     "character_coverage": 0.9999,
     "pad_id": PADDING_ID,
@@ -34,10 +33,7 @@ TRAINING = {
 
 
 def learn_vocabulary(
-    corpus: Corpus,
-    vocabulary_size: int,
-    subwords: str | None = None,
-    symbols: Sequence[str] = (),
+    corpus: Corpus, vocabulary_size: int, symbols: Sequence[str] = ()
 ) -> bytes:
     """Learns a byte-pair encoding on both sides of a corpus.
 
@@ -50,8 +46,6 @@ def learn_vocabulary(
         corpus: The training corpus.
         vocabulary_size: Int, number of pieces, special and byte pieces
             included.
-        subwords: `"unigram"` for a unigram language model instead; `None` is
-            `"bpe"`.
         symbols: More texts that are one subword each; `▁` stands for a blank.
 
     Returns:
@@ -64,7 +58,6 @@ def learn_vocabulary(
     model = io.BytesIO()
     sources, targets = zip(*sample_text(corpus, SAMPLE), strict=True)
     own = [symbol.replace(" ", "▁") for symbol in corpus.symbols()]
-    settings = {**TRAINING, "model_type": subwords or TRAINING["model_type"]}
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain(sources, targets),
@@ -72,7 +65,7 @@ def learn_vocabulary(
             vocab_size=vocabulary_size,
             user_defined_symbols=list(dict.fromkeys([*symbols, *own])),
             minloglevel=2,
-            **settings,
+            **TRAINING,
         )
     except RuntimeError as error:
         raise UserError(
@@ -184,7 +177,6 @@ class EncodedPairs:
         parts: Tuple of the number of pairs and the weight of each part, in
             order. The weight is the average number of times that a pass has
             a pair. `None` means one part of weight 1.
-        variants: Int, successive sequences that are variants of one pair.
         links: For each pair the numbers of links between its tokens, see
             `LinkEncoder`; `None` if none are known.
     """
@@ -192,11 +184,10 @@ class EncodedPairs:
     sources: Ids | JoinedIds
     targets: Ids | JoinedIds
     parts: tuple[tuple[int, fractions.Fraction], ...] | None = None
-    variants: int = 1
     links: Ids | JoinedIds | None = None
 
     def __len__(self) -> int:
-        return len(self.sources.lengths) // self.variants
+        return len(self.sources.lengths)
 
     def slices(self) -> Iterator[tuple[slice, fractions.Fraction]]:
         """Yields the slice and the weight of each part."""

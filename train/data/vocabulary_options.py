@@ -14,7 +14,6 @@ from text_processing.placeholders import PLACEHOLDERS
 from train.data.corpus import Corpus, refuse_pipe
 from train.data.encoded_corpus import cached_vocabulary
 from train.data.tokenizer_file import SPECIAL, read_tokenizer
-from train.data.vocabulary import BPE, UNIGRAM
 
 FILE = {"kind": pathlib.Path, "metavar": "FILE", "tags": ("digested",)}
 
@@ -27,11 +26,6 @@ class VocabularyOptions:
         None,
         "a SentencePiece model (bpe or unigram) instead of one that is learned",
         **FILE,
-    )
-    subwords: str | None = option(
-        None,
-        f"kind of the vocabulary that is learned (default: {BPE})",
-        choices=[BPE, UNIGRAM],
     )
     symbols: pathlib.Path | None = option(
         None,
@@ -146,7 +140,7 @@ def make_vocabulary(
     if given.tokenizer is not None:
         return read_tokenizer(given.tokenizer)
     symbols = read_symbols(given.symbols) if given.symbols else []
-    return cached_vocabulary(corpus, size, cache, given.subwords, symbols)
+    return cached_vocabulary(corpus, size, cache, symbols)
 
 
 def read_symbols(path: pathlib.Path) -> list[str]:

@@ -1,8 +1,5 @@
 """Keras model for `fit`: trains a Transformer by teacher forcing."""
 
-import contextlib
-from collections.abc import Iterator
-
 import keras
 import numpy as np
 import tensorflow as tf
@@ -11,7 +8,7 @@ from keras_transformer import Transformer
 from keras_transformer.argument_checks import check_fraction
 from keras_transformer.losses import smoothed_loss
 from keras_transformer.masks import padding_mask
-from train.loop.additional_losses import GuidedAlignment, SimCut
+from train.loop.guided_alignment import GuidedAlignment
 from train.loop.tied_softmax_loss import label_losses
 
 
@@ -33,8 +30,6 @@ class TrainingModel(keras.Model):
     Args:
         transformer: The model to train.
         label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
-        simcut: The `SimCut`, or `None`.
-        seed: Int, of the tokens that SimCut cuts off.
         guided_alignment: The `GuidedAlignment` of batches with links, or
             `None`.
     """
@@ -43,16 +38,12 @@ class TrainingModel(keras.Model):
         self,
         transformer: Transformer,
         label_smoothing: float,
-        simcut: SimCut | None = None,
-        seed: int = 0,
         guided_alignment: GuidedAlignment | None = None,
     ):
         super().__init__(name="teacher_forcing")
         self.transformer = transformer
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
-        self.simcut = simcut
-        self._seed = seed
         self.guided_alignment = guided_alignment
         # Whether `fit` reads the metrics of this update, which waits for the
         # device. Otherwise it shows the values that were read last.
@@ -111,8 +102,7 @@ class TrainingModel(keras.Model):
         return self.get_metrics_result()
 
     def evaluate(self, *args, return_dict=False, **kwargs):
-        with exported_weights(self):
-            results = super().evaluate(*args, return_dict=True, **kwargs)
+        results = super().evaluate(*args, return_dict=True, **kwargs)
         del results["gradient_norm"]  # Nothing was trained.
         return results if return_dict else [*results.values()]
 
@@ -130,7 +120,7 @@ class TrainingModel(keras.Model):
 
     def _micro_gradients(self, batch, k):
         with tf.GradientTape() as tape:
-            losses = self.token_losses(micro_batch(batch, k), True, k)
+            losses = self.token_losses(micro_batch(batch, k), True)
             loss = tf.reduce_sum(losses) / batch["num_tokens"]
             loss = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(loss, self.trainable_variables)
@@ -138,13 +128,12 @@ class TrainingModel(keras.Model):
         # over replicas and Adam's squares need them summed.
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def token_losses(self, batch, training, number=0):
+    def token_losses(self, batch, training):
         """Returns the loss of each real target token; updates the metrics.
 
         Args:
             batch: A micro-batch.
-            training: Bool, whether dropout and SimCut are on.
-            number: Int or int32 scalar tensor, the number of the micro-batch.
+            training: Bool, whether dropout is on.
         """
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
@@ -165,72 +154,30 @@ class TrainingModel(keras.Model):
                 update_mean(self.means[name], values)
             else:  # Validation has no skipped updates.
                 self.means[name].update_state(values)
-        if training and self.simcut:
-            masks = self._draw_embedding_masks(batch, number)
-            others, _ = self._states(batch, training, *masks)
-            others = tf.gather_nd(others, real)
-            losses += self.simcut.weight * self._divergences(states, others)
         if guided:
             of_tokens = self.guided_alignment.losses(attention, batch["links"])
             losses += tf.gather_nd(of_tokens, real)
         return losses
 
-    def _states(
-        self, batch, training, source_mask=None, target_mask=None, with_attention=False
-    ):
+    def _states(self, batch, training, with_attention=False):
         """Returns the states before the logits, `(B, T, D)`.
 
-        The masks are False where zeros replace the embedding of a token. With
-        `with_attention` the attention that is guided comes with the states,
-        `(B, T, S)`, else `None`.
+        With `with_attention` the attention that is guided comes with the
+        states, `(B, T, S)`, else `None`.
         """
-        memory = self.transformer.encode(
-            batch["source_ids"], training=training, embedding_mask=source_mask
-        )
+        memory = self.transformer.encode(batch["source_ids"], training=training)
         states = self.transformer.decode_states(
             batch["target_ids"],
             memory,
             padding_mask(batch["source_ids"]),
             training=training,
             return_attention_scores=bool(with_attention),
-            embedding_mask=target_mask,
         )
         if not with_attention:
             return states, None
         states, scores = states
         _, to_source = scores[self.transformer.architecture.alignment_layer]
         return states, to_source[:, 0]
-
-    def _draw_embedding_masks(self, batch, number):
-        """Draws the tokens that SimCut keeps, of sources and of targets.
-
-        They are a function of the seed, the update, the replica and the
-        micro-batch, so a resumed run draws the same.
-        """
-        context = tf.distribute.get_replica_context()
-        seed = tf.constant([self._seed % 2**31, 0])
-        for value in (
-            self.optimizer.iterations.value,
-            context.replica_id_in_sync_group,
-            number,
-        ):
-            value = tf.cast(value, tf.int32)
-            seed = tf.random.experimental.stateless_fold_in(seed, value)
-        of_sources, of_targets = tf.unstack(
-            tf.random.experimental.stateless_split(seed, 2)
-        )
-        return (
-            self.simcut.draw(batch["source_ids"], of_sources),
-            self.simcut.draw(batch["target_ids"], of_targets),
-        )
-
-    def _divergences(self, states, others):
-        """Returns `KL(p || q)` of two passes, for each target token `(N,)`."""
-        p, q = (
-            tf.nn.log_softmax(tf.cast(self.transformer.compute_logits(x), tf.float32))
-            for x in (states, others)
-        )
-        return tf.reduce_sum(tf.exp(p) * (p - q), axis=1)
 
     def _label_losses(self, states, labels):
         """Computes the losses of labels and the best ids, each `(N,)`.
@@ -265,22 +212,6 @@ class TrainingModel(keras.Model):
 def transformer_of(model: keras.Model) -> Transformer:
     """Returns the Transformer that a model trains, maybe the model itself."""
     return getattr(model, "transformer", model)
-
-
-@contextlib.contextmanager
-def exported_weights(model: keras.Model) -> Iterator[None]:
-    """Context manager: gives a model the weights that an export would have.
-
-    These are the moving averages, if its optimizer keeps them. Do not save
-    checkpoints inside.
-    """
-    optimizer = getattr(model, "optimizer", None)
-    swap = getattr(optimizer, "swap_averages", lambda: None)
-    swap()
-    try:
-        yield
-    finally:
-        swap()
 
 
 def add_bias_column(states, embedding):

@@ -5,16 +5,15 @@ import dataclasses
 import keras
 
 from command_line.errors import UserError
-from command_line.options import fraction, option, positive
+from command_line.options import option, positive
 from keras_transformer import Preset, TransformerSchedule, WarmupDecay
 from keras_transformer.schedules import DECAYS
 from train.data.vocabulary import EncodedPairs
-from train.loop.additional_losses import GuidedAlignment, SimCut
+from train.loop.guided_alignment import GuidedAlignment
 
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40
 INVERSE_SQRT = "inverse-sqrt"
-SIMCUT_CUTOFF = 0.05
 ALIGNMENT_WEIGHT = 0.1
 PRECISIONS = {
     "float32": "float32",
@@ -70,20 +69,6 @@ class UpdateOptions:
         kind=positive(float),
         metavar="RATE",
     )
-    simcut: float | None = option(
-        None,
-        "weight of a second loss, such as 3: predictions must stay the same "
-        "where some tokens are cut off; an update then takes twice as long "
-        "(default: no such loss)",
-        kind=positive(float),
-        metavar="ALPHA",
-    )
-    simcut_cutoff: float | None = option(
-        None,
-        f"share of the tokens that --simcut cuts off (default: {SIMCUT_CUTOFF})",
-        kind=fraction,
-        metavar="P",
-    )
     alignment_weight: float | None = option(
         None,
         "weight of the loss that draws attention to the links of --alignments "
@@ -110,29 +95,7 @@ class UpdateOptions:
         kind=positive(float),
         metavar="NORM",
     )
-    average_decay: float | None = option(
-        None,
-        "make the final model the exponential moving average of the weights, "
-        "such as 0.999, instead of the mean of checkpoints",
-        kind=fraction,
-        metavar="DECAY",
-    )
     seed: int = option(0, "of weights, dropout and order", kind=int)
-
-    def make_simcut(self) -> SimCut | None:
-        """Returns the `SimCut` of the options.
-
-        Raises:
-            UserError: If there is a share of tokens without a weight.
-        """
-        if self.simcut is None:
-            if self.simcut_cutoff is not None:
-                raise UserError(
-                    "--simcut-cutoff needs --simcut. "
-                    f"Received: --simcut-cutoff {self.simcut_cutoff} alone"
-                )
-            return None
-        return SimCut(self.simcut, self.simcut_cutoff or SIMCUT_CUTOFF)
 
     def make_guided_alignment(self) -> GuidedAlignment:
         """Returns the `GuidedAlignment` of batches with links."""

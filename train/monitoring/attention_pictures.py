@@ -17,7 +17,6 @@ from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID, padding_mask
 from train.data.vocabulary import EncodedPairs
 from train.loop import multi_worker
-from train.loop.training_model import exported_weights
 
 MAX_PIECES = 40
 INCHES_A_PIECE = 0.15
@@ -57,10 +56,7 @@ class AttentionPictures(keras.callbacks.Callback):
         self._writer = tf.summary.create_file_writer(str(self._log_dir))
 
     def on_epoch_end(self, epoch, logs=None):
-        with exported_weights(self.model):
-            pictures = draw_attention(
-                self.model.transformer, *self._pair, *self._pieces
-            )
+        pictures = draw_attention(self.model.transformer, *self._pair, *self._pieces)
         with self._writer.as_default():
             for name, picture in pictures.items():
                 tf.summary.image(f"attention/{name}", picture, step=epoch)

@@ -65,8 +65,7 @@ def describe_training(
     shapes = micro_batch_shapes(
         plan, num_replicas, update_options.max_tokens_per_replica
     )
-    with_simcut = bool(update_options.simcut)
-    flops = count_flops(preset.architecture, vocabulary_size, plan, with_simcut)
+    flops = count_flops(preset.architecture, vocabulary_size, plan)
     sizes = vocabulary_size, max_length
     memory = estimate_memory(
         preset.architecture,
@@ -74,7 +73,6 @@ def describe_training(
         shapes,
         update_options.precision,
         source_vocabulary_size,
-        with_simcut,
     )
     return {
         "training": training.figures,

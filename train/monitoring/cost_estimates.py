@@ -6,8 +6,6 @@ from keras_transformer import Architecture, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import count_micro_batches
 
-# How often an update computes the layers, and the logits; with SimCut or not.
-PASSES = {False: (1, 1), True: (2, 3)}
 FLOAT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -71,10 +69,7 @@ def features_of_heads(architecture: Architecture) -> int:
 
 
 def count_flops(
-    architecture: Architecture,
-    vocabulary_size: int,
-    plan: BatchPlan,
-    with_simcut: bool = False,
+    architecture: Architecture, vocabulary_size: int, plan: BatchPlan
 ) -> float:
     """Returns the floating point operations of an update, on average.
 
@@ -84,13 +79,11 @@ def count_flops(
     layers and the keys and values of the memory have the positions of the
     source, all others those of the target. Only the `n` target tokens have
     logits, which cost `6 n D V`; their bias counts as one more feature.
-    SimCut has all products twice, and the logits of the first pass once more.
 
     Args:
         architecture: Sizes of the model.
         vocabulary_size: Int, `V`.
         plan: The batches.
-        with_simcut: Bool, whether SimCut adds its loss.
     """
     attention = attention_weights(architecture)
     feed_forward = 2 * architecture.hidden_dim * architecture.intermediate_dim
@@ -101,15 +94,14 @@ def count_flops(
     of_target = decoders * (mixer_weights(architecture) + feed_forward + attention // 2)
     has_self_attention = architecture.decoder_mixer == "attention"
     features = architecture.hidden_dim + architecture.logits_bias
-    passes, logits = PASSES[with_simcut]
-    total = 6 * logits * plan.target_tokens * features * vocabulary_size
+    total = 6 * plan.target_tokens * features * vocabulary_size
     for batches, (rows, source, target) in zip(
         plan.num_batches, plan.shapes, strict=True
     ):
         scores = depth * source**2
         scores += decoders * (has_self_attention * target**2 + target * source)
         products = source * of_source + target * of_target + heads * scores
-        total += 6 * passes * batches * rows * products
+        total += 6 * batches * rows * products
     return total / plan.batches_per_pass
 
 
@@ -147,7 +139,6 @@ def find_largest_batch(
     num_replicas: int,
     limit: int | None,
     precision: str,
-    with_simcut: bool = False,
 ) -> int:
     """Returns the number of a batch in `j`'s pass that needs most memory.
 
@@ -158,7 +149,6 @@ def find_largest_batch(
         num_replicas: Int, number of devices that share a batch.
         limit: Int or `None`, maximum positions of a side at once.
         precision: That of `estimate_memory`.
-        with_simcut: Bool, as there.
     """
 
     def count_bytes(shape):
@@ -169,7 +159,6 @@ def find_largest_batch(
             [shape],
             precision,
             transformer.source_vocabulary_size,
-            with_simcut,
         )
         return sum(estimate.values())
 
@@ -187,7 +176,6 @@ def estimate_memory(
     shapes: list[tuple[int, int, int]],
     precision: str = "float32",
     source_vocabulary_size: int | None = None,
-    with_simcut: bool = False,
 ) -> dict[str, int]:
     """Estimates the bytes that a device needs.
 
@@ -197,8 +185,8 @@ def estimate_memory(
     `8 D + 2 h (d_k + d_v) + 2 d_ff` numbers for each position of an encoder
     layer, `12 D + 4 h (d_k + d_v) + 2 d_ff` of a decoder layer, and three for
     each attention weight. A recurrence has `4 D` for each of its `log2(T)`
-    steps instead of heads and weights. SimCut computes logits three times, and
-    activations twice. TensorFlow itself needs some hundred MB more.
+    steps instead of heads and weights. TensorFlow itself needs some hundred MB
+    more.
 
     Args:
         architecture: Sizes of the model.
@@ -210,7 +198,6 @@ def estimate_memory(
             activations.
         source_vocabulary_size: Int, ids of sources that have a matrix of their
             own, or `None`.
-        with_simcut: Bool, whether SimCut adds its loss.
     """
     weights = 4 * count_parameters(
         architecture, vocabulary_size, max_length, source_vocabulary_size
@@ -220,13 +207,12 @@ def estimate_memory(
         rows * count_activations(architecture, source, target)
         for rows, source, target in shapes
     )
-    passes, logits = PASSES[with_simcut]
     return {
         "weights": weights,
         "gradients": weights,
         "optimizer": 2 * weights,
-        "logits": logits * 3 * 4 * positions * vocabulary_size,
-        "activations": passes * FLOAT_BYTES[precision] * numbers,
+        "logits": 3 * 4 * positions * vocabulary_size,
+        "activations": FLOAT_BYTES[precision] * numbers,
     }
 
 

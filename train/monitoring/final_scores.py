@@ -69,21 +69,17 @@ def score_translations(training_model: TrainingModel, bleu: ValidationBleu) -> d
     return {"validation": scores, "samples": bleu.samples(translations)}
 
 
-def write_scores(
-    path: pathlib.Path, paths: list[str], moving: bool, scores: dict
-) -> None:
+def write_scores(path: pathlib.Path, paths: list[str], scores: dict) -> None:
     """Prints scores, and writes them beside the model, in `model.json`.
 
     Args:
         path: The model's file.
         paths: Prefixes of the averaged checkpoints.
-        moving: Bool, whether their moving averages were used.
         scores: Dict of `"validation"`, scores by name, and maybe `"samples"`.
     """
     description = {
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "checkpoints": [pathlib.Path(prefix).name for prefix in paths],
-        "moving_average": moving,
         **scores,
     }
     write_json(path.with_suffix(".json"), description)

@@ -15,7 +15,7 @@ from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from train.data.corpus import Pairs
 from train.data.vocabulary import Ids
-from train.loop.training_model import exported_weights, transformer_of
+from train.loop.training_model import transformer_of
 from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
 
 BATCH_ROWS = 64
@@ -81,8 +81,7 @@ class ValidationBleu(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if (epoch + 1) % self._every:
             return
-        with exported_weights(self.model):
-            translations = self.translate()
+        translations = self.translate()
         logs.update(self.score(translations))
         table = sample_table(self.samples(translations))
         with self._writer.as_default():

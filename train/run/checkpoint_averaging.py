@@ -26,16 +26,12 @@ def make_float32_copy(transformer: Transformer) -> Transformer:
     return copied
 
 
-def load_mean(
-    averaged: Transformer, paths: Iterable[str | pathlib.Path], moving: bool = False
-) -> None:
+def load_mean(averaged: Transformer, paths: Iterable[str | pathlib.Path]) -> None:
     """Sets a model's weights to the mean of checkpoints, summed in float64.
 
     Args:
         averaged: A float32 model of the trained shape.
         paths: Prefixes of checkpoints, at least one.
-        moving: Bool, whether to take the exponential moving averages that the
-            optimizer kept, instead of the weights themselves.
 
     Raises:
         UserError: If a checkpoint cannot be read, or is of another shape.
@@ -43,8 +39,7 @@ def load_mean(
     # TensorFlow's checkpoints reach all weights only through the optimizer, as
     # they ignore lists of layers in a Keras layer.
     holder = tf.Module()
-    name = "averages" if moving else "_trainable_variables"
-    setattr(holder, name, [w.value for w in averaged.weights])
+    holder._trainable_variables = [w.value for w in averaged.weights]
     checkpoint = tf.train.Checkpoint(optimizer=holder)
     paths = list(paths)
     sums = [np.zeros(w.shape, np.float64) for w in averaged.weights]
@@ -63,10 +58,7 @@ def load_mean(
 
 
 def save_model(
-    path: pathlib.Path,
-    model: Transformer,
-    checkpoints: Iterable[str | pathlib.Path],
-    moving: bool = False,
+    path: pathlib.Path, model: Transformer, checkpoints: Iterable[str | pathlib.Path]
 ) -> None:
     """Writes a `.keras` file beside `path` and renames it.
 
@@ -77,30 +69,24 @@ def save_model(
         path: The file.
         model: The model, with the weights of `load_mean`.
         checkpoints: Prefixes of the averaged checkpoints.
-        moving: Bool, whether their moving averages were used.
     """
     beside = path.with_suffix(".part.keras")
     model.save(beside)
     names = [pathlib.Path(prefix).name for prefix in checkpoints]
     with zipfile.ZipFile(beside, "a") as file:
-        file.comment = json.dumps(
-            {"checkpoints": names, "moving_average": moving}
-        ).encode()
+        file.comment = json.dumps({"checkpoints": names}).encode()
     beside.replace(path)
 
 
-def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
+def make_model_of_run(run_dir: pathlib.Path) -> Transformer:
     """Creates the model of a run in float32, with random weights.
-
-    Returns:
-        The model, and whether the run keeps moving averages of its weights.
 
     Raises:
         UserError: If the folder holds no run.
     """
     description = RunDescription.load_run(run_dir, "--run-dir")
     arguments = description.arguments
-    model = Transformer.from_preset(
+    return Transformer.from_preset(
         description.preset,
         arguments["vocabulary_size"],
         sequence_length=arguments["max_length"],
@@ -108,7 +94,6 @@ def make_model_of_run(run_dir: pathlib.Path) -> tuple[Transformer, bool]:
         dtype="float32",
         name="transformer",
     )
-    return model, arguments.get("average_decay") is not None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +115,6 @@ def choose_weights(
     averaged: Transformer,
     paths: list[str],
     score: Callable[[], dict[str, float]],
-    moving: bool = False,
     best: int | None = None,
 ) -> FinalWeights:
     """Gives a model the mean of checkpoints, or one of a higher accuracy.
@@ -145,13 +129,10 @@ def choose_weights(
         paths: Prefixes of checkpoints, oldest first.
         score: Function that returns the scores of the model as it is,
             `"accuracy"` among them.
-        moving: Bool, whether to take the moving averages of the latest one.
         best: Int, step of the best checkpoint, if `paths` are those around it.
     """
-    if moving:
-        paths = paths[-1:]
-    load_mean(averaged, paths, moving)
-    scores, description = score(), describe_mean(paths, moving, best)
+    load_mean(averaged, paths)
+    scores, description = score(), describe_mean(paths, best)
     if len(paths) == 1:
         return FinalWeights(paths, scores, description)
     steps = [step_of(path) for path in paths]
@@ -174,13 +155,12 @@ def choose_weights(
     return FinalWeights(paths, scores, description)
 
 
-def describe_mean(paths: list[str], moving: bool, best: int | None) -> str:
+def describe_mean(paths: list[str], best: int | None) -> str:
     """Returns the text that describes a mean of checkpoints."""
     plural = "s"[: len(paths) > 1]
-    what = "moving average of the weights" if moving else "mean of the weights"
     where = f"in {len(paths)} checkpoint{plural}"
     if best is not None:
         steps = [str(step_of(path)) for path in paths]
         where = f"after update{plural} {', '.join(steps)}"
         where += f" around the best, {best}" if plural else ", the best"
-    return f"the {what} {where}"
+    return f"the mean of the weights {where}"

@@ -23,9 +23,9 @@ VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 class CheckpointStore:
     """Writes and reads checkpoints, each of which is two files.
 
-    `ckpt-N` holds the weights and their moving averages. `state-N`, which only
-    the last two keep, holds the rest of the optimizer, the state of dropout's
-    random numbers and the metrics of the epoch so far.
+    `ckpt-N` holds the weights. `state-N`, which only the last two keep, holds
+    the optimizer, the state of dropout's random numbers and the metrics of the
+    epoch so far.
 
     Args:
         training_model: That of `TrainingState`.
@@ -37,8 +37,6 @@ class CheckpointStore:
         optimizer = training_model.optimizer
         if not optimizer.built:
             optimizer.build(training_model.trainable_variables)
-        averages = getattr(optimizer, "averages", [])
-        are_averages = {id(average) for average in averages}
         others = {
             "random": [
                 variable.value
@@ -52,13 +50,8 @@ class CheckpointStore:
         weights._trainable_variables = [
             variable.value for variable in training_model.trainable_variables
         ]
-        weights.averages = [average.value for average in averages]
         self._weights = tf.train.Checkpoint(optimizer=weights)
-        rest = [
-            variable.value
-            for variable in optimizer.variables
-            if id(variable) not in are_averages
-        ]
+        rest = [variable.value for variable in optimizer.variables]
         self._rest = tf.train.Checkpoint(optimizer=rest, **others)
 
     def write(self, step: int) -> None:

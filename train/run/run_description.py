@@ -12,7 +12,7 @@ from command_line.text_files import write_atomically, write_json
 from keras_transformer import Preset
 from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import Corpus
-from train.loop.update_options import ALIGNMENT_WEIGHT, INVERSE_SQRT, SIMCUT_CUTOFF
+from train.loop.update_options import ALIGNMENT_WEIGHT, INVERSE_SQRT
 from train.run.run_folder import read_history, saved_steps
 
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
@@ -22,7 +22,6 @@ COMPARED = ("arguments", "preset", "corpus", "init")
 DEFAULTS = {
     "train_split": "train",
     "schedule": INVERSE_SQRT,
-    "simcut_cutoff": SIMCUT_CUTOFF,
     "alignment_weight": ALIGNMENT_WEIGHT,
 }
 DICT_SECTIONS = ("preset", "corpus", "init", "packages", "origin")

@@ -5,7 +5,6 @@ import pathlib
 
 import pytest
 import sentencepiece
-from sentencepiece import sentencepiece_model_pb2
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
@@ -110,39 +109,18 @@ def learn(tmp_path, **options):
     return make_vocabulary(given, PAIRS, 400, tmp_path / "cache")
 
 
-def test_learns_a_unigram_vocabulary_where_asked_for(tmp_path):
-    bpe, unigram = (learn(tmp_path, subwords=kind) for kind in (None, "unigram"))
-
-    kinds = [
-        sentencepiece_model_pb2.ModelProto.FromString(proto).trainer_spec.model_type
-        for proto in (bpe, unigram)
-    ]
-    trainer = sentencepiece_model_pb2.TrainerSpec
-    assert kinds == [trainer.BPE, trainer.UNIGRAM]
-    # Only a unigram model has several splits, from the best to worse ones.
-    best = processor(unigram).nbest_encode_as_pieces(PAIRS.sources[0], 3)
-    assert len(best) == 3
-    assert learn(tmp_path, subwords="unigram") == unigram
-    assert SubwordTokenizer(unigram).vocabulary_size == 400
-    with pytest.raises(UserError, match=r"supports, which is \d+.*size 9000"):
-        make_vocabulary(VocabularyOptions(subwords="unigram"), PAIRS, 9_000, tmp_path)
-    with pytest.raises(UserError, match=r"at least \d+ subwords.*size 20"):
-        make_vocabulary(VocabularyOptions(subwords="unigram"), PAIRS, 20, tmp_path)
-
-
-@pytest.mark.parametrize("kind", [None, "unigram"])
-def test_a_symbol_is_one_piece(tmp_path, kind):
+def test_a_symbol_is_one_piece(tmp_path):
     path = tmp_path / "symbols"
     path.write_text("<2es>\n▁<law>\n", encoding="utf-8")
 
-    model = processor(learn(tmp_path, symbols=path, subwords=kind))
+    model = processor(learn(tmp_path, symbols=path))
 
     pieces = model.encode("<2es> A cat. <law>", out_type=str)
     assert "<2es>" in pieces
     assert pieces[-1] == "▁<law>"
     assert model.decode(model.encode("<2es> A cat.")) == "<2es> A cat."
     assert model.get_piece_size() == 400
-    assert learn(tmp_path, subwords=kind) != model.serialized_model_proto()
+    assert learn(tmp_path) != model.serialized_model_proto()
 
 
 @pytest.mark.parametrize(
@@ -170,10 +148,10 @@ def test_files_are_compared_by_what_they_hold(tmp_path):
     copies[0].write_bytes(symbols.read_bytes())
     copies[1].write_bytes(model.read_bytes())
 
-    first = VocabularyOptions(model, None, symbols).digests()
+    first = VocabularyOptions(model, symbols).digests()
 
     assert first.keys() == {"tokenizer", "symbols"}
-    assert VocabularyOptions(copies[1], None, copies[0]).digests() == first
+    assert VocabularyOptions(copies[1], copies[0]).digests() == first
     assert VocabularyOptions().digests() == {}
     copies[0].write_text("<2en>\n")
     assert VocabularyOptions(symbols=copies[0]).digests() != {
@@ -190,11 +168,11 @@ def test_refuses_options_that_exclude_each_other(tmp_path):
             check_vocabulary(given, size, init_from, parsing)
         return str(error.value)
 
-    message = refused(VocabularyOptions(subwords="unigram"), None, file)
+    message = refused(VocabularyOptions(symbols=file), None, file)
     assert "--extend-vocabulary" in message
-    assert message.endswith("--init-from s and --subwords")
-    both = refused(VocabularyOptions(path, "unigram", file))
-    assert both.endswith("--tokenizer and --subwords, --symbols")
+    assert message.endswith("--init-from s and --symbols")
+    both = refused(VocabularyOptions(path, file))
+    assert both.endswith("--tokenizer and --symbols")
     parsing = refused(VocabularyOptions(path), parsing=True)
     assert parsing.endswith("--tokenizer and --task parsing")
     # The model has 400 pieces, and had no padding.

@@ -113,11 +113,11 @@ def test_clips_to_the_norm_of_the_whole_gradient():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_leaves_an_update_out_that_is_not_finite(bad):
-    optimizer = DistributedAdam(0.1, average_decay=0.5)
+    optimizer = DistributedAdam(0.1)
     variables = make_variables()
     *first, second = make_gradients(3)
     optimizer.build(variables)
-    for gradients in first:  # After two, averages are not the weights.
+    for gradients in first:
         optimizer.apply(gradients, variables)
     before = [v.numpy() for v in (*variables, *optimizer.variables[2:])]
     broken = [second[0], tf.tensor_scatter_nd_update(second[1], [[2]], [bad])]
@@ -133,27 +133,6 @@ def test_leaves_an_update_out_that_is_not_finite(bad):
     optimizer.apply(second, variables)
     assert int(optimizer.skipped) == 1
     assert int(optimizer.skipped_in_a_row) == 0
-
-
-def test_averages_the_weights_with_a_decay():
-    optimizer = DistributedAdam(0.1, average_decay=0.75)
-    variables = make_variables()
-    optimizer.build(variables)
-    bad, *good = make_gradients(4)
-
-    optimizer.apply([gradient * np.inf for gradient in bad], variables)
-    optimizer.apply(good[0], variables)
-    # The weights before the first good update have no effect.
-    expected = [v.numpy() for v in variables]
-    for gradients in good[1:]:
-        optimizer.apply(gradients, variables)
-        expected = [
-            0.75 * a + 0.25 * v.numpy()
-            for a, v in zip(expected, variables, strict=True)
-        ]
-
-    for a, b in zip(optimizer.averages, expected, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 def test_scales_the_loss_down_after_an_overflow_and_up_again():
@@ -218,26 +197,19 @@ def test_any_optimizer_of_keras_takes_its_steps(name):
     make = OPTIMIZERS[name]
     gradients = make_gradients(4)
     expected, _ = apply_all(make(), make_variables(), gradients)
-    optimizer = distribute_updates(make(), average_decay=0.5)
+    optimizer = distribute_updates(make())
     variables = make_variables()
     optimizer.build(variables)
-    means = []
 
     for each in gradients:
         norm = optimizer.apply(each, variables)
-        weights = [v.numpy() for v in variables]
-        mean = [(a + b) / 2 for a, b in zip(means, weights, strict=False)]
-        means = mean or weights
 
     assert type(optimizer).__name__ == f"Distributed{name}"
     assert int(optimizer.iterations) == 4
     flat = np.concatenate([np.ravel(g) for g in gradients[-1]])
     np.testing.assert_allclose(norm, np.linalg.norm(flat), rtol=1e-6)
-    for a, b, average, mean in zip(
-        weights, expected, optimizer.averages, means, strict=True
-    ):
+    for a, b in zip(variables, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
-        np.testing.assert_allclose(average, mean, atol=1e-6)
 
 
 @optimizers

@@ -74,21 +74,6 @@ def test_writes_json_and_a_picture(report, tmp_path):
     assert model["flops"] == model["flops_per_step"] * PRESETS["tiny"].recipe.steps
 
 
-def test_simcut_costs_a_second_pass_and_its_logits_a_third(describe, report):
-    once, twice = (report["model"], describe(UpdateOptions(64, simcut=3.0))["model"])
-
-    width = PRESETS["tiny"].architecture.hidden_dim
-    batches = report["batches"]
-    tokens = batches["target_tokens_per_pass"] / batches["batches_per_pass"]
-    of_logits = 6 * tokens * width * 310
-    assert twice["flops_per_step"] == pytest.approx(
-        2 * once["flops_per_step"] + of_logits
-    )
-    for name, count in once["memory_bytes"].items():
-        passes = {"logits": 3, "activations": 2}.get(name, 1)
-        assert twice["memory_bytes"][name] == passes * count
-
-
 def test_the_memory_is_that_of_a_shape_in_its_own_turns(describe, report):
     """Of 24 rows of 2 tokens each turn takes 4, of 8 rows of 8 tokens one."""
     settings = UpdateOptions(64, max_tokens_per_replica=8)

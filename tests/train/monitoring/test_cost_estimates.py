@@ -133,15 +133,3 @@ def test_the_largest_batch_needs_most_memory(vocabulary_size, lengths, largest):
         assert plan.shape(j) == largest
     parts = find_largest_batch(model, plan, 0, 2, 50, "bfloat16")
     assert plan.shape(parts) in plan.shapes
-
-
-@pytest.mark.parametrize(
-    ("with_simcut", "largest"), [(False, (8, 60, 10)), (True, (32, 10, 10))]
-)
-def test_the_largest_batch_with_simcut_has_more_logits(with_simcut, largest):
-    model = Transformer(450, ODD, 70)
-    plan = plan_of([(10, 10)] * 80 + [(60, 4)] * 16)
-
-    j = find_largest_batch(model, plan, 0, 1, None, "float32", with_simcut)
-
-    assert plan.shape(j) == largest

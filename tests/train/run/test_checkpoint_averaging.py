@@ -1,6 +1,5 @@
 """Tests of checkpoint averaging and of the best checkpoints."""
 
-import dataclasses
 import json
 import pathlib
 import re
@@ -16,7 +15,7 @@ import tensorflow as tf
 from command_line.errors import UserError
 from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal as refused
-from tests.helpers.small_models import SETTINGS, VOCABULARY_SIZE, preset, small_task
+from tests.helpers.small_models import VOCABULARY_SIZE, preset, small_task
 from train import average
 from train.run.best_checkpoints import BestCheckpoints, best_steps
 from train.run.checkpoint_averaging import choose_weights, make_float32_copy
@@ -98,8 +97,7 @@ def test_the_command_writes_the_mean_in_float64(
     assert model.sequence_length == 16
     with zipfile.ZipFile(output) as file:
         assert json.loads(file.comment) == {
-            "checkpoints": [path.split("/")[1] for path in paths],
-            "moving_average": False,
+            "checkpoints": [path.split("/")[1] for path in paths]
         }
     names = ", ".join(str(finished / path) for path in paths)
     assert f"is the mean of {names}\n" in capsys.readouterr().out
@@ -221,29 +219,6 @@ def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path)
         state.restore()
 
 
-def test_a_run_with_moving_averages_gives_the_mean_of_those(tmp_path, capsys):
-    task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
-    averages = task.optimizer.averages
-    for weight, mean in zip(task.transformer.trainable_weights, averages, strict=True):
-        weight.assign(tf.ones(weight.shape))
-        mean.assign(tf.fill(mean.shape, 3.0))
-    state = TrainingState(task, tmp_path, keep=1)
-    state.set_params({"steps": 1})
-    state.on_train_batch_end(0)
-    write_arguments(tmp_path, average_decay=0.9)
-    output = tmp_path / "mean.keras"
-
-    average.main(
-        ["--run-dir", str(tmp_path), "--output", str(output)] + ["--steps", "0"]
-    )
-
-    assert "the mean of the moving averages in" in capsys.readouterr().out
-    for weight in keras.saving.load_model(output).get_weights():
-        np.testing.assert_array_equal(weight, 3.0)
-    with zipfile.ZipFile(output) as file:
-        assert json.loads(file.comment)["moving_average"]
-
-
 @pytest.fixture(scope="module")
 def model():
     return make_float32_copy(small_task().transformer)
@@ -302,26 +277,6 @@ def test_the_best_is_compared_with_the_mean_around_it(finished, model):
     assert final.description.startswith("the best checkpoint, after update 12 ")
     for a, b in zip(model.get_weights(), weights_in(prefixes[1]), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_the_final_moving_average_is_the_latest(tmp_path):
-    task = small_task(dataclasses.replace(SETTINGS, average_decay=0.9))
-    state = TrainingState(task, tmp_path, keep=3)
-    state.set_params({"steps": 1})
-    for step in (3, 6, 9):
-        for mean in task.optimizer.averages:
-            mean.assign(tf.fill(mean.shape, float(step)))
-        task.optimizer.iterations.assign(step)
-        state.on_train_batch_end(0)
-        state.on_epoch_end(step // 3 - 1, {})
-    model = make_float32_copy(task.transformer)
-
-    final = choose_weights(model, state.checkpoints, lambda: {}, moving=True)
-
-    assert [step_of(path) for path in final.paths] == [9]
-    assert final.description == ("the moving average of the weights in 1 checkpoint")
-    for weight in model.get_weights():
-        np.testing.assert_array_equal(weight, 9.0)
 
 
 @pytest.mark.parametrize(

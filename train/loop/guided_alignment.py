@@ -1,31 +1,8 @@
-"""Losses beside the cross-entropy: SimCut, and guided alignment."""
+"""Loss of attention to given links, beside the cross-entropy."""
 
 import dataclasses
 
 import tensorflow as tf
-
-
-@dataclasses.dataclass(frozen=True)
-class SimCut:
-    """Consistency where some tokens are cut off (Gao et al., 2022).
-
-    The loss of a target token becomes `-sum_v q(v) log p(v) + α KL(p || p')`:
-    `p'` is the distribution of a second pass, with its own dropout, in which
-    the embeddings of some tokens, of source and target, are zeros. The
-    gradient flows through both.
-
-    Attributes:
-        weight: Float, `α`.
-        cutoff: Float in (0, 1), the share of the tokens that are cut off.
-    """
-
-    weight: float
-    cutoff: float
-
-    def draw(self, ids, seed):
-        """Returns which tokens are kept, a bool tensor of the shape of ids."""
-        shares = tf.random.stateless_uniform(tf.shape(ids), seed)
-        return shares >= self.cutoff
 
 
 @dataclasses.dataclass(frozen=True)
