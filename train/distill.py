@@ -23,11 +23,11 @@ import train.__main__ as train_command
 from command_line.errors import UserError, exit_on_user_error
 from command_line.options import option, parse_known_options
 from command_line.text_files import read_lines
-from train.corpus_size_recipe import fill_in_recipe
 from train.data.corpus import refuse_pipe
 from train.loop.signal_handling import exit_now, handled_by, skip_thread_shutdown
 from train.options import FILES, Options, parse_options
 from train.resolve_options import resolve
+from train.run.run_description import read_arguments
 
 # Options that need the targets.
 EXCLUDED = ("--train-target", "--alignments", "--drop-invalid")
@@ -197,7 +197,7 @@ def digest_of(path: pathlib.Path) -> bytes:
 def check_training(given: Options) -> None:
     """Refuses wrong options of the training before the teacher translates."""
     start = train_command.load_initial_run(given.run)
-    resolve(fill_in_recipe(given), start)
+    resolve(given, start, read_arguments(given.run.run_dir))
     for name in FILES[2:]:
         path = getattr(given.corpus, name)
         if not path.is_file():

@@ -327,7 +327,7 @@ SUPERSEDED_OPTIONS = {
     **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize", "validation_split")),
     "init_from": ("tokenizer", "symbols"),
     "tokenizer": ("symbols", "vocabulary_size"),
-    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES),
+    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES, *TFDS_OPTIONS),
 }
 
 
@@ -363,8 +363,6 @@ def read_defaults(path: pathlib.Path, given: dict) -> dict:
     """
     defaults = {**read_description(path).arguments}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
-    if defaults.get("recipe") is None:
-        defaults["recipe"] = PAPER_RECIPE
     unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(

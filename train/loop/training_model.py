@@ -11,6 +11,9 @@ from keras_transformer.masks import padding_mask
 from train.loop.guided_alignment import GuidedAlignment
 from train.loop.tied_softmax_loss import label_losses
 
+# Updates between two readings of variables, which wait for the device.
+READ_EVERY = 10
+
 
 class TrainingModel(keras.Model):
     """Trains a Transformer to predict each next token.
@@ -45,9 +48,6 @@ class TrainingModel(keras.Model):
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
         self.guided_alignment = guided_alignment
-        # Whether `fit` reads the metrics of this update, which waits for the
-        # device. Otherwise it shows the values that were read last.
-        self.reads_metrics = True
 
     def build(self, input_shape=None):
         self.transformer.build()
@@ -77,20 +77,6 @@ class TrainingModel(keras.Model):
         if norm is not None:  # Keras's own optimizers return none.
             update_mean(self.means["gradient_norm"], norm)
         return self.get_metrics_result()
-
-    def make_train_function(self, force=False):
-        if self.train_function is not None and not force:
-            return
-        super().make_train_function(force)
-        update, last_read = self.train_function, {}
-
-        def update_and_read(iterator):
-            results = update(iterator)
-            if self.reads_metrics or not last_read:
-                last_read.update({name: to_float(x) for name, x in results.items()})
-            return dict(last_read)
-
-        self.train_function = update_and_read
 
     def test_step(self, batch):
         def count(k, nothing):

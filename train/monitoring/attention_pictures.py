@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID, padding_mask
 from train.data.vocabulary import EncodedPairs
-from train.loop import multi_worker
 
 MAX_PIECES = 40
 INCHES_A_PIECE = 0.15
@@ -68,8 +67,8 @@ class AttentionPictures(keras.callbacks.Callback):
 
 def picture_first_pair(
     pairs: EncodedPairs, protos: tuple[bytes, bytes | None], run_dir: pathlib.Path
-) -> AttentionPictures | None:
-    """Makes the callback for the first pair; on several workers only the chief.
+) -> AttentionPictures:
+    """Makes the callback for the first pair.
 
     Args:
         pairs: The validation set.
@@ -77,8 +76,6 @@ def picture_first_pair(
             `None` if both sides share one.
         run_dir: Folder of the run.
     """
-    if not multi_worker.is_chief():
-        return None
     pieces, *target_pieces = (
         sentencepiece.SentencePieceProcessor(model_proto=proto).id_to_piece
         for proto in protos

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from command_line.options import flag
 from command_line.text_files import write_atomically, write_json
-from keras_transformer import Preset
+from keras_transformer import Recipe, Transformer
 from train.data.batch_plan import BatchPlan
-from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import SIDES
 from train.data.corpus_statistics import count_overlap, unknown_share
 from train.data.encoded_corpus import Encoded
@@ -21,7 +20,6 @@ from train.data.vocabulary import EncodedPairs
 from train.loop.update_options import UpdateOptions
 from train.monitoring.cost_estimates import (
     count_flops,
-    count_parameters,
     count_positions,
     estimate_memory,
     micro_batch_shapes,
@@ -37,43 +35,27 @@ BUSY = 1_024  # Approximate number of positions of a side that keeps a GPU busy.
 def describe_training(
     training: Encoded,
     validation: Encoded,
-    preset: Preset,
-    vocabulary_size: int,
-    max_length: int,
+    plan: BatchPlan,
+    transformer: Transformer,
+    recipe: Recipe,
     update_options: UpdateOptions,
     num_replicas: int = 1,
-    row_multiple: int = ROW_MULTIPLE,
-    source_vocabulary_size: int | None = None,
 ) -> dict:
     """Returns the report on corpus, batches and costs, as JSON.
 
     Args:
         training: The training corpus.
         validation: The validation set.
-        preset: Sizes of the model, and number of updates.
-        vocabulary_size: Int, subwords of the tokenizer.
-        max_length: Int, longest side of a pair.
+        plan: The batches of the training corpus.
+        transformer: The model, built.
+        recipe: Numbers of updates.
         update_options: Options of training.
         num_replicas: Int, number of devices.
-        row_multiple: Int that divides the number of sentences of a batch.
-        source_vocabulary_size: Int, subwords of sources if they have their
-            own embedding matrix, or `None`.
     """
-    plan = BatchPlan(
-        training.pairs, update_options.batch_tokens, update_options.seed, row_multiple
-    )
-    shapes = micro_batch_shapes(
-        plan, num_replicas, update_options.max_tokens_per_replica
-    )
-    flops = count_flops(preset.architecture, vocabulary_size, plan)
-    sizes = vocabulary_size, max_length
-    memory = estimate_memory(
-        preset.architecture,
-        *sizes,
-        shapes,
-        update_options.precision,
-        source_vocabulary_size,
-    )
+    limit, precision = update_options.max_tokens_per_replica, update_options.precision
+    shapes = micro_batch_shapes(plan, num_replicas, limit)
+    needed = [estimate_memory(transformer, shape, precision) for shape in shapes]
+    flops = count_flops(transformer, plan)
     return {
         "training": training.figures,
         "validation": {
@@ -91,14 +73,12 @@ def describe_training(
             "positions_per_device": count_positions(plan) // num_replicas,
         },
         "model": {
-            "parameters": count_parameters(
-                preset.architecture, *sizes, source_vocabulary_size
-            ),
+            "parameters": transformer.count_params(),
             "flops_per_step": flops,
-            "steps": preset.recipe.steps,
-            "warmup_steps": preset.recipe.warmup_steps,
-            "flops": flops * preset.recipe.steps,
-            "memory_bytes": memory,
+            "steps": recipe.steps,
+            "warmup_steps": recipe.warmup_steps,
+            "flops": flops * recipe.steps,
+            "memory_bytes": max(needed, key=lambda parts: sum(parts.values())),
         },
     }
 

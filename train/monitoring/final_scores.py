@@ -1,5 +1,6 @@
-"""Scores the final model on the validation set and writes `model.json`."""
+"""Chooses, scores and writes the final model."""
 
+import functools
 import hashlib
 import pathlib
 
@@ -9,10 +10,50 @@ from command_line.text_files import write_json
 from keras_transformer import Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import UpdateOptions
 from train.monitoring.validation_bleu import ValidationBleu
+from train.run.best_checkpoints import BestCheckpoints
+from train.run.checkpoint_averaging import choose_weights, make_float32_copy, save_model
+
+
+def write_final_model(
+    best: BestCheckpoints,
+    warmup_steps: int,
+    training_model: TrainingModel,
+    plan: BatchPlan,
+    update_options: UpdateOptions,
+    num_replicas: int,
+    run_dir: pathlib.Path,
+    bleu: ValidationBleu | None,
+) -> None:
+    """Chooses the final weights, and writes the model and its scores.
+
+    Args:
+        best: Callback of the run, with its checkpoints.
+        warmup_steps: Int, update until which the learning rate rises.
+        training_model: The trained model.
+        plan: The validation batches.
+        update_options: Options of training.
+        num_replicas: Int, number of devices that shared a batch in training.
+        run_dir: Folder of the run.
+        bleu: Translates the validation set, or `None`.
+    """
+    paths, step = best.choose_final(warmup_steps)
+    model = make_float32_copy(training_model.transformer)
+    scored = make_scored_model(model, training_model.label_smoothing)
+    score = functools.partial(score_model, scored, plan, update_options, num_replicas)
+    final = choose_weights(model, paths, score, step)
+    path = run_dir / "model.keras"
+    save_model(path, model, final.paths)
+    print(f"{path} is {final.description}")
+    scores = {"validation": final.scores}
+    if bleu:
+        bleu.set_model(scored)
+        translations = bleu.translate()
+        scores["validation"].update(bleu.score(translations), signature=bleu.signature)
+        scores["samples"] = bleu.samples(translations)
+    write_scores(path, final.paths, scores)
 
 
 def make_scored_model(
@@ -32,7 +73,7 @@ def make_scored_model(
 
 def score_model(
     training_model: TrainingModel,
-    pairs: EncodedPairs,
+    plan: BatchPlan,
     update_options: UpdateOptions,
     num_replicas: int = 1,
 ) -> dict[str, float]:
@@ -40,12 +81,11 @@ def score_model(
 
     Args:
         training_model: Result of `make_scored_model`.
-        pairs: The validation set.
+        plan: The validation batches.
         update_options: Options of training.
         num_replicas: Int, number of devices that shared a batch in training;
             one of them now computes their parts in turn.
     """
-    plan = BatchPlan(pairs, update_options.batch_tokens, update_options.seed)
     limit = update_options.max_tokens_per_replica
     if limit is None and num_replicas > 1:
         limit = -(-update_options.batch_tokens // num_replicas)
@@ -58,15 +98,6 @@ def score_model(
     )
     names = ("loss", "perplexity", "accuracy")
     return {name: float(results[name]) for name in names}
-
-
-def score_translations(training_model: TrainingModel, bleu: ValidationBleu) -> dict:
-    """Returns the scores of translations, and some `"samples"` of them."""
-    bleu.set_model(training_model)
-    translations = bleu.translate()
-    scores = bleu.score(translations)
-    scores["signature"] = bleu.signature
-    return {"validation": scores, "samples": bleu.samples(translations)}
 
 
 def write_scores(path: pathlib.Path, paths: list[str], scores: dict) -> None:

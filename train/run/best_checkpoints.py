@@ -80,13 +80,9 @@ class BestCheckpoints(keras.callbacks.Callback):
 
     Args:
         state: The state of the run.
-        run_dir: Folder of the run.
-        by: `"loss"`, `"bleu"` or `"chrf"`, of the validation set.
-        keep: Int, number of best checkpoints to keep; 0 for none.
-        patience: Positive int: the run ends after this number of scores
-            without improvement. `None` for never.
-        around: Positive int, number of checkpoints to average for the final
-            model.
+        run_dir: Folder of the run; on several workers, only the chief's has
+            copies.
+        options: The criterion, the number of copies and the patience.
         since: Int, update up to which scores are ignored.
     """
 
@@ -94,21 +90,21 @@ class BestCheckpoints(keras.callbacks.Callback):
         self,
         state: TrainingState,
         run_dir: pathlib.Path,
-        by: str = "loss",
-        keep: int = 0,
-        patience: int | None = None,
-        around: int = 1,
+        options: ValidationOptions | None = None,
         since: int = 0,
     ):
         super().__init__()
+        options = options or ValidationOptions()
         self.state = state
         self._last = run_dir / "checkpoints"
         self._best = run_dir / "best"
-        self._column, self._sign = COLUMNS[by]
-        self._keep = keep
-        self._patience = patience
-        self._around = around
+        self._column, self._sign = COLUMNS[options.best_by or "loss"]
+        self._keep = options.keep_best if multi_worker.is_chief() else None
+        self._patience = options.patience
         self._since = since
+        if multi_worker.is_chief():
+            state.checkpoints_to_keep = self.checkpoints_to_keep
+        self.update()
 
     @property
     def out_of_patience(self) -> bool:
@@ -225,7 +221,7 @@ class BestCheckpoints(keras.callbacks.Callback):
             return []
         places = range(len(rows))
         nearest = sorted(places, key=lambda i: (abs(i - best), -i))
-        return sorted(int(rows[i]["step"]) for i in nearest[: self._around])
+        return sorted(int(rows[i]["step"]) for i in nearest[: self.state.keep])
 
 
 def best_steps(run_dir: pathlib.Path) -> list[int]:

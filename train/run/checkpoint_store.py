@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from command_line.errors import UserError, first_line
 from train.loop.training_model import transformer_of
-from train.run.run_folder import saved_steps
+from train.run.run_folder import delete_checkpoint, saved_steps
 
 # Number of the latest checkpoints that keep their state.
 NUM_STATES_KEPT = 2
@@ -17,15 +17,13 @@ DAMAGE_ERRORS = (
     tf.errors.OutOfRangeError,
     tf.errors.NotFoundError,
 )
-VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 class CheckpointStore:
     """Writes and reads checkpoints, each of which is two files.
 
     `ckpt-N` holds the weights. `state-N`, which only the last two keep, holds
-    the optimizer, the state of dropout's random numbers and the metrics of the
-    epoch so far.
+    the optimizer and the state of dropout's random numbers.
 
     Args:
         training_model: That of `TrainingState`.
@@ -37,14 +35,11 @@ class CheckpointStore:
         optimizer = training_model.optimizer
         if not optimizer.built:
             optimizer.build(training_model.trainable_variables)
-        others = {
-            "random": [
-                variable.value
-                for variable in transformer_of(training_model).variables
-                if "seed_generator" in variable.path
-            ],
-            "means": [variable.value for variable in training_model.metrics_variables],
-        }
+        random = [
+            variable.value
+            for variable in transformer_of(training_model).variables
+            if "seed_generator" in variable.path
+        ]
         weights = tf.Module()
         # `load_mean` reads them by this name.
         weights._trainable_variables = [
@@ -52,7 +47,7 @@ class CheckpointStore:
         ]
         self._weights = tf.train.Checkpoint(optimizer=weights)
         rest = [variable.value for variable in optimizer.variables]
-        self._rest = tf.train.Checkpoint(optimizer=rest, **others)
+        self._rest = tf.train.Checkpoint(optimizer=rest, random=random)
 
     def write(self, step: int) -> None:
         """Writes the checkpoint of an update under a temporary name."""
@@ -68,12 +63,8 @@ class CheckpointStore:
             for path in sorted(part.glob(f"{name}.*")):
                 path.replace(self._folder / path.name)
 
-    def read_latest(self) -> pathlib.Path | None:
-        """Loads the latest undamaged checkpoint; renames damaged ones.
-
-        Returns:
-            The prefix of the file with the metrics; `None` if there is no
-            checkpoint.
+    def read_latest(self) -> bool:
+        """Loads the latest undamaged checkpoint, if any; renames damaged ones.
 
         Raises:
             UserError: If a checkpoint cannot be accessed, or if all are
@@ -91,22 +82,22 @@ class CheckpointStore:
             if found:
                 for bad in damaged:
                     self._move_damaged(bad)
-                return found
+                return True
         if saved:
             raise UserError(self._describe_damage(saved))
-        return None
+        return False
 
-    def read(self, prefix: pathlib.Path) -> pathlib.Path | None:
-        """Loads a checkpoint; returns the prefix of the file of metrics."""
+    def read(self, prefix: pathlib.Path) -> bool:
+        """Loads a checkpoint; returns whether it has a state."""
         rest = state_prefix_of(prefix)
         try:
             check_index(prefix)
             if not rest.with_suffix(".index").exists():
-                return None
+                return False
             check_index(rest)
             self._rest.read(str(rest)).assert_consumed()
             self._weights.read(str(prefix)).assert_consumed()
-            return rest
+            return True
         except (*DAMAGE_ERRORS, tf.errors.ResourceExhaustedError):
             raise
         except tf.errors.OpError as error:
@@ -119,10 +110,10 @@ class CheckpointStore:
         """Deletes old checkpoints, and all states but the latest.
 
         Args:
-            kept: Prefixes of the checkpoints to keep.
+            kept: Names of the checkpoints to keep.
         """
         for path in saved_steps(self._folder).values():
-            if str(path) not in kept:
+            if path.name not in kept:
                 delete_checkpoint(path)
         latest = list(saved_steps(self._folder).values())[-NUM_STATES_KEPT:]
         names = {state_prefix_of(path).name for path in latest}
@@ -172,18 +163,6 @@ def check_index(prefix: pathlib.Path) -> None:
         shape_and_slices=[""],
         dtypes=[tf.string],
     )
-
-
-def read_metrics(prefix: pathlib.Path, count: int) -> list:
-    """Returns the first metrics of a checkpoint."""
-    reader = tf.train.load_checkpoint(str(prefix))
-    return [reader.get_tensor(f"means/{i}{VALUE}") for i in range(count)]
-
-
-def delete_checkpoint(prefix: pathlib.Path) -> None:
-    """Deletes the files of a checkpoint, the index first."""
-    for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
-        path.unlink()
 
 
 def first_line_of(error: tf.errors.OpError) -> str:

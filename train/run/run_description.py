@@ -8,22 +8,14 @@ from collections.abc import Collection
 
 from command_line.bleu_tokenizer import DEFAULT
 from command_line.errors import UserError, refuse_damage
-from command_line.text_files import write_atomically, write_json
+from command_line.text_files import write_json
 from keras_transformer import Preset
-from train.data.bucketing import ROW_MULTIPLE
 from train.data.corpus import Corpus
-from train.loop.update_options import ALIGNMENT_WEIGHT, INVERSE_SQRT
-from train.run.run_folder import read_history, saved_steps
+from train.run.run_folder import delete_checkpoint, read_history, saved_steps
 
 PACKAGES = ("keras", "numpy", "sentencepiece", "tensorflow")
 # Parts of two descriptions that must be equal for the same weights.
 COMPARED = ("arguments", "preset", "corpus", "init")
-# Values of arguments that are null or missing.
-DEFAULTS = {
-    "train_split": "train",
-    "schedule": INVERSE_SQRT,
-    "alignment_weight": ALIGNMENT_WEIGHT,
-}
 DICT_SECTIONS = ("preset", "corpus", "init", "packages", "origin")
 
 
@@ -41,7 +33,7 @@ class RunDescription:
     decoding: dict = dataclasses.field(default_factory=dict)  # Search options.
     steps_per_epoch: int | None = None
     # Divides the sentences of a batch; `None` until the devices are known.
-    row_multiple: int | None = ROW_MULTIPLE  # Of files without this entry.
+    row_multiple: int | None = None
     best_since: int = 0  # Scores up to this update are not comparable.
     source_language: str = ""
 
@@ -51,18 +43,10 @@ class RunDescription:
         parts = {name: {**content.get(name, {})} for name in DICT_SECTIONS}
         numbers = parts.pop("preset")
         preset = Preset(numbers.pop("description", "")).replace(**numbers)
-        arguments = {**content["arguments"]}
-        # Older files name the epoch a round.
-        arguments.pop("round_steps", None)
-        steps = content.get("steps_per_epoch", content.get("round_steps"))
-        names = ("decoding", "row_multiple", "best_since", "source_language")
-        return cls(
-            arguments=arguments,
-            preset=preset,
-            steps_per_epoch=steps,
-            **parts,
-            **{name: content[name] for name in names if name in content},
-        )
+        names = ("decoding", "steps_per_epoch", "row_multiple", "best_since")
+        names += ("source_language",)
+        more = {name: content[name] for name in names if name in content}
+        return cls(arguments={**content["arguments"]}, preset=preset, **parts, **more)
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "RunDescription":
@@ -202,14 +186,11 @@ class RunDescription:
 
     def claim(self, run_dir: pathlib.Path) -> None:
         """Writes `arguments.json`, which assigns the folder to this run."""
-        self._reopen_short_epoch(run_dir)
+        self._delete_short_epoch(run_dir)
         write_json(run_dir / "arguments.json", self._to_json())
 
     def _entries(self, part):
         value = getattr(self, part)
-        if part == "arguments":
-            given = {n: x for n, x in value.items() if x is not None}
-            return {**value, **DEFAULTS, **given}
         return value.hyperparameters() if part == "preset" else value
 
     def _to_json(self):
@@ -236,23 +217,25 @@ class RunDescription:
             return f"BLEU counts tokens of {new}, no longer of {old}"
         return None
 
-    def _reopen_short_epoch(self, run_dir):
-        """Removes the last row of the history if that epoch was a short one.
+    def _delete_short_epoch(self, run_dir):
+        """Deletes the last checkpoint if the end of the run cut its epoch short.
 
-        The epoch was short because the run ended. Without its row it counts as
-        interrupted, and a longer run completes it like an uninterrupted run.
+        A longer run trains that epoch again, like an uninterrupted run.
         """
-        rows = read_history(run_dir)
-        if not rows or not (run_dir / "arguments.json").exists():
+        steps = [0, *(int(row["step"]) for row in read_history(run_dir))]
+        saved = saved_steps(run_dir / "checkpoints")
+        if steps[-1] not in saved or not (run_dir / "arguments.json").exists():
             return
         earlier = self.load(run_dir / "arguments.json")
-        end = earlier.preset.recipe.steps
-        ended_there = int(rows[-1]["step"]) == end
-        is_short = end % earlier.steps_per_epoch and ended_there
-        if is_short and self.preset.recipe.steps > end:
-            path = run_dir / "history.csv"
-            lines = path.read_bytes().splitlines(keepends=True)
-            write_atomically(path, b"".join(lines[:-1]))
+        ended = steps[-1] == earlier.preset.recipe.steps < self.preset.recipe.steps
+        if ended and steps[-1] - steps[-2] < earlier.steps_per_epoch:
+            delete_checkpoint(saved[steps[-1]])
+
+
+def read_arguments(run_dir: pathlib.Path) -> dict | None:
+    """Returns the arguments of the run in a folder, or `None` without one."""
+    path = run_dir / "arguments.json"
+    return RunDescription.load(path).arguments if path.exists() else None
 
 
 def describe(
@@ -278,5 +261,4 @@ def describe(
         corpus={"train": train_pairs.digest(), "validation": validation_pairs.digest()},
         init=init or {},
         packages={name: importlib.metadata.version(name) for name in PACKAGES},
-        row_multiple=None,
     )

@@ -34,6 +34,12 @@ def step_of(prefix: str | pathlib.Path) -> int:
     return int(str(prefix).rpartition("-")[2])
 
 
+def delete_checkpoint(prefix: pathlib.Path) -> None:
+    """Deletes the files of a checkpoint, the index first."""
+    for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
+        path.unlink()
+
+
 @contextlib.contextmanager
 def locked_or_temporary(run_dir: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yields the locked run folder, or a temporary one on other workers.
