@@ -98,14 +98,7 @@ def train_both_directions(
     pairs: tuple[Corpus, Corpus],
     strategy: tf.distribute.Strategy,
 ) -> FinishedRun:
-    """Trains in both directions, unless that has ended; returns the run.
-
-    Args:
-        options: Those of the run that follows.
-        preset: Its preset; half of its updates are in both directions.
-        pairs: The training and the validation corpus.
-        strategy: The distribution strategy.
-    """
+    """Trains in both directions, unless that has ended; returns the run."""
     run_dir = options.run.run_dir / BOTH_DIRECTIONS
     has_ended = (run_dir / "model.keras").exists()
     numbers = {"steps": max(1, preset.recipe.steps // 2)}
@@ -141,15 +134,7 @@ def train(
     start: FinishedRun | None,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Trains one model, in its run folder, and writes it.
-
-    Args:
-        options: The options, resolved.
-        preset: The preset.
-        pairs: The training and the validation corpus, on the chief.
-        start: The run to start from, if any.
-        strategy: The distribution strategy.
-    """
+    """Trains one model, in its run folder, and writes it."""
     if multi_worker.is_multi_worker():
         asked = options.arguments()
         compared = {n: x for n, x in asked.items() if n not in DIGESTED}

@@ -50,11 +50,7 @@ class AverageOptions:
 def choose_checkpoints(
     run_dir: pathlib.Path, which: CheckpointChoice
 ) -> list[pathlib.Path]:
-    """Returns the prefixes of the selected checkpoints.
-
-    Raises:
-        UserError: If one does not exist; the message lists the existing ones.
-    """
+    """Returns the prefixes of the selected checkpoints."""
     last = saved_steps(run_dir / "checkpoints")
     best = saved_steps(run_dir / "best")
     if which.last:

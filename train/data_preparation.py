@@ -71,15 +71,7 @@ def open_split(corpus: CorpusOptions, split: str, cache: pathlib.Path) -> Corpus
 
 
 def resolve_tokenizer(given: Options, pairs: tuple[Corpus, Corpus]) -> Options:
-    """Fills in BLEU's tokenizer, which depends on the target language.
-
-    Args:
-        given: The options.
-        pairs: The training and the validation corpus.
-
-    Raises:
-        UserError: If BLEU is requested and its tokenizer is not installed.
-    """
+    """Fills in BLEU's tokenizer, which depends on the target language."""
     if given.corpus.task == PARSING:
         return given
     validation = given.validation
@@ -137,13 +129,7 @@ def describe_run(
 def choose_steps_per_epoch(
     asked: int | None, preset: Preset, earlier: RunDescription | None
 ) -> int:
-    """Returns the updates of an epoch; a resumed run keeps its number.
-
-    Args:
-        asked: Value of `--steps-per-epoch`, or that of a repeated run.
-        preset: The preset, with the numbers that were replaced.
-        earlier: The description of the run that is resumed.
-    """
+    """Returns the updates of an epoch; a resumed run keeps its number."""
     default = max(100, preset.recipe.steps // DEFAULT_NUM_EPOCHS)
     chosen = asked or (earlier.steps_per_epoch if earlier else default)
     if earlier and not asked and chosen != default:

@@ -27,14 +27,6 @@ def make_strategy(devices: list[str] | None) -> tf.distribute.Strategy:
     """Chooses the distribution strategy.
 
     With `TF_CONFIG` set, it uses the visible devices of all workers.
-
-    Args:
-        devices: Names such as `"GPU:0"`, or `None` for every visible GPU, or
-            the CPU where there is none.
-
-    Raises:
-        UserError: If a device does not exist or is named twice, or if there
-            are names although `TF_CONFIG` is set.
     """
     if multi_worker.is_multi_worker():
         if devices:

@@ -334,15 +334,7 @@ SUPERSEDED_OPTIONS = {
 def parse_options(
     argv: list[str] | None = None, description: str | None = None
 ) -> Options:
-    """Parses a command line, with --from-arguments for its defaults.
-
-    Args:
-        argv: The command line, or `None` for that of the process.
-        description: Text of `--help`.
-
-    Raises:
-        UserError: If that file does not hold arguments of this command.
-    """
+    """Parses a command line, with --from-arguments for its defaults."""
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
     args = parse_or_show_examples(parser, argv, EXAMPLES)
@@ -355,12 +347,7 @@ def parse_options(
 
 
 def read_defaults(path: pathlib.Path, given: dict) -> dict:
-    """Reads the defaults that --from-arguments gives for the other options.
-
-    Args:
-        path: The file.
-        given: The options of the command line, by name.
-    """
+    """Reads the defaults that --from-arguments gives for the other options."""
     defaults = {**read_description(path).arguments}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
     unknown = defaults.keys() - given.keys()

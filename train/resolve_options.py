@@ -30,18 +30,6 @@ class CorpusSizeRecipe:
     With few pairs, the paper's normalization after each sub-layer needs many
     updates until the decoder attends to the source; before each sub-layer it
     needs few.
-
-    Attributes:
-        below: The corpora have fewer pairs than this.
-        vocabulary_size: Number of subwords.
-        batch_tokens: Positions of a side in an update.
-        warmup_steps: Updates in which the learning rate rises.
-        dropout: Share of the features dropped in training.
-        both_directions: Whether a training in both directions comes first.
-        norm: Position of layer normalization.
-        schedule: Fall of the learning rate after the warm-up.
-        patience: Scores of the validation set without a better one, after
-            which training stops.
     """
 
     below: float

@@ -12,9 +12,6 @@ class GuidedAlignment:
     The loss of a target token with `n` links gets `-weight / n sum_s log a(s)`
     over its linked source tokens `s`, where `a` is the attention of head 0 of
     the decoder layer `Architecture.alignment_layer`.
-
-    Attributes:
-        weight: Float.
     """
 
     weight: float

@@ -10,11 +10,7 @@ from train.loop.training_model import TrainingModel
 
 
 class FilledBatches:
-    """A batch plan whose batches have no padding and a loss of NaN.
-
-    Args:
-        plan: The plan of the batches.
-    """
+    """A batch plan whose batches have no padding and a loss of NaN."""
 
     def __init__(self, plan: BatchPlan):
         self._plan = plan

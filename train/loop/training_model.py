@@ -115,12 +115,7 @@ class TrainingModel(keras.Model):
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def token_losses(self, batch, training):
-        """Returns the loss of each real target token; updates the metrics.
-
-        Args:
-            batch: A micro-batch.
-            training: Bool, whether dropout is on.
-        """
+        """Returns the loss of each real target token; updates the metrics."""
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
         guided = training and self.guided_alignment and "links" in batch
@@ -201,12 +196,7 @@ def transformer_of(model: keras.Model) -> Transformer:
 
 
 def add_bias_column(states, embedding):
-    """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias.
-
-    Args:
-        states: Float tensor `(N, D)`.
-        embedding: The `TokenEmbedding` that computes the logits.
-    """
+    """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias."""
     table = tf.convert_to_tensor(embedding.embeddings)
     if embedding.bias is None:
         return states, table

@@ -102,12 +102,7 @@ class UpdateOptions:
         return GuidedAlignment(self.alignment_weight or ALIGNMENT_WEIGHT)
 
     def check_schedule(self, preset: Preset) -> None:
-        """Refuses options of the learning rate that exclude each other.
-
-        Raises:
-            UserError: If there are two peaks, or if no update follows the
-                warm-up.
-        """
+        """Refuses options of the learning rate that exclude each other."""
         if self.peak_learning_rate and self.learning_rate_scale != 1:
             raise UserError(
                 "--peak-learning-rate must come without --learning-rate-scale. "
@@ -138,14 +133,7 @@ class UpdateOptions:
         )
 
     def check_limit(self, corpora: list[EncodedPairs]) -> None:
-        """Refuses a `--max-tokens-per-replica` below the longest sentence.
-
-        Args:
-            corpora: The training corpus and the validation set.
-
-        Raises:
-            UserError: With the smallest sufficient limit.
-        """
+        """Refuses a `--max-tokens-per-replica` below the longest sentence."""
         limit = self.max_tokens_per_replica
         if limit is None:
             return

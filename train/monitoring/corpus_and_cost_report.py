@@ -41,17 +41,7 @@ def describe_training(
     update_options: UpdateOptions,
     num_replicas: int = 1,
 ) -> dict:
-    """Returns the report on corpus, batches and costs, as JSON.
-
-    Args:
-        training: The training corpus.
-        validation: The validation set.
-        plan: The batches of the training corpus.
-        transformer: The model, built.
-        recipe: Numbers of updates.
-        update_options: Options of training.
-        num_replicas: Int, number of devices.
-    """
+    """Returns the report on corpus, batches and costs, as JSON."""
     limit, precision = update_options.max_tokens_per_replica, update_options.precision
     shapes = micro_batch_shapes(plan, num_replicas, limit)
     needed = [estimate_memory(transformer, shape, precision) for shape in shapes]
@@ -125,11 +115,6 @@ def warn_of_unknown_text(
 
     Then the text has another language or script than the model's training
     text.
-
-    Args:
-        pairs: The training corpus.
-        protos: SentencePiece models of sources and of targets; the second is
-            `None` if both sides share one.
     """
     of_sides = protos[0], protos[1] or protos[0]
     unknown = [

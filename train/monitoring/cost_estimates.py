@@ -17,10 +17,6 @@ def count_flops(transformer: Transformer, plan: BatchPlan) -> float:
     decoder those of the target, both with padding. Only target tokens have
     logits. Products of queries and keys are left out: with the base model and
     30 tokens a sentence they are 2 % of the others.
-
-    Args:
-        transformer: The model, built.
-        plan: The batches.
     """
     encoder = transformer.encoder.count_params()
     decoder = transformer.decoder.count_params()
@@ -45,13 +41,7 @@ def count_positions(plan: BatchPlan) -> int:
 def micro_batch_shapes(
     plan: BatchPlan, num_replicas: int, limit: int | None
 ) -> list[tuple[int, int, int]]:
-    """Returns the shapes of the micro-batches of a device.
-
-    Args:
-        plan: The batches.
-        num_replicas: Int, number of devices that share a batch.
-        limit: Int or `None`, maximum positions of a side at once.
-    """
+    """Returns the shapes of the micro-batches of a device."""
     found = []
     for shape in plan.shapes:
         parts = num_replicas * count_micro_batches(shape, num_replicas, limit)
@@ -68,16 +58,7 @@ def find_largest_batch(
     limit: int | None,
     precision: str,
 ) -> int:
-    """Returns the number of a batch in `j`'s pass that needs most memory.
-
-    Args:
-        transformer: The model, built.
-        plan: The batches.
-        j: Int, number of a batch.
-        num_replicas: Int, number of devices that share a batch.
-        limit: Int or `None`, maximum positions of a side at once.
-        precision: That of `estimate_memory`.
-    """
+    """Returns the number of a batch in `j`'s pass that needs most memory."""
     needed = [
         sum(estimate_memory(transformer, shape, precision).values())
         for shape in micro_batch_shapes(plan, num_replicas, limit)
@@ -98,12 +79,6 @@ def estimate_memory(
     `12 D + 2 d_ff` numbers for each position of an encoder layer, `20 D +
     2 d_ff` of a decoder layer, and three for each attention weight. TensorFlow
     itself needs some hundred MB more.
-
-    Args:
-        transformer: The model, built.
-        shape: Number of sentences, source and target length.
-        precision: `"float32"`, `"bfloat16"` or `"float16"`, of the
-            activations.
     """
     rows, source, target = shape
     sizes = transformer.architecture

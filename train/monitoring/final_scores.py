@@ -27,18 +27,7 @@ def write_final_model(
     run_dir: pathlib.Path,
     bleu: ValidationBleu | None,
 ) -> None:
-    """Chooses the final weights, and writes the model and its scores.
-
-    Args:
-        best: Callback of the run, with its checkpoints.
-        warmup_steps: Int, update until which the learning rate rises.
-        training_model: The trained model.
-        plan: The validation batches.
-        update_options: Options of training.
-        num_replicas: Int, number of devices that shared a batch in training.
-        run_dir: Folder of the run.
-        bleu: Translates the validation set, or `None`.
-    """
+    """Chooses the final weights, and writes the model and its scores."""
     paths, step = best.choose_final(warmup_steps)
     model = make_float32_copy(training_model.transformer)
     scored = make_scored_model(model, training_model.label_smoothing)
@@ -59,12 +48,7 @@ def write_final_model(
 def make_scored_model(
     transformer: Transformer, label_smoothing: float
 ) -> TrainingModel:
-    """Returns a model that `score_model` takes, on one device.
-
-    Args:
-        transformer: The model; its weights may be replaced between scores.
-        label_smoothing: Float, as in the training loss.
-    """
+    """Returns a model that `score_model` takes, on one device."""
     training_model = TrainingModel(transformer, label_smoothing)
     training_model.build()
     training_model.compile(jit_compile=False)
@@ -77,15 +61,7 @@ def score_model(
     update_options: UpdateOptions,
     num_replicas: int = 1,
 ) -> dict[str, float]:
-    """Returns loss, perplexity and accuracy on the validation set.
-
-    Args:
-        training_model: Result of `make_scored_model`.
-        plan: The validation batches.
-        update_options: Options of training.
-        num_replicas: Int, number of devices that shared a batch in training;
-            one of them now computes their parts in turn.
-    """
+    """Returns loss, perplexity and accuracy on the validation set."""
     limit = update_options.max_tokens_per_replica
     if limit is None and num_replicas > 1:
         limit = -(-update_options.batch_tokens // num_replicas)
@@ -101,13 +77,7 @@ def score_model(
 
 
 def write_scores(path: pathlib.Path, paths: list[str], scores: dict) -> None:
-    """Prints scores, and writes them beside the model, in `model.json`.
-
-    Args:
-        path: The model's file.
-        paths: Prefixes of the averaged checkpoints.
-        scores: Dict of `"validation"`, scores by name, and maybe `"samples"`.
-    """
+    """Prints scores, and writes them beside the model, in `model.json`."""
     description = {
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "checkpoints": [pathlib.Path(prefix).name for prefix in paths],

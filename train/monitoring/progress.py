@@ -13,9 +13,6 @@ class Progress(keras.callbacks.Callback):
     They are read at every tenth update and at the last one of an epoch, and
     shown until the next reading. The callback also ends training after the last
     update, which may be within an epoch.
-
-    Args:
-        steps: Int, update after which training ends.
     """
 
     def __init__(self, steps: int):

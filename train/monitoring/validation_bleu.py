@@ -149,17 +149,7 @@ def make_validation_bleu(
     run_dir: pathlib.Path,
     decoding: dict,
 ) -> ValidationBleu:
-    """Makes the callback from the options.
-
-    Args:
-        options: The options.
-        pairs: The text of the validation set.
-        protos: SentencePiece models of sources and of targets; the second is
-            `None` if both sides share one.
-        run_dir: Folder of the run.
-        decoding: Search options of the run, of which the length penalty is
-            used.
-    """
+    """Makes the callback from the options."""
     source, target = protos
     return ValidationBleu(
         pairs,

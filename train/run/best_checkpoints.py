@@ -77,13 +77,6 @@ class BestCheckpoints(keras.callbacks.Callback):
     model. All decisions depend only on the epochs in `history.csv`, so an
     interrupted run decides like an uninterrupted one. In the list of callbacks,
     this one comes after `TrainingState`.
-
-    Args:
-        state: The state of the run.
-        run_dir: Folder of the run; on several workers, only the chief's has
-            copies.
-        options: The criterion, the number of copies and the patience.
-        since: Int, update up to which scores are ignored.
     """
 
     def __init__(

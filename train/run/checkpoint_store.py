@@ -24,10 +24,6 @@ class CheckpointStore:
 
     `ckpt-N` holds the weights. `state-N`, which only the last two keep, holds
     the optimizer and the state of dropout's random numbers.
-
-    Args:
-        training_model: That of `TrainingState`.
-        folder: The folder `checkpoints`.
     """
 
     def __init__(self, training_model, folder: pathlib.Path):
@@ -64,12 +60,7 @@ class CheckpointStore:
                 path.replace(self._folder / path.name)
 
     def read_latest(self) -> bool:
-        """Loads the latest undamaged checkpoint, if any; renames damaged ones.
-
-        Raises:
-            UserError: If a checkpoint cannot be accessed, or if all are
-                damaged. Nothing is renamed then.
-        """
+        """Loads the latest undamaged checkpoint, if any; renames damaged ones."""
         saved = saved_steps(self._folder)
         damaged = []
         for step, prefix in reversed(saved.items()):
@@ -107,11 +98,7 @@ class CheckpointStore:
             ) from None
 
     def delete_old(self, kept: set[str]) -> None:
-        """Deletes old checkpoints, and all states but the latest.
-
-        Args:
-            kept: Names of the checkpoints to keep.
-        """
+        """Deletes old checkpoints, and all states but the latest."""
         for path in saved_steps(self._folder).values():
             if path.name not in kept:
                 delete_checkpoint(path)

@@ -50,11 +50,7 @@ class RunDescription:
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "RunDescription":
-        """Reads an `arguments.json`.
-
-        Raises:
-            UserError: If it is damaged.
-        """
+        """Reads an `arguments.json`."""
         with refuse_damage(path):
             content = json.loads(path.read_text(encoding="utf-8"))
             description = cls.from_json(content)
@@ -69,15 +65,7 @@ class RunDescription:
 
     @classmethod
     def load_run(cls, run_dir: pathlib.Path, option: str) -> "RunDescription":
-        """Reads the description of the run in a folder.
-
-        Args:
-            run_dir: The folder.
-            option: Name of the option of the folder, for the message.
-
-        Raises:
-            UserError: If the folder does not hold a run.
-        """
+        """Reads the description of the run in a folder."""
         path = run_dir / "arguments.json"
         if not path.exists():
             raise UserError(
@@ -95,11 +83,6 @@ class RunDescription:
         """Returns the entries in which another description differs.
 
         An option that is off, or has no value, may be missing in one of them.
-
-        Args:
-            other: The other description.
-            not_compared: Names of arguments that may differ.
-            parts: Names of the parts to compare.
         """
         found = []
         for part in parts:
@@ -121,13 +104,6 @@ class RunDescription:
         rates of `--schedule linear` and `cosine`) nor on the validation set. So
         both may change: with another `--steps` the run becomes longer, or
         shorter, if it has not passed that update.
-
-        Returns:
-            The description, or `None` if the folder holds no run.
-
-        Raises:
-            UserError: If the folder holds a run of other arguments or of other
-                text (the message names the differences), or a converted model.
         """
         path = run_dir / "arguments.json"
         if not path.exists():
@@ -156,12 +132,7 @@ class RunDescription:
         return earlier
 
     def resume(self, earlier: "RunDescription", run_dir: pathlib.Path) -> None:
-        """Takes over what a resumed run keeps, and prints what changed.
-
-        Args:
-            earlier: The description of the run so far.
-            run_dir: Folder of the run.
-        """
+        """Takes over what a resumed run keeps, and prints what changed."""
         changed = [
             f"{name} {earlier.packages.get(name)} ({version} now)"
             for name, version in self.packages.items()
@@ -245,16 +216,7 @@ def describe(
     validation_pairs: Corpus,
     init: dict[str, str] | None = None,
 ) -> RunDescription:
-    """Describes a new run.
-
-    Args:
-        arguments: The options by name, as JSON.
-        preset: The preset, with the numbers that were replaced.
-        train_pairs: The training corpus.
-        validation_pairs: The validation set.
-        init: Digests of what the run starts from, a model or the files of its
-            vocabulary, if any.
-    """
+    """Describes a new run."""
     return RunDescription(
         arguments=arguments,
         preset=preset,

@@ -60,9 +60,6 @@ def locked(run_dir: pathlib.Path) -> Iterator[None]:
 
     The kernel releases the lock when the process ends, however it ends; a
     killed run leaves the file, but no lock.
-
-    Raises:
-        UserError: If another process holds the lock; the message names it.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     with (run_dir / "lock").open("a+", encoding="utf-8") as file:
