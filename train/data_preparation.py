@@ -103,7 +103,7 @@ def describe_run(
     if start:
         description.decoding = start.decoding
     if given.corpus.alignments:
-        # The head that `GuidedAlignment` trains.
+        # The head that `alignment_losses` train.
         description.decoding = {**description.decoding, "align_head": 0}
     sources = [corpus.languages()[0] for corpus in reversed(pairs)]
     description.source_language = next(filter(None, sources), "")

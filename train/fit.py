@@ -16,7 +16,7 @@ from train.loop import multi_worker
 from train.loop.distributed_optimizer import DistributedAdam, distributed
 from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel, give_replicas_own_seeds
-from train.loop.update_options import PRECISIONS, UpdateOptions
+from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
 from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
 from train.run.best_checkpoints import BestCheckpoints, ValidationOptions
@@ -102,7 +102,7 @@ def make_training_model(
     training_model = TrainingModel(
         transformer,
         preset.recipe.label_smoothing,
-        update_options.make_guided_alignment(),
+        update_options.alignment_weight or ALIGNMENT_WEIGHT,
     )
     with strategy.scope():
         training_model.build()
@@ -184,6 +184,7 @@ def fit(
                 validation_plan, strategy, 0, validation_steps, limit
             ),
             validation_steps=validation_steps,
+            validation_freq=update_options.validate_every,
             shuffle=False,
             # Without a terminal, one line for each epoch.
             verbose="auto" if sys.stdout.isatty() else 2,

@@ -47,7 +47,7 @@ def test_a_run_folder_holds_all_that_the_run_was(finished):
     names = {path.name for path in finished.iterdir()}
     assert names == {
         *("arguments.json", "checkpoints", "encoded", "history.csv", "lock"),
-        *("logs", "model.json", "model.keras", "report.json", "report.png"),
+        *("logs", "model.json", "model.keras", "report.json"),
         "tokenizer.model",
     }
     description = json.loads((finished / "arguments.json").read_text())

@@ -34,6 +34,7 @@ from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.final_scores import make_scored_model, score_model
 from train.monitoring.progress import Progress
 from train.run.checkpoint_averaging import load_mean, make_float32_copy
+from train.run.run_folder import saved_steps
 from train.run.training_state import TrainingState
 
 
@@ -534,3 +535,17 @@ def test_a_callback_of_the_caller_ends_the_run(pairs, tmp_path):
     best = train(small_task(), pairs, 5, SETTINGS, tmp_path, callbacks=[Stop()])
 
     assert best.state.updates == 3
+
+
+def test_epochs_without_validation_only_save_what_a_run_resumes_from(pairs, tmp_path):
+    settings = dataclasses.replace(
+        SETTINGS, steps_per_epoch=1, validate_every=2, average=2
+    )
+    for steps in (3, 6):  # The second run resumes between validations.
+        best = train(small_task(), pairs, steps, settings, tmp_path)
+
+    validated = [bool(row.get("val_loss")) for row in best.state.history]
+    assert validated == [False, True] * 3
+    steps = [prefix.rpartition("-")[2] for prefix in best.choose_final()[0]]
+    assert steps == ["4", "6"]
+    assert [*saved_steps(tmp_path / "checkpoints")] == [4, 5, 6]

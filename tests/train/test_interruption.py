@@ -221,7 +221,7 @@ def test_refuses_where_every_checkpoint_is_damaged(copied):
     for index in copied.glob("checkpoints/*.index"):
         index.write_bytes(b"")
 
-    with pytest.raises(UserError, match="every checkpoint in .* is damaged"):
+    with pytest.raises(UserError, match="no checkpoint in .* is whole"):
         restorable_state(copied).restore()
 
 

@@ -36,7 +36,7 @@ patience best_by bleu_tokenize init_from num_layers hidden_dim intermediate_dim
 num_heads key_dim value_dim dropout positions norm label_smoothing steps
 warmup_steps extend_vocabulary decoder_layers activation max_wavelength
 norm_epsilon decoder_mixer placeholders drop_invalid position_offset
-recipe both_directions alignments alignment_weight
+recipe both_directions alignments alignment_weight validate_every
 peak_learning_rate schedule weight_decay attention_dropout
 feed_forward_dropout word_dropout layer_dropout
 tokenizer symbols

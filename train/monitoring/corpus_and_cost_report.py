@@ -1,15 +1,13 @@
 """Report before training: corpus statistics, batch sizes and cost estimates."""
 
 import dataclasses
-import io
 import pathlib
 
 import numpy as np
 import tensorflow as tf
-from matplotlib.figure import Figure
 
 from command_line.options import flag
-from command_line.text_files import write_atomically, write_json
+from command_line.text_files import write_json
 from keras_transformer import Recipe, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import SIDES
@@ -74,10 +72,9 @@ def describe_training(
 
 
 def write_report(report: dict, run_dir: pathlib.Path) -> None:
-    """Prints a report and writes `report.json` and `report.png`."""
+    """Prints a report and writes `report.json`."""
     print(format_report(report))
     write_json(run_dir / "report.json", report)
-    write_atomically(run_dir / "report.png", plot_lengths(report["training"]))
 
 
 def warn_of_idle_gpus(report: dict, strategy: tf.distribute.Strategy) -> None:
@@ -218,18 +215,3 @@ def format_histogram(figures: dict) -> list[str]:
         ]
         lines.append(f"{label:>9}  {'  '.join(bars)}")
     return lines
-
-
-def plot_lengths(figures: dict) -> bytes:
-    """Returns a PNG of the histogram of lengths."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.add_subplot()
-    for side in SIDES:
-        counts = figures[f"{side}_lengths"]
-        axes.step(range(len(counts)), counts, where="mid", label=f"{side}s")
-    axes.set(xlabel="tokens of a sentence", ylabel="pairs")
-    axes.set_yscale("symlog")
-    axes.legend()
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=120)
-    return picture.getvalue()

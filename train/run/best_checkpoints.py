@@ -119,7 +119,7 @@ class BestCheckpoints(keras.callbacks.Callback):
         """
         if self._patience is None:
             return set()
-        rows = self.state.history
+        rows = self.state.validated
         return {*self._steps_around(rows), *self._steps_around(rows[:-1])}
 
     def choose_final(self, warmup: int = 0) -> tuple[list[str], int | None]:
@@ -142,7 +142,7 @@ class BestCheckpoints(keras.callbacks.Callback):
 
     def _candidates(self):
         """Returns the checkpoints of the final model, warm-up included."""
-        rows = self.state.history
+        rows = self.state.validated
         index = self._find_best(rows)
         if self._patience is None or index is None:
             return self.state.checkpoints, None

@@ -64,18 +64,23 @@ class CheckpointStore:
         saved = saved_steps(self._folder)
         damaged = []
         for step, prefix in reversed(saved.items()):
+            files = sorted(self._folder.glob(f"[cs]*-{step}.*"), reverse=True)
             try:
                 found = self.read(prefix)
             except DAMAGE_ERRORS as error:
                 print(f"{prefix} is damaged and left out: {first_line_of(error)}")
-                damaged.append(step)
+                damaged += files
                 continue
             if found:
-                for bad in damaged:
-                    self._move_damaged(bad)
+                for path in damaged:
+                    path.replace(path.with_name(f"damaged-{path.name}"))
                 return True
         if saved:
-            raise UserError(self._describe_damage(saved))
+            raise UserError(
+                f"no checkpoint in {self._folder} is whole; start again in another "
+                "--run-dir, or make a model of weights that are left by `python -m "
+                f"train.average --steps`. There are {', '.join(map(str, saved))}"
+            )
         return False
 
     def read(self, prefix: pathlib.Path) -> bool:
@@ -108,30 +113,6 @@ class CheckpointStore:
             # The index first, as `delete_checkpoint` does.
             if path.stem not in names:
                 path.unlink()
-
-    def _move_damaged(self, step):
-        for name in (f"ckpt-{step}", f"state-{step}"):
-            for path in sorted(self._folder.glob(f"{name}.*"), reverse=True):
-                path.replace(path.with_name(f"damaged-{path.name}"))
-
-    def _describe_damage(self, saved):
-        run_dir = self._folder.parent
-        for step, prefix in reversed(saved.items()):
-            try:
-                check_index(prefix)
-                self._weights.read(str(prefix)).expect_partial()
-            except DAMAGE_ERRORS:
-                continue
-            return (
-                f"no checkpoint in {self._folder} has a whole state. The "
-                f"weights of update {step} are there: `python -m train.average "
-                f"--run-dir {run_dir} --steps {step} --output {run_dir}/"
-                f"model.keras`, and --init-from {run_dir} starts from them"
-            )
-        return (
-            f"every checkpoint in {self._folder} is damaged; start again in "
-            "another --run-dir"
-        )
 
 
 def state_prefix_of(prefix: pathlib.Path) -> pathlib.Path:

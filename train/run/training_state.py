@@ -13,7 +13,7 @@ from command_line.text_files import write_atomically
 from train.loop import multi_worker
 from train.loop.training_model import READ_EVERY, transformer_of
 from train.run.checkpoint_store import CheckpointStore
-from train.run.run_folder import read_history, saved_steps
+from train.run.run_folder import read_history, saved_steps, step_of
 
 MAX_SKIPPED = 10
 
@@ -56,11 +56,15 @@ class TrainingState(keras.callbacks.Callback):
 
     @property
     def checkpoints(self) -> list[str]:
-        """Prefixes of the latest checkpoints, oldest first."""
-        return [str(path) for path in self._latest(self.keep)]
+        """Prefixes of the latest checkpoints after validations, oldest first."""
+        saved = saved_steps(self._folder)
+        steps = [int(row["step"]) for row in self.validated]
+        return [str(saved[step]) for step in steps if step in saved][-self.keep :]
 
-    def _latest(self, count):
-        return list(saved_steps(self._folder).values())[-count:]
+    @property
+    def validated(self) -> list[dict]:
+        """The rows of epochs with a validation; without any, all rows."""
+        return [row for row in self.history if row.get("val_loss")] or self.history
 
     def restore(self, strategy: tf.distribute.Strategy | None = None) -> int:
         """Loads the latest undamaged checkpoint.
@@ -131,6 +135,7 @@ class TrainingState(keras.callbacks.Callback):
         write_atomically(self._history, text.getvalue().encode())
         self._states.write(self.updates)
         # The last checkpoint may be damaged, or may end a short epoch.
-        kept = {path.name for path in self._latest(max(self.keep, 2))}
-        kept |= {f"ckpt-{step}" for step in self.checkpoints_to_keep()}
+        kept = [*saved_steps(self._folder)][-2:]
+        kept += [step_of(prefix) for prefix in self.checkpoints]
+        kept = {f"ckpt-{step}" for step in (*kept, *self.checkpoints_to_keep())}
         self._states.delete_old(kept)
