@@ -21,8 +21,8 @@ from train import fit
 from train.corpus_size_recipe import apply_recipe, fill_in_recipe, uses_corpus_size
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
-from train.data.reversed_pairs import in_both_directions
-from train.data.vocabulary import EncodedPairs
+from train.data.derived_corpora import in_both_directions
+from train.data.encoded_pairs import EncodedPairs
 from train.data_preparation import PreparedData, prepare
 from train.loop import multi_worker, signal_handling
 from train.loop.training_model import TrainingModel

@@ -6,7 +6,7 @@ from command_line.text_files import write_atomically
 from keras_transformer.tokenizer import read_protos
 from train.data.corpus import Corpus, Pairs, read_all, write_demo_tests
 from train.data.encoded_corpus import Encoded, encode_corpus
-from train.data.vocabulary_options import make_vocabulary
+from train.data.vocabulary import make_vocabulary
 from train.monitoring.corpus_and_cost_report import warn_of_unknown_text
 from train.options import PARSING, Options
 from train.run.fine_tuning import FinishedRun

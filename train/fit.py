@@ -15,7 +15,7 @@ from keras_transformer import Preset, Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.bucketing import ROW_MULTIPLE
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 from train.loop import multi_worker, signal_handling
 from train.loop.distributed_optimizer import DistributedAdam, distribute_updates
 from train.loop.memory_check import check_memory

@@ -10,16 +10,11 @@ from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
 from train.check_options import check_both_directions, check_corpus
-from train.data.corpus import SIDES, Corpus, FilePairs
+from train.data.corpus import SIDES, Corpus, FilePairs, TreePairs
 from train.data.corpus_loading import open_corpus, read_mixture
+from train.data.derived_corpora import with_placeholders
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.placeholder_pairs import with_placeholders
-from train.data.tree_pairs import TreePairs
-from train.data.vocabulary_options import (
-    check_placeholders,
-    check_vocabulary,
-    count_pieces,
-)
+from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
 from train.data.word_links import LinkedPairs
 from train.loop.update_options import BATCH_TOKENS, DEFAULT_NUM_EPOCHS
 from train.options import CorpusOptions, Options, RunOptions

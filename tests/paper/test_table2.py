@@ -7,7 +7,7 @@ from keras_transformer import PRESETS
 from paper import table2
 from paper.table2 import hardware_flops, update_flops
 from train.data.batch_plan import BatchPlan
-from train.data.vocabulary import EncodedPairs, Ids
+from train.data.encoded_pairs import EncodedPairs, Ids
 from train.monitoring.cost_estimates import count_flops
 
 TOY = PRESETS["tiny"].replace(

@@ -11,7 +11,7 @@ from command_line.errors import UserError
 from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused
 from train.check_options import check_both_directions
 from train.data.corpus import FilePairs, Mixture, Pairs
-from train.data.reversed_pairs import Reversed, in_both_directions
+from train.data.derived_corpora import Reversed, in_both_directions
 from train.options import parse_options
 
 

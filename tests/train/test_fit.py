@@ -23,7 +23,7 @@ from tests.helpers.small_models import (
 )
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 from train.fit import (
     FitContext,
     FitData,

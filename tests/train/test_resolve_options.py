@@ -8,8 +8,8 @@ import tensorflow_datasets as tfds
 from command_line.errors import UserError
 from command_line.options import flag
 from train.check_options import check_corpus
+from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.tree_pairs import TreePairs
 from train.options import FILES, parse_options
 from train.resolve_options import describe_run, load_corpus, resolve
 

@@ -30,8 +30,8 @@ def count_micro_batches(
     Args:
         shape: Sentences of the batch, and its two lengths.
         num_replicas: Int, replicas that share the sentences.
-        limit: Int, maximum positions of a side in a micro-batch, or `None` for
-            no limit. A micro-batch has at least one sentence.
+        limit: Int, maximum positions of a side in a micro-batch, unless it is a
+            single sentence; or `None`.
     """
     if limit is None:
         return 1

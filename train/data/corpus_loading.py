@@ -29,9 +29,6 @@ def open_corpus(
         cache: Folder for lengths and digests of files.
         source_language: One of a set's two languages.
         data_dir: Folder of prepared sets.
-
-    Raises:
-        UserError: If there is no such corpus, split or language, or no data.
     """
     if name == "demo":
         if split not in DEMO_SPLITS or source_language not in (None, "en"):
@@ -70,9 +67,6 @@ def read_mixture(
         source_language: The source language of data sets without one.
         data_dir: Folder of prepared sets.
         drop_invalid: Whether pairs of files that are not UTF-8 are dropped.
-
-    Raises:
-        UserError: If the file, or a corpus that it names, is invalid.
     """
     refuse_pipe(path)
     try:

@@ -9,7 +9,7 @@ import sentencepiece
 
 from keras_transformer.masks import EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
-from train.data.vocabulary import Ids, JoinedIds
+from train.data.encoded_pairs import Ids, JoinedIds
 
 COUNTS = (
     "pairs",
@@ -24,7 +24,8 @@ COUNTS = (
     "round_trips",
     "round_trip_failures",
 )
-CHUNK = 1 << 20  # Hashes that are compared together.
+CHUNK = 1 << 20  # Hashes that are read together.
+PART = 1 << 22  # Hashes that are sorted together.
 SAMPLE = 1_000  # Sentences.
 
 
@@ -149,26 +150,9 @@ def hash_lines(lines: list[str]) -> np.ndarray:
 
 def hash_pairs(hashes: np.ndarray) -> np.ndarray:
     """Returns one hash for each row of `(n, 2)` hashes of both sides."""
-    return hashes[:, 0] * np.uint64(0x9E3779B97F4A7C15) + hashes[:, 1]
-
-
-def count_duplicates(hashes: np.ndarray, part: int = 1 << 23) -> int:
-    """Counts the pairs that repeat an earlier pair.
-
-    Args:
-        hashes: Uint64 array `(n, 2)`, hashes of sources and targets.
-        part: Int, approximate maximum number of hashes in memory.
-    """
-    parts = -(-len(hashes) // part)
-    different = 0
-    for number in range(parts):
-        mine = [
-            pairs[pairs % np.uint64(parts) == number]
-            for start in range(0, len(hashes), CHUNK)
-            for pairs in [hash_pairs(hashes[start : start + CHUNK])]
-        ]
-        different += len(np.unique(np.concatenate(mine)))
-    return len(hashes) - different
+    mixed = hashes[:, 0] * np.uint64(0x9E3779B97F4A7C15)
+    mixed += hashes[:, 1]  # In place: there may be tens of millions.
+    return mixed
 
 
 def count_overlap(training: list[np.ndarray], validation: np.ndarray) -> dict:
@@ -186,15 +170,31 @@ def count_overlap(training: list[np.ndarray], validation: np.ndarray) -> dict:
 
 def count_members(wanted: np.ndarray, parts: list[np.ndarray], of) -> int:
     """Counts the `wanted` that are among `of(hashes)` of all parts."""
-    different = np.unique(wanted)
-    found = np.zeros(len(different), bool)
-    chunks = (
-        of(hashes[start : start + CHUNK])
-        for hashes in parts
-        for start in range(0, len(hashes), CHUNK)
-    )
-    for chunk in chunks:
-        places = np.searchsorted(different, chunk)
-        places[places == len(different)] = 0
-        found[places[different[places] == chunk]] = True
-    return int(np.isin(wanted, different[found]).sum())
+    found = np.zeros(len(wanted), bool)
+    for hashes in parts:
+        for start in range(0, len(hashes), CHUNK):
+            found |= np.isin(wanted, of(hashes[start : start + CHUNK]))
+    return int(found.sum())
+
+
+def find_repeats(hashes: np.ndarray, part: int = PART) -> np.ndarray:
+    """Returns which hashes occur earlier.
+
+    Args:
+        hashes: Uint64 array `(n,)`.
+        part: Int, approximate maximum number of hashes that are sorted
+            together.
+    """
+    repeats = np.ones(len(hashes), bool)
+    parts = -(-len(hashes) // part)
+    for number in range(parts):
+        places = np.concatenate(
+            [
+                start + np.flatnonzero(chunk % np.uint64(parts) == number)
+                for start in range(0, len(hashes), CHUNK)
+                for chunk in [hashes[start : start + CHUNK]]
+            ]
+        )
+        _, first = np.unique(hashes[places], return_index=True)
+        repeats[places[first]] = False
+    return repeats

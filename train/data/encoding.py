@@ -16,8 +16,8 @@ from command_line.cpu_count import count_processors
 from command_line.progress import show_progress
 from train.data.corpus import SIDES, Corpus
 from train.data.corpus_statistics import CorpusStatistics, hash_lines
+from train.data.encoded_pairs import Ids
 from train.data.pair_filters import PairSelector
-from train.data.vocabulary import Ids, take
 from train.data.word_links import LinkEncoder
 
 LINKS = "links"  # Name of their files.
@@ -55,11 +55,7 @@ def write_blocks(
 
 
 class ArrayFiles:
-    """The files of a folder, each a growing array.
-
-    Attributes:
-        contents: Dict from name to dtype and number of elements.
-    """
+    """Files of growing arrays; `contents` has the dtype and size of each."""
 
     def __init__(self, folder: pathlib.Path, stack: contextlib.ExitStack):
         self._folder = folder
@@ -101,8 +97,8 @@ class PairEncoder:
         max_length: Int, most tokens of a side.
         num_pairs: Int, pairs of the corpus, which decide how many lines are
             decoded again.
-        selector: Finds pairs to drop, or `None` to drop only empty and too
-            long ones.
+        selector: Finds other pairs to drop than empty and too long ones, or
+            `None`.
     """
 
     def __init__(
@@ -120,11 +116,11 @@ class PairEncoder:
         self._link_encoder = LinkEncoder(self._processors)
         self.filter_names = selector.names if selector else ()
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
-        sizes = [each.get_piece_size() for each in self._processors]
-        self.dtype = smallest_dtype(max(sizes))
+        size = max(each.get_piece_size() for each in self._processors)
+        self.dtype = smallest_dtype(size)
         self._are_bytes = [
-            np.array([each.is_byte(id_) for id_ in range(size)])
-            for each, size in zip(self._processors, sizes, strict=True)
+            np.array([each.is_byte(id_) for id_ in range(each.get_piece_size())])
+            for each in self._processors
         ]
 
     def __call__(
@@ -145,7 +141,7 @@ class PairEncoder:
             each.encode(lines, add_eos=True, num_threads=1)
             for each, lines in zip(self._processors, texts, strict=True)
         ]
-        sides = [self._join(side) for side in sequences]
+        sides = [concatenate(side, self.dtype) for side in sequences]
         shorter, longer = np.sort([side.lengths for side in sides], axis=0)
         # A text of blanks has only EOS.
         full = shorter > 1
@@ -161,7 +157,7 @@ class PairEncoder:
                 kept &= ~dropped
         keep = np.flatnonzero(kept)
         figures.counts["kept"] = len(keep)
-        sides = [take(side, keep) for side in sides]
+        sides = [side.take(keep) for side in sides]
         figures.count_ids(sides, self._are_bytes)
         figures.counts["source_equals_target"] = sum(
             texts[0][i] == texts[1][i] for i in keep
@@ -174,31 +170,22 @@ class PairEncoder:
                 processor, [lines[i] for i in some], [ids[i] for i in some]
             )
         hashes = [hash_lines([lines[i] for i in keep]) for lines in texts]
-        encoded = None
+        encoded_links = None
         if links is not None:
-            encoded = self._encode_links(block, links, keep, sides)
-        return EncodedBlock(sides, np.stack(hashes, axis=1), figures, encoded)
+            of_pairs = [
+                self._link_encoder(links[i], block[i][1], [ids[i] for ids in sequences])
+                for i in keep
+            ]
+            encoded_links = concatenate(of_pairs, np.dtype("<u4"))
+        return EncodedBlock(sides, np.stack(hashes, axis=1), figures, encoded_links)
 
-    def _encode_links(self, block, links, keep, sides):
-        """Returns the links of the kept pairs."""
-        rows = [
-            [side.flat[a:b] for a, b in itertools.pairwise(side.offsets)]
-            for side in sides
-        ]
-        numbers = [
-            self._link_encoder(links[i], block[i][1], ids)
-            for i, *ids in zip(keep, *rows, strict=True)
-        ]
-        return self._join(numbers, np.dtype("<u4"))
 
-    def _join(self, sequences, dtype: np.dtype | None = None) -> Ids:
-        lengths = np.array([len(ids) for ids in sequences], np.int64)
-        flat = np.fromiter(
-            itertools.chain.from_iterable(sequences),
-            dtype or self.dtype,
-            count=lengths.sum(),
-        )
-        return Ids(flat, np.concatenate([[0], np.cumsum(lengths)]))
+def concatenate(sequences: list, dtype: np.dtype) -> Ids:
+    lengths = np.array([len(ids) for ids in sequences], np.int64)
+    flat = np.fromiter(
+        itertools.chain.from_iterable(sequences), dtype, count=lengths.sum()
+    )
+    return Ids(flat, np.concatenate([[0], np.cumsum(lengths)]))
 
 
 def smallest_dtype(vocabulary_size: int) -> np.dtype:

@@ -115,7 +115,7 @@ class LinkEncoder:
         Args:
             links: Int array `(n, 2)`, words of source and target.
             pair: The text.
-            ids: Its tokens, which end in EOS.
+            ids: The tokens of both sides, which end in EOS.
         """
         words = [
             np.cumsum(starts[side[:-1]]) - 1

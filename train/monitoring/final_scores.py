@@ -9,7 +9,7 @@ from command_line.text_files import write_json
 from keras_transformer import Transformer
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 from train.loop.training_model import TrainingModel
 from train.loop.update_options import UpdateOptions
 from train.monitoring.validation_bleu import ValidationBleu
