@@ -43,8 +43,10 @@ class Encoded:
         pairs: The ids of the kept pairs.
         hashes: Uint64 arrays `(n, 2)`, one for each part: hashes of sources and
             targets.
-        figures: Dict, the JSON of `CorpusStatistics`, and `"duplicates"`, the
-            kept pairs that repeat an earlier pair of their part.
+        figures: Dict as JSON: counts of `"pairs"` read and of reasons to drop
+            them; of the kept pairs, counts of `"duplicates"` in their part, of
+            tokens, and of lines that come back changed after encoding and
+            decoding; and lists of the numbers of sides by their length.
     """
 
     pairs: EncodedPairs
@@ -234,7 +236,7 @@ def encode_into(
         selector = PairSelector(filters, corpus) if filters.in_use() else None
         encoder = PairEncoder(protos, max_length, len(corpus), selector)
         figures, files = write_blocks(part, corpus, encoder)
-        if not figures.counts["kept"]:
+        if not figures or not figures["kept"]:
             passes = filters.flags() and f" and passes {filters.flags()}"
             raise UserError(
                 f"no pair of the corpus has text of 1 to {max_length} tokens "
@@ -248,10 +250,7 @@ def encode_into(
             )
         hashes = np.memmap(part / "hashes", "<u8", mode="r").reshape(-1, 2)
         duplicates = int(find_repeats(hash_pairs(hashes)).sum())
-        description = {
-            "files": files,
-            "figures": {**figures.as_json(), "duplicates": duplicates},
-        }
+        description = {"files": files, "figures": {**figures, "duplicates": duplicates}}
         text = json.dumps(description, ensure_ascii=False)
         (part / "encoded.json").write_text(text, encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)  # The folder may be damaged.

@@ -227,11 +227,11 @@ def encode_slowly(proto, folder, at):
     """Encodes in a process of its own that kills itself at block `at`."""
     encode = encoding.PairEncoder.__call__
 
-    def die(encoder, block, links):
-        if block[0][0] >= at:
+    def die(encoder, first, *arguments):
+        if first >= at:
             time.sleep(0.05)  # Blocks before this one are on disk.
             os.kill(os.getpid(), signal.SIGKILL)
-        return encode(encoder, block, links)
+        return encode(encoder, first, *arguments)
 
     encoding.BLOCK = 1
     encoding.PairEncoder.__call__ = die
