@@ -163,11 +163,7 @@ class BatchPlan:
         return (*batches[:-1], batches[-1] + bool(left))
 
     def _count_tokens(self, lengths: np.ndarray) -> int:
-        """Returns the tokens of a pass; an average if pairs have weights.
-
-        Args:
-            lengths: Int array, tokens of a side of each pair.
-        """
+        """Returns the tokens of a pass; an average if pairs have weights."""
         tokens = 0
         for part, weight in self._parts:
             if weight == 1:

@@ -67,14 +67,9 @@ def longest_by_boundary(
 
 
 def choose_boundaries(lengths: np.ndarray, count: int) -> list[int]:
-    """Chooses the padded lengths that minimize the padding.
+    """Chooses at most `count` padded lengths that minimize the padding.
 
-    Args:
-        lengths: Int array of sequence lengths, each at least 1.
-        count: Int, maximum number of boundaries.
-
-    Returns:
-        Ascending list of ints; the last is the greatest length.
+    They ascend; the last is the greatest of `lengths`, which are at least 1.
     """
     histogram = np.bincount(lengths)
     # Only lengths that occur are worth a boundary. Python's ints are exact.

@@ -68,9 +68,7 @@ def hash_pairs(hashes: np.ndarray) -> np.ndarray:
 def count_overlap(training: list[np.ndarray], validation: np.ndarray) -> dict:
     """Counts the validation sources and pairs that are in the training corpus.
 
-    Args:
-        training: Uint64 arrays `(n, 2)`, hashes of sources and targets.
-        validation: The same of the validation set, which must fit in memory.
+    Both are given by their hashes, uint64 `(n, 2)`.
     """
     return {
         "sources": count_members(validation[:, 0], training, lambda h: h[:, 0]),
@@ -88,13 +86,7 @@ def count_members(wanted: np.ndarray, parts: list[np.ndarray], of) -> int:
 
 
 def find_repeats(hashes: np.ndarray, part: int = PART) -> np.ndarray:
-    """Returns which hashes occur earlier.
-
-    Args:
-        hashes: Uint64 array `(n,)`.
-        part: Int, approximate maximum number of hashes that are sorted
-            together.
-    """
+    """Returns which hashes occur earlier; sorts about `part` of them at a time."""
     repeats = np.ones(len(hashes), bool)
     parts = -(-len(hashes) // part)
     for number in range(parts):

@@ -58,12 +58,7 @@ class DigestCachedCorpus(CorpusWrapper):
     """A corpus whose length and digest are kept in a cache.
 
     The corpus is read again if the name, the size or the modification time of
-    one of its files has changed.
-
-    Args:
-        corpus: The corpus.
-        files: The files that it reads; without files, nothing is cached.
-        cache: Folder of `FILES.scan`.
+    one of its files has changed, and whenever it has no files.
     """
 
     def __init__(self, corpus: Corpus, files: list[pathlib.Path], cache: pathlib.Path):

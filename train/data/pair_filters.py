@@ -65,10 +65,6 @@ class PairSelector:
     Where duplicates or scripts matter, the corpus is read once more before it
     is encoded. Duplicates take nine bytes of memory a pair (a 64-bit hash of
     its text, and one flag), and about 0.4 GB more.
-
-    Args:
-        filters: The options.
-        corpus: The corpus.
     """
 
     def __init__(self, filters: PairFilters, corpus: Corpus):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from command_line.errors import UserError
 from command_line.text_files import CHUNK
-from train.data.corpus import Corpus
+from train.data.corpus import Corpus, digest_of
 
 BATCH = 1_024
 
@@ -74,7 +74,8 @@ class TfdsPairs(Corpus):
         """Reads the split's files, or its examples if it has no files."""
         files = self.files()
         if not files:
-            return super()._scan
+            count, text = super()._scan
+            return count, digest_of(f"{self._split} {text}")
         digest = hashlib.sha256(json.dumps([self._split, *self._languages]).encode())
         for path in files:
             with path.open("rb") as file:
