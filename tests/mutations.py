@@ -143,7 +143,7 @@ train/data/pair_filters.py: test_pair_filters.py
 + side[::step]
 - 2 * letters[script] < letters.total()
 + letters[script] < letters.total()
-train/data/tokenizer_file.py: test_vocabulary_options.py
+train/data/tokenizer_file.py: test_vocabulary.py
 - changed.pieces.extend(others)
 + changed.pieces.extend(reversed(others))
 train/data/tokenizer_file.py: ../../convert/test_refusals.py

@@ -19,7 +19,7 @@ from train import fit
 from train.data.batch_plan import BatchPlan
 from train.data.bucketing import choose_row_multiple
 from train.data.corpus import Corpus
-from train.data.reversed_pairs import in_both_directions
+from train.data.derived_corpora import in_both_directions
 from train.data_preparation import (
     PreparedData,
     describe_run,

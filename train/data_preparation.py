@@ -14,14 +14,14 @@ from train.data.corpus import (
     Corpus,
     FilePairs,
     Pairs,
+    TreePairs,
     read_all,
     write_demo_tests,
 )
 from train.data.corpus_loading import open_corpus, read_mixture
+from train.data.derived_corpora import with_placeholders
 from train.data.encoded_corpus import DigestCachedCorpus, Encoded, encode_corpus
-from train.data.placeholder_pairs import with_placeholders
-from train.data.tree_pairs import TreePairs
-from train.data.vocabulary_options import make_vocabulary
+from train.data.vocabulary import make_vocabulary
 from train.data.word_links import LinkedPairs
 from train.loop.update_options import DEFAULT_NUM_EPOCHS
 from train.monitoring.corpus_and_cost_report import warn_of_unknown_text

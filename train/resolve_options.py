@@ -8,11 +8,7 @@ from command_line.options import flag, replace_values, values_of
 from keras_transformer import Preset
 from keras_transformer.presets import find_preset
 from train import options
-from train.data.vocabulary_options import (
-    check_placeholders,
-    check_vocabulary,
-    count_pieces,
-)
+from train.data.vocabulary import check_placeholders, check_vocabulary, count_pieces
 from train.loop import multi_worker
 from train.loop.update_options import ALIGNMENT_WEIGHT, BATCH_TOKENS, INVERSE_SQRT
 from train.options import CORPUS_SIZE_RECIPE, PAPER_RECIPE, PARSING, Options

@@ -22,11 +22,8 @@ from benchmarks.shared.interleaved_runs import ROOT
 from benchmarks.shared.worker_reporting import peak_memory
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs
-from train.data.encoded_corpus import (
-    DigestCachedCorpus,
-    cached_vocabulary,
-    encode_corpus,
-)
+from train.data.encoded_corpus import DigestCachedCorpus, encode_corpus
+from train.data.vocabulary import cached_vocabulary
 
 EXTRAPOLATED_MILLIONS = 36
 WORDS = 30_000

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs, Ids
+from train.data.encoded_pairs import EncodedPairs, Ids
 
 LONGEST = 100
 

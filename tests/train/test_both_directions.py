@@ -9,7 +9,7 @@ import pytest
 import train.__main__ as train_command
 from tests.helpers.small_runs import TINY_OPTIONS, assert_same_run, refused
 from train.data.corpus import FilePairs, Mixture, Pairs
-from train.data.reversed_pairs import Reversed, in_both_directions
+from train.data.derived_corpora import Reversed, in_both_directions
 
 
 def test_each_pair_comes_in_both_directions():

@@ -24,7 +24,7 @@ from tests.helpers.small_models import (
 )
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 from train.fit import fit, make_strategy, make_training_model
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.memory_check import check_memory

@@ -10,8 +10,8 @@ import train.__main__ as train_command
 from command_line.errors import UserError
 from command_line.options import flag, values_of
 from tests.helpers.small_runs import TINY_OPTIONS
+from train.data.corpus import TreePairs
 from train.data.encoded_corpus import DigestCachedCorpus
-from train.data.tree_pairs import TreePairs
 from train.data_preparation import describe_run, load_corpus
 from train.loop import multi_worker
 from train.options import FILES, parse_options

@@ -5,6 +5,7 @@ training can start at any batch without reading those before.
 """
 
 import dataclasses
+import fractions
 import threading
 
 import numpy as np
@@ -17,8 +18,7 @@ from train.data.bucketing import (
     longest_by_boundary,
     sentences_in_batch,
 )
-from train.data.mixture import choose_pairs, count_chosen
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 from train.data.word_links import to_weights
 
 MAX_SHAPES = 16
@@ -163,11 +163,7 @@ class BatchPlan:
         return (*batches[:-1], batches[-1] + bool(left))
 
     def _count_tokens(self, lengths: np.ndarray) -> int:
-        """Returns the tokens of a pass; an average if pairs have weights.
-
-        Args:
-            lengths: Int array, tokens of a side of each pair.
-        """
+        """Returns the tokens of a pass; an average if pairs have weights."""
         tokens = 0
         for part, weight in self._parts:
             if weight == 1:
@@ -254,3 +250,24 @@ def shift_right(labels: np.ndarray) -> np.ndarray:
     shifted[:, 1:] = labels[:, :-1]
     shifted[:, 0] = BOS_ID
     return np.where(labels != PADDING_ID, shifted, PADDING_ID)
+
+
+def count_chosen(count: int, weight: fractions.Fraction) -> int:
+    """Returns the number of pairs of a weight in a pass, at least one."""
+    return max(1, round(weight * int(count))) if count else 0
+
+
+def choose_pairs(
+    pairs: np.ndarray,
+    weight: fractions.Fraction,
+    pass_index: int,
+    seed: tuple[int, ...],
+) -> np.ndarray:
+    """Returns the pairs of a pass, which follow those of the pass before.
+
+    The order of all pairs depends only on the seed. After the last pair comes
+    the first; with a weight above 1, a pass has a pair several times.
+    """
+    circle = np.random.default_rng(seed).permutation(pairs)
+    count = count_chosen(len(pairs), weight)
+    return np.resize(np.roll(circle, -pass_index * count), count)

@@ -8,7 +8,7 @@ from command_line.errors import UserError
 from command_line.options import option, positive
 from keras_transformer import Preset, TransformerSchedule, WarmupDecay
 from keras_transformer.schedules import DECAYS
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40

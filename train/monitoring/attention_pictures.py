@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID, padding_mask
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 
 MAX_PIECES = 40
 INCHES_A_PIECE = 0.15

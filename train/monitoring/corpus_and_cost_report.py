@@ -13,8 +13,8 @@ from train.data.batch_plan import BatchPlan
 from train.data.corpus import SIDES
 from train.data.corpus_statistics import count_overlap, unknown_share
 from train.data.encoded_corpus import Encoded
+from train.data.encoded_pairs import EncodedPairs
 from train.data.pair_filters import PairFilters
-from train.data.vocabulary import EncodedPairs
 from train.loop.update_options import UpdateOptions
 from train.monitoring.cost_estimates import (
     count_flops,

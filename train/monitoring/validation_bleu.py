@@ -14,7 +14,7 @@ from keras_transformer.masks import EOS_ID, padding_mask
 from keras_transformer.search.options import SearchOptions
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
 from train.data.corpus import Pairs
-from train.data.vocabulary import Ids
+from train.data.encoded_pairs import Ids
 from train.loop.training_model import transformer_of
 from train.run.best_checkpoints import BEAM_SIZE, ValidationOptions
 

@@ -12,7 +12,7 @@ from command_line.errors import UserError
 from command_line.text_files import read_lines
 from keras_transformer import Transformer
 from train.data.tokenizer_file import PIECE
-from train.data.vocabulary_options import check_pieces, invalid_line_error
+from train.data.vocabulary import check_pieces, invalid_line_error
 from train.run.fine_tuning import FinishedRun
 
 OPTION = "--extend-vocabulary"

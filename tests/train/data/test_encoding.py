@@ -1,4 +1,4 @@
-"""Tests of `train.data.encoding`, `.encoded_corpus` and `.text_figures`."""
+"""Tests of `train.data.encoding`, `.encoded_corpus` and `.corpus_statistics`."""
 
 import multiprocessing
 import os
@@ -10,16 +10,22 @@ import pytest
 
 from command_line.errors import UserError
 from keras_transformer import SubwordTokenizer
-from train.data import encoded_corpus, encoding
+from train.data import encoded_corpus, encoding, vocabulary
 from train.data.corpus import Pairs
-from train.data.corpus_statistics import count_duplicates, count_overlap, hash_lines
-from train.data.encoded_corpus import (
+from train.data.corpus_statistics import (
+    count_overlap,
+    find_repeats,
+    hash_lines,
+    hash_pairs,
+)
+from train.data.encoded_corpus import encode_corpus, encoded_key
+from train.data.encoded_pairs import Ids
+from train.data.vocabulary import (
+    TRAINING,
     cached_vocabulary,
-    encode_corpus,
-    encoded_key,
+    learn_vocabulary,
     vocabulary_key,
 )
-from train.data.vocabulary import TRAINING, learn_vocabulary
 
 SOURCES = ["A red house.", "Two red cats sleep.", "The cat sees the house."]
 TARGETS = ["Una casa roja.", "Dos gatos rojos duermen.", "El gato ve la casa."]
@@ -32,6 +38,19 @@ forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.fixture(scope="module")
 def model_proto():
     return learn_vocabulary(PAIRS, 320)
+
+
+def test_pads_and_takes_sequences():
+    rows = [[5, 6, 1], [7, 1], [8, 9, 10, 1]]
+    ids = Ids(np.concatenate(rows), np.array([0, 3, 5, 9]))
+
+    padded = ids.pad(np.array([2, 0]), 5)
+    taken = ids.take(np.array([2, 0]))
+
+    assert padded.tolist() == [[8, 9, 10, 1, 0], [5, 6, 1, 0, 0]]
+    assert padded.dtype == np.int32
+    assert taken.flat.tolist() == [8, 9, 10, 1, 5, 6, 1]
+    assert taken.lengths.tolist() == [4, 3]
 
 
 def rows(ids):
@@ -140,7 +159,7 @@ def test_a_second_run_encodes_nothing(model_proto, tmp_path, monkeypatch):
 
 def test_a_vocabulary_is_learnt_once(tmp_path, monkeypatch):
     first = cached_vocabulary(PAIRS, 320, tmp_path)
-    monkeypatch.setattr(encoded_corpus, "learn_vocabulary", None)
+    monkeypatch.setattr(vocabulary, "learn_vocabulary", None)
 
     assert cached_vocabulary(PAIRS, 320, tmp_path) == first
 
@@ -153,12 +172,15 @@ def vocabulary_keys():
     }
 
 
+PROTOS = b"model", b"other"
+
+
 def encoded_keys():
     return {
-        encoded_key(PAIRS, b"model", 90),
-        encoded_key(PAIRS, b"model", 91),
-        encoded_key(PAIRS, b"other", 90),
-        encoded_key(Pairs(TARGETS, SOURCES), b"model", 90),
+        encoded_key(PAIRS, PROTOS, 90),
+        encoded_key(PAIRS, PROTOS, 91),
+        encoded_key(PAIRS, PROTOS[::-1], 90),
+        encoded_key(Pairs(TARGETS, SOURCES), PROTOS, 90),
     }
 
 
@@ -205,11 +227,11 @@ def encode_slowly(proto, folder, at):
     """Encodes in a process of its own that kills itself at block `at`."""
     encode = encoding.PairEncoder.__call__
 
-    def die(encoder, block, links):
-        if block[0][0] >= at:
+    def die(encoder, first, *arguments):
+        if first >= at:
             time.sleep(0.05)  # Blocks before this one are on disk.
             os.kill(os.getpid(), signal.SIGKILL)
-        return encode(encoder, block, links)
+        return encode(encoder, first, *arguments)
 
     encoding.BLOCK = 1
     encoding.PairEncoder.__call__ = die
@@ -266,7 +288,8 @@ def test_counts_duplicates_and_overlap_by_parts(monkeypatch):
     other = random.integers(0, 60, (30, 2))
     validation = np.stack([hash_lines(map(str, side)) for side in other.T], axis=1)
 
-    assert count_duplicates(hashes, part=100) == 500 - len(pairs)
+    repeats = find_repeats(hash_pairs(hashes), part=100)
+    assert repeats.sum() == 500 - len(pairs)
     assert count_overlap([hashes[:200], hashes[200:]], validation) == {
         "sources": int(np.isin(other[:, 0], sides[:, 0]).sum()),
         "pairs": sum(tuple(pair) in pairs for pair in other.tolist()),

@@ -7,8 +7,8 @@ from hypothesis import given, settings, strategies
 
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs, Pairs
+from train.data.derived_corpora import in_both_directions
 from train.data.encoded_corpus import encode_corpus
-from train.data.reversed_pairs import in_both_directions
 from train.data.vocabulary import learn_vocabulary
 from train.data.word_links import LinkedPairs, LinkEncoder
 

@@ -5,7 +5,7 @@ import pytest
 from command_line.errors import UserError
 from keras_transformer import PRESETS, TransformerSchedule, WarmupDecay
 from tests.helpers.small_models import make_ids
-from train.data.vocabulary import EncodedPairs
+from train.data.encoded_pairs import EncodedPairs
 from train.loop.update_options import UpdateOptions
 
 SHORT = make_ids([(0, 3), (1, 5)], 4)

@@ -8,7 +8,7 @@ import pytest
 from keras_transformer import PRESETS, Transformer
 from paper.table2 import update_flops
 from train.data.batch_plan import BatchPlan
-from train.data.vocabulary import EncodedPairs, Ids
+from train.data.encoded_pairs import EncodedPairs, Ids
 from train.monitoring.cost_estimates import (
     count_flops,
     estimate_memory,
