@@ -104,13 +104,10 @@ def test_the_command_writes_the_mean_in_float64(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--last", "4"], "--last must be at most 3, .*: 9, 12, 15. Rec.*: 4"),
-        (["--best", "3"], "--best must be at most 2, .*: 6, 15. Received: 3"),
-        (
-            ["--steps", "9", "3"],
-            "--steps must be different ones of 6, 9, 12, 15. Received: 9, 3",
-        ),
-        (["--steps", "9", "9"], "different ones of .* Received: 9, 9"),
+        (["--last", "4"], "--last must be .* there, 9, 12, 15. Received: 4"),
+        (["--best", "3"], "--best must be .* there, 6, 15. Received: 3"),
+        (["--steps", "9", "3"], "--steps must .* 6, 9, 12, 15. Received: 9 3"),
+        (["--steps", "9", "9"], "different ones of .* Received: 9 9"),
         (["--last", "1", "--best", "1"], "not allowed with"),
         (["--last", "1", "--output", "mean.h5"], "end in .keras. .*mean.h5"),
         (
@@ -159,17 +156,8 @@ def test_what_cannot_be_read_is_named(run_dir, capsys):
     shutil.rmtree(run_dir / "checkpoints")
     shutil.rmtree(run_dir / "best")
     line = refusal(capsys, run_dir, "--steps", "12")
-    assert "different ones of none, as none is there" in line
-    assert "the checkpoints there: none." in refusal(capsys, run_dir, "--last", "1")
-
-
-def test_a_run_that_kept_no_best_says_what_would(run_dir, capsys):
-    shutil.rmtree(run_dir / "best")
-
-    line = refusal(capsys, run_dir, "--best", "2")
-
-    assert "a run that was trained with --keep-best N" in line
-    assert "which --last N takes" in line
+    assert "the checkpoints there, none" in line
+    assert "the checkpoints there, none" in refusal(capsys, run_dir, "--last", "1")
 
 
 def test_a_best_checkpoint_that_was_deleted_is_none(run_dir, capsys):
@@ -177,7 +165,7 @@ def test_a_best_checkpoint_that_was_deleted_is_none(run_dir, capsys):
 
     line = refusal(capsys, run_dir, "--best", "2")
 
-    assert "at most 1, the checkpoints there: 15. Received: 2" in line
+    assert "--best must be different ones of the checkpoints there, 15. " in line
 
 
 def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path):
