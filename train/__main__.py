@@ -44,36 +44,20 @@ from train.options import (
     DIGESTED,
     NOT_COMPARED,
     Options,
-    RunOptions,
     parse_options,
 )
 from train.resolve_options import describe_recipe, resolve
 from train.run import run_description, run_folder
 from train.run.best_checkpoints import ValidationOptions
-from train.run.fine_tuning import FinishedRun, load_finished
+from train.run.fine_tuning import FinishedRun, load_finished, load_initial_run
 from train.run.run_description import RunDescription, read_arguments
-from train.run.vocabulary_extension import extend_vocabulary
-
-
-def load_initial_run(run: RunOptions) -> FinishedRun | None:
-    """Reads the run of --init-from, and extends its vocabulary if asked."""
-    pieces = run.extend_vocabulary
-    if run.init_from is None:
-        if pieces is not None:
-            raise UserError(
-                "--extend-vocabulary needs --init-from. "
-                f"Received: --extend-vocabulary {pieces} alone"
-            )
-        return None
-    start = load_finished(run.init_from)
-    return start if pieces is None else extend_vocabulary(start, pieces)
 
 
 def run(given: Options) -> None:
     """Trains the model in the run folder, which is locked."""
     # The other workers wait while the chief encodes, so join them first.
     strategy = fit.make_strategy(given.run.devices)
-    start = load_initial_run(given.run)
+    start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
     run_dir = given.run.run_dir
     earlier = read_arguments(run_dir) or read_arguments(run_dir / BOTH_DIRECTIONS)
     # Options are checked before the text is read.

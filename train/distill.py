@@ -27,6 +27,7 @@ from train.data.corpus import refuse_pipe
 from train.loop.signal_handling import exit_now, handled_by, skip_thread_shutdown
 from train.options import FILES, Options, parse_options
 from train.resolve_options import resolve
+from train.run.fine_tuning import load_initial_run
 from train.run.run_description import read_arguments
 
 # Options that need the targets.
@@ -180,7 +181,7 @@ def digest_of(path: pathlib.Path) -> bytes:
 
 def check_training(given: Options) -> None:
     """Refuses wrong options of the training before the teacher translates."""
-    start = train_command.load_initial_run(given.run)
+    start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
     resolve(given, start, read_arguments(given.run.run_dir))
     for name in FILES[2:]:
         path = getattr(given.corpus, name)

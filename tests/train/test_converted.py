@@ -23,9 +23,8 @@ from tests.helpers.small_runs import (
 from train import average
 from train.data.corpus import demo_pairs
 from train.fit import make_strategy
-from train.run.fine_tuning import load_finished
+from train.run.fine_tuning import extend_vocabulary, load_finished, with_rows
 from train.run.run_folder import read_history
-from train.run.vocabulary_extension import extend_vocabulary, with_rows
 
 FEW = [
     *["--batch-tokens=64", "--steps=4", "--steps-per-epoch=2", "--average=2"],
