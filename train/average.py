@@ -17,7 +17,7 @@ from command_line.options import (
 )
 from train.run.best_checkpoints import best_steps
 from train.run.checkpoint_averaging import load_mean, make_model_of_run, save_model
-from train.run.run_folder import read_history, saved_steps
+from train.run.run_folder import saved_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,17 +50,10 @@ class AverageOptions:
 def choose_checkpoints(
     run_dir: pathlib.Path, which: CheckpointChoice
 ) -> list[pathlib.Path]:
-    """Returns the prefixes of the selected checkpoints.
-
-    Raises:
-        UserError: If one does not exist; the message lists the existing ones.
-    """
+    """Returns the prefixes of the selected checkpoints."""
     last = saved_steps(run_dir / "checkpoints")
     best = saved_steps(run_dir / "best")
     if which.last:
-        # An interrupted epoch also has a checkpoint, close to the next one.
-        ends = [int(row["step"]) for row in read_history(run_dir)]
-        last = {step: path for step, path in last.items() if step in ends}
         return find_checkpoints(sorted(last)[-which.last :], last, "--last", which.last)
     if which.best and not best:
         raise UserError(

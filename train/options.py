@@ -327,22 +327,14 @@ SUPERSEDED_OPTIONS = {
     **dict.fromkeys(FILES[2:], ("dataset", "bleu_tokenize", "validation_split")),
     "init_from": ("tokenizer", "symbols"),
     "tokenizer": ("symbols", "vocabulary_size"),
-    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES),
+    "train_trees": ("dataset", "mixture", *LINK_OPTIONS, *FILES, *TFDS_OPTIONS),
 }
 
 
 def parse_options(
     argv: list[str] | None = None, description: str | None = None
 ) -> Options:
-    """Parses a command line, with --from-arguments for its defaults.
-
-    Args:
-        argv: The command line, or `None` for that of the process.
-        description: Text of `--help`.
-
-    Raises:
-        UserError: If that file does not hold arguments of this command.
-    """
+    """Parses a command line, with --from-arguments for its defaults."""
     parser = argparse.ArgumentParser(prog="python -m train", description=description)
     add_options(parser, Options)
     args = parse_or_show_examples(parser, argv, EXAMPLES)
@@ -355,16 +347,9 @@ def parse_options(
 
 
 def read_defaults(path: pathlib.Path, given: dict) -> dict:
-    """Reads the defaults that --from-arguments gives for the other options.
-
-    Args:
-        path: The file.
-        given: The options of the command line, by name.
-    """
+    """Reads the defaults that --from-arguments gives for the other options."""
     defaults = {**read_description(path).arguments}
     defaults.pop("source_vocabulary_size", None)  # That of --init-from.
-    if defaults.get("recipe") is None:
-        defaults["recipe"] = PAPER_RECIPE
     unknown = defaults.keys() - given.keys()
     if unknown:
         raise UserError(

@@ -10,9 +10,10 @@ import argparse
 import statistics
 
 from benchmarks.training.input_pipeline import make_pairs, plan_throughput
+from keras_transformer import Transformer
 from keras_transformer.presets import find_preset
 from train.data.batch_plan import BatchPlan
-from train.monitoring.cost_estimates import count_flops, count_parameters
+from train.monitoring.cost_estimates import count_flops
 
 LONGEST = 256
 
@@ -49,13 +50,16 @@ def ring_seconds(num_bytes: float, members: int, bandwidth: float) -> float:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
-    architecture = find_preset(args.preset).architecture
+    model = Transformer.from_preset(
+        find_preset(args.preset), args.vocabulary_size, sequence_length=LONGEST
+    )
+    model.build()
     plan = BatchPlan(make_pairs(args.pairs), args.tokens, seed=0)
     plan.batch(0)  # The first batch of a pass draws the order.
     steps = plan.batches_per_pass
     made = statistics.median(plan_throughput(plan, 0, steps) for _ in range(5))
-    num_bytes = 4 * count_parameters(architecture, args.vocabulary_size, LONGEST)
-    compute = count_flops(architecture, args.vocabulary_size, plan) / args.flops
+    num_bytes = 4 * model.count_params()
+    compute = count_flops(model, plan) / args.flops
     tokens = plan.tokens / steps
     print(f"all-reduced an update: {num_bytes / 1e6:,.0f} MB")
     print(f"computing {tokens:,.0f} tokens of both sides: {compute:.3f} s")

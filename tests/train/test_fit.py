@@ -1,5 +1,6 @@
 """Tests of `train.fit`, its progress lines and the final average."""
 
+import csv
 import dataclasses
 import itertools
 import types
@@ -24,14 +25,7 @@ from tests.helpers.small_models import (
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
 from train.data.encoded_pairs import EncodedPairs
-from train.fit import (
-    FitContext,
-    FitData,
-    FitOptions,
-    fit,
-    make_strategy,
-    make_training_model,
-)
+from train.fit import fit, make_strategy, make_training_model
 from train.loop.distributed_optimizer import FIRST_LOSS_SCALE
 from train.loop.memory_check import check_memory
 from train.loop.training_model import TrainingModel
@@ -40,6 +34,7 @@ from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.final_scores import make_scored_model, score_model
 from train.monitoring.progress import Progress
 from train.run.checkpoint_averaging import load_mean, make_float32_copy
+from train.run.run_folder import saved_steps
 from train.run.training_state import TrainingState
 
 
@@ -181,28 +176,36 @@ def test_dropout_differs_between_replicas(pairs):
     assert 0.4 < np.mean(drawn) < 0.6
 
 
-def train(task, pairs, steps, settings, context):
+def train(task, pairs, steps, settings, run_dir, strategy=None, callbacks=()):
     """Trains and validates on the same pairs."""
-    data = FitData(pairs, pairs)
-    return fit(task, data, FitOptions(steps, settings), context)
+    strategy = strategy or tf.distribute.get_strategy()
+    plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
+    return fit(
+        task, plan, plan, steps, settings, run_dir, strategy, callbacks=callbacks
+    )
+
+
+class End(keras.callbacks.Callback):
+    """Raises in the second validation, as a handler of signals does."""
+
+    def on_test_end(self, logs=None):
+        if self.model.optimizer.iterations.numpy() == 4:
+            raise SystemExit(143)
 
 
 @pytest.mark.slow
-def test_a_signal_in_a_validation_changes_nothing(pairs, tmp_path, monkeypatch):
-    strategy = tf.distribute.get_strategy()
-
-    def train_with_pictures(run_dir):
-        task = small_task(SETTINGS, strategy)
+def test_a_signal_in_a_validation_changes_nothing(pairs, tmp_path):
+    def train_with_pictures(run_dir, *callbacks):
+        task = small_task()
         folder = tmp_path / "pictures"
         pictures = AttentionPictures([9, 1], [6, 1], lambda ids: "ab", folder)
-        context = FitContext(run_dir, strategy, pictures=pictures)
-        return task, train(task, pairs, 4, SETTINGS, context).state
+        callbacks = pictures, *callbacks
+        best = train(task, pairs, 4, SETTINGS, run_dir, callbacks=callbacks)
+        return task, best.state
 
     task, state = train_with_pictures(tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingState, "on_test_batch_end", end_with_a_signal)
-        with pytest.raises(SystemExit):
-            train_with_pictures(tmp_path / "again")
+    with pytest.raises(SystemExit):
+        train_with_pictures(tmp_path / "again", End())
     again, again_state = train_with_pictures(tmp_path / "again")
 
     weights = [model.transformer.get_weights() for model in (task, again)]
@@ -215,11 +218,12 @@ def test_a_signal_in_a_validation_changes_nothing(pairs, tmp_path, monkeypatch):
     model = make_float32_copy(task.transformer)
     load_mean(model, state.checkpoints[-1:])
     scored = make_scored_model(model, 0.1)
-    scores = score_model(scored, pairs, SETTINGS)
+    plan = BatchPlan(pairs, SETTINGS.batch_tokens, SETTINGS.seed)
+    scores = score_model(scored, plan, SETTINGS)
     assert scores["loss"] == pytest.approx(row["val_loss"], rel=1e-5)
     assert scores["perplexity"] == pytest.approx(row["val_perplexity"], 1e-5)
     limited = dataclasses.replace(SETTINGS, max_tokens_per_replica=13)
-    again = score_model(scored, pairs, limited)
+    again = score_model(scored, plan, limited)
     assert again == pytest.approx(scores, rel=1e-5)
 
 
@@ -233,14 +237,10 @@ def test_final_scores_take_the_memory_of_one_device(pairs, num_replicas, most):
         return dict.fromkeys(("loss", "perplexity", "accuracy"), 1.0)
 
     model = types.SimpleNamespace(evaluate=evaluate)
-    score_model(model, pairs, SETTINGS, num_replicas)
+    plan = BatchPlan(pairs, SETTINGS.batch_tokens, SETTINGS.seed)
+    score_model(model, plan, SETTINGS, num_replicas)
 
     assert most / 2 < max(rows * length for rows, length in shapes) <= most
-
-
-def end_with_a_signal(state, batch, logs=None):
-    state._signals.append(15)
-    state.exit_if_interrupted()
 
 
 @pytest.mark.parametrize(
@@ -258,14 +258,12 @@ def test_refuses_devices(devices, message):
 def test_callbacks_read_the_counts_of_replicas(tmp_path):
     strategy = make_strategy(["CPU:0", "CPU:1"])
     task = small_task(strategy=strategy)
-    task.means["loss"].count.assign(600)
     progress = Progress(steps=9)
     progress.set_model(task)
     progress.set_params({"steps": 9})
     logs = {}
 
     progress.on_epoch_begin(0)
-    progress.on_train_batch_begin(0)
     task.means["loss"].count.assign(1200)
     task.optimizer.iterations.assign(4)
     progress.on_train_batch_end(0, logs)
@@ -306,7 +304,7 @@ def test_no_device_takes_more_than_its_limit_in_validation_either(
     strategy = tf.distribute.get_strategy()
     task = small_task(settings, strategy)
 
-    train(task, pairs, 1, settings, FitContext(tmp_path, strategy))
+    train(task, pairs, 1, settings, tmp_path)
 
     # And the batch that needs most memory is tried before all.
     plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
@@ -359,8 +357,7 @@ def test_the_largest_batch_comes_once_before_all_and_changes_nothing(
         task = small_task(settings, strategy, dropout=0.3)
         check = checked if rehearses else lambda *_: None
         monkeypatch.setattr("train.fit.check_memory", check)
-        context = FitContext(tmp_path / name, strategy)
-        best = train(task, pairs, 3, settings, context)
+        best = train(task, pairs, 3, settings, tmp_path / name, strategy)
         if rehearses:
             plan = BatchPlan(pairs, settings.batch_tokens, settings.seed)
             _, longest, _ = zip(*plan.shapes, strict=True)
@@ -386,7 +383,7 @@ def test_a_run_that_diverges_ends_within_ten_updates_more(pairs, tmp_path, monke
     table.assign(np.full(table.shape, np.nan))
 
     with pytest.raises(UserError, match="11 updates in a row, up to 11"):
-        train(task, pairs, 60, settings, FitContext(tmp_path, strategy))
+        train(task, pairs, 60, settings, tmp_path)
 
 
 SEEDS = [dataclasses.replace(SETTINGS, seed=seed) for seed in (0, 0, 1)]
@@ -401,11 +398,9 @@ def test_the_seed_decides_about_weights():
 
 @pytest.mark.slow
 def test_the_seed_decides_about_the_order(pairs, made, tmp_path):
-    strategy = tf.distribute.get_strategy()
     for i, settings in enumerate(SEEDS):
         run_dir = tmp_path / str(i)
-        context = FitContext(run_dir, strategy)
-        train(small_task(), pairs, 1, settings, context)
+        train(small_task(), pairs, 1, settings, run_dir)
 
     orders = [
         [batch["labels"].numpy().tolist() for batch in dataset.take(3)]
@@ -415,25 +410,25 @@ def test_the_seed_decides_about_the_order(pairs, made, tmp_path):
     assert orders[0] != orders[2]
 
 
-def task_with(make_optimizer, **changes):
+def task_with(optimizer, changes=None, **options):
     return make_training_model(
         preset(),
         VOCABULARY_SIZE,
         16,
-        dataclasses.replace(SETTINGS, **changes),
+        dataclasses.replace(SETTINGS, **(changes or {})),
         tf.distribute.get_strategy(),
-        make_optimizer=make_optimizer,
+        optimizer=optimizer,
+        **options,
     )
 
 
 def test_the_optimizer_of_the_caller_is_clipped():
-    schedules = []
+    class Fast(keras.optimizers.SGD):
+        def __init__(self, schedule, **kwargs):
+            super().__init__(1.0, **kwargs)
+            self.schedule = schedule
 
-    def make_optimizer(schedule):
-        schedules.append(schedule)
-        return keras.optimizers.SGD(1.0)
-
-    task = task_with(make_optimizer, clip_norm=0.5)
+    task = task_with(Fast, {"clip_norm": 0.5}, momentum=0.0)
     variables = task.trainable_variables
     before = [v.numpy() for v in variables]
 
@@ -442,30 +437,28 @@ def test_the_optimizer_of_the_caller_is_clipped():
     after = [v.numpy() for v in variables]
     moved = [np.sum((a - b) ** 2) for a, b in zip(after, before, strict=True)]
     assert np.sqrt(np.sum(moved)) == pytest.approx(0.5, rel=1e-4)
-    (schedule,) = schedules
-    assert isinstance(schedule, TransformerSchedule)
-    scaled = task_with(make_optimizer, precision="float16")
+    assert isinstance(task.optimizer.schedule, TransformerSchedule)
+    scaled = task_with(Fast, {"precision": "float16"})
     assert scaled.optimizer.loss_scale.numpy() == FIRST_LOSS_SCALE
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "make_optimizer",
+    "optimizer",
     [
         keras.optimizers.AdamW,  # It decays the weights by default.
         keras.optimizers.Lion,
         keras.optimizers.Muon,
     ],
 )
-def test_a_run_with_any_optimizer_resumes(tmp_path, make_optimizer):
+def test_a_run_with_any_optimizer_resumes(tmp_path, optimizer):
     side = make_ids([(i, 5) for i in range(48)], 4)  # One shape is quick.
     pairs = EncodedPairs(side, side)
     ends = []
     for name, calls in (("whole", [6]), ("resumed", [3, 6])):
         for steps in calls:
-            task = task_with(make_optimizer)
-            context = FitContext(tmp_path / name, task.distribute_strategy)
-            best = train(task, pairs, steps, SETTINGS, context)
+            task = task_with(optimizer)
+            best = train(task, pairs, steps, SETTINGS, tmp_path / name)
         variables = [*task.transformer.variables, *task.optimizer.variables]
         rows = best.state.history
         ends.append(([np.array(v) for v in variables], rows))
@@ -489,3 +482,70 @@ def test_a_gradient_is_clipped_where_it_was_asked_for(clip_norm):
     norm = np.sqrt(sum(np.sum(m**2) for m in moments))
     size = np.sqrt(sum(v.numpy().size for v in variables))
     assert norm == pytest.approx(clip_norm or size, rel=1e-3)
+
+
+class Added(keras.callbacks.Callback):
+    """Counts its calls, and adds a value to the logs of an epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def on_train_begin(self, logs=None):
+        self.calls.append("begin")
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.calls.append("batch")
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["added"] = 7.0 + epoch
+
+    def on_test_end(self, logs=None):
+        self.calls.append("test")
+
+    def on_train_end(self, logs=None):
+        self.calls.append("end")
+
+
+def test_callbacks_of_the_caller_see_one_training(pairs, tmp_path):
+    """The last epoch is a short one."""
+    path, added = tmp_path / "log.csv", Added()
+
+    callbacks = added, keras.callbacks.CSVLogger(path)
+    best = train(small_task(), pairs, 5, SETTINGS, tmp_path, callbacks=callbacks)
+
+    assert added.calls[0] == "begin"
+    assert added.calls[-1] == "end"
+    counts = {name: added.calls.count(name) for name in set(added.calls)}
+    assert counts == {"begin": 1, "batch": 5, "test": 2, "end": 1}
+    assert [row["added"] for row in best.state.history] == [7.0, 8.0]
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["0", "1"]
+    assert [float(row["val_loss"]) for row in rows] == [
+        row["val_loss"] for row in best.state.history
+    ]
+
+
+def test_a_callback_of_the_caller_ends_the_run(pairs, tmp_path):
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.stop_training = True
+
+    best = train(small_task(), pairs, 5, SETTINGS, tmp_path, callbacks=[Stop()])
+
+    assert best.state.updates == 3
+
+
+def test_epochs_without_validation_only_save_what_a_run_resumes_from(pairs, tmp_path):
+    settings = dataclasses.replace(
+        SETTINGS, steps_per_epoch=1, validate_every=2, average=2
+    )
+    for steps in (3, 6):  # The second run resumes between validations.
+        best = train(small_task(), pairs, steps, settings, tmp_path)
+
+    validated = [bool(row.get("val_loss")) for row in best.state.history]
+    assert validated == [False, True] * 3
+    steps = [prefix.rpartition("-")[2] for prefix in best.choose_final()[0]]
+    assert steps == ["4", "6"]
+    assert [*saved_steps(tmp_path / "checkpoints")] == [4, 5, 6]

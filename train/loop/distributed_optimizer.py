@@ -27,10 +27,30 @@ class DistributedUpdates:
     corpus would be lost. This class sums first. An update whose gradient is
     not finite leaves weights and moments as they are, and counts in `skipped`,
     `skipped_in_a_row` and, like every update, in `iterations`.
+
+    Args:
+        *args: Arguments of the optimizer.
+        clip_norm: Positive float, maximum norm of the whole gradient, or `None`
+            for no clipping, as in the paper.
+        scale_loss: Bool, whether to use dynamic loss scaling, as float16
+            needs.
+        **kwargs: Further arguments of the optimizer.
+
+    Raises:
+        ValueError: If the optimizer clips, averages or scales the loss itself.
     """
 
-    _clip_norm = None
-    _scales_loss = False
+    def __init__(self, *args, clip_norm=None, scale_loss=False, **kwargs):
+        super().__init__(*args, **kwargs)
+        set_there = [name for name in REFUSED if getattr(self, name, None)]
+        if set_there:
+            raise ValueError(
+                f"the optimizer must have none of {', '.join(REFUSED)}: they act "
+                "on one replica. `clip_norm` and `scale_loss` act on the sum. "
+                f"Received: {', '.join(set_there)}"
+            )
+        self._clip_norm = clip_norm
+        self._scales_loss = scale_loss
 
     def build(self, variables):
         super().build(variables)
@@ -123,23 +143,14 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
 
     Args:
         learning_rate: Float or `LearningRateSchedule`.
-        clip_norm: Positive float, maximum norm of the whole gradient, or `None`
-            for no clipping, as in the paper.
-        scale_loss: Bool, whether to use dynamic loss scaling, as float16
-            needs.
         weight_decay: Positive float, decoupled weight decay of matrices
             (Loshchilov and Hutter, 2019): an update removes this part of a
             weight, times the learning rate. `None` for no decay, as in the
             paper.
+        **kwargs: `clip_norm` and `scale_loss` of `DistributedUpdates`.
     """
 
-    def __init__(
-        self,
-        learning_rate,
-        clip_norm: float | None = None,
-        scale_loss: bool = False,
-        weight_decay: float | None = None,
-    ):
+    def __init__(self, learning_rate, weight_decay=None, **kwargs):
         super().__init__(
             learning_rate,
             beta_1=0.9,
@@ -147,9 +158,8 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
             epsilon=1e-9,
             weight_decay=weight_decay,
             name="adam",
+            **kwargs,
         )
-        self._clip_norm = clip_norm
-        self._scales_loss = scale_loss
 
     def _update(self, context, gradients, variables, factor, finite):
         step = tf.cast(self.iterations.value + 1, tf.float32)
@@ -194,50 +204,11 @@ class DistributedAdam(DistributedUpdates, keras.optimizers.Adam):
         )
 
 
-def distribute_updates(
-    optimizer: keras.optimizers.Optimizer,
-    clip_norm: float | None = None,
-    scale_loss: bool = False,
-) -> keras.optimizers.Optimizer:
-    """Makes any Keras optimizer sum over replicas, clip and skip.
+def distributed(
+    kind: type[keras.optimizers.Optimizer],
+) -> type[keras.optimizers.Optimizer]:
+    """Returns a subclass of a Keras optimizer that sums, clips and skips.
 
     The optimizer's own rule follows, decoupled weight decay included.
-
-    Args:
-        optimizer: An optimizer that is not built, made in the strategy's scope.
-        clip_norm: That of `DistributedAdam`, like the following ones.
-        scale_loss: Bool, whether to use dynamic loss scaling.
-
-    Returns:
-        The same object.
-
-    Raises:
-        ValueError: If it is built, clips, averages or scales the loss itself,
-            or was changed before.
     """
-    if isinstance(optimizer, DistributedUpdates):
-        raise ValueError(
-            "`optimizer` must be one of Keras, which this function changes. "
-            f"Received: {type(optimizer).__name__}"
-        )
-    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        raise ValueError(
-            "`optimizer` must not scale the loss; `scale_loss` does, over all "
-            f"replicas. Received: {type(optimizer).__name__}"
-        )
-    if optimizer.built:
-        raise ValueError(f"`optimizer` must not be built. Received: {optimizer.name}")
-    set_there = [n for n in REFUSED if getattr(optimizer, n, None)]
-    if set_there:
-        raise ValueError(
-            f"`optimizer` must have none of {', '.join(REFUSED)}: they act on "
-            "one replica. `clip_norm` and `scale_loss` act on the sum. "
-            f"Received: {', '.join(set_there)}"
-        )
-    kind = type(optimizer)
-    optimizer.__class__ = type(
-        f"Distributed{kind.__name__}", (DistributedUpdates, kind), {}
-    )
-    optimizer._clip_norm = clip_norm
-    optimizer._scales_loss = scale_loss
-    return optimizer
+    return type(f"Distributed{kind.__name__}", (DistributedUpdates, kind), {})

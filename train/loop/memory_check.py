@@ -10,11 +10,7 @@ from train.loop.training_model import TrainingModel
 
 
 class FilledBatches:
-    """A batch plan whose batches have no padding and a loss of NaN.
-
-    Args:
-        plan: The plan of the batches.
-    """
+    """A batch plan whose batches have no padding and a loss of NaN."""
 
     def __init__(self, plan: BatchPlan):
         self._plan = plan
@@ -46,10 +42,7 @@ def check_memory(
     counts += [v for v in transformer.variables if "seed_generator" in v.path]
     values = [np.array(count) for count in counts]
     data = make_dataset(FilledBatches(plan), strategy, j, None, limit)
-    if isinstance(data, tf.data.Dataset):  # As `fit` does.
-        data = strategy.experimental_distribute_dataset(data)
-    training_model.make_train_function()
-    training_model.train_function(iter(data))
+    training_model.fit(data, steps_per_epoch=1, shuffle=False, verbose=0)
     for count, value in zip(counts, values, strict=True):
         count.assign(value)
     training_model.reset_metrics()

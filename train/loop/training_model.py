@@ -8,8 +8,10 @@ from keras_transformer import Transformer
 from keras_transformer.argument_checks import check_fraction
 from keras_transformer.losses import smoothed_loss
 from keras_transformer.masks import padding_mask
-from train.loop.guided_alignment import GuidedAlignment
 from train.loop.tied_softmax_loss import label_losses
+
+# Updates between two readings of variables, which wait for the device.
+READ_EVERY = 10
 
 
 class TrainingModel(keras.Model):
@@ -30,24 +32,21 @@ class TrainingModel(keras.Model):
     Args:
         transformer: The model to train.
         label_smoothing: Float in [0, 1), `ε_ls` in the paper (0.1).
-        guided_alignment: The `GuidedAlignment` of batches with links, or
-            `None`.
+        alignment_weight: Float, weight of `alignment_losses` in batches with
+            links.
     """
 
     def __init__(
         self,
         transformer: Transformer,
         label_smoothing: float,
-        guided_alignment: GuidedAlignment | None = None,
+        alignment_weight: float = 0.0,
     ):
         super().__init__(name="teacher_forcing")
         self.transformer = transformer
         check_fraction("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
-        self.guided_alignment = guided_alignment
-        # Whether `fit` reads the metrics of this update, which waits for the
-        # device. Otherwise it shows the values that were read last.
-        self.reads_metrics = True
+        self.alignment_weight = alignment_weight
 
     def build(self, input_shape=None):
         self.transformer.build()
@@ -77,20 +76,6 @@ class TrainingModel(keras.Model):
         if norm is not None:  # Keras's own optimizers return none.
             update_mean(self.means["gradient_norm"], norm)
         return self.get_metrics_result()
-
-    def make_train_function(self, force=False):
-        if self.train_function is not None and not force:
-            return
-        super().make_train_function(force)
-        update, last_read = self.train_function, {}
-
-        def update_and_read(iterator):
-            results = update(iterator)
-            if self.reads_metrics or not last_read:
-                last_read.update({name: to_float(x) for name, x in results.items()})
-            return dict(last_read)
-
-        self.train_function = update_and_read
 
     def test_step(self, batch):
         def count(k, nothing):
@@ -129,15 +114,10 @@ class TrainingModel(keras.Model):
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def token_losses(self, batch, training):
-        """Returns the loss of each real target token; updates the metrics.
-
-        Args:
-            batch: A micro-batch.
-            training: Bool, whether dropout is on.
-        """
+        """Returns the loss of each real target token; updates the metrics."""
         real = tf.where(padding_mask(batch["labels"]))
         labels = tf.gather_nd(batch["labels"], real)  # (N,)
-        guided = training and self.guided_alignment and "links" in batch
+        guided = training and self.alignment_weight and "links" in batch
         states, attention = self._states(batch, training, with_attention=guided)
         states = tf.gather_nd(states, real)  # (N, D)
         nll, mean, best = self._label_losses(states, labels)
@@ -155,8 +135,8 @@ class TrainingModel(keras.Model):
             else:  # Validation has no skipped updates.
                 self.means[name].update_state(values)
         if guided:
-            of_tokens = self.guided_alignment.losses(attention, batch["links"])
-            losses += tf.gather_nd(of_tokens, real)
+            of_tokens = alignment_losses(attention, batch["links"])
+            losses += self.alignment_weight * tf.gather_nd(of_tokens, real)
         return losses
 
     def _states(self, batch, training, with_attention=False):
@@ -214,13 +194,22 @@ def transformer_of(model: keras.Model) -> Transformer:
     return getattr(model, "transformer", model)
 
 
-def add_bias_column(states, embedding):
-    """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias.
+def alignment_losses(attention, links):
+    """Returns losses that draw attention to given links (Chen et al., 2016).
 
-    Args:
-        states: Float tensor `(N, D)`.
-        embedding: The `TokenEmbedding` that computes the logits.
+    The loss of a target token with `n` links is `-1 / n sum_s log a(s)` over its
+    linked source tokens `s`, where `a` is the attention of head 0 of the decoder
+    layer `Architecture.alignment_layer`, `(B, T, S)`, as `links` is.
     """
+    links = tf.cast(links, tf.float32)
+    # A weight may be 0 where its logarithm is needed.
+    logs = tf.math.log(tf.cast(attention, tf.float32) + 1e-6)
+    sums = tf.reduce_sum(links * logs, axis=2)
+    return -tf.math.divide_no_nan(sums, tf.reduce_sum(links, axis=2))
+
+
+def add_bias_column(states, embedding):
+    """Returns `h` and `E`, or `[h, 1]` and `[E, b]` if there is a logits bias."""
     table = tf.convert_to_tensor(embedding.embeddings)
     if embedding.bias is None:
         return states, table
@@ -263,10 +252,7 @@ def micro_batch(batch, k):
 
 
 def update_mean(mean, values):
-    """Adds the finite values to a `keras.metrics.Mean`.
-
-    (An update with other values is skipped and counted.)
-    """
+    """Adds the finite values to a mean; an update with others is skipped."""
     finite = tf.cast(tf.math.is_finite(values), tf.float32)
     mean.update_state(tf.math.multiply_no_nan(values, finite), finite)
 

@@ -9,7 +9,6 @@ from command_line.options import option, positive
 from keras_transformer import Preset, TransformerSchedule, WarmupDecay
 from keras_transformer.schedules import DECAYS
 from train.data.encoded_pairs import EncodedPairs
-from train.loop.guided_alignment import GuidedAlignment
 
 BATCH_TOKENS = 25_000
 DEFAULT_NUM_EPOCHS = 40
@@ -34,9 +33,17 @@ class UpdateOptions:
     )
     steps_per_epoch: int | None = option(
         None,
-        "updates between validations and checkpoints (default: a "
+        "updates between checkpoints, which a run resumes from (default: a "
         f"{DEFAULT_NUM_EPOCHS}th of all, 100 at least)",
         kind=positive(int),
+        tags=("not compared",),
+    )
+    validate_every: int = option(
+        1,
+        "epochs from one validation to the next; the final model is a mean of "
+        "checkpoints after validations",
+        kind=positive(int),
+        metavar="N",
         tags=("not compared",),
     )
     average: int = option(
@@ -97,17 +104,8 @@ class UpdateOptions:
     )
     seed: int = option(0, "of weights, dropout and order", kind=int)
 
-    def make_guided_alignment(self) -> GuidedAlignment:
-        """Returns the `GuidedAlignment` of batches with links."""
-        return GuidedAlignment(self.alignment_weight or ALIGNMENT_WEIGHT)
-
     def check_schedule(self, preset: Preset) -> None:
-        """Refuses options of the learning rate that exclude each other.
-
-        Raises:
-            UserError: If there are two peaks, or if no update follows the
-                warm-up.
-        """
+        """Refuses options of the learning rate that exclude each other."""
         if self.peak_learning_rate and self.learning_rate_scale != 1:
             raise UserError(
                 "--peak-learning-rate must come without --learning-rate-scale. "
@@ -138,14 +136,7 @@ class UpdateOptions:
         )
 
     def check_limit(self, corpora: list[EncodedPairs]) -> None:
-        """Refuses a `--max-tokens-per-replica` below the longest sentence.
-
-        Args:
-            corpora: The training corpus and the validation set.
-
-        Raises:
-            UserError: With the smallest sufficient limit.
-        """
+        """Refuses a `--max-tokens-per-replica` below the longest sentence."""
         limit = self.max_tokens_per_replica
         if limit is None:
             return

@@ -68,7 +68,6 @@ class ValidationBleu(keras.callbacks.Callback):
         self._options = SearchOptions(beam_size, num_hypotheses=1, **(penalty or {}))
         self._bleu = make_bleu(tokenize)
         self._chrf = sacrebleu.CHRF()
-        self.before_batch = lambda: None  # May exit.
         self._search = tf.function(
             self._search_batch,
             input_signature=[tf.TensorSpec([None, None], tf.int32)],
@@ -98,7 +97,6 @@ class ValidationBleu(keras.callbacks.Callback):
         order = np.argsort(lengths, kind="stable")
         translations = [""] * len(order)
         for start in range(0, len(order), BATCH_ROWS):
-            self.before_batch()
             rows = order[start : start + BATCH_ROWS]
             ids = self._sources.pad(rows, lengths[rows].max())
             ids[self._sources.lengths[rows] > limit, -1] = EOS_ID
@@ -151,17 +149,7 @@ def make_validation_bleu(
     run_dir: pathlib.Path,
     decoding: dict,
 ) -> ValidationBleu:
-    """Makes the callback from the options.
-
-    Args:
-        options: The options.
-        pairs: The text of the validation set.
-        protos: SentencePiece models of sources and of targets; the second is
-            `None` if both sides share one.
-        run_dir: Folder of the run.
-        decoding: Search options of the run, of which the length penalty is
-            used.
-    """
+    """Makes the callback from the options."""
     source, target = protos
     return ValidationBleu(
         pairs,

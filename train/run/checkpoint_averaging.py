@@ -27,15 +27,7 @@ def make_float32_copy(transformer: Transformer) -> Transformer:
 
 
 def load_mean(averaged: Transformer, paths: Iterable[str | pathlib.Path]) -> None:
-    """Sets a model's weights to the mean of checkpoints, summed in float64.
-
-    Args:
-        averaged: A float32 model of the trained shape.
-        paths: Prefixes of checkpoints, at least one.
-
-    Raises:
-        UserError: If a checkpoint cannot be read, or is of another shape.
-    """
+    """Sets a model's weights to the mean of checkpoints, summed in float64."""
     # TensorFlow's checkpoints reach all weights only through the optimizer, as
     # they ignore lists of layers in a Keras layer.
     holder = tf.Module()
@@ -64,11 +56,6 @@ def save_model(
 
     Its zip comment lists, in JSON, the averaged checkpoints. It stays with the
     file, and Keras ignores it.
-
-    Args:
-        path: The file.
-        model: The model, with the weights of `load_mean`.
-        checkpoints: Prefixes of the averaged checkpoints.
     """
     beside = path.with_suffix(".part.keras")
     model.save(beside)
@@ -79,11 +66,7 @@ def save_model(
 
 
 def make_model_of_run(run_dir: pathlib.Path) -> Transformer:
-    """Creates the model of a run in float32, with random weights.
-
-    Raises:
-        UserError: If the folder holds no run.
-    """
+    """Creates the model of a run in float32, with random weights."""
     description = RunDescription.load_run(run_dir, "--run-dir")
     arguments = description.arguments
     return Transformer.from_preset(
@@ -98,13 +81,7 @@ def make_model_of_run(run_dir: pathlib.Path) -> Transformer:
 
 @dataclasses.dataclass(frozen=True)
 class FinalWeights:
-    """Checkpoints of the final model, and its scores.
-
-    Attributes:
-        paths: Prefixes of the checkpoints whose mean it is.
-        scores: Its scores on the validation set.
-        description: Text of the two that were compared.
-    """
+    """Checkpoints of the final model, and its scores."""
 
     paths: list[str]
     scores: dict[str, float]
@@ -123,13 +100,6 @@ def choose_weights(
     one that their mean is worse, too. Of loss, perplexity and accuracy, only
     accuracy chose the weights of the higher BLEU in both runs that were
     compared (the demo's corpus, 500 and 1,200 updates).
-
-    Args:
-        averaged: The model that gets the weights, in float32.
-        paths: Prefixes of checkpoints, oldest first.
-        score: Function that returns the scores of the model as it is,
-            `"accuracy"` among them.
-        best: Int, step of the best checkpoint, if `paths` are those around it.
     """
     load_mean(averaged, paths)
     scores, description = score(), describe_mean(paths, best)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from command_line.errors import UserError, first_line
 from train.loop.training_model import transformer_of
-from train.run.run_folder import saved_steps
+from train.run.run_folder import delete_checkpoint, saved_steps
 
 # Number of the latest checkpoints that keep their state.
 NUM_STATES_KEPT = 2
@@ -17,19 +17,13 @@ DAMAGE_ERRORS = (
     tf.errors.OutOfRangeError,
     tf.errors.NotFoundError,
 )
-VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 class CheckpointStore:
     """Writes and reads checkpoints, each of which is two files.
 
     `ckpt-N` holds the weights. `state-N`, which only the last two keep, holds
-    the optimizer, the state of dropout's random numbers and the metrics of the
-    epoch so far.
-
-    Args:
-        training_model: That of `TrainingState`.
-        folder: The folder `checkpoints`.
+    the optimizer and the state of dropout's random numbers.
     """
 
     def __init__(self, training_model, folder: pathlib.Path):
@@ -37,14 +31,11 @@ class CheckpointStore:
         optimizer = training_model.optimizer
         if not optimizer.built:
             optimizer.build(training_model.trainable_variables)
-        others = {
-            "random": [
-                variable.value
-                for variable in transformer_of(training_model).variables
-                if "seed_generator" in variable.path
-            ],
-            "means": [variable.value for variable in training_model.metrics_variables],
-        }
+        random = [
+            variable.value
+            for variable in transformer_of(training_model).variables
+            if "seed_generator" in variable.path
+        ]
         weights = tf.Module()
         # `load_mean` reads them by this name.
         weights._trainable_variables = [
@@ -52,7 +43,7 @@ class CheckpointStore:
         ]
         self._weights = tf.train.Checkpoint(optimizer=weights)
         rest = [variable.value for variable in optimizer.variables]
-        self._rest = tf.train.Checkpoint(optimizer=rest, **others)
+        self._rest = tf.train.Checkpoint(optimizer=rest, random=random)
 
     def write(self, step: int) -> None:
         """Writes the checkpoint of an update under a temporary name."""
@@ -68,45 +59,41 @@ class CheckpointStore:
             for path in sorted(part.glob(f"{name}.*")):
                 path.replace(self._folder / path.name)
 
-    def read_latest(self) -> pathlib.Path | None:
-        """Loads the latest undamaged checkpoint; renames damaged ones.
-
-        Returns:
-            The prefix of the file with the metrics; `None` if there is no
-            checkpoint.
-
-        Raises:
-            UserError: If a checkpoint cannot be accessed, or if all are
-                damaged. Nothing is renamed then.
-        """
+    def read_latest(self) -> bool:
+        """Loads the latest undamaged checkpoint, if any; renames damaged ones."""
         saved = saved_steps(self._folder)
         damaged = []
         for step, prefix in reversed(saved.items()):
+            files = sorted(self._folder.glob(f"[cs]*-{step}.*"), reverse=True)
             try:
                 found = self.read(prefix)
             except DAMAGE_ERRORS as error:
                 print(f"{prefix} is damaged and left out: {first_line_of(error)}")
-                damaged.append(step)
+                damaged += files
                 continue
             if found:
-                for bad in damaged:
-                    self._move_damaged(bad)
-                return found
+                for path in damaged:
+                    path.replace(path.with_name(f"damaged-{path.name}"))
+                return True
         if saved:
-            raise UserError(self._describe_damage(saved))
-        return None
+            raise UserError(
+                f"no checkpoint in {self._folder} is whole; start again in another "
+                "--run-dir, or make a model of weights that are left by `python -m "
+                f"train.average --steps`. There are {', '.join(map(str, saved))}"
+            )
+        return False
 
-    def read(self, prefix: pathlib.Path) -> pathlib.Path | None:
-        """Loads a checkpoint; returns the prefix of the file of metrics."""
+    def read(self, prefix: pathlib.Path) -> bool:
+        """Loads a checkpoint; returns whether it has a state."""
         rest = state_prefix_of(prefix)
         try:
             check_index(prefix)
             if not rest.with_suffix(".index").exists():
-                return None
+                return False
             check_index(rest)
             self._rest.read(str(rest)).assert_consumed()
             self._weights.read(str(prefix)).assert_consumed()
-            return rest
+            return True
         except (*DAMAGE_ERRORS, tf.errors.ResourceExhaustedError):
             raise
         except tf.errors.OpError as error:
@@ -116,13 +103,9 @@ class CheckpointStore:
             ) from None
 
     def delete_old(self, kept: set[str]) -> None:
-        """Deletes old checkpoints, and all states but the latest.
-
-        Args:
-            kept: Prefixes of the checkpoints to keep.
-        """
+        """Deletes old checkpoints, and all states but the latest."""
         for path in saved_steps(self._folder).values():
-            if str(path) not in kept:
+            if path.name not in kept:
                 delete_checkpoint(path)
         latest = list(saved_steps(self._folder).values())[-NUM_STATES_KEPT:]
         names = {state_prefix_of(path).name for path in latest}
@@ -130,30 +113,6 @@ class CheckpointStore:
             # The index first, as `delete_checkpoint` does.
             if path.stem not in names:
                 path.unlink()
-
-    def _move_damaged(self, step):
-        for name in (f"ckpt-{step}", f"state-{step}"):
-            for path in sorted(self._folder.glob(f"{name}.*"), reverse=True):
-                path.replace(path.with_name(f"damaged-{path.name}"))
-
-    def _describe_damage(self, saved):
-        run_dir = self._folder.parent
-        for step, prefix in reversed(saved.items()):
-            try:
-                check_index(prefix)
-                self._weights.read(str(prefix)).expect_partial()
-            except DAMAGE_ERRORS:
-                continue
-            return (
-                f"no checkpoint in {self._folder} has a whole state. The "
-                f"weights of update {step} are there: `python -m train.average "
-                f"--run-dir {run_dir} --steps {step} --output {run_dir}/"
-                f"model.keras`, and --init-from {run_dir} starts from them"
-            )
-        return (
-            f"every checkpoint in {self._folder} is damaged; start again in "
-            "another --run-dir"
-        )
 
 
 def state_prefix_of(prefix: pathlib.Path) -> pathlib.Path:
@@ -172,18 +131,6 @@ def check_index(prefix: pathlib.Path) -> None:
         shape_and_slices=[""],
         dtypes=[tf.string],
     )
-
-
-def read_metrics(prefix: pathlib.Path, count: int) -> list:
-    """Returns the first metrics of a checkpoint."""
-    reader = tf.train.load_checkpoint(str(prefix))
-    return [reader.get_tensor(f"means/{i}{VALUE}") for i in range(count)]
-
-
-def delete_checkpoint(prefix: pathlib.Path) -> None:
-    """Deletes the files of a checkpoint, the index first."""
-    for path in sorted(prefix.parent.glob(f"{prefix.name}.*"), reverse=True):
-        path.unlink()
 
 
 def first_line_of(error: tf.errors.OpError) -> str:

@@ -47,14 +47,7 @@ class FinishedRun:
     def check_shape(
         self, preset: Preset, vocabulary_size: int | None, max_length: int | None
     ) -> None:
-        """Refuses a model of another shape, with the options that differ.
-
-        Args:
-            preset: Preset of the new run.
-            vocabulary_size: Int, or `None` if the option is not given.
-            max_length: Int or `None`, as before. It is part of the shape if
-                positions are learned.
-        """
+        """Refuses a model of another shape, with the options that differ."""
         numbers, finished = map(shape_of, (preset, self.preset))
         pairs = {name: (numbers[name], finished[name]) for name in SHAPE}
         sizes = {"vocabulary_size": vocabulary_size}
@@ -82,11 +75,7 @@ def shape_of(preset: Preset) -> dict:
 
 
 def load_finished(run_dir: pathlib.Path) -> FinishedRun:
-    """Reads a finished run.
-
-    Raises:
-        UserError: If the folder does not hold one.
-    """
+    """Reads a finished run."""
     description = RunDescription.load_run(run_dir, "--init-from")
     paths = [run_dir / "model.keras", run_dir / "tokenizer.model"]
     for path in paths:

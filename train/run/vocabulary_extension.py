@@ -25,14 +25,6 @@ def extend_vocabulary(start: FinishedRun, path: pathlib.Path) -> FinishedRun:
     contains a new subword is split at it. Its embedding and its bias are the
     means of all others. So at first it is about as probable as any other token,
     while a random embedding might give the highest logit.
-
-    Args:
-        start: The run.
-        path: A text file, one subword a line; `▁` represents a blank.
-
-    Raises:
-        UserError: If a line is not valid as a new subword, or if the model
-            has more ids than its tokenizer.
     """
     pieces = list(read_lines(path))
     check_pieces(pieces, OPTION, path)

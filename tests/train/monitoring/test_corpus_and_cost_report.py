@@ -1,13 +1,13 @@
 """Tests of `train.monitoring.corpus_and_cost_report`."""
 
-import functools
 import json
 import re
 
 import pytest
 import tensorflow as tf
 
-from keras_transformer import PRESETS
+from keras_transformer import PRESETS, Transformer
+from train.data.batch_plan import BatchPlan
 from train.data.corpus import Pairs
 from train.data.encoded_corpus import encode_corpus
 from train.data.vocabulary import learn_vocabulary
@@ -37,8 +37,15 @@ def describe(tmp_path_factory):
     corpora = [
         encode_corpus(corpus, proto, 60, folder) for corpus in (TRAINING, VALIDATION)
     ]
-    sizes = PRESETS["tiny"], 310, 60
-    return functools.partial(describe_training, *corpora, *sizes)
+    preset = PRESETS["tiny"]
+    model = Transformer.from_preset(preset, 310, sequence_length=60)
+    model.build()
+
+    def describe(update_options):
+        plan = BatchPlan(corpora[0].pairs, update_options.batch_tokens, 0)
+        return describe_training(*corpora, plan, model, preset.recipe, update_options)
+
+    return describe
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +71,11 @@ def test_says_what_the_text_is_like(report):
     assert float(passes) == pytest.approx(report["model"]["steps"] / batches, abs=0.05)
 
 
-def test_writes_json_and_a_picture(report, tmp_path):
+def test_writes_json(report, tmp_path):
     write_report(report, tmp_path)
 
     text = (tmp_path / "report.json").read_text(encoding="utf-8")
     assert json.loads(text) == json.loads(json.dumps(report))
-    assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
     model = report["model"]
     assert model["flops"] == model["flops_per_step"] * PRESETS["tiny"].recipe.steps
 

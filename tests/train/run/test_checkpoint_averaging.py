@@ -17,7 +17,7 @@ from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.error_capture import refusal as refused
 from tests.helpers.small_models import VOCABULARY_SIZE, preset, small_task
 from train import average
-from train.run.best_checkpoints import BestCheckpoints, best_steps
+from train.run.best_checkpoints import BestCheckpoints, ValidationOptions, best_steps
 from train.run.checkpoint_averaging import choose_weights, make_float32_copy
 from train.run.run_folder import saved_steps, step_of
 from train.run.training_state import TrainingState
@@ -32,7 +32,7 @@ def finished(tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("averaged")
     task = small_task()
     state = TrainingState(task, run_dir, keep=3)
-    best = BestCheckpoints(state, run_dir, "loss", keep=2)
+    best = best_of(state, run_dir, keep_best=2)
     random = np.random.default_rng(4)
     for (step, loss), size in zip(
         LOSSES.items(), (7.0, 3.0, 2.0**24, 1.0, -(2.0**24)), strict=True
@@ -41,8 +41,6 @@ def finished(tmp_path_factory):
             noise = random.integers(0, 2, weight.shape)
             weight.assign(size * (1 + noise))
         task.optimizer.iterations.assign(step)
-        state.set_params({"steps": 1})
-        state.on_train_batch_end(0)
         state.on_epoch_end(step // 3 - 1, {"loss": 1.0, "val_loss": loss})
         best.on_epoch_end(step // 3 - 1)
     write_arguments(run_dir)
@@ -182,17 +180,6 @@ def test_a_best_checkpoint_that_was_deleted_is_none(run_dir, capsys):
     assert "at most 1, the checkpoints there: 15. Received: 2" in line
 
 
-def test_the_last_are_those_of_whole_rounds(run_dir, capsys):
-    folder = run_dir / "checkpoints"
-    for path in folder.glob("ckpt-15.*"):  # Of a round that was interrupted.
-        shutil.copy(path, folder / path.name.replace("15", "16"))
-
-    command = ["--run-dir", str(run_dir), "--output", "mean.keras"]
-    average.main([*command, "--last", "1"])
-
-    assert capsys.readouterr().out.endswith("ckpt-15\n")
-
-
 def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path):
     shutil.copytree(finished / "checkpoints", tmp_path / "checkpoints")
     folder = tmp_path / "checkpoints"
@@ -210,12 +197,12 @@ def test_the_last_two_checkpoints_alone_keep_the_whole_state(finished, tmp_path)
     for path in folder.glob("state-*.index"):
         path.write_bytes(b"")
     before = sorted(folder.iterdir())
-    with pytest.raises(UserError, match="weights of update 15 .*--steps 15"):
+    with pytest.raises(UserError, match="is whole.* There are 9, 12, 15"):
         state.restore()
     assert sorted(folder.iterdir()) == before
     for path in folder.glob("state-*"):
         path.unlink()
-    with pytest.raises(UserError, match="weights of update 15 are there"):
+    with pytest.raises(UserError, match="is whole"):
         state.restore()
 
 
@@ -303,12 +290,14 @@ def test_the_mean_has_no_checkpoint_of_the_warm_up(
         str(tmp_path / f"checkpoints/ckpt-{step}") for step in (10, 20, 30)
     ]
 
-    paths, step = BestCheckpoints(
-        state, tmp_path, patience=patience, around=3
-    ).choose_final(warmup)
+    paths, step = best_of(state, tmp_path, patience=patience).choose_final(warmup)
 
     assert [step_of(path) for path in paths] == chosen
     assert step == best
+
+
+def best_of(state, run_dir, **options):
+    return BestCheckpoints(state, run_dir, ValidationOptions(**options))
 
 
 def rounds(values, column="val_loss"):
@@ -317,7 +306,7 @@ def rounds(values, column="val_loss"):
         {"step": str(10 * (i + 1)), **({} if v is None else {column: v})}
         for i, v in enumerate(values)
     ]
-    return types.SimpleNamespace(history=rows)
+    return types.SimpleNamespace(history=rows, validated=rows, keep=3)
 
 
 def save(run_dir, step):
@@ -335,7 +324,7 @@ def names_in(folder):
 def test_the_best_stay_when_they_are_no_longer_the_last(tmp_path):
     values = [30.0, None, 31.0, "nan", 30.5, 31.0, 29.0]
     state = rounds([], "bleu")
-    best = BestCheckpoints(state, tmp_path, "bleu", keep=2)
+    best = best_of(state, tmp_path, best_by="bleu", keep_best=2)
     for i, row in enumerate(rounds(values, "bleu").history):
         state.history.append(row)
         save(tmp_path, row["step"])
@@ -363,32 +352,32 @@ def test_the_best_stay_when_they_are_no_longer_the_last(tmp_path):
 def test_a_run_that_was_killed_between_files_mends_its_best(tmp_path):
     for step in (10, 20, 30):
         save(tmp_path, step)
-    BestCheckpoints(rounds([3.0, 2.0, 1.0]), tmp_path, keep=2).update()
+    best_of(rounds([3.0, 2.0, 1.0]), tmp_path, keep_best=2)
     expected = names_in(tmp_path / "best")
     (tmp_path / "best" / "ckpt-20.index").unlink()  # Copied half.
     (tmp_path / "best" / "ckpt-10.index.part").touch()
     (tmp_path / "best" / "best.json").unlink()
 
-    BestCheckpoints(rounds([3.0, 2.0, 1.0]), tmp_path, keep=2).update()
+    best_of(rounds([3.0, 2.0, 1.0]), tmp_path, keep_best=2)
 
     assert names_in(tmp_path / "best") == expected
     assert best_steps(tmp_path) == [30, 20]
 
     # The last round was lost: it comes again, and its copy must not stay.
-    BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=2).update()
+    best_of(rounds([3.0, 2.0]), tmp_path, keep_best=2)
     assert best_steps(tmp_path) == [20, 10]
     assert saved_steps(tmp_path / "best").keys() == {10, 20}
 
 
 def test_the_index_of_a_best_checkpoint_is_deleted_first(tmp_path, monkeypatch):
     save(tmp_path, 10)
-    BestCheckpoints(rounds([3.0]), tmp_path, keep=1).update()
+    best_of(rounds([3.0]), tmp_path, keep_best=1)
     save(tmp_path, 20)
     deleted, glob = [], pathlib.Path.glob
     monkeypatch.setattr(pathlib.Path, "glob", lambda *args: iter(sorted(glob(*args))))
     monkeypatch.setattr(pathlib.Path, "unlink", lambda path: deleted.append(path.name))
 
-    BestCheckpoints(rounds([3.0, 2.0]), tmp_path, keep=1).update()
+    best_of(rounds([3.0, 2.0]), tmp_path, keep_best=1)
 
     assert deleted == ["ckpt-10.index", "ckpt-10.data-00000-of-00001"]
 
@@ -412,10 +401,10 @@ def test_the_index_of_a_best_checkpoint_is_deleted_first(tmp_path, monkeypatch):
     ],
 )
 def test_patience_counts_scores_since_the_best(tmp_path, values, column, by, ends):
-    best = BestCheckpoints(rounds(values, column), tmp_path, by, patience=2)
+    best = best_of(rounds(values, column), tmp_path, best_by=by, patience=2)
 
     assert best.out_of_patience == ends
-    assert not BestCheckpoints(rounds(values), tmp_path).out_of_patience
+    assert not best_of(rounds(values), tmp_path).out_of_patience
 
 
 # Three checkpoints stay; after the best of all come four rounds and more.
@@ -428,12 +417,9 @@ def test_patience_keeps_what_is_around_the_best(tmp_path):
     for i, loss in enumerate(VALUES):
         # Every round in a process of its own: each follows from the files.
         state = TrainingState(task, tmp_path, keep=3)
-        best = BestCheckpoints(state, tmp_path, patience=9, around=3)
-        state.checkpoints_to_keep = best.checkpoints_to_keep
+        best = best_of(state, tmp_path, patience=9)
         state.restore()
         task.optimizer.iterations.assign(10 * (i + 1))
-        state.set_params({"steps": 1})
-        state.on_train_batch_end(0)
         state.on_epoch_end(i, {"val_loss": loss})
         steps = saved_steps(tmp_path / "checkpoints")
         kept.append([step // 10 for step in steps])
@@ -452,7 +438,7 @@ def test_a_best_whose_checkpoint_is_gone_is_told(tmp_path, capsys):
     state.checkpoints = ["ckpt-30"]
     save(tmp_path, 30)
 
-    paths, step = BestCheckpoints(state, tmp_path, patience=9).choose_final()
+    paths, step = best_of(state, tmp_path, patience=9).choose_final()
 
     assert (paths, step) == (["ckpt-30"], None)
     said = capsys.readouterr().out
