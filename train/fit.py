@@ -15,7 +15,7 @@ from train.data.batches import make_dataset
 from train.loop import multi_worker
 from train.loop.distributed_optimizer import DistributedAdam, distributed
 from train.loop.memory_check import check_memory
-from train.loop.training_model import TrainingModel, give_replicas_own_seeds
+from train.loop.training_model import TrainingModel
 from train.loop.update_options import ALIGNMENT_WEIGHT, PRECISIONS, UpdateOptions
 from train.monitoring.cost_estimates import find_largest_batch
 from train.monitoring.progress import Progress
@@ -98,7 +98,6 @@ def make_training_model(
             dtype=PRECISIONS[update_options.precision],
             name="transformer",
         )
-        give_replicas_own_seeds(transformer)
     training_model = TrainingModel(
         transformer,
         preset.recipe.label_smoothing,

@@ -236,8 +236,6 @@ def test_other_packages_and_other_rounds_are_told(finished, corpus, tmp_path, ca
 
 DAMAGES = {
     "cut": lambda text: text[: len(text) // 2],
-    "text": lambda text: "arguments",
-    "list": lambda text: "[1, 2]",
     "no preset": lambda text: text.replace('"preset": {', '"x": {'),
     "no rounds": lambda text: text.replace('"steps_per_epoch"', '"x"'),
     "a list of corpora": lambda text: text.replace(
@@ -291,11 +289,6 @@ def test_other_arguments_are_refused_by_name(finished, corpus, capsys):
     assert line.count(" there, ") == len(changes)
 
 
-def test_a_default_may_be_written_out(finished, corpus):
-    options = ["--run-dir", finished, *corpus, *TINY_OPTIONS]
-    assert find(finished, [*options, "--schedule=inverse-sqrt"])
-
-
 def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
     finished, corpus, tmp_path
 ):
@@ -305,7 +298,9 @@ def test_the_same_text_may_lie_elsewhere_and_come_in_other_portions(
         moved[i].write_bytes(gzip.compress(pathlib.Path(corpus[i]).read_bytes()))
     options = ["--run-dir", finished, *moved, *TINY_OPTIONS]
 
-    found = find(finished, [*options, "--max-tokens-per-replica", "512"])
+    # A default may be written out.
+    options += ["--schedule=inverse-sqrt", "--max-tokens-per-replica", "512"]
+    found = find(finished, options)
 
     assert found.steps_per_epoch == 2
 
@@ -338,18 +333,11 @@ BEFORE = {  # Options that are refused before the text is encoded.
     "--dataset=demo": "--dataset or files, not both",
     "--devices=GPU:9": "--devices must be among",
     "--dropout=1.5": "`dropout` must be a number in [0, 1)",
-    "--label-smoothing=1.5": "`label_smoothing` must be",
-    "--learning-rate-scale=inf": "invalid positive float value: 'inf'",
     "--num-heads=0": "`num_heads` must be a positive int",
-    "--norm=middle": "`norm` must be one of 'post', 'pre'",
     "--steps=0": "argument --steps: invalid positive int value: '0'",
-    "--decoder-layers=0": "`num_layers` must be a positive int",
-    "--activation=logit": "activation",
-    "--decoder-mixer=lstm": "`mixer` must be",
     "--extend-vocabulary=x": "--extend-vocabulary needs --init-from",
     "--seed=-1": "Seed must be between 0 and",
     "--vocabulary-size=0": "`vocabulary_size` must be a positive int",
-    "--best-by=loss": "--best-by needs --keep-best N or --patience",
     "--best-by=bleu --patience=2": "--best-by bleu needs --validate-bleu N. "
     "Received: --best-by bleu",
     "--init-from=nowhere": "--init-from must be the folder of a run",
@@ -440,9 +428,8 @@ def test_quality_is_watched_and_ends_a_run_in_vain(
     assert "no better val_loss in 1 score\n" in output
     value = f"{float(rows[0]['val_accuracy']):.2%}"
     assert (
-        "model.keras is the mean of the weights after updates 2, 4 around the "
-        f"best, 2 (validation accuracy {value}; the best one alone: "
-        f"{value})\n"
+        f"model.keras is the mean of the weights after updates 2, 4 (validation "
+        f"accuracy {value}), not after update 2 (validation accuracy {value})\n"
     ) in output
     model = json.loads((tmp_path / "model.json").read_text())
     content = (tmp_path / "model.keras").read_bytes()

@@ -164,12 +164,15 @@ def test_dropout_differs_between_replicas(pairs):
     @tf.function
     def masks():
         def one():
-            return dropout(tf.ones((4, 50)), training=True) > 0
+            with task.own_seeds():
+                return dropout(tf.ones((4, 50)), training=True) > 0
 
         return strategy.experimental_local_results(strategy.run(one))
 
     first, second = masks(), masks()
 
+    seeds = strategy.experimental_local_results(dropout.seed_generator.state.value)
+    np.testing.assert_array_equal(*seeds)  # A checkpoint has one for all.
     drawn = [mask.numpy() for mask in (*first, *second)]
     for mask, other in itertools.combinations(drawn, 2):
         assert (mask != other).any()

@@ -170,6 +170,7 @@ def test_a_translation_is_the_task_that_needs_no_name():
             "must come with --dataset. Received: --validation-split test",
         ),
         (["--task=parsing"], "come with --train-trees.*none of them"),
+        (["--dataset=demo", "--best-by=loss"], "needs --keep-best N or --patience N"),
         (["--task=parsing", TREES[1]], "Received: --validation-trees$"),
         (["--task=parsing", "--dataset=demo"], "Received: --dataset$"),
         (["--task=parsing", *TREES, "--train-source=x"], "--train-source$"),

@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras_transformer.masks import EOS_ID, PADDING_ID
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.loop.training_model import TrainingModel
+from train.loop.training_model import TrainingModel, seed_states
 
 
 class FilledBatches:
@@ -37,9 +37,8 @@ def check_memory(
     weights, moments and averages stay as they are; counters are restored.
     """
     optimizer = training_model.optimizer
-    transformer = training_model.transformer
     counts = [v for v in optimizer.variables if v.shape == ()]
-    counts += [v for v in transformer.variables if "seed_generator" in v.path]
+    counts += seed_states(training_model.transformer)
     values = [np.array(count) for count in counts]
     data = make_dataset(FilledBatches(plan), strategy, j, None, limit)
     training_model.fit(data, steps_per_epoch=1, shuffle=False, verbose=0)

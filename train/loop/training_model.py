@@ -1,5 +1,7 @@
 """Keras model for `fit`: trains a Transformer by teacher forcing."""
 
+import contextlib
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -72,10 +74,29 @@ class TrainingModel(keras.Model):
         return results
 
     def train_step(self, batch):
-        norm = self.optimizer.apply(self.gradients(batch), self.trainable_variables)
+        with self.own_seeds():
+            gradients = self.gradients(batch)
+        norm = self.optimizer.apply(gradients, self.trainable_variables)
         if norm is not None:  # Keras's own optimizers return none.
             update_mean(self.means["gradient_norm"], norm)
         return self.get_metrics_result()
+
+    @contextlib.contextmanager
+    def own_seeds(self):
+        """Context manager in which replicas drop out other features.
+
+        The state of a generator of random numbers, a seed and a counter, is
+        equal on all replicas. Inside, each adds its number to the seed.
+        """
+        context = tf.distribute.get_replica_context()
+        several = context.num_replicas_in_sync > 1
+        states = seed_states(self.transformer) if several else []
+        number = tf.stack([context.replica_id_in_sync_group, 0])
+        for state in states:
+            state.assign_add(tf.cast(number, state.dtype))
+        yield
+        for state in states:
+            state.assign_sub(tf.cast(number, state.dtype))
 
     def test_step(self, batch):
         def count(k, nothing):
@@ -194,6 +215,11 @@ def transformer_of(model: keras.Model) -> Transformer:
     return getattr(model, "transformer", model)
 
 
+def seed_states(transformer: Transformer) -> list:
+    """Returns the variables of dropout's random numbers."""
+    return [v for v in transformer.variables if "seed_generator" in v.path]
+
+
 def alignment_losses(attention, links):
     """Returns losses that draw attention to given links (Chen et al., 2016).
 
@@ -255,26 +281,3 @@ def update_mean(mean, values):
     """Adds the finite values to a mean; an update with others is skipped."""
     finite = tf.cast(tf.math.is_finite(values), tf.float32)
     mean.update_state(tf.math.multiply_no_nan(values, finite), finite)
-
-
-class ReplicaSeedGenerator(keras.random.SeedGenerator):
-    """A seed generator whose seeds differ between replicas.
-
-    Keras's own generator has one state on all replicas, hence equal masks.
-    """
-
-    def next(self, ordered=True):
-        seed = super().next(ordered)
-        context = tf.distribute.get_replica_context()
-        if context is None or context.num_replicas_in_sync == 1:
-            return seed
-        replica = tf.cast(context.replica_id_in_sync_group, seed.dtype)
-        return tf.stack([seed[0], seed[1] * context.num_replicas_in_sync + replica])
-
-
-def give_replicas_own_seeds(transformer: Transformer) -> None:
-    """Gives every replica its own dropout masks."""
-    for layer in transformer._flatten_layers():
-        if isinstance(layer, keras.layers.Dropout) and layer.rate > 0:
-            # The same state, used in another way.
-            layer.seed_generator.__class__ = ReplicaSeedGenerator

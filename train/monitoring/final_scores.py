@@ -32,17 +32,17 @@ def write_final_model(
     model = make_float32_copy(training_model.transformer)
     scored = make_scored_model(model, training_model.label_smoothing)
     score = functools.partial(score_model, scored, plan, update_options, num_replicas)
-    final = choose_weights(model, paths, score, step)
+    paths, scores, description = choose_weights(model, paths, score, step)
     path = run_dir / "model.keras"
-    save_model(path, model, final.paths)
-    print(f"{path} is {final.description}")
-    scores = {"validation": final.scores}
+    save_model(path, model, paths)
+    print(f"{path} is {description}")
+    written = {"validation": scores}
     if bleu:
         bleu.set_model(scored)
         translations = bleu.translate()
-        scores["validation"].update(bleu.score(translations), signature=bleu.signature)
-        scores["samples"] = bleu.samples(translations)
-    write_scores(path, final.paths, scores)
+        scores.update(bleu.score(translations), signature=bleu.signature)
+        written["samples"] = bleu.samples(translations)
+    write_scores(path, paths, written)
 
 
 def make_scored_model(

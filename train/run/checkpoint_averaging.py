@@ -1,6 +1,5 @@
 """Averages checkpoints, and chooses the final weights (Section 6.1)."""
 
-import dataclasses
 import json
 import pathlib
 import zipfile
@@ -79,58 +78,37 @@ def make_model_of_run(run_dir: pathlib.Path) -> Transformer:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class FinalWeights:
-    """Checkpoints of the final model, and its scores."""
-
-    paths: list[str]
-    scores: dict[str, float]
-    description: str
-
-
 def choose_weights(
     averaged: Transformer,
     paths: list[str],
     score: Callable[[], dict[str, float]],
     best: int | None = None,
-) -> FinalWeights:
+) -> tuple[list[str], dict[str, float], str]:
     """Gives a model the mean of checkpoints, or one of a higher accuracy.
 
-    In a short run the earlier checkpoints may be so much worse than the last
-    one that their mean is worse, too. Of loss, perplexity and accuracy, only
-    accuracy chose the weights of the higher BLEU in both runs that were
-    compared (the demo's corpus, 500 and 1,200 updates).
+    That one is the last, or the one after update `best`. In a short run the
+    earlier checkpoints may be so much worse than the last one that their mean is
+    worse, too. Of loss, perplexity and accuracy, only accuracy chose the weights
+    of the higher BLEU in both runs that were compared (the demo's corpus, 500 and
+    1,200 updates).
+
+    Returns:
+        The checkpoints whose mean the model is, its scores, and a description.
     """
-    load_mean(averaged, paths)
-    scores, description = score(), describe_mean(paths, best)
-    if len(paths) == 1:
-        return FinalWeights(paths, scores, description)
-    steps = [step_of(path) for path in paths]
-    name, index = ("last", -1) if best is None else ("best", steps.index(best))
-    mean = averaged.get_weights()
-    load_mean(averaged, [paths[index]])
-    alone = score()
-    if scores["accuracy"] < alone["accuracy"]:
-        description = (
-            f"the {name} checkpoint, after update {steps[index]:,} (validation "
-            f"accuracy {alone['accuracy']:.2%}; the mean of {len(paths)} "
-            f"checkpoints: {scores['accuracy']:.2%})"
+    alone = [path for path in paths if step_of(path) == best] or paths[-1:]
+    candidates = [paths] if len(paths) == 1 else [paths, alone]
+    scores = []
+    for chosen in candidates:
+        load_mean(averaged, chosen)
+        scores.append(score())
+    order = sorted(range(len(candidates)), key=lambda i: -scores[i]["accuracy"])
+    load_mean(averaged, candidates[order[0]])
+    described = []
+    for i in order:
+        steps = ", ".join(f"{step_of(path):,}" for path in candidates[i])
+        described.append(
+            f"after update{'s'[: len(candidates[i]) > 1]} {steps} "
+            f"(validation accuracy {scores[i]['accuracy']:.2%})"
         )
-        return FinalWeights([paths[index]], alone, description)
-    averaged.set_weights(mean)
-    description += (
-        f" (validation accuracy {scores['accuracy']:.2%}; the {name} one "
-        f"alone: {alone['accuracy']:.2%})"
-    )
-    return FinalWeights(paths, scores, description)
-
-
-def describe_mean(paths: list[str], best: int | None) -> str:
-    """Returns the text that describes a mean of checkpoints."""
-    plural = "s"[: len(paths) > 1]
-    where = f"in {len(paths)} checkpoint{plural}"
-    if best is not None:
-        steps = [str(step_of(path)) for path in paths]
-        where = f"after update{plural} {', '.join(steps)}"
-        where += f" around the best, {best}" if plural else ", the best"
-    return f"the mean of the weights {where}"
+    description = f"the mean of the weights {', not '.join(described)}"
+    return candidates[order[0]], scores[order[0]], description

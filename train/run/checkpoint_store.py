@@ -5,7 +5,7 @@ import pathlib
 import tensorflow as tf
 
 from command_line.errors import UserError, first_line
-from train.loop.training_model import transformer_of
+from train.loop.training_model import seed_states, transformer_of
 from train.run.run_folder import delete_checkpoint, saved_steps
 
 # Number of the latest checkpoints that keep their state.
@@ -31,11 +31,7 @@ class CheckpointStore:
         optimizer = training_model.optimizer
         if not optimizer.built:
             optimizer.build(training_model.trainable_variables)
-        random = [
-            variable.value
-            for variable in transformer_of(training_model).variables
-            if "seed_generator" in variable.path
-        ]
+        random = [v.value for v in seed_states(transformer_of(training_model))]
         weights = tf.Module()
         # `load_mean` reads them by this name.
         weights._trainable_variables = [

@@ -23,26 +23,17 @@ SHAPE = tuple(
 
 @dataclasses.dataclass(frozen=True)
 class FinishedRun:
-    """A finished run, from which a new one starts.
-
-    Attributes:
-        run_dir: The folder of the finished run.
-        arguments: Its arguments.
-        preset: Its preset, with the numbers that were replaced.
-        protos: Bytes of its SentencePiece models of sources and of targets;
-            the second is `None` if both sides share one.
-        transformer: Its `model.keras`.
-        digests: SHA-256 of weights and tokenizer, as hexadecimal.
-        decoding: Default options of an export's search, if the run has any.
-    """
+    """A finished run, from which a new one starts."""
 
     run_dir: pathlib.Path
     arguments: dict
-    preset: Preset
+    preset: Preset  # With the numbers that were replaced.
+    # SentencePiece models of sources and of targets; the second is `None` if both
+    # sides share one.
     protos: tuple[bytes, bytes | None]
     transformer: Transformer
-    digests: dict[str, str]
-    decoding: dict
+    digests: dict[str, str]  # SHA-256 of weights and tokenizers.
+    decoding: dict  # Default options of an export's search, if the run has any.
 
     def check_shape(
         self, preset: Preset, vocabulary_size: int | None, max_length: int | None
