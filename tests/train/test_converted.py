@@ -290,8 +290,8 @@ def test_a_run_keeps_its_new_pieces(two, pieces, corpus, tmp_path, capsys):
         ("ab\n\ncd\n", "line 2 of --extend-vocabulary"),
         ("ab\nc d\n", "▁ stands for a blank. Received: 'c d'"),
         ("ab\nab\n", "line 2 of"),
-        ("ab\n<s>\n", "must be no subword that is there. Received: '<s>'"),
-        ("ab\n▁\n", "line 2 of"),
+        ("ab\n<s>\n", "must be no special subword. Received: '<s>'"),
+        ("ab\n▁\n", "must be no subword that is there. Received: '▁'"),
     ],
 )
 def test_refuses_other_pieces(text, message, two, corpus, tmp_path, capsys):

@@ -228,7 +228,7 @@ def encode_into(
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     try:
-        selector = PairSelector(filters, corpus) if filters.in_use() else None
+        selector = PairSelector(filters, corpus)
         encoder = PairEncoder(protos, max_length, len(corpus), selector)
         figures, files = write_blocks(part, corpus, encoder)
         if not figures or not figures["kept"]:

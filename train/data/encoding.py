@@ -95,8 +95,7 @@ class PairEncoder:
         max_length: Int, most tokens of a side.
         num_pairs: Int, pairs of the corpus, which decide how many lines are
             decoded again.
-        selector: Finds other pairs to drop than empty and too long ones, or
-            `None`.
+        selector: Finds other pairs to drop than empty and too long ones.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class PairEncoder:
         protos: tuple[bytes, bytes],
         max_length: int,
         num_pairs: int,
-        selector: PairSelector | None = None,
+        selector: PairSelector,
     ):
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in protos
@@ -113,10 +112,9 @@ class PairEncoder:
         self._selector = selector
         self._link_encoder = LinkEncoder(self._processors)
         self._check_every = max(1, num_pairs // ROUND_TRIPS)
-        size = max(each.get_piece_size() for each in self._processors)
-        self.dtype = smallest_dtype(size)
+        self.dtype = smallest_dtype(max(map(len, self._processors)))
         self._are_bytes = [
-            np.array([each.is_byte(id_) for id_ in range(each.get_piece_size())])
+            np.array([each.is_byte(id_) for id_ in range(len(each))])
             for each in self._processors
         ]
 
@@ -168,10 +166,9 @@ class PairEncoder:
             "too_long": int((full & ~kept).sum()),
             "longest": int(longer.max(initial=0)),
         }
-        if self._selector:
-            for name, dropped in self._selector.find_dropped(first, texts, lengths):
-                figures[name] = int((kept & dropped).sum())
-                kept &= ~dropped
+        for name, dropped in self._selector.find_dropped(first, texts, lengths):
+            figures[name] = int((kept & dropped).sum())
+            kept &= ~dropped
         figures["kept"] = int(kept.sum())
         return np.flatnonzero(kept), figures
 

@@ -13,7 +13,6 @@ from command_line.options import flag, option
 from train.data.corpus import Corpus
 from train.data.corpus_statistics import find_repeats, hash_lines, hash_pairs
 
-LATIN = "LATIN"
 # Japanese mixes three scripts.
 SAME_SCRIPT = dict.fromkeys(("HIRAGANA", "KATAKANA", "BOPOMOFO"), "CJK")
 SCRIPT_SAMPLE = 10_000  # Pairs that decide the script of a side.
@@ -154,4 +153,4 @@ def count_letters(text: str) -> collections.Counter:
 
 def most_frequent(counts: collections.Counter) -> str:
     """Returns the most frequent script, Latin without letters."""
-    return counts.most_common(1)[0][0] if counts else LATIN
+    return counts.most_common(1)[0][0] if counts else "LATIN"

@@ -87,7 +87,7 @@ class LinkEncoder:
 
     def __init__(self, processors: list[sentencepiece.SentencePieceProcessor]):
         pieces = [
-            [processor.id_to_piece(id_) for id_ in range(processor.get_piece_size())]
+            [processor.id_to_piece(id_) for id_ in range(len(processor))]
             for processor in processors
         ]
         self._starts = [

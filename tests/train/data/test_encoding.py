@@ -20,6 +20,7 @@ from train.data.corpus_statistics import (
 )
 from train.data.encoded_corpus import encode_corpus, encoded_key
 from train.data.encoded_pairs import Ids
+from train.data.pair_filters import PairFilters, PairSelector
 from train.data.vocabulary import (
     TRAINING,
     cached_vocabulary,
@@ -86,7 +87,8 @@ def test_order_does_not_hang_on_blocks_and_threads(model_proto, tmp_path, monkey
 
 
 def test_a_large_vocabulary_takes_four_bytes_an_id(model_proto):
-    encoder = encoding.PairEncoder((model_proto, model_proto), 90, 1)
+    selector = PairSelector(PairFilters(), PAIRS)
+    encoder = encoding.PairEncoder((model_proto, model_proto), 90, 1, selector)
 
     assert encoder.dtype == np.uint16
     assert encoding.smallest_dtype(65_537) == np.uint32
@@ -164,50 +166,37 @@ def test_a_vocabulary_is_learnt_once(tmp_path, monkeypatch):
     assert cached_vocabulary(PAIRS, 320, tmp_path) == first
 
 
-def vocabulary_keys():
-    return {
-        vocabulary_key(PAIRS, 320),
-        vocabulary_key(PAIRS, 321),
-        vocabulary_key(Pairs(TARGETS, SOURCES), 320),
-    }
-
-
-PROTOS = b"model", b"other"
-
-
-def encoded_keys():
-    return {
-        encoded_key(PAIRS, PROTOS, 90),
-        encoded_key(PAIRS, PROTOS, 91),
-        encoded_key(PAIRS, PROTOS[::-1], 90),
-        encoded_key(Pairs(TARGETS, SOURCES), PROTOS, 90),
-    }
+def keys_of_caches():
+    """Names of three vocabularies, and of four encoded corpora."""
+    protos, other = (b"model", b"other"), Pairs(TARGETS, SOURCES)
+    vocabularies = [(PAIRS, 320), (PAIRS, 321), (other, 320)]
+    corpora = [(PAIRS, protos, 90), (PAIRS, protos, 91), (other, protos, 90)]
+    corpora.append((PAIRS, protos[::-1], 90))
+    return (
+        {vocabulary_key(*arguments) for arguments in vocabularies},
+        {encoded_key(*arguments) for arguments in corpora},
+    )
 
 
 @pytest.mark.parametrize(
-    ("keys", "name", "value"),
+    ("name", "value", "kinds"),
     [
-        *(
-            (keys, name, "0")
-            for keys in (vocabulary_keys, encoded_keys)
-            for name in (
-                "encoded_corpus.FORMAT",
-                "encoded_corpus.sentencepiece.__version__",
-            )
-        ),
-        (encoded_keys, "encoding.ROUND_TRIPS", 7),
-        (vocabulary_keys, "vocabulary.SAMPLE", 7),
-        *(
-            (vocabulary_keys, "vocabulary.TRAINING", {**TRAINING, name: 7})
-            for name in [*TRAINING, "new"]
-        ),
+        ("encoded_corpus.FORMAT", 0, (0, 1)),
+        ("encoded_corpus.sentencepiece.__version__", "0", (0, 1)),
+        ("encoding.ROUND_TRIPS", 7, (1,)),
+        ("vocabulary.SAMPLE", 7, (0,)),
+        ("vocabulary.TRAINING", {**TRAINING, "character_coverage": 1.0}, (0,)),
+        ("vocabulary.TRAINING", {**TRAINING, "new": 7}, (0,)),
     ],
 )
-def test_what_is_kept_is_named_after_all_it_comes_from(monkeypatch, keys, name, value):
-    before = keys()
+def test_what_is_kept_is_named_after_all_it_comes_from(monkeypatch, name, value, kinds):
+    before = keys_of_caches()
+    assert [len(keys) for keys in before] == [3, 4]
     monkeypatch.setattr(f"train.data.{name}", value)
+    after = keys_of_caches()
 
-    assert len(before | keys()) == 2 * len(keys())
+    for kind in kinds:
+        assert not before[kind] & after[kind]
 
 
 @pytest.mark.parametrize("name", ["target.ids", "source.offsets", "encoded.json"])
