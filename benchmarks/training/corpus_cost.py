@@ -22,11 +22,8 @@ from benchmarks.shared.interleaved_runs import ROOT, peak_memory
 from command_line.markdown import format_table
 from train.data.batch_plan import BatchPlan
 from train.data.corpus import FilePairs
-from train.data.encoded_corpus import (
-    DigestCachedCorpus,
-    cached_vocabulary,
-    encode_corpus,
-)
+from train.data.encoded_corpus import DigestCachedCorpus, encode_corpus
+from train.data.vocabulary import cached_vocabulary
 
 EXTRAPOLATED_MILLIONS = 36
 VOCABULARY_SIZE = 8_000

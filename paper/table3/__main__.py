@@ -24,9 +24,10 @@ from paper.table3 import report, results
 from paper.table3.rows import ROWS, SIZES, broken_ratios, plan_rows_in_order, scale_row
 from train import options as train_options
 from train.data.corpus import Corpus, read_all
+from train.data_preparation import load_corpus
 from train.loop import signal_handling
 from train.monitoring.validation_bleu import ValidationBleu
-from train.resolve_options import load_corpus, resolve
+from train.resolve_options import resolve
 from train.run.run_description import describe
 from train.run.run_folder import locked
 
@@ -39,7 +40,6 @@ FIXED = (
     "label_smoothing",
     "positions",
     "average",
-    "average_decay",
     "patience",
     "init_from",
     "both_directions",

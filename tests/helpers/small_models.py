@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_transformer import PRESETS
 from train.data.batch_plan import BatchPlan
 from train.data.batches import make_dataset
-from train.data.vocabulary import EncodedPairs, Ids
+from train.data.encoded_pairs import EncodedPairs, Ids
 from train.fit import UpdateOptions, make_training_model
 
 VOCABULARY_SIZE = 61
