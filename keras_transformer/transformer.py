@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.argument_checks import check_ids, check_search_number
-from keras_transformer.base_model import BASE, BaseModel, ids_spec, mask_embeddings
+from keras_transformer.base_model import BASE, BaseModel, ids_spec
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import TokenEmbedding
 from keras_transformer.encoder import Encoder
@@ -151,12 +151,10 @@ class Transformer(BaseModel):
             `return_attention_scores`, a tuple of it and the attention weights
             of each layer, `(B, H, S, S)`.
         """
-        x = self.embedding_of_sources(source_ids, training=training)
-        x = mask_embeddings(x, embedding_mask)
-        x = self.source_word_dropout(x, training=training)
-        x = self._add_positions(x, self.source_dropout, 0, training)
+        dropouts = self.source_word_dropout, self.source_dropout
+        embedding = self.embedding_of_sources
         return self.encoder(
-            x,
+            self._embed(source_ids, embedding, dropouts, embedding_mask, training),
             mask=padding_mask(source_ids),
             return_attention_scores=return_attention_scores,
             training=training,
