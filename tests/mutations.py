@@ -86,7 +86,7 @@ keras_transformer/metrics.py: test_metrics.py
 keras_transformer/restricted_attention.py: test_restricted_attention.py
 - last = self.radius if after else 0
 + last = self.radius
-keras_transformer/encoder.py: test_encoder.py
+keras_transformer/base_layer.py: test_encoder.py
 - y = self.feed_forward(self.feed_forward_residual.prepare(x))
 + y = self.feed_forward(x)
 keras_transformer/base_model.py: test_transformer.py test_decoder.py
@@ -101,15 +101,13 @@ keras_transformer/search/beam_search.py: .
 - penalty = length_penalty_of(length, alpha, options.penalty_offset)
 + penalty = ops.ones_like(alpha)
 keras_transformer/search/tensorflow/candidates.py: test_search_loop.py
-- count + num_forbidden
+- count + len(skipped)
 + count
 keras_transformer/search/tensorflow/search_loop.py: test_search_loop.py
 - done = ~(best_possible_score > worst)
 + done = ~(best_possible_score >= worst)
 - length_penalty_of(lengths + 1, alpha, offset)
 + length_penalty_of(lengths, alpha, offset)
-- is_filled & finished.truncated
-+ is_filled & ~finished.truncated
 keras_transformer/search/tensorflow/graph_transformer.py: .
 - return tf.minimum(lengths, self._transformer.sequence_length)
 + return lengths
