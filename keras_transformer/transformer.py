@@ -143,11 +143,10 @@ class Transformer(BaseModel):
             `return_attention_scores`, a tuple of it and the attention weights
             of each layer, `(B, H, S, S)`.
         """
-        x = self.embedding_of_sources(source_ids, training=training)
-        x = self.source_word_dropout(x, training=training)
-        x = self._add_positions(x, self.source_dropout, 0, training)
+        dropouts = self.source_word_dropout, self.source_dropout
+        embedding = self.embedding_of_sources
         return self.encoder(
-            x,
+            self._embed(source_ids, embedding, dropouts, training),
             mask=padding_mask(source_ids),
             return_attention_scores=return_attention_scores,
             training=training,

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from keras_transformer.search.beam_search import pad_missing
 from keras_transformer.search.tensorflow import search_loop
-from keras_transformer.search.tensorflow.candidates import rank_candidates
+from keras_transformer.search.tensorflow.candidates import find_continuations
 
 
 class BeamTrace(NamedTuple):
@@ -60,7 +61,7 @@ def trace_beam_search(model, options, max_lengths):
         logits, buffers = model.step(
             tf.reshape(active.last_ids, [-1]), index, buffers, constants
         )
-        candidates = rank_candidates(
+        candidates = find_continuations(
             logits, active, index, step_tensors, options, shape[2]
         )
         step = describe_step(candidates, places, options)
@@ -89,7 +90,7 @@ def trace_beam_search(model, options, max_lengths):
         shape_invariants=search_loop.shapes_of(variables),
     )
     trace = [tf.transpose(x, [1, 0, 2]) for x in trace]
-    return search_loop.to_hypotheses(finished, options), BeamTrace(*trace)
+    return pad_missing(finished, options), BeamTrace(*trace)
 
 
 def empty_trace(shape, options) -> BeamTrace:
@@ -112,13 +113,13 @@ def record_step(trace, index, step) -> BeamTrace:
 def describe_step(candidates, places, options) -> BeamTrace:
     """Returns one step of a trace, its tensors `(B, C)`."""
     is_filled = candidates.log_probabilities > search_loop.IMPOSSIBLE
-    ended = candidates.ids == options.eos_id
+    ended = candidates.last_ids == options.eos_id
     before = tf.cumsum(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
     is_seen = tf.range(tf.shape(ended)[1]) < options.num_candidates
     parents = tf.gather(places, candidates.parents, batch_dims=1)
     return BeamTrace(
         tf.where(is_filled, parents, -1),
-        tf.where(is_filled, candidates.ids, options.padding_id),
+        tf.where(is_filled, candidates.last_ids, options.padding_id),
         candidates.log_probabilities,
         is_filled & is_seen & (ended | (before < options.beam_size)),
     )

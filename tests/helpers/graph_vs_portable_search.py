@@ -104,23 +104,14 @@ def random_batch(model, seed, limit=50, longest=9, sentences=(1, 7)):
     )
 
 
-def trace_fast(model, forbidden_ids=None):
-    """Traces the fast search, for any beam size and number of hypotheses."""
+def trace_fast(model, forbidden_ids=None, sizes=None):
+    """Traces the fast search; any sizes of beam and result, or given ones."""
+    counts = COUNT_SPECS if sizes is None else []
 
-    @tf.function(input_signature=[*INPUT_SPECS, *COUNT_SPECS], autograph=False)
+    @tf.function(input_signature=[*INPUT_SPECS, *counts], autograph=False)
     def search(*arguments):
-        *batch, beam_size, num_hypotheses = arguments
-        return run_fast(model, batch, beam_size, num_hypotheses, forbidden_ids)
-
-    return search
-
-
-def trace_greedy(model, forbidden_ids=None):
-    """Traces the fast search for a beam of one."""
-
-    @tf.function(input_signature=INPUT_SPECS, autograph=False)
-    def search(*batch):
-        return run_fast(model, batch, 1, None, forbidden_ids)
+        batch, found_sizes = arguments[:4], arguments[4:] or sizes
+        return run_fast(model, batch, *found_sizes, forbidden_ids)
 
     return search
 
