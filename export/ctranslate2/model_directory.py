@@ -44,11 +44,7 @@ UNUSED = "unused "  # Pieces contain no space.
 
 
 def import_libraries():
-    """Returns the modules `ctranslate2` and `sentencepiece`.
-
-    Raises:
-        UserError: If one is not installed.
-    """
+    """Returns the modules `ctranslate2` and `sentencepiece`."""
     try:
         import ctranslate2
         import sentencepiece
@@ -88,11 +84,11 @@ def write_ctranslate2(
             model, or if the version exists, or versions of another format.
     """
     _, sentencepiece = import_libraries()
-    mixer = transformer.architecture.decoder_mixer
-    if mixer != "attention":
+    architecture = transformer.architecture
+    if architecture.decoder_mixer != "attention":
         raise UserError(
-            "--format must be saved_model for a decoder without "
-            f"self-attention, which CTranslate2 lacks. Received: {mixer}"
+            "--format must be saved_model for a decoder without self-attention, "
+            f"which CTranslate2 lacks. Received: {architecture.decoder_mixer}"
         )
     if parts := transformer.custom_parts():
         raise UserError(
@@ -105,11 +101,10 @@ def write_ctranslate2(
             "--format must be saved_model for a model that `quantize` has "
             "changed. Received: --format ctranslate2"
         )
-    activation = transformer.architecture.activation
-    if activation not in ACTIVATIONS:
+    if architecture.activation not in ACTIVATIONS:
         raise UserError(
             f"activation must be one of {', '.join(ACTIVATIONS)} in a model "
-            f"for CTranslate2. Received: {activation}"
+            f"for CTranslate2. Received: {architecture.activation}"
         )
     source, target = protos[0], protos[1] or protos[0]
     vocabularies = [
@@ -122,13 +117,22 @@ def write_ctranslate2(
             (target, transformer.embedding),
         )
     ]
-    search = search_settings(transformer, settings)
     pieces = vocabularies[1]
-    search["forbidden"] = [
-        *(pieces[PADDING_ID], pieces[BOS_ID]),
-        *(piece for piece in pieces if piece.startswith(UNUSED)),
-    ]
-    length = search["max_target_length"]
+    length = transformer.sequence_length
+    search = {
+        "beam_size": settings.beam_size,
+        "length_penalty": settings.length_penalty,
+        "penalty_offset": settings.penalty_offset,
+        "max_extra_length": settings.max_extra_length,
+        "max_source_length": length,
+        "forbidden": [
+            *(pieces[PADDING_ID], pieces[BOS_ID]),
+            *(piece for piece in pieces if piece.startswith(UNUSED)),
+        ],
+    }
+    if architecture.positions == "sine":
+        length += settings.max_extra_length
+    search["max_target_length"] = length
     spec = make_spec(transformer, vocabularies, length)
 
     with new_version(export_dir, CTRANSLATE2_MODEL, version) as (folder, part):
@@ -146,21 +150,6 @@ def list_pieces(tokenizer, size: int) -> list[str]:
     """Returns the subwords of the ids 0 to `size - 1`."""
     pieces = [tokenizer.id_to_piece(i) for i in range(len(tokenizer))]
     return pieces + [f"{UNUSED}{i}" for i in range(len(pieces), size)]
-
-
-def search_settings(transformer: Transformer, settings: SearchSettings) -> dict:
-    """Returns the settings that `CTranslate2Translator` reads, for JSON."""
-    target_length = transformer.sequence_length
-    if transformer.architecture.positions == "sine":
-        target_length += settings.max_extra_length
-    return {
-        "beam_size": settings.beam_size,
-        "length_penalty": settings.length_penalty,
-        "penalty_offset": settings.penalty_offset,
-        "max_extra_length": settings.max_extra_length,
-        "max_source_length": transformer.sequence_length,
-        "max_target_length": target_length,
-    }
 
 
 def read_tokenizers(folder: pathlib.Path) -> list[bytes]:
@@ -190,9 +179,6 @@ class CTranslate2Translator:
 
     Attributes:
         signatures: The translator itself, as `"serving_default"`.
-
-    Raises:
-        UserError: If CTranslate2 is not installed.
     """
 
     def __init__(self, folder: pathlib.Path):
@@ -287,10 +273,8 @@ class CTranslate2Translator:
 
     def _best(self, source, result):
         """Returns the best hypothesis of a source, by our rule."""
-        hypotheses = [
-            self._score(source, *pair)
-            for pair in zip(result.hypotheses, result.scores, strict=True)
-        ]
+        pairs = zip(result.hypotheses, result.scores, strict=True)
+        hypotheses = [self._score(source, *pair) for pair in pairs]
         return max(hypotheses, key=lambda hypothesis: hypothesis.score)
 
     def _score(self, source, pieces, log_probability):
@@ -303,8 +287,7 @@ class CTranslate2Translator:
                 [source], [pieces[:-1]], max_input_length=0
             )
             log_probability = sum(scored[0].log_probs)
-        # Older exports have no entry.
-        offset = self._settings.get("penalty_offset", 5)
+        offset = self._settings["penalty_offset"]
         penalty = (offset + len(pieces)) / (offset + 1)
         penalty **= self._settings["length_penalty"]
         return Hypothesis(pieces, log_probability / penalty, truncated)

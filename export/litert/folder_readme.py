@@ -79,12 +79,7 @@ NEW_STATE = "the new `state_0`, and so on"
 
 
 def describe(config: dict, is_recurrent: bool) -> str:
-    """Returns the README of a folder.
-
-    Args:
-        config: Content of `config.json`.
-        is_recurrent: Bool, whether the decoder is recurrent.
-    """
+    """Returns the README of a folder with this `config.json`."""
     return README.format(
         **config,
         **config["search"],

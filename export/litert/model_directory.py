@@ -57,49 +57,29 @@ def write_litert(
         The folder of the version.
 
     Raises:
-        UserError: If LiteRT is not installed, if a subclass of `Transformer`
-            replaces its parts, or if the version exists, or versions of another
-            format.
+        UserError: As `new_version`, or if LiteRT is not installed or a subclass
+            of `Transformer` replaces its parts.
     """
     import_translator()  # Before the work.
     source, target = protos
     names = [TOKENIZER_FILE, TARGET_TOKENIZER_FILE if target else TOKENIZER_FILE]
     tokenizer = SubwordTokenizer(source, target)
     padded = range(tokenizer.vocabulary_size, transformer.vocabulary_size)
-    forbidden = [PADDING_ID, BOS_ID, *padded]
-    max_source_length = transformer.sequence_length
-    max_target_length = max_source_length
-    if transformer.architecture.positions == "sine":
-        max_target_length += settings.max_extra_length
-    # A greedy search needs the best token only.
+    length = transformer.sequence_length
+    has_any_length = transformer.architecture.positions == "sine"
     beams = settings.beam_size
-    num_candidates = 2 * beams if beams > 1 else 1
-    try:
-        step = make_step(
-            transformer,
-            max_target_length,
-            num_candidates,
-            forbidden,
-            settings,
-            precision,
-        )
-    except ValueError as error:  # The layer or the head does not exist.
-        raise UserError(str(error)) from None
-    graphs = {
-        LITERT_ENCODER: make_encoder(transformer, max_source_length, precision),
-        LITERT_STEP: step,
-    }
     config = {
         "precision": precision,
         "tokenizer": names[0],
         "target_tokenizer": names[1],
-        "max_source_length": max_source_length,
-        "max_target_length": max_target_length,
+        "max_source_length": length,
+        "max_target_length": length + has_any_length * settings.max_extra_length,
         "bos_id": BOS_ID,
         "eos_id": EOS_ID,
         "vocabulary_size": transformer.vocabulary_size,
-        "forbidden_ids": forbidden,
-        "num_candidates": num_candidates,
+        "forbidden_ids": [PADDING_ID, BOS_ID, *padded],
+        # A greedy search needs the best token only.
+        "num_candidates": 2 * beams if beams > 1 else 1,
         "source_language": settings.source_language,
         "search": {
             name: getattr(settings, name)
@@ -113,8 +93,20 @@ def write_litert(
             )
         },
     }
+    try:
+        step = make_step(
+            transformer,
+            config["max_target_length"],
+            config["num_candidates"],
+            config["forbidden_ids"],
+            settings,
+            precision,
+        )
+    except ValueError as error:  # The layer or the head does not exist.
+        raise UserError(str(error)) from None
+    encoder = make_encoder(transformer, length, precision)
     with new_version(export_dir, LITERT_STEP, version) as (folder, part):
-        for name, graph in graphs.items():
+        for name, graph in ((LITERT_ENCODER, encoder), (LITERT_STEP, step)):
             (part / name).write_bytes(convert(graph, precision))
         for name, proto in zip(names, protos, strict=True):
             if proto:

@@ -19,6 +19,7 @@ from keras_transformer.search.tensorflow.graph_transformer import (
 )
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 
+SLACK = 5  # In tokens; lengths of short texts differ more.
 INPUTS = (
     tf.TensorSpec([None, None], tf.int32, name="source_ids"),
     tf.TensorSpec([None], tf.int32, name="max_lengths"),
@@ -173,56 +174,33 @@ class Search(tf.Module):
         )
 
         def find(source_ids, max_lengths, length_penalty, prefix_ids):
-            transformer, kernel = self._model()
-            return search_in_graph(
-                transformer,
-                source_ids,
-                max_lengths,
-                self._with_trees(
-                    dataclasses.replace(options, length_penalty=length_penalty),
-                    source_ids,
-                ),
-                prefix_ids,
-                kernel,
-            )
+            of_rows = dataclasses.replace(options, length_penalty=length_penalty)
+            return self._search(source_ids, max_lengths, of_rows, prefix_ids)
 
         return self._in_chunks(
             find, options, source_ids, max_lengths, length_penalty, prefix_ids
         )
 
     def find_by_rules(self, source_ids, lengths, **rules) -> Hypotheses:
-        """Searches with constraints for each sentence.
-
-        Args:
-            source_ids: Int32 tensor `(B, S)`.
-            lengths: Int32 tensor `(B,)`, tokens of each source.
-            **rules: Int32 tensors `(B,)`: `no_repeat_ngram` and `min_length`,
-                as of `SearchOptions`.
-        """
+        """Searches with `no_repeat_ngram` and `min_length`, int32 `(B,)`."""
 
         def find(source_ids, max_lengths, rules):
-            transformer, kernel = self._model()
-            return search_in_graph(
-                transformer,
-                source_ids,
-                max_lengths,
-                self._with_trees(
-                    dataclasses.replace(self.options, **rules), source_ids
-                ),
-                output_kernel=kernel,
-            )
+            options = dataclasses.replace(self.options, **rules)
+            return self._search(source_ids, max_lengths, options)
 
         limits = limits_of(lengths, self._settings.max_extra_length)
         return self._in_chunks(find, self.options, source_ids, limits, rules)
 
-    def sample(self, source_ids, lengths, **sampling) -> Hypotheses:
-        """Samples a translation of each source.
+    def _search(self, source_ids, max_lengths, options, prefix_ids=None):
+        """Searches for all sentences at once."""
+        transformer, kernel = self._model()
+        options = self._with_trees(options, source_ids)
+        return search_in_graph(
+            transformer, source_ids, max_lengths, options, prefix_ids, kernel
+        )
 
-        Args:
-            source_ids: Int32 tensor `(B, S)`.
-            lengths: Int32 tensor `(B,)`, tokens of each source.
-            **sampling: Tensors `(B,)`, as in `Sampling`.
-        """
+    def sample(self, source_ids, lengths, **sampling) -> Hypotheses:
+        """Samples a translation of each source; `sampling` is of `Sampling`."""
         options = with_one_beam(self.options)
 
         def sample_rows(source_ids, max_lengths, sampling):
@@ -316,3 +294,35 @@ def count_tokens(ids):
 def is_empty_source(lengths):
     """Returns which texts have no token but EOS."""
     return lengths <= 1
+
+
+def clear_empty(found: Hypotheses, lengths, cut) -> Hypotheses:
+    """Blanks the hypotheses of empty texts and missing ones: no ids, score 0.
+
+    Args:
+        found: Results of the search, `N` for each text.
+        lengths: Int32 tensor `(B,)`, tokens of each text. A text of EOS alone
+            has no translation.
+        cut: Bool tensor `(B,)`: which texts are truncated in any case.
+    """
+    real = ~is_empty_source(lengths)[:, None] & (found.lengths > 0)
+    return Hypotheses(
+        ids=tf.where(real[:, :, None], found.ids, PADDING_ID),
+        scores=tf.where(real, found.scores, 0.0),
+        lengths=tf.where(real, found.lengths, 0),
+        truncated=(cut[:, None] | found.truncated) & real,
+    )
+
+
+def is_suspicious(found: Hypotheses, lengths, ratio):
+    """Flags best translations whose length does not fit the source, `(B,)`.
+
+    The longer of the two has more than `ratio` times the tokens of the other,
+    plus `SLACK`, without EOS; the ratio 0 flags none.
+    """
+    source, target = (
+        tf.cast(tf.maximum(x - 1, 0), tf.float32)
+        for x in (lengths, found.lengths[:, 0])
+    )
+    longer, shorter = tf.maximum(source, target), tf.minimum(source, target)
+    return (ratio > 0) & (longer > ratio * shorter + SLACK)

@@ -81,11 +81,7 @@ def split_long(parts, is_sentence, limit, is_too_long):
         parts: Strings `(B, (N))`, as in `split_text`.
         is_sentence: Bools `(B, (N))`.
         limit: Int, tokens.
-        is_too_long: Function from strings `(M,)` to bools `(M,)`: which have
-            more.
-
-    Returns:
-        Parts and bools as `split_text` returns them.
+        is_too_long: Function from strings `(M,)` to bools `(M,)`: which have more.
     """
     for most in (limit, limit // 4, limit // 16):
         sentences = tf.where(is_sentence.values, parts.values, "")

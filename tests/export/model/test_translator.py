@@ -11,11 +11,7 @@ import tensorflow as tf
 
 from command_line.errors import UserError
 from export.__main__ import choose_signatures, main
-from export.bundle.graph_inspection import (
-    functions_in,
-    read_meta_graph,
-    served_signatures,
-)
+from export.bundle.graph_inspection import read_meta_graph, served_signatures
 from export.bundle.model_loading import load_run, read_run
 from export.explain import load_ask
 from export.model.search import SearchSettings
@@ -187,7 +183,7 @@ def test_what_is_not_chosen_is_not_traced(run_dir, tmp_path):
 
     meta_graph = read_meta_graph(tmp_path / "x" / "1")
     assert set(served_signatures(meta_graph)) == {"serving_default", "align"}
-    names = {f.signature.name for f in functions_in(meta_graph)}
+    names = {f.signature.name for f in meta_graph.graph_def.library.function}
     for name in ("greedy", "nbest", "options", "ids", "score_", "explain"):
         assert not [n for n in names if f"inference_{name}" in n.lower()]
         assert not [n for n in names if f"_translate_{name}" in n]
