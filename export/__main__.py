@@ -295,16 +295,10 @@ def run(options: ExportOptions) -> None:
     options = fill_in_defaults(options)
     check_options(options)
     run_dir, export_dir = options.run_dir[0], options.export_dir
-    settings = SearchSettings(
-        options.beam_size,
-        options.length_penalty,
-        options.max_extra_length,
-        align_layer=options.align_layer,
-        align_head=options.align_head,
-        penalty_offset=options.penalty_offset,
-        source_language=options.source_language.lower().split("-")[0],
-        **{name: getattr(options, name) for name in RULES},
-    )
+    language = options.source_language.lower().split("-")[0]
+    names = {field.name for field in dataclasses.fields(SearchSettings)}
+    given = {name: value for name, value in vars(options).items() if name in names}
+    settings = SearchSettings(**{**given, "source_language": language})
     if options.format == "saved_model":
         folder = write_saved_model(options, settings)
     else:

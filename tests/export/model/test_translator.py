@@ -12,11 +12,13 @@ import tensorflow as tf
 from command_line.errors import UserError
 from export.__main__ import choose_signatures, main
 from export.bundle.graph_inspection import read_meta_graph, served_signatures
-from export.bundle.model_loading import load_run, read_run
+from export.bundle.model_loading import load_run, with_dtype
 from export.explain import load_ask
 from export.model.search import SearchSettings
 from export.model.translator import DEFAULT_SIGNATURES, INPUTS, Translator
 from keras_transformer import Architecture, SubwordTokenizer, Transformer
+from tests.helpers.ctranslate2_models import make_model
+from tests.helpers.custom_models import CustomOutputModel
 from tests.helpers.example_sentences import NASTY, SENTENCES
 from tests.helpers.python_subprocess import run_python
 from tests.helpers.signature_requests import ask
@@ -130,10 +132,15 @@ def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir):
     assert np.isfinite(outputs["score"]).all()
 
 
-def test_bfloat16_halves_the_weights(run_dir):
-    half, _ = read_run(run_dir, "bfloat16")
+def test_another_precision_keeps_the_class():
+    model = CustomOutputModel(30, make_model(num_layers=1).architecture, 9)
+    model.build()
 
-    assert {weight.dtype for weight in half.weights} == {"bfloat16"}
+    found = with_dtype(model, "bfloat16")
+
+    assert type(found) is CustomOutputModel
+    assert found.embedding.embeddings.dtype == "bfloat16"
+    np.testing.assert_array_equal(found.head.kernel, model.head.kernel)
 
 
 def test_refuses_another_kind_of_model(run_dir, tmp_path):
