@@ -202,13 +202,15 @@ class CTranslate2Translator:
         text = tf.convert_to_tensor(text, tf.string).numpy()
         sources, source_cut = self._tokenize(text)
         best = self._translate(sources)
+        decode = self._target_tokenizer.decode
+        to_ids = self._target_tokenizer.piece_to_id
         truncated = [
             cut or hypothesis.truncated
             for cut, hypothesis in zip(source_cut, best, strict=True)
         ]
         return {
             "translation": tf.constant(
-                [self._detokenize(hypothesis.pieces) for hypothesis in best], tf.string
+                [decode(to_ids(found.pieces[:-1])) for found in best], tf.string
             ),
             "score": tf.constant([h.score for h in best], tf.float32),
             "truncated": tf.constant(truncated, tf.bool),
@@ -224,10 +226,6 @@ class CTranslate2Translator:
             sources.append([*pieces, END])
             cut.append(len(ids) >= limit)
         return sources, cut
-
-    def _detokenize(self, pieces):
-        tokenizer = self._target_tokenizer
-        return tokenizer.decode(tokenizer.piece_to_id(pieces[:-1]))
 
     def _translate(self, sources):
         """Returns the best `Hypothesis` of each source.
@@ -246,7 +244,10 @@ class CTranslate2Translator:
         ]
         for places, results in zip(groups.values(), running, strict=True):
             for place, result in zip(places, results, strict=True):
-                best[place] = self._best(sources[place], result.result())
+                found = result.result()
+                pairs = zip(found.hypotheses, found.scores, strict=True)
+                hypotheses = [self._score(sources[place], *pair) for pair in pairs]
+                best[place] = max(hypotheses, key=lambda found: found.score)
         return best
 
     def _search(self, sources):
@@ -270,12 +271,6 @@ class CTranslate2Translator:
             return_scores=True,
             asynchronous=True,
         )
-
-    def _best(self, source, result):
-        """Returns the best hypothesis of a source, by our rule."""
-        pairs = zip(result.hypotheses, result.scores, strict=True)
-        hypotheses = [self._score(source, *pair) for pair in pairs]
-        return max(hypotheses, key=lambda hypothesis: hypothesis.score)
 
     def _score(self, source, pieces, log_probability):
         """Converts a result of CTranslate2 to a `Hypothesis`."""

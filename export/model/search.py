@@ -34,25 +34,19 @@ INPUTS = (
 class SearchSettings:
     """Settings of the translator's search (Section 6.1).
 
+    Those that `SearchOptions` has, too, are described there.
+
     Attributes:
-        beam_size: Int, `K`.
-        length_penalty: Float, `α`.
         max_extra_length: Int, tokens by which a translation may be longer
             than its source.
-        align_layer: Int, the decoder layer whose attention to the source
-            aligns the two, from 0, or from the last if negative. `None` means
-            the last but one, which aligns best (Garg et al., 2019); of two,
-            the last.
-        align_head: Int, the head of that layer that aligns, as of a run with
-            `--alignments`; `None` for the mean over all heads.
+        align_layer: Int, the decoder layer whose attention aligns source and
+            translation, from 0, or from the last if negative. `None` means the
+            last but one, which aligns best (Garg et al., 2019); of two, the last.
+        align_head: Int, the head of that layer that aligns; `None` for the mean.
         budget: Int, the most beams times positions that are searched at once.
             Larger requests are divided.
-        penalty_offset: Float, as in `SearchOptions`: 5 is the penalty of Wu et
-            al. (2016), 0 that of Marian and Hugging Face.
         source_language: String, ISO 639-1 code; its abbreviations do not end a
             sentence when documents are split. `""` for no abbreviations.
-        no_repeat_ngram: Int, as in `SearchOptions`.
-        min_length: Int, as in `SearchOptions`.
         max_length_ratio: Float, as in `is_suspicious`; 0 flags none.
         constrain_trees: Bool, whether a parsing model may only write trees of
             the sentence's words, see `TreeConstraint`.
