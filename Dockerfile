@@ -1,4 +1,4 @@
-# The web service of `python -m export.serve`, with the exports of a folder:
+# The web service of `python -m serve`, with the exports of a folder:
 #   docker build -t keras-transformer-service .
 #   docker run -p 5000:5000 -v "$PWD/exports:/exports" \
 #       keras-transformer-service --pair en:es=/exports/demo
@@ -16,4 +16,4 @@ COPY train train
 RUN pip install --no-cache-dir '.[train,web,litert]' && useradd service
 USER service
 EXPOSE 5000
-ENTRYPOINT ["keras-transformer", "export.serve", "--host", "0.0.0.0"]
+ENTRYPOINT ["keras-transformer", "serve", "--host", "0.0.0.0"]

@@ -21,7 +21,7 @@ demo: $(EXPORT_DIR)/1/saved_model.pb
 	@for least in $(AT_LEAST); do \
 	    split=$${least%=*}; \
 	    echo "== $$split: 500 sentences through the SavedModel"; \
-	    $(PY) -m export.evaluate --export-dir $(EXPORT_DIR) \
+	    $(PY) -m translate.evaluate --export-dir $(EXPORT_DIR) \
 	        --source $(DEMO)/$$split.en --reference $(DEMO)/$$split.es \
 	        --at-least $${least#*=} --record || exit 1; \
 	done
@@ -29,7 +29,7 @@ demo: $(EXPORT_DIR)/1/saved_model.pb
 	@for language in en es; do \
 	    head -n 5 $(DEMO)/test.$$language > $(RUN_DIR)/five.$$language; \
 	done
-	@$(PY) -m export.translate --export-dir $(EXPORT_DIR) \
+	@$(PY) -m translate --export-dir $(EXPORT_DIR) \
 	    --input $(RUN_DIR)/five.en --output $(RUN_DIR)/translated.es
 	@paste $(RUN_DIR)/five.en $(RUN_DIR)/translated.es $(RUN_DIR)/five.es | awk -F '\t' \
 	    '{ print $$1; print $$2 ($$2 == $$3 ? "" : " (reference: " $$3 ")") }'
@@ -60,7 +60,7 @@ peers: .venv/peers.stamp
 # takes: so it has an environment of its own.
 bulk .venv-bulk/bulk.stamp: PY := .venv-bulk/bin/python
 bulk: .venv-bulk/bulk.stamp
-	$(PYTEST) -m peers tests/export/bulk
+	$(PYTEST) -m peers tests/translate/bulk
 
 # The wheel in an environment of its own, with the layers' checks on two
 # backends, outside of the checkout.

@@ -11,10 +11,13 @@ COMMANDS = (
     "command_line",
     "convert",
     "demo_corpus",
+    "documents",
     "export",
     "litert_translator",
+    "serve",
     "text_processing",
     "train",
+    "translate",
 )
 
 setup(
@@ -33,7 +36,7 @@ setup(
     },
     package_data={
         f"{PREFIX}.export.litert": ["page/*"],
-        f"{PREFIX}.export.report": ["explain.*"],
-        f"{PREFIX}.export.serve": ["page/*"],
+        f"{PREFIX}.translate.report": ["explain.*"],
+        f"{PREFIX}.serve": ["page/*"],
     },
 )

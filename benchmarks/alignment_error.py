@@ -16,14 +16,13 @@ import argparse
 import pathlib
 import random
 import re
-from collections.abc import Callable, Iterator
-
-import tensorflow as tf
+from collections.abc import Iterator
 
 from command_line.errors import exit_on_user_error
 from demo_corpus import generator
 from demo_corpus.parts_of_speech import Phrase
-from export.version_loading import load_signature
+from translate.loading import load_export
+from translate.runtime.runtime import Runtime
 
 SIZES = {"train": 20_000, "valid": 500, "test": 500}
 LANGUAGES = "english", "spanish"
@@ -158,18 +157,17 @@ def write_lines(path: pathlib.Path, lines: list[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def align(call: Callable, pairs: list[tuple[str, str]]) -> Iterator[Links]:
+def align(runtime: Runtime, pairs: list[tuple[str, str]]) -> Iterator[Links]:
     """Yields the links between words that an export's `align` finds.
 
     Those of the punctuation of a word are left out.
     """
     for source, target in pairs:
-        found = call(source=tf.constant([source]), target=tf.constant([target]))
+        found = runtime.ask_one("align", source=source.encode(), target=target.encode())
         sources, targets = (
-            number_words(found[name][0].numpy())
-            for name in ("source_tokens", "target_tokens")
+            number_words(found[name]) for name in ("source_tokens", "target_tokens")
         )
-        places = found["alignment"][0].numpy()
+        places = found["alignment"]
         yield {
             (sources[place], targets[i])
             for i, place in enumerate(places)
@@ -206,8 +204,8 @@ def error_rate(rows: list[tuple], found: list[Links]) -> float:
 def measure(export_dirs: list[pathlib.Path]) -> None:
     rows = draw_splits()["test"]
     for export_dir in export_dirs:
-        call = load_signature(export_dir, "align")
-        found = list(align(call, [row[0] for row in rows]))
+        runtime = load_export(export_dir)
+        found = list(align(runtime, [row[0] for row in rows]))
         print(
             f"{export_dir}: alignment error {error_rate(rows, found):.1%} of "
             f"{len(rows)} sentences"

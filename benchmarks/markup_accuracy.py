@@ -15,9 +15,9 @@ import re
 from command_line.errors import UserError, exit_on_user_error
 from demo_corpus import generator
 from demo_corpus.parts_of_speech import Phrase
-from export.markup.encoded_documents import load_translator
-from export.markup.translate_markup import translate_markup
-from export.version_loading import load_translate
+from documents.markup.translate_markup import translate_markup
+from translate.document_translation import make_sentence_translator
+from translate.loading import load_export
 
 # Words at the edges of a Spanish phrase that English lacks.
 PARTICLES = {"a", "al", "de", "del"}
@@ -125,9 +125,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args(argv)
     with exit_on_user_error():
-        translator = load_translator(
-            load_translate(options.export_dir), options.export_dir
-        )
+        translator = make_sentence_translator(load_export(options.export_dir))
         found = measure(translator, options.sentences, options.seed)
         for name, value in found.items():
             print(f"{name:18} {value:,.4g}")

@@ -1,4 +1,4 @@
-"""Measures `python -m export.serve` under load, beside a plain loop.
+"""Measures `python -m serve` under load, beside a plain loop.
 
     python -m benchmarks.service_load --export-dir exports/demo \\
         --input runs/demo/demo/test.en --minutes 30
@@ -28,8 +28,8 @@ import time
 
 import numpy as np
 
-from export.serve.models import load_model
-from export.serve.segmentation import split_texts
+from translate.loading import load_export
+from translate.segmentation import split_texts
 
 REQUESTS = 200
 MAX_LINES = 4
@@ -95,7 +95,7 @@ def run_plain_loop(export_dir, texts, seconds) -> tuple[Load, dict]:
         `Load`, and a dict from texts to pairs: the answer, and how many
         sentences were translated.
     """
-    model, load, answers = load_model(export_dir), Load(), {}
+    model, load, answers = load_export(export_dir), Load(), {}
     started = time.monotonic()
     for count, text in enumerate(itertools.cycle(texts)):
         began = time.monotonic()
@@ -175,8 +175,7 @@ def run_clients(port, texts, answers, seconds, count) -> Load:
 def service(export_dir):
     """Yields port and process id of a service."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "export.serve", "--port=0"]
-        + [f"--pair=en:xx={export_dir}"],
+        [sys.executable, "-m", "serve", "--port=0"] + [f"--pair=en:xx={export_dir}"],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -14,12 +14,9 @@ import html
 import pathlib
 
 import numpy as np
-import tensorflow as tf
 
-from export.bundle.file_layout import SAVED_MODEL
-from export.bundle.versions import find_version
-from export.markup.word_alignment import find_words, word_attention
-from export.version_loading import load_version
+from documents.markup.word_alignment import find_words
+from translate.loading import load_export
 
 CHARACTER = 11  # Pixels of a character, about.
 SPACE = 14
@@ -44,18 +41,9 @@ def align(export_dir: pathlib.Path, text: str) -> tuple[str, np.ndarray]:
     Returns:
         The translation, and a float array `(target words, source words)`.
     """
-    model = load_version(find_version(export_dir, SAVED_MODEL))
-    source = tf.constant([text])
-    translated = model.signatures["serving_default"](text=source)["translation"]
-    found = model.signatures["align"](source=source, target=translated)
-    target = translated.numpy()[0].decode()
-    weights = word_attention(
-        found["attention"].numpy()[0],
-        text,
-        found["source_tokens"].numpy()[0],
-        target,
-        found["target_tokens"].numpy()[0],
-    )
+    runtime = load_export(export_dir)
+    target = runtime.translate([text])[0].text
+    (weights,) = runtime.align([(text, target)])
     return target, weights
 
 

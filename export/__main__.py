@@ -39,7 +39,7 @@ python -m export --run-dir runs/mine --export-dir exports/mine
 python -m export --run-dir runs/mine --export-dir exports/device \\
     --format litert --precision int8
     writes files for LiteRT, which translate without TensorFlow.
-python -m export.translate --export-dir exports/mine < text.en > text.de
+python -m translate --export-dir exports/mine < text.en > text.de
     translates with either of them.
 """
 PRECISIONS = {
@@ -310,8 +310,7 @@ def run(options: ExportOptions) -> None:
         else:
             folder = write_ctranslate2(*model, *arguments)
     print(
-        f"{folder} is written. Next:\n"
-        f"  python -m export.translate --export-dir {export_dir}"
+        f"{folder} is written. Next:\n  python -m translate --export-dir {export_dir}"
     )
 
 

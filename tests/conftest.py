@@ -12,6 +12,7 @@ from tests.helpers.allowed_skips import (
     pytest_runtest_setup,  # noqa: F401  A hook.
     pytest_sessionfinish,  # noqa: F401
 )
+from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -52,7 +53,9 @@ def pytest_xdist_make_scheduler(config, log):
     def group_of(name):
         text = (config.rootpath / name).read_text("utf-8")
         return (
-            "export" if re.search(r"export_dir|servable|export\.serve", text) else name
+            "export"
+            if re.search(r"export_dir|servable|(?:from|import) serve", text)
+            else name
         )
 
     class ByFile(LoadScopeScheduling):
@@ -137,9 +140,9 @@ def servable(export_dir):
 @pytest.fixture(scope="session")
 def translate(export_dir):
     """The default signature of that export, as Python loads it."""
-    from export.version_loading import load_translate
+    from translate.loading import load_export
 
-    return load_translate(export_dir)
+    return load_export(export_dir).translate_batch
 
 
 @pytest.fixture(scope="session")
@@ -148,3 +151,13 @@ def corpus(tmp_path_factory):
     from tests.helpers.small_runs import write_corpus
 
     return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def refused(capsys):
+    """Function that returns the line in which a command refuses options."""
+
+    def run(command, *options):
+        return refusal(capsys, command.main, options)
+
+    return run

@@ -256,34 +256,34 @@ export/check.py: test_check.py
 -         raise
 + if checks[-1].problems:
 +         raise
-export/client.py: test_client.py
+translate/runtime/tf_serving.py: test_client.py
 - yield pending.popleft().result()
 -             while
 + yield pending.pop().result()
 +             while
-export/line_batching.py: test_translate.py test_client.py
+translate/line_batching.py: test_translate.py test_client.py
 - if batch and (too_long or len(batch) == max_rows):
 + if batch and too_long:
-export/line_batching.py: test_translate.py
+translate/line_batching.py: test_translate.py
 - line.rstrip(b"\r\n") for line in window
 + line.rstrip(b"\n") for line in window
-export/scoring/bracket_scores.py: test_bracket_scores.py
+translate/scoring/bracket_scores.py: test_bracket_scores.py
 - (found[0] & found[1]).total()
 + (found[0] | found[1]).total()
 - tag not in PUNCTUATION for tag in gold.tags
 + tag not in PUNCTUATION for tag in parse.tags
-export/scoring/translation_scores.py: .
+translate/scoring/translation_scores.py: .
 - float(last.score - other.score)
 + float(other.score - last.score)
 export/__main__.py: test_translate.py
 - align_layer=options.align_layer
 + align_layer=None
-export/serve/batching.py: test_batching.py
+serve/batching.py: test_batching.py
 - <= MAX_BATCH_LENGTH_RATIO * min(each.tokens, lead.tokens)
 + <= 8 * min(each.tokens, lead.tokens)
 - waiting + len(sizes) > self._max_waiting
 + waiting + len(sizes) >= self._max_waiting
-export/server_address.py: test_server_address.py
+translate/runtime/server_address.py: test_server_address.py
 - "https": 443
 + "https": 80
 convert/tensor_files.py: test_from_marian.py

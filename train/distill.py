@@ -69,7 +69,7 @@ def translate_sources(
 
     Raises:
         UserError: If another process writes them, or if lines are missing.
-        SystemExit: If `export.translate` failed; it has said why.
+        SystemExit: If `translate` failed; it has said why.
     """
     part = targets.with_name(f"{targets.name}.part")
     with contextlib.ExitStack() as stack:
@@ -92,7 +92,7 @@ def translate_sources(
             if rest.stat().st_size:
                 options += ["--nearest-to", str(rest)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "export.translate", *options],
+            [sys.executable, "-m", "translate", *options],
             stdin=subprocess.PIPE,
             stdout=file,
         )
@@ -133,7 +133,7 @@ def feed(process: subprocess.Popen, lines: Iterable[str]) -> int:
 
 
 def lock(file, path: pathlib.Path) -> None:
-    """Locks a file; `export.translate`, which writes it, inherits the lock."""
+    """Locks a file; `translate`, which writes it, inherits the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -153,7 +153,7 @@ class CorpusOptions:
         False,
         "in every other pair, what both sides share of addresses, variables "
         "such as {0}, and numbers with units is one of ten subwords of the "
-        "vocabulary; `export.translate --format` puts it back",
+        "vocabulary; `translate --format` puts it back",
     )
     cache_dir: pathlib.Path | None = option(
         None,

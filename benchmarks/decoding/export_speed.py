@@ -27,7 +27,7 @@ from command_line.text_files import read_lines
 from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.model_loading import SIGNATURE
 from export.check import SessionModel
-from export.version_loading import find_export, load_translate
+from translate.loading import find_export, load_export
 
 BATCH = 32
 # Strings to strings.
@@ -84,8 +84,8 @@ def open_export(export_dir: pathlib.Path) -> Translate:
     """Opens an export of any format; a SavedModel as TF Serving does."""
     folder = find_export(export_dir)
     if not (folder / SAVED_MODEL).exists():
-        call = load_translate(export_dir)
-        return lambda texts: to_strings(call(texts)["translation"].numpy())
+        runtime = load_export(export_dir)
+        return lambda texts: to_strings(runtime.translate_batch(texts)["translation"])
     model = SessionModel(folder)
 
     def translate(texts: list[str]) -> list[str]:

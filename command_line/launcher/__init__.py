@@ -18,14 +18,14 @@ COMMANDS = {
     "train.distill": "train.options.Options",
     "train.grid": "train.options.Options",
     "export": "export.__main__.ExportOptions",
-    "export.translate": "export.translate.TranslateOptions",
-    "export.evaluate": "export.evaluate.EvaluateOptions",
+    "translate": "translate.__main__.TranslateOptions",
+    "translate.evaluate": "translate.evaluate.EvaluateOptions",
     "export.check": "export.check.CheckOptions",
-    "export.check_server": "export.check_server.CheckServerOptions",
-    "export.explain": "export.explain.ExplainOptions",
+    "translate.check_server": "translate.check_server.CheckServerOptions",
+    "translate.explain": "translate.explain.ExplainOptions",
     "export.page": "export.page.PageOptions",
-    "export.serve": "export.serve.options.ServeOptions",
-    "export.bulk": "export.bulk.__main__.BulkOptions",
+    "serve": "serve.options.ServeOptions",
+    "translate.bulk": "translate.bulk.__main__.BulkOptions",
     "convert": None,  # It has commands of its own.
 }
 # Options that a command has besides those.
@@ -35,7 +35,7 @@ OWN_OPTIONS = {
 }
 SHELLS = ("bash", "zsh", "tcsh")
 # The extras that commands need, where it is not `train`.
-EXTRAS = {"convert": "convert", "export.serve": "web", "export.bulk": "bulk"}
+EXTRAS = {"convert": "convert", "serve": "web", "translate.bulk": "bulk"}
 
 
 def find_commands() -> pathlib.Path:
@@ -86,7 +86,7 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(2)
-    # Commands start others, such as workers and `export.translate`.
+    # Commands start others, such as workers and `translate`.
     paths = [folder, os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     # Python's own name of a program that `-m` names, see quiet_tensorflow.py.

@@ -34,7 +34,7 @@ SERVER_FILES = (
     "models.config",
     "monitoring.config",
 )
-# The first two hold the digests; `export.evaluate` writes the scores later.
+# The first two hold the digests; `translate.evaluate` writes the scores later.
 UNLISTED = (BUNDLE, LITERT_CONFIG, SCORES)
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes `scores.json`, which `export.evaluate --record` fills."""
+"""Reads and writes `scores.json`, which `translate.evaluate --record` fills."""
 
 import hashlib
 import json

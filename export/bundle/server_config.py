@@ -92,7 +92,7 @@ curl http://localhost:8501/v1/models/{name}:predict \\
 A file, from a checkout of keras_transformer:
 
 ```
-python -m export.translate --server localhost:8500 --model-name {name} \\
+python -m translate --server localhost:8500 --model-name {name} \\
     < text > translations
 ```
 
@@ -117,7 +117,7 @@ there is one, holds the reference translations of the same sentences.
 
 `python -m export.check --export-dir .`, from a checkout of keras_transformer,
 checks that a version is complete and has the outputs of the export;
-`python -m export.check_server --server localhost:8500 --export-dir .`, whether
+`python -m translate.check_server --server localhost:8500 --export-dir .`, whether
 that server does.
 """
 

@@ -60,8 +60,8 @@ def find_distributions(requirements: list[Requirement]) -> set[str]:
 @pytest.mark.parametrize(
     ("extra", "modules"),
     [
-        ("train", ["train.__main__", "export.__main__", "export.evaluate"]),
-        ("web", ["export.serve.__main__"]),
+        ("train", ["train.__main__", "export.__main__", "translate.evaluate"]),
+        ("web", ["serve.__main__"]),
         ("convert", ["convert.__main__"]),
     ],
 )

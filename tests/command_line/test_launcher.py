@@ -78,10 +78,10 @@ def test_a_missing_package_names_its_extra(tmp_path):
 @pytest.mark.slow
 def test_a_wheel_has_the_pages(installed):
     commands = installed / "keras_transformer_commands"
-    for folder in ("export/serve/page", "export/litert/page"):
+    for folder in ("serve/page", "export/litert/page"):
         files = {path.name for path in (commands / folder).iterdir()}
         assert len(files) >= 3
-    assert (commands / "export/report/explain.html").exists()
+    assert (commands / "translate/report/explain.html").exists()
 
 
 @pytest.mark.slow
@@ -96,8 +96,8 @@ def test_commands_run_from_a_wheel(installed):
 def test_other_commands_are_refused(installed):
     done = launch(installed, "trane")
     assert done.returncode == 2
-    assert done.stderr.endswith("export.bulk, convert. Received: trane\n")
-    assert "export.bulk, convert\n" in launch(installed).stdout
+    assert done.stderr.endswith("translate.bulk, convert. Received: trane\n")
+    assert "translate.bulk, convert\n" in launch(installed).stdout
     done = launch(installed, "--print-completion", "fish")
     assert done.stderr.endswith("of bash, zsh, tcsh. Received: fish\n")
 

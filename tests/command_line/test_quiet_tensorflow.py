@@ -112,7 +112,7 @@ def test_a_program_that_imports_the_package_decides_itself(start):
             pytest.param(name, marks=pytest.mark.slow)
             # The other commands of these packages, which the demo runs, start
             # alike.
-            for name in ("convert", "export.bulk", "paper.table1")
+            for name in ("convert", "translate.bulk", "paper.table1")
         ),
     ],
 )

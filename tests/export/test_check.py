@@ -8,12 +8,14 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from export import check, check_server, client
+from export import check
 from export.bundle import file_layout, graph_inspection
 from export.bundle.predict_messages import make_request
 from export.bundle.warmup_requests import write_warmup
 from tests.helpers.fake_model_server import serve_grpc, serve_rest
 from tests.helpers.python_subprocess import run_python
+from translate import check_server
+from translate.runtime import tf_serving as client
 
 
 @pytest.fixture(scope="module")

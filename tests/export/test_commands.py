@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import export.__main__ as export_command
 from command_line import progress
-from export import check, translate
+from export import check
 from export.bundle.model_loading import load_run
 from export.model.search import SearchSettings
 from tests.helpers.example_sentences import SENTENCES
@@ -17,6 +17,7 @@ from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_servable import Servable
 from tests.helpers.signature_requests import ask, sample_inputs
 from text_processing.treebanks import read_trees
+from translate import __main__ as translate
 
 
 @pytest.mark.slow

@@ -13,11 +13,6 @@ import tensorflow as tf
 import export.__main__ as export_command
 from export import check
 from export.bundle.file_layout import BUNDLE
-from export.report.explanation_page import (
-    RECURRENT_DECODER_NOTE,
-    describe_translation,
-    render,
-)
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.transformer_search import search_by_layers
 from tests.helpers import chromium
@@ -25,6 +20,11 @@ from tests.helpers.converted_runs import DECODING, write_converted_run
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_servable import Servable
 from tests.helpers.serving_smoke import compile_program
+from translate.report.explanation_page import (
+    RECURRENT_DECODER_NOTE,
+    describe_translation,
+    render,
+)
 
 EXTRA = 8
 # Differences due to two tokenizers and the recurrence.

@@ -5,9 +5,10 @@ import string
 
 import pytest
 
-from export import __main__ as export_command, check, evaluate, translate
-from export.serve import __main__ as serve
+from export import __main__ as export_command, check
+from serve import __main__ as serve
 from tests.helpers.fake_model_server import CERTIFICATE
+from translate import __main__ as translate, evaluate
 
 COMMANDS = {
     "export": export_command,

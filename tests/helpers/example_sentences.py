@@ -21,7 +21,7 @@ NASTY = [
     "e\u0301\u0302\u0303 \u202eright to left".encode(),
     b"word" * 2500,
 ]
-# Text for the tests of the page of `export.explain`. It would close the element
+# Text for the tests of the page of `translate.explain`. It would close the element
 # that holds the data, were it not escaped.
 TEXT_WITH_MARKUP = "Two cats </script><b>sleep</b>."
 REFERENCE = "sleep. cats Two"

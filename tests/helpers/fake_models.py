@@ -1,22 +1,40 @@
-"""Translation functions that stand in for models."""
+"""Runtimes that stand in for models."""
 
 import collections
 
-import tensorflow as tf
+import numpy as np
 
-from export import line_batching
+from translate import line_batching
+from translate.runtime.runtime import Runtime
+
+
+class FunctionRuntime(Runtime):
+    """Answers the default signature by a function.
+
+    Args:
+        translate: Function from a list of bytes to the outputs.
+        signatures: Names of the signatures that it claims to have.
+    """
+
+    def __init__(self, translate, signatures=("serving_default",)):
+        self._translate, self.signatures = translate, signatures
+
+    def ask(self, signature, inputs):
+        return self._translate(inputs["text"].tolist())
 
 
 def make_outputs(translations, limit=99_999):
     """Returns what a model says, of which the longest are cut at a limit."""
     return {
-        "translation": tf.constant([text[:limit] for text in translations], tf.string),
-        "truncated": tf.constant([len(text) > limit for text in translations], tf.bool),
+        "translation": np.array([text[:limit] for text in translations], object),
+        "truncated": np.array([len(text) > limit for text in translations], bool),
     }
 
 
 def translate_lines(translate_, lines, batch_tokens):
-    """Returns an iterator over what becomes of lines."""
+    """Returns an iterator over what becomes of lines, by a runtime or a function."""
+    if not isinstance(translate_, Runtime):
+        translate_ = FunctionRuntime(translate_)
     return line_batching.translate_lines(
         translate_, iter(lines), batch_tokens, collections.Counter()
     )

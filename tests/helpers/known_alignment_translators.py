@@ -4,12 +4,12 @@ import re
 
 import numpy as np
 
-from export.markup.sentence_translator import Translator
-from export.markup.word_alignment import find_words
+from documents.markup.translate_markup import SentenceTranslator
+from documents.markup.word_alignment import find_words
 from tests.helpers.marked_documents import split_sentences
 
 
-def identity(knows_placeholders: bool = False) -> Translator:
+def identity(knows_placeholders: bool = False) -> SentenceTranslator:
     """Returns a translator whose translations are the sentences."""
 
     def translate(texts):
@@ -19,10 +19,10 @@ def identity(knows_placeholders: bool = False) -> Translator:
         assert sources == targets
         return [np.eye(len(find_words(text))) for text in sources]
 
-    return Translator(split_sentences, translate, align, knows_placeholders)
+    return SentenceTranslator(split_sentences, translate, align, knows_placeholders)
 
 
-def word_swap() -> Translator:
+def word_swap() -> SentenceTranslator:
     """Returns a translator that swaps each two neighbouring words."""
 
     def translate(texts):
@@ -31,7 +31,9 @@ def word_swap() -> Translator:
     def align(sources, targets):
         return [np.eye(len(find_words(text)))[swap(text)[1]] for text in sources]
 
-    return Translator(split_sentences, translate, align, knows_placeholders=True)
+    return SentenceTranslator(
+        split_sentences, translate, align, knows_placeholders=True
+    )
 
 
 def swap(text: str) -> tuple[str, list[int]]:
@@ -61,7 +63,7 @@ def letters(text: str) -> list[str]:
     return sorted(re.sub(r"\s", "", text))
 
 
-def dictionary(words: dict[str, str]) -> Translator:
+def dictionary(words: dict[str, str]) -> SentenceTranslator:
     """Returns a translator that replaces each word by another one."""
 
     def translate(texts):
@@ -78,4 +80,4 @@ def dictionary(words: dict[str, str]) -> Translator:
             for pair in zip(sources, targets, strict=True)
         ]
 
-    return Translator(split_sentences, translate, align)
+    return SentenceTranslator(split_sentences, translate, align)

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from export.markup.sentence_translator import Translator
-from export.markup.word_alignment import find_words
+from documents.markup.translate_markup import SentenceTranslator
+from documents.markup.word_alignment import find_words
 
 PROTECTED_TEXTS = ("<code>x1 y</code>", "https://a.org/b?c=1&amp;d", "{name}", "5 kg")
 VOIDS = ("<img/>", "<!-- c -->", "<wbr/>")
@@ -108,7 +108,7 @@ def permuted(order):
     def translate(texts):
         return [write(text) for text in texts], [False] * len(texts)
 
-    return Translator(split_sentences, translate, align)
+    return SentenceTranslator(split_sentences, translate, align)
 
 
 def contains_word(word, found):

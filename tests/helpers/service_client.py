@@ -12,12 +12,11 @@ import urllib.parse
 import urllib3
 import uvicorn
 
-from export.serve.app import make_app
-from export.serve.middleware import bind
-from export.serve.models import Model
-from export.serve.options import HttpOptions, LimitOptions
-from export.serve.processes import make_config
-from tests.helpers.fake_models import make_outputs
+from serve.app import make_app
+from serve.middleware import bind
+from serve.options import HttpOptions, LimitOptions
+from serve.processes import make_config
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
 
 
 class ReversingModel:
@@ -115,7 +114,7 @@ def serve(models, http=None, **limits):
 
 def serve_function(translate, **limits):
     """Serves what translates English to Spanish."""
-    return serve({("en", "es"): Model(translate)}, **limits)
+    return serve({("en", "es"): FunctionRuntime(translate)}, **limits)
 
 
 def wait_until(holds, seconds=30):

@@ -11,11 +11,11 @@ import subprocess
 import pytest
 
 import train.__main__ as train_command
-from export import translate
 from tests.helpers.error_capture import refusal
 from tests.helpers.example_sentences import SENTENCES
 from train import distill
 from train.options import parse_options
+from translate import __main__ as translate
 
 POPEN = subprocess.Popen
 VALIDATION = ["--validation-source=v.en", "--validation-target=v.de"]
@@ -34,7 +34,7 @@ def corpus(tmp_path, monkeypatch):
     trained = []
 
     def translate_in_capitals(command, **kwargs):
-        assert command[1:4] == ["-m", "export.translate", "--export-dir"]
+        assert command[1:4] == ["-m", "translate", "--export-dir"]
         if command[5:]:
             option, path = command[5:]
             assert option == "--nearest-to"

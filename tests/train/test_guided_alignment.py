@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from export.__main__ import main as export
-from export.version_loading import load_version
 from keras_transformer.masks import padding_mask
 from tests.helpers.error_capture import refusal
 from tests.helpers.small_models import (
@@ -23,6 +22,7 @@ from train import __main__ as train_command
 from train.data.batch_plan import BatchPlan
 from train.data.vocabulary import Ids
 from train.fit import make_strategy
+from translate.loading import load_export
 
 GUIDED = dataclasses.replace(SETTINGS, alignment_weight=2.0)
 NAMES = ("source_ids", "target_ids", "labels", "links", "num_tokens")
@@ -116,16 +116,16 @@ def test_the_head_that_was_guided_aligns(corpus, alignments, tmp_path):
     export([*paths, "--signatures", "align", "--align-layer=0"])
 
     texts = {
-        "source": tf.constant(["The cat sleeps."]),
-        "target": tf.constant(["El gato duerme."]),
+        "source": np.array([b"The cat sleeps."], object),
+        "target": np.array([b"El gato duerme."], object),
     }
-    first, second = (load_version(export_dir / name) for name in "12")
-    heads = first.signatures["explain"](**texts)["encoder_decoder_attention"]
+    first, second = (load_export(export_dir, version) for version in (1, 2))
+    heads = first.ask("explain", texts)["encoder_decoder_attention"]
     for model, expected in (
         (first, heads[0, 0, 0]),
-        (second, tf.reduce_mean(heads[0, 0], axis=0)),
+        (second, heads[0, 0].mean(axis=0)),
     ):
-        found = model.signatures["align"](**texts)["attention"][0]
+        found = model.ask("align", texts)["attention"][0]
         np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.abs(heads[0, 0, 0] - heads[0, 0, 1]).max() > 1e-4
 

@@ -147,7 +147,7 @@ def demo_pairs(split: str, seed: int = 0) -> Pairs:
 
 
 def write_demo_tests(folder: pathlib.Path) -> None:
-    """Writes the test sets of the embedded corpus, for `export.evaluate`."""
+    """Writes the test sets of the embedded corpus, for `translate.evaluate`."""
     folder.mkdir(parents=True, exist_ok=True)
     for split in ("test", "unseen"):
         pairs = demo_pairs(split)

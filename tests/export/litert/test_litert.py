@@ -10,18 +10,14 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import export.__main__ as export_command
 import litert_translator
 from command_line.errors import UserError
-from export import check, evaluate, translate
+from export import check
 from export.bundle.model_loading import read_run
 from export.litert.model_directory import write_litert
-from export.litert.signatures import LiteRTModel
 from export.model.search import SearchSettings
-from export.serve import models
-from export.version_loading import load_translate
 from litert_translator.model import Model
 from litert_translator.search import search
 from tests.helpers.ctranslate2_models import MODELS, make_model
@@ -33,6 +29,9 @@ from tests.helpers.signature_requests import (
     constrained_inputs,
     options_inputs,
 )
+from translate import __main__ as translate, evaluate
+from translate.loading import load_export
+from translate.runtime.litert import LiteRTRuntime
 
 SETTINGS = SearchSettings(3, max_extra_length=8, source_language="en")
 MODELS = {**MODELS, "recurrent": {"decoder_mixer": "ssru"}}
@@ -95,14 +94,13 @@ def test_log_probabilities_and_attention_are_those_of_the_model(
 )
 def test_signatures_answer_as_those_of_the_savedmodel(folder, servable, signature):
     inputs = REQUESTS[signature](TEXT)
-    tensors = {name: tf.constant(value) for name, value in inputs.items()}
 
-    found = LiteRTModel(folder).signatures[signature](**tensors)
+    found = LiteRTRuntime(folder).ask(signature, inputs)
 
     expected = servable.predict(signature, inputs)
     assert set(found) <= set(expected)
     for name, value in found.items():
-        if value.dtype.is_floating:
+        if value.dtype.kind == "f":
             np.testing.assert_allclose(value, expected[name], atol=1e-4)
         else:
             np.testing.assert_array_equal(value, expected[name], name)
@@ -280,8 +278,8 @@ def test_commands_write_read_and_check_it(run_dir, tmp_path, capsys):
     assert {line.split()[0] for line in said} == {"ok"}
     samples = json.loads((tmp_path / "export/1/samples.json").read_text())
     assert [each["source"] for each in samples] == SENTENCES[:5]
-    outputs = load_translate(tmp_path / "export")(SENTENCES)
-    texts = [text.decode() for text in outputs["translation"].numpy()]
+    outputs = load_export(tmp_path / "export").translate_batch(SENTENCES)
+    texts = [text.decode() for text in outputs["translation"]]
     assert [each["translation"] for each in samples] == texts[:5]
     lines = [" ".join(text.splitlines()) for text in texts]
     assert (tmp_path / "out").read_text().splitlines() == lines
@@ -290,9 +288,9 @@ def test_commands_write_read_and_check_it(run_dir, tmp_path, capsys):
 
 
 def test_the_service_answers_as_with_the_savedmodel(folder, export_dir):
-    litert, saved = map(models.load_model, (folder.parent, export_dir))
+    litert, saved = map(load_export, (folder.parent, export_dir))
 
-    assert set(saved.features) - set(litert.features) == {models.REPORT}
+    assert set(saved.features) - set(litert.features) == {"report"}
     assert litert.translate(SENTENCES) == saved.translate(SENTENCES)
     found, expected = (
         model.find_alternatives(SENTENCES, 2) for model in (litert, saved)
@@ -356,7 +354,7 @@ def test_damage_is_found(folder, tmp_path, capsys):
     assert "samples      wanted another" in capsys.readouterr().out
     (version / "step.tflite").write_bytes(b"half")
     with pytest.raises(UserError, match=r"1 must be whole; .*ValueError"):
-        load_translate(tmp_path)
+        load_export(tmp_path)
 
 
 def test_refuses_in_one_line(run_dir, tmp_path, refused, monkeypatch):

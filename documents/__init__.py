@@ -1,0 +1,1 @@
+"""Takes documents apart and puts them together around translated sentences."""

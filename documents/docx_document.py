@@ -1,0 +1,210 @@
+"""Translates Word documents (.docx) as HTML, whose tags it turns back.
+
+Each paragraph is a `<p>`. Text in its most frequent format has no tag, other
+text is in `<span>`. A hyperlink or another element with runs is an `<a>`, the
+result of a field is `<code>`, which is not translated, and what has no text is
+`<br>` if it ends a sentence, else `<img>`.
+"""
+
+import copy
+import html
+import itertools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lxml import etree
+
+from documents import docx_package
+from documents.docx_pieces import (
+    BREAKS,
+    CONTAINERS,
+    Field,
+    Piece,
+    Properties,
+    group_fields,
+    most_common_format,
+    name_of,
+    qualify,
+    read_text,
+    take_pieces,
+)
+
+SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Kept(NamedTuple):
+    """The elements that a tag of the HTML stands for.
+
+    Attributes:
+        before: Elements that are put back before its content.
+        content: The element that its content is put into; `None` if it is that
+            of the tag around it.
+        after: Elements that are put back after its content.
+        properties: Those of its texts.
+    """
+
+    before: Sequence[etree._Element] = ()
+    content: etree._Element | None = None
+    after: Sequence[etree._Element] = ()
+    properties: Properties = None
+
+
+class DocxDocument:
+    """A .docx file.
+
+    Args:
+        content: Its bytes.
+
+    Attributes:
+        format: Format of its text, for `translate_markup`.
+        plain: The paragraphs with letters of body, headers, footers and notes.
+
+    Raises:
+        ValueError: If it is not a .docx file, or unpacks to too much.
+    """
+
+    format = "html"
+
+    def __init__(self, content: bytes):
+        self._parts = docx_package.read_parts(content)
+        self._trees = {
+            name: docx_package.parse_xml(part.content)
+            for name, part in self._parts.items()
+            if docx_package.TRANSLATED.fullmatch(name)
+        }
+        self._kept, self._paragraphs, texts = [], [], []
+        for name, tree in self._trees.items():
+            if not name_of(tree):
+                raise docx_package.refusal(f"one whose {name} is another")
+            for paragraph in tree.iter(qualify(tree, "p")):
+                text = read_text(paragraph)
+                if any(map(str.isalpha, text)):
+                    self._paragraphs.append(paragraph)
+                    texts.append(text)
+        self.plain = "\n".join(texts)
+
+    def make_text(self) -> str:
+        """Returns the paragraphs as HTML; works once."""
+        written = [self._write_element("p", p) for p in self._paragraphs]
+        return "\n".join(["<body>", *written, "</body>"])
+
+    def fill(self, translation: str) -> bytes:
+        """Returns the file with the translation of that text; works once."""
+        for element in docx_package.parse_xml(NOT_XML.sub("", translation)):
+            kept = self._kept[int(element.get("id"))]
+            self._fill(kept.content, element, kept.properties)
+            order_ranges(kept.content)
+        return docx_package.write_parts(
+            self._parts
+            | {
+                name: self._parts[name]._replace(
+                    content=docx_package.serialize_xml(tree)
+                )
+                for name, tree in self._trees.items()
+            }
+        )
+
+    def _fill(
+        self, parent: etree._Element, element: etree._Element, properties: Properties
+    ) -> None:
+        """Puts the content of an element of the HTML back into a parent."""
+        append_run(parent, element.text, properties)
+        for child in element:
+            kept = self._kept[int(child.get("id"))]
+            parent.extend(kept.before)
+            if child.tag in ("a", "span"):
+                inside = parent if kept.content is None else kept.content
+                self._fill(inside, child, kept.properties)
+            parent.extend(kept.after)
+            append_run(parent, child.tail, properties)
+
+    def _write_element(self, tag: str, node: etree._Element) -> str:
+        """Returns the HTML of an element, and takes its content out."""
+        kept = Kept(() if tag == "p" else (node,), node)
+        units = group_fields(list(take_pieces(node)))
+        return self._write_units(tag, kept, units)
+
+    def _write_units(self, tag: str, kept: Kept, units: Sequence[Piece | Field]) -> str:
+        """Returns the HTML of a tag with units in it."""
+        usual, properties = most_common_format(units)
+        parts = []
+        for key, group in itertools.groupby(
+            units, lambda unit: unit.format if unit.name == "t" else unit
+        ):
+            if not isinstance(key, str):
+                parts.append(self._write_unit(key))
+                continue
+            texts = list(group)
+            text = escape("".join(piece.text for piece in texts))
+            if key != usual:
+                part = Kept(properties=texts[0].properties)
+                text = self._write_tag("span", part, text)
+            parts.append(text)
+        return self._write_tag(
+            tag, kept._replace(properties=properties), "".join(parts)
+        )
+
+    def _write_unit(self, unit: Piece | Field) -> str:
+        if unit.name in CONTAINERS:
+            return self._write_element("a", unit.node)
+        if unit.name == "field":
+            code, result, end = ([p.node for p in pieces] for pieces in unit)
+            if unit.is_link:
+                kept = Kept(code, None, end)
+                return self._write_units("a", kept, unit.result)
+            text = "".join(map(read_text, result))
+            kept = Kept([*code, *result, *end])
+            return self._write_tag("code", kept, escape(text))
+        if unit.name == "fldSimple":
+            text = escape(read_text(unit.node))
+            return self._write_tag("code", Kept([unit.node]), text)
+        tag = "br" if unit.name in BREAKS else "img"
+        return self._write_tag(tag, Kept([unit.node]))
+
+    def _write_tag(self, tag: str, kept: Kept, content: str = "") -> str:
+        number = len(self._kept)
+        self._kept.append(kept)
+        if tag in ("br", "img"):
+            return f'<{tag} id="{number}"/>'
+        return f'<{tag} id="{number}">{content}</{tag}>'
+
+
+def escape(text: str) -> str:
+    return html.escape(text, quote=False)
+
+
+def append_run(
+    parent: etree._Element, text: str | None, properties: Properties
+) -> None:
+    """Appends a run with a text, if there is any."""
+    if not text:
+        return
+    run = etree.SubElement(parent, qualify(parent, "r"))
+    if properties is not None:
+        run.append(copy.deepcopy(properties))
+    node = etree.SubElement(run, qualify(parent, "t"), {SPACE: "preserve"})
+    node.text = text
+
+
+def order_ranges(paragraph: etree._Element) -> None:
+    """Swaps starts and ends of bookmarks and the like that changed places."""
+    ends = {}
+    for node in list(paragraph.iter()):
+        key = (
+            re.sub("End$", "Start", name_of(node)),
+            node.get(qualify(paragraph, "id")),
+        )
+        if name_of(node).endswith("End"):
+            ends[key] = node
+        elif key in ends:
+            swap(node, ends[key])
+
+
+def swap(first: etree._Element, second: etree._Element) -> None:
+    """Swaps two elements."""
+    place = etree.Element("place")
+    first.getparent().replace(first, place)
+    second.getparent().replace(second, first)
+    place.getparent().replace(place, second)

@@ -1,0 +1,201 @@
+"""Writes a document with the translations of its sentences."""
+
+import bisect
+import collections
+import html
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from documents.markup.html_scanner import read_document
+from documents.markup.markdown_parser import (
+    IMAGE_SPECIAL,
+    escape_markdown,
+    read_markdown,
+)
+from documents.markup.markup_tokens import Token, Value, resolve
+from documents.markup.rendering import Escaping, write_sentence
+from documents.markup.segments import PLACEHOLDER_NAME, Segment, split_into_segments
+from documents.markup.tagged_sentences import Sentence
+from documents.markup.xml_parser import read_xml
+
+
+class Format(NamedTuple):
+    """Functions that parse a document format and escape a word of its text."""
+
+    read: Callable[[str], Iterable[Token]]
+    escaping: Escaping
+    is_strict: bool = True  # Whether a tag is valid at every position.
+
+
+HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
+ATTRIBUTE_ESCAPING = Escaping(lambda text, is_first: html.escape(text))
+IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text))
+# Markdown is escaped only where parsing the translation shows the need.
+UNESCAPED = Escaping(lambda text, is_first: text)
+MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
+FORMATS = {
+    "html": Format(read_document, HTML_ESCAPING),
+    "xml": Format(read_xml, HTML_ESCAPING),
+    "markdown": Format(read_markdown, UNESCAPED, is_strict=False),
+}
+
+
+# How often a document of Markdown is parsed again.
+MAX_REPARSES = 4
+
+
+class Edit(NamedTuple):
+    """A span of a document, and its replacement."""
+
+    start: int
+    end: int
+    text: str
+
+
+class DocumentWriter:
+    """Writes a document.
+
+    Args:
+        source: The document.
+        aligned: The sentences, their translations and weights, in order.
+        format: Name of its format.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        aligned: list[tuple[Sentence, str, np.ndarray | None]],
+        format: str,
+    ):
+        self._source, self._format = source, FORMATS[format]
+        self._values, self._sentences = {}, {}
+        for sentence, *found in aligned:
+            segment = sentence.segment
+            group = self._sentences if segment.value is None else self._values
+            group.setdefault(segment, []).append((sentence, *found))
+        self._escapings = {
+            segment: HTML_ESCAPING if segment.is_html else self._format.escaping
+            for segment in self._sentences
+        }
+        self._kept = set()
+
+    def count_kept(self) -> int:
+        """Returns the number of sentences that are not translated."""
+        return sum(len(self._sentences[segment]) for segment in self._kept)
+
+    def write(self) -> str:
+        """Returns the document."""
+        edits = [
+            self._write_value(segment.value, group)
+            for segment, group in self._values.items()
+        ]
+        copy = Copier(self._source, edits)
+        result, places = self._write_sentences(copy)
+        for _ in range(MAX_REPARSES):
+            if self._format.is_strict or result == self._source:
+                break
+            if not self._escape_more(result, places):
+                break
+            result, places = self._write_sentences(copy)
+        return result
+
+    def _write_value(self, value: Value, group: list) -> Edit:
+        """Returns the edit of an attribute's value."""
+        copy = Copier(self._source, [])
+        in_markdown = value.syntax == "markdown"
+        escaping = IMAGE_ESCAPING if in_markdown else ATTRIBUTE_ESCAPING
+        edits = [
+            Edit(*sentence.place, write_sentence(sentence, *found, escaping, copy)[0])
+            for sentence, *found in group
+        ]
+        text = Copier(self._source, edits)(value.start, value.end)
+        if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]|^$", text):
+            text = '"' + text.replace('"', "&quot;") + '"'
+        return Edit(value.start, value.end, text)
+
+    def _write_sentences(self, copy: Callable) -> tuple[str, dict]:
+        """Returns the document, and for each segment its span and its text."""
+        parts, places, done, length = [], {}, 0, 0
+        for segment, group in self._sentences.items():
+            if segment in self._kept:
+                continue
+            escaping = self._escapings[segment]
+            plain, until, start = [], 0, None
+            for sentence, *found in group:
+                first, last = sentence.place
+                written, text = write_sentence(sentence, *found, escaping, copy)
+                parts += [copy(done, first), written]
+                length += len(parts[-2])
+                start = length if start is None else start
+                length += len(written)
+                done = last
+                plain += [segment.text[until : sentence.span[0]], text]
+                until = sentence.span[1]
+            plain.append(segment.text[until:])
+            places[segment] = start, length, without_blanks("".join(plain))
+        return "".join([*parts, copy(done, len(self._source))]), places
+
+    def _escape_more(self, result: str, places: dict) -> bool:
+        """Finds segments that do not come back from a parser.
+
+        All is escaped in them or, if that does not help, they are kept.
+        """
+        read = resolve(self._format.read(result))
+        found = list(split_into_segments(read, result, False))
+        starts = [segment.starts[0] for segment in found]
+        ends = [segment.ends[-1] for segment in found]
+        has_changed = False
+        for segment, (start, end, text) in places.items():
+            first = bisect.bisect_right(ends, start)
+            last = bisect.bisect_left(starts, end)
+            if (
+                last - first == 1
+                and without_blanks(found[first].text) == text
+                and count_tags(found[first]) == count_tags(segment)
+            ):
+                continue
+            has_changed = True
+            if self._escapings[segment] is UNESCAPED:
+                self._escapings[segment] = MARKDOWN_ESCAPING
+            else:
+                self._kept.add(segment)
+        return has_changed
+
+
+class Copier:
+    """Copies spans of a document with edits.
+
+    Args:
+        source: The document.
+        edits: The edits, sorted. None of them crosses the ends of a span.
+    """
+
+    def __init__(self, source: str, edits: list[Edit]):
+        self._source, self._edits = source, edits
+        self._starts = [edit.start for edit in edits]
+
+    def __call__(self, start: int, end: int) -> str:
+        first = bisect.bisect_left(self._starts, start)
+        parts, done = [], start
+        while first < len(self._starts) and self._starts[first] < end:
+            edit = self._edits[first]
+            parts += [self._source[done : edit.start], edit.text]
+            done = edit.end
+            first += 1
+        return "".join([*parts, self._source[done:end]])
+
+
+def count_tags(segment: Segment) -> collections.Counter:
+    """Counts the tags of a segment, by kind and name."""
+    return collections.Counter(
+        (token.kind, token.name)
+        for _, _, token in segment.marks
+        if token.name != PLACEHOLDER_NAME
+    )
+
+
+def without_blanks(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,232 @@
+"""Finds the tags and texts of HTML by the tokenizer of the HTML standard.
+
+It builds no tree, so tags that are missing or wrongly nested stay unchanged.
+Only end tags that HTML lets authors leave out are added, as tokens of no
+length, so that an element that is not translated ends where a browser ends it.
+Its time is linear in the length of the document, which that of Python's
+`html.parser` is not.
+"""
+
+import collections
+import functools
+import html
+import re
+from collections.abc import Iterator
+
+from documents.markup.markup_tokens import Kind, Token, Value, is_untranslated
+
+# Elements that end a sentence. All other elements are inline.
+BLOCK_NAMES = """
+    address applet area article aside audio base basefont blockquote body br
+    button canvas caption center col colgroup dd details dialog dir div dl dt
+    embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5
+    h6 head header hgroup hr html iframe legend li link main map menu meta nav
+    noembed noframes noscript ol optgroup option p param picture plaintext pre
+    rp rt script search section select slot source style summary table tbody td
+    template textarea tfoot th thead title tr track ul video xmp
+"""
+BLOCKS = frozenset(BLOCK_NAMES.split())
+# Elements without text or end tag.
+NAMES_OF_EMPTY = """
+    area base basefont br col embed frame hr img input link meta param source
+    track wbr
+"""
+VOID_ELEMENTS = frozenset(NAMES_OF_EMPTY.split())
+FOREIGN = frozenset(["math", "svg"])  # May be empty.
+FOREIGN_INLINE = frozenset(["script", "style", "title"])  # Only there.
+# Elements without tags in them; those of the second set have text.
+RAW = frozenset(["script", "style", "xmp", "iframe", "noembed", "noframes"])
+RAW_TEXT = frozenset(["textarea", "title"])
+# Elements whose end tag may be left out, and the start tags that imply it.
+NAMES_AFTER_P = """
+    address article aside blockquote center details dialog dir div dl fieldset
+    figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup main menu nav
+    ol p pre search section table ul li dt dd td th tr
+"""
+AFTER_P = frozenset(NAMES_AFTER_P.split())
+IMPLIED_ENDS = {
+    "p": AFTER_P,
+    "li": frozenset(["li"]),
+    **dict.fromkeys(["dt", "dd"], frozenset(["dt", "dd"])),
+    **dict.fromkeys(["td", "th"], frozenset(["td", "th", "tr", "tbody"])),
+    "tr": frozenset(["tr", "tbody"]),
+    "option": frozenset(["option", "optgroup"]),
+}
+# In these, start tags imply nothing about an element around them.
+CONTAINERS = frozenset(["ul", "ol", "menu", "dir", "dl", "table", "select"])
+ENDED = frozenset([*IMPLIED_ENDS, *CONTAINERS])
+TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])
+
+BLANK = r"\t\n\f\r "
+MARKUP = re.compile(r"<(?:(/?[a-zA-Z])|[!?]|/[^a-zA-Z])")
+ATTRIBUTE_PATTERN = rf"""
+    ([^{BLANK}/>][^{BLANK}/>=]*+)
+    (?:[{BLANK}]*+=[{BLANK}]*+
+        (?:"([^"]*+)"|'([^']*+)'|((?!["'])[^{BLANK}>]*+)))?+
+"""
+TAG = re.compile(
+    rf"</?([a-zA-Z][^{BLANK}/>]*+)((?:[{BLANK}/]++|{ATTRIBUTE_PATTERN})*+)>", re.X
+)
+ATTRIBUTE = re.compile(ATTRIBUTE_PATTERN, re.X)
+COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
+ENTITY = re.compile(r"&(?:#(?:[0-9]++|[xX][0-9a-fA-F]++)|[a-zA-Z][a-zA-Z0-9]*+);?")
+
+
+def read_document(source: str) -> Iterator[Token]:
+    """Yields the tokens of a document, with the end tags that it leaves out."""
+    opened = []  # Names of open elements, those in `ENDED`.
+    counts = collections.Counter()  # Of these names, for linear time.
+    for token in read_html(source):
+        name = token.name
+        kept = len(opened)
+        if token.kind is Kind.OPEN:
+            kept = find_implied_end(opened, name)
+        elif token.kind is Kind.CLOSE and counts[name]:
+            while opened[kept - 1] != name:
+                kept -= 1
+        elif token.kind is Kind.CLOSE and name in AFTER_P:
+            kept -= opened[-1:] == ["p"]
+        for left_out in reversed(opened[kept:]):
+            yield Token(
+                *(Kind.CLOSE, token.start, token.start), name=left_out, is_block=True
+            )
+            counts[left_out] -= 1
+        del opened[kept:]
+        if token.kind is Kind.CLOSE and opened[-1:] == [name]:
+            opened.pop()
+            counts[name] -= 1
+        elif token.kind is Kind.OPEN and name in ENDED:
+            opened.append(name)
+            counts[name] += 1
+        yield token
+
+
+def find_implied_end(opened: list[str], name: str) -> int:
+    """Returns how many of the open elements stay open at a start tag."""
+    kept = len(opened)
+    for place in reversed(range(len(opened))):
+        if opened[place] in CONTAINERS:
+            break
+        if name in IMPLIED_ENDS[opened[place]]:
+            kept = place
+    return kept
+
+
+def read_html(source: str) -> Iterator[Token]:
+    """Yields the tokens of a document or of a part of one."""
+    place = done = foreign = 0
+    while found := MARKUP.search(source, place):
+        start = found.start()
+        tag = TAG.match(source, start) if found[1] else None
+        if tag:
+            place = tag.end()
+        elif found[1]:
+            place = len(source)  # The tag does not end.
+        else:
+            place = end_of_declaration(source, start, foreign)
+        yield from read_text(source, done, start)
+        done = place
+        if tag is None:
+            is_block = source[start + 2 : start + 3].lower() == "d"
+            is_block = is_block or not source.endswith(">", start, place)
+            yield Token(Kind.VOID, start, place, is_block=is_block)
+            continue
+        token = read_tag(source, tag)
+        if foreign and token.name in FOREIGN_INLINE:
+            token = token._replace(is_block=False)
+        yield token
+        if token.name in FOREIGN and token.kind is not Kind.VOID:
+            foreign += 1 if token.kind is Kind.OPEN else -1
+            foreign = max(0, foreign)
+        if token.kind is Kind.OPEN and not foreign:
+            place = end_of_raw(source, place, token.name)
+            if token.name in RAW and done < place:
+                yield Token(Kind.VOID, done, place, is_block=True)
+                done = place
+    yield from read_text(source, done, len(source))
+
+
+def end_of_declaration(source: str, start: int, foreign: int) -> int:
+    """Returns the end of a comment or of another token that is no tag."""
+    if source.startswith("<!--", start):
+        found = COMMENT_END.search(source, start + 4)
+        return found.end() if found else len(source)
+    if foreign and source.startswith("<![CDATA[", start):
+        end = source.find("]]>", start)
+        return end + 3 if end >= 0 else len(source)
+    return source.find(">", start) + 1 or len(source)
+
+
+@functools.cache
+def end_tag(name: str) -> re.Pattern:
+    return re.compile(rf"(?i)</{name}(?=[{BLANK}/>])")
+
+
+def end_of_raw(source: str, place: int, name: str) -> int:
+    """Returns the end of the text of an element in which there are no tags."""
+    if name in RAW or name in RAW_TEXT:
+        found = end_tag(name).search(source, place)
+        return found.start() if found else len(source)
+    return len(source) if name == "plaintext" else place
+
+
+def read_tag(source: str, found: re.Match) -> Token:
+    """Returns the token of a tag.
+
+    Args:
+        source: The document.
+        found: The match of `TAG`.
+    """
+    name, inner = found[1].lower(), found[2]
+    start, end = found.span()
+    is_block = name in BLOCKS
+    if source.startswith("/", start + 1):
+        return Token(Kind.CLOSE, start, end, name=name, is_block=is_block)
+    kind, values, attributes = Kind.OPEN, (), {}
+    # HTML has no other empty elements: `<p/>` is a start tag.
+    is_empty = inner.endswith("/") and (name in FOREIGN or "-" in name)
+    if name in VOID_ELEMENTS or is_empty:
+        kind = Kind.VOID
+    if "=" in inner:
+        attributes, values = read_attributes(source, name, found)
+    keeps = is_untranslated(name, attributes) if kind is Kind.OPEN else None
+    return Token(kind, start, end, "", name, is_block, keeps, tuple(values))
+
+
+def read_attributes(
+    source: str, name: str, tag: re.Match
+) -> tuple[dict[str, str], list[Value]]:
+    """Returns the attributes of a tag, and the values that are translated."""
+    attributes, spans = {}, {}
+    for found in ATTRIBUTE.finditer(source, *tag.span(2)):
+        key = found[1].lower()
+        if found.lastindex > 1 and key not in attributes:
+            span = found.span(found.lastindex)
+            attributes[key] = html.unescape(source[slice(*span)])
+            syntax = "quoted" if found.lastindex < 4 else "unquoted"
+            spans[key] = Value(*span, syntax)
+    names = TRANSLATED
+    if name == "meta":
+        is_description = attributes.get("name", "").lower() == "description"
+        names = {"content"} if is_description else ()
+    values = [spans[key] for key in spans if key in names]
+    is_kept = is_untranslated(name, attributes, frozenset())
+    return attributes, [] if is_kept else values
+
+
+def read_text(source: str, start: int, end: int) -> Iterator[Token]:
+    """Yields the tokens of a text: parts of the source, and entities."""
+    if start == end:
+        return
+    if source.find("&", start, end) >= 0:
+        for found in ENTITY.finditer(source, start, end):
+            text = html.unescape(found[0])
+            if text == found[0]:
+                continue
+            if start < found.start():
+                plain = source[start : found.start()]
+                yield Token(Kind.TEXT, start, found.start(), plain)
+            yield Token(Kind.TEXT, *found.span(), text)
+            start = found.end()
+    if start < end:
+        yield Token(Kind.TEXT, start, end, source[start:end])

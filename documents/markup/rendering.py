@@ -1,0 +1,338 @@
+"""Writes the translation of a sentence with its tags.
+
+What is as in the source is copied from it: a word that the translation keeps,
+with its entities, and what stands between two words that are neighbours in
+both, such as a line end.
+"""
+
+import collections
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from documents.markup.alignment_of_split_words import Alignment, align_words
+from documents.markup.markup_tokens import Kind
+from documents.markup.segments import BLANKS
+from documents.markup.tag_projection import Node, Projection
+from documents.markup.tagged_sentences import Sentence
+from documents.markup.word_alignment import Word
+from text_processing.placeholders import PLACEHOLDER
+
+
+def repair_placeholders(
+    sentence: Sentence, translation: str, knows_placeholders: bool
+) -> tuple[str, int]:
+    """Makes each placeholder occur once in a translation.
+
+    Args:
+        sentence: The sentence.
+        translation: Its translation.
+        knows_placeholders: Whether placeholders replace its leaves.
+
+    Returns:
+        The translation, and the number of leaves that were missing or repeated.
+    """
+    names = [sentence.text[leaf.start : leaf.end] for leaf in sentence.leaves]
+    repaired = sum(
+        max(0, count - translation.count(name))
+        for name, count in collections.Counter(names).items()
+    )
+    if not knows_placeholders:
+        return translation, repaired
+    left = set(names)
+
+    def keep_first(found):
+        nonlocal repaired
+        if found[0] in left:
+            left.remove(found[0])
+            return found[0]
+        repaired += 1
+        return ""
+
+    return normalize_blanks(PLACEHOLDER.sub(keep_first, translation)), repaired
+
+
+def normalize_blanks(text: str) -> str:
+    """Replaces all blanks but no-break spaces by one blank."""
+    return BLANKS.sub(" ", text).strip(" ")
+
+
+@dataclasses.dataclass
+class Item:
+    """A written word or leaf of a translation.
+
+    Attributes:
+        start: Int, where it begins in the translation.
+        end: Int, where it ends.
+        source: Index of its word in the sentence, or -1.
+        plain: Its text.
+        written: The same in the document, if it is among the same words.
+        escaped: The same in the document among any words.
+        is_copy: Whether it is a word of the source.
+    """
+
+    start: int
+    end: int
+    source: int
+    plain: str
+    written: str
+    escaped: str
+    is_copy: bool
+
+
+class Escaping(NamedTuple):
+    """How the words of a translation are escaped.
+
+    Attributes:
+        escape: Function that escapes a word; its second argument is whether it
+            is one of the first two of a sentence.
+        copies_plain: Whether words that are as in the source are not escaped.
+    """
+
+    escape: Callable[[str, bool], str]
+    copies_plain: bool = True
+
+
+class Writer:
+    """Writes a sentence, see `write_sentence`."""
+
+    def __init__(
+        self,
+        sentence: Sentence,
+        translation: str,
+        alignment: Alignment,
+        escaping: Escaping,
+        copy: Callable[[int, int], str],
+    ):
+        self._sentence, self._translation = sentence, translation
+        self._alignment = alignment
+        self._escaping, self._copy = escaping, copy
+        # The tags before each word, and the leaves at words.
+        count = len(alignment.words)
+        self._gaps = [[] for _ in range(count + 1)]
+        self._leaves = {}
+        self._dropped = set()
+        self._written = {}  # The source of a closing tag, if it is another.
+        self._nodes = {}  # By the index of their tag.
+        self._words_of_leaves = {
+            word for leaf in sentence.leaves for word in range(leaf.first, leaf.last)
+        }
+
+    def write(self) -> tuple[str, str]:
+        """Returns the translation with and without the tags."""
+        self._place(self._sentence.root)
+        items, gaps = self._make_items()
+        parts = []
+        for number, gap in enumerate(gaps):
+            left = items[number - 1] if number else None
+            right = items[number] if number < len(items) else None
+            span = self._copied_gap(gap, left, right)
+            if left:
+                # Text of the source may be markup at another position.
+                is_same = span and (right is None or right.is_copy)
+                parts.append(left.written if is_same else left.escaped)
+            if span:
+                parts.append(self._copy(*span))
+            else:
+                parts.append(self._write_gap(gap, left, right))
+        return "".join(parts), " ".join(item.plain for item in items)
+
+    def _copied_gap(
+        self, gap: list[int], left: Item | None, right: Item | None
+    ) -> tuple[int, int] | None:
+        """Returns the span of the source that is between two words.
+
+        `None` if something else is between them in the source.
+        """
+        source_gaps = self._sentence.gaps
+        before = left.source if left else -1
+        after = right.source if right else len(source_gaps) - 1
+        if (
+            after == before + 1
+            and (left is None or before >= 0)
+            and gap == source_gaps[after]
+            and not any(mark in self._written for mark in gap)
+            and self._has_same_blank(left, right)
+        ):
+            return self._gap_span(before, after)
+        return None
+
+    def _place(self, node: Node) -> None:
+        """Puts the tags in a node where they belong."""
+        for child in node.children:
+            first, last = child.run
+            self._nodes[child.opening] = child
+            if child.is_leaf and first < last:
+                self._leaves[first] = child
+                self._dropped.update(range(first + 1, last))
+                continue
+            if child.is_leaf and child.fixed:
+                # It is outside of its tag, and is put inside again.
+                self._dropped.update(range(*child.fixed))
+            if child.opening is not None:
+                self._gaps[first].append(child.opening)
+            self._place(child)
+            if child.closing is not None:
+                self._gaps[last].append(child.closing)
+                written = self._sentence.marks[child.closing].text
+                if written and not self._is_same(child):
+                    self._written[child.closing] = written
+
+    def _is_same(self, node: Node) -> bool:
+        """Returns whether the text in a tag is not changed."""
+        words = self._sentence.words
+        found = self._alignment.words[slice(*node.run)]
+        source = words[node.first : node.last]
+        if not found or not source:
+            return found == source
+        text = self._translation[found[0].start : found[-1].end]
+        return text == self._sentence.text[source[0].start : source[-1].end]
+
+    def _make_items(self) -> tuple[list[Item], list[list[int]]]:
+        """Returns the words that are written, and the tags around them."""
+        items, gaps = [], [[]]
+        words, sources = self._alignment.words, self._alignment.sources
+        for number, (word, source) in enumerate(zip(words, sources, strict=True)):
+            gaps[-1] += self._gaps[number]
+            leaf = self._leaves.get(number)
+            if number in self._dropped:
+                continue
+            if leaf:
+                items.append(self._make_leaf(leaf))
+            else:
+                items.append(self._make_item(word, source, len(items) < 2))
+            gaps.append([])
+        gaps[-1] += self._gaps[-1]
+        return items, gaps
+
+    def _make_leaf(self, leaf: Node) -> Item:
+        words = self._alignment.words[slice(*leaf.run)]
+        written = self._write_mark(leaf.opening)
+        return Item(
+            words[0].start,
+            words[-1].end,
+            leaf.first,
+            self._sentence.marks[leaf.opening].text,
+            written,
+            written,
+            True,
+        )
+
+    def _make_item(self, word: Word, source: int, is_first: bool) -> Item:
+        sentence, escape = self._sentence, self._escaping.escape
+        text = self._translation[word.start : word.end]
+        plain = text.upper() if sentence.is_uppercase else text
+        written = escaped = escape(plain, is_first)
+        # A leaf is written once, also if its word is there twice.
+        is_copy = (
+            source >= 0
+            and source not in self._words_of_leaves
+            and sentence.is_copy(text, source)
+        )
+        if is_copy:
+            raw = self._copy(*sentence.span_of(source))
+            if len(raw) > len(text):
+                written = escaped = raw
+            elif self._escaping.copies_plain:
+                written = raw
+        return Item(word.start, word.end, source, plain, written, escaped, is_copy)
+
+    def _write_mark(self, mark: int) -> str:
+        token = self._sentence.marks[mark]
+        return self._written.get(mark) or self._copy(token.start, token.end)
+
+    def _blank(self, left: Item | None, right: Item | None) -> str:
+        """Returns the blank between two words of the translation."""
+        if left is None or right is None:
+            return ""
+        between = self._translation[left.end : right.start]
+        if not between.strip():
+            return between
+        return " " if re.search(r"\s", between) else ""
+
+    def _has_same_blank(self, left: Item | None, right: Item | None) -> bool:
+        """Returns whether words have a blank between them as in the source."""
+        if left is None or right is None:
+            return True
+        sentence = self._sentence
+        start = sentence.words[left.source].end
+        blank = sentence.text[start : sentence.words[right.source].start]
+        found = self._blank(left, right)
+        # A tokenizer makes blanks of no-break spaces.
+        is_copy = left.is_copy or right.is_copy
+        return found == blank or (found == " " and blank.isspace() and is_copy)
+
+    def _gap_span(self, before: int, after: int) -> tuple[int, int]:
+        """Returns the span between two words of the source in the document."""
+        start, end = self._sentence.place
+        if before >= 0:
+            start = self._sentence.span_of(before)[1]
+        if after < len(self._sentence.words):
+            end = self._sentence.span_of(after)[0]
+        return start, end
+
+    def _write_gap(self, gap: list[int], left: Item | None, right: Item | None) -> str:
+        """Writes tags and the blank among them: before the first start tag."""
+        blank, parts = self._blank(left, right), []
+        has_both = bool(blank) or left is None
+        is_written = not blank
+        closed = self._count_closed(gap)
+        for number, mark in enumerate(gap):
+            node = self._nodes.get(mark)
+            text = self._write_mark(mark)
+            if node and node.stands_alone:
+                if (left or parts) and not (parts and parts[-1].isspace()):
+                    parts.append(blank or " ")
+                blank = blank or " "
+                is_written = not has_both or right is None
+            elif number >= closed and not is_written and not (node and node.follows):
+                parts.append(blank)
+                is_written = True
+            parts.append(text)
+        return "".join(parts if is_written else [*parts, blank])
+
+    def _count_closed(self, gap: list[int]) -> int:
+        """Returns the number of tags up to the last end tag at the left."""
+        closed = 0
+        for number, mark in enumerate(gap):
+            kind = self._sentence.marks[mark].kind
+            if kind is Kind.OPEN:
+                break
+            if kind is Kind.CLOSE:
+                closed = number + 1
+        return closed
+
+
+def write_sentence(
+    sentence: Sentence,
+    translation: str,
+    weights: np.ndarray | None,
+    escaping: Escaping,
+    copy: Callable[[int, int], str],
+) -> tuple[str, str]:
+    """Returns a translation with and without the tags of its sentence.
+
+    Args:
+        sentence: The sentence.
+        translation: Its translation.
+        weights: As in `align_words`.
+        escaping: How its words are escaped.
+        copy: Function that returns a span of the document.
+    """
+    if not sentence.marks and copy(*sentence.place) == sentence.text:
+        is_plain = escaping.escape(translation, False) == translation
+        if escaping.copies_plain and is_plain:
+            return translation, translation
+    alignment = align_words(sentence, translation, weights)
+    if weights is not None:
+        root = sentence.root
+        root.run = (0, len(alignment.words))
+        Projection(
+            alignment.weights,
+            [word.is_word for word in sentence.words],
+            [word.is_word for word in alignment.words],
+        ).project(root)
+    return Writer(sentence, translation, alignment, escaping, copy).write()

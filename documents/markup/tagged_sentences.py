@@ -1,0 +1,373 @@
+"""A sentence of a document: the model's input and the tree of its tags."""
+
+import bisect
+import collections
+import dataclasses
+import re
+
+from documents.markup.markup_tokens import MAX_DEPTH, Kind, Token
+from documents.markup.segments import Segment
+from documents.markup.tag_projection import Node
+from documents.markup.word_alignment import Word, find_words, split_words
+from text_processing.placeholders import PLACEHOLDERS
+
+CLAUSE_ENDS = ",;:—…)"
+# Characters of the longest sentence, which bounds the alignment's size.
+MAX_CHARACTERS = 1000
+
+
+@dataclasses.dataclass
+class Sentence:
+    """A sentence.
+
+    Attributes:
+        segment: Its segment.
+        span: Its span in the text of the segment.
+        place: Its span in the document, with its tags.
+        text: The input of the model.
+        starts: Ints, where each character of `text` begins in the document.
+        ends: Ints, where each character ends.
+        marks: Its tokens that are not text.
+        root: The tree of its tags, with positions in that text.
+        leaves: The nodes that are put back unchanged, in order.
+        is_uppercase: Whether it is in capitals, which the model's input is not.
+        words: The words of the text, which are split at tags.
+        gaps: For each word and for the end, the indices of the tags before it.
+    """
+
+    segment: Segment
+    span: tuple[int, int]
+    place: tuple[int, int]
+    text: str
+    starts: list[int]
+    ends: list[int]
+    marks: list[Token]
+    root: Node
+    leaves: list[Node]
+    is_uppercase: bool
+    words: list[Word] = dataclasses.field(default_factory=list)
+    gaps: list[list[int]] = dataclasses.field(default_factory=list)
+
+    def span_of(self, number: int) -> tuple[int, int]:
+        """Returns the span of a word in the document."""
+        word = self.words[number]
+        return self.starts[word.start], self.ends[word.end - 1]
+
+    def is_copy(self, text: str, number: int) -> bool:
+        """Returns whether a text is a word that can be copied."""
+        start, end, _ = self.words[number]
+        if text != self.text[start:end]:
+            return False
+        # It must not share an entity with the words beside it.
+        starts, ends = self.starts, self.ends
+        return (not start or ends[start - 1] <= starts[start]) and (
+            end == len(ends) or ends[end - 1] <= starts[end]
+        )
+
+
+def make_sentences(
+    segment: Segment,
+    spans: list[tuple[int, int]],
+    source: str,
+    knows_placeholders: bool,
+) -> list[Sentence]:
+    """Returns the sentences of a segment.
+
+    Args:
+        segment: The segment.
+        spans: The spans of the sentences in its text.
+        source: The document.
+        knows_placeholders: Whether the model knows placeholders.
+
+    Raises:
+        ValueError: If tags nest too deep in a sentence.
+    """
+    sentences, done = [], 0
+    wholes = [(start, end) for start, end, _ in segment.marks if start < end]
+    for span in join_spans(spans, wholes):
+        for start, end in split_long(segment.hidden, *span, wholes):
+            marks, done = take_markup(segment.marks, start, end, done)
+            if any(map(str.isalpha, visible(segment, start, end, marks))):
+                part = start, end
+                sentences.append(
+                    make_sentence(segment, part, source, marks, knows_placeholders)
+                )
+    return sentences
+
+
+def make_sentence(
+    segment: Segment,
+    span: tuple[int, int],
+    source: str,
+    marks: list,
+    knows_placeholders: bool,
+) -> Sentence:
+    """Returns the sentence of a span, see `make_sentences`."""
+    start, end = span
+    first, last = segment.starts[start], segment.ends[end - 1]
+    if marks:
+        first = min(first, marks[0][2].start)
+        last = max(last, marks[-1][2].end)
+    text, starts, ends, spans = write_text(segment, span, marks, knows_placeholders)
+    tokens = [token for _, _, token in marks]
+    root, leaves = build_tree(tokens, spans, len(text), source)
+    lowered = text[:1] + text[1:].lower()
+    is_uppercase = is_in_capitals(segment.hidden[start:end], text, lowered)
+    if is_uppercase:
+        text = lowered
+    sentence = Sentence(
+        segment,
+        span,
+        (first, last),
+        text,
+        starts,
+        ends,
+        tokens,
+        root,
+        leaves,
+        is_uppercase,
+    )
+    add_words(sentence, spans)
+    return sentence
+
+
+def add_words(sentence: Sentence, spans: list[tuple[int, int]]) -> None:
+    """Finds the words of a sentence, and those of each node."""
+    cuts = sorted({place for span in spans for place in span})
+    leaves = [(leaf.start, leaf.end) for leaf in sentence.leaves]
+    words = split_words(sentence.text, find_words(sentence.text), cuts, leaves)
+    begins = [word.start for word in words]
+    sentence.words = words
+    sentence.gaps = [[] for _ in range(len(words) + 1)]
+    for number, (start, end) in enumerate(spans):
+        if start == end:
+            gap = bisect.bisect_left(begins, start)
+            sentence.gaps[gap].append(number)
+    nodes = [sentence.root]
+    while nodes:
+        node = nodes.pop()
+        node.first = bisect.bisect_left(begins, node.start)
+        node.last = bisect.bisect_left(begins, node.end)
+        nodes += node.children
+
+
+def find_whole(wholes: list[tuple[int, int]], index: int) -> tuple[int, int] | None:
+    """Returns the untranslated part that would be cut at an index, if any.
+
+    Args:
+        wholes: The spans of the untranslated parts of a text, sorted.
+        index: Int, an index of the text.
+    """
+    before = bisect.bisect_left(wholes, (index,)) - 1
+    if before >= 0 and index < wholes[before][1]:
+        return wholes[before]
+    return None
+
+
+def join_spans(
+    spans: list[tuple[int, int]], wholes: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Joins spans of sentences that were cut within an untranslated part."""
+    joined = []
+    for start, end in spans:
+        if joined and find_whole(wholes, joined[-1][1]):
+            start, _ = joined.pop()
+        joined.append((start, end))
+    return joined
+
+
+def split_long(
+    hidden: str, start: int, end: int, wholes: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Splits a span of a text so that each part has `MAX_CHARACTERS` or less.
+
+    It is split at a blank, after punctuation if possible, or else anywhere but
+    in an untranslated part, of which a longer one is a part of its own.
+    """
+    spans = []
+    while end - start > MAX_CHARACTERS:
+        last = start + MAX_CHARACTERS
+        blank = hidden.rfind(" ", start + 1, last + 1)
+        stop = max(
+            hidden.rfind(f"{stop} ", start + MAX_CHARACTERS // 2, last)
+            for stop in CLAUSE_ENDS
+        )
+        blank = stop + 1 if stop >= 0 else blank
+        if blank > 0:
+            cut, begin = blank, blank + 1
+        else:
+            first, last = find_whole(wholes, last) or (last, last)
+            cut = begin = first if first > start else last
+        if cut >= end:
+            break
+        spans.append((start, cut))
+        start = begin
+    return [*spans, (start, end)]
+
+
+def visible(segment: Segment, start: int, end: int, marks: list) -> str:
+    """Returns the text of a range without untranslated parts."""
+    parts, done = [], start
+    for first, last, _ in marks:
+        if start <= first < last <= end:
+            parts.append(segment.text[done:first])
+            done = last
+    return " ".join([*parts, segment.text[done:end]])
+
+
+def is_in_capitals(hidden: str, text: str, lowered: str) -> bool:
+    """Returns whether a text has two words or more, all in capitals."""
+    if not hidden.isupper() or len(text) != len(lowered):
+        return False
+    words = [word for word in hidden.split() if word.isupper()]
+    return len([word for word in words if len(word) > 1]) > 1
+
+
+def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
+    """Returns the markup of a sentence, and the number of tokens taken so far.
+
+    At its edges a sentence takes the tokens from the first start tag to the
+    last end tag.
+
+    Args:
+        marks: The markup of the segment.
+        start: Int, where the sentence begins.
+        end: Int, where it ends.
+        done: Int, the number of tokens that are taken already.
+    """
+    first = done
+    while first < len(marks) and (
+        marks[first][1] < start
+        or (marks[first][1] == start and marks[first][2].kind is not Kind.OPEN)
+    ):
+        first += 1
+    last = first
+    for place in range(first, len(marks)):
+        if marks[place][0] > end:
+            break
+        if marks[place][0] < end or marks[place][2].kind is Kind.CLOSE:
+            last = place + 1
+    return marks[first:last], last
+
+
+def write_text(
+    segment: Segment, span: tuple[int, int], marks: list, knows_placeholders: bool
+) -> tuple[str, list[int], list[int], list[tuple[int, int]]]:
+    """Returns the model's input, and where its parts are.
+
+    Returns:
+        The text; where each of its characters begins and ends in the document;
+        and the spans of the markup in the text.
+    """
+    done, end = span
+    names = iter(PLACEHOLDERS if knows_placeholders else ())
+    parts, length, starts, ends, spans = [], 0, [], [], []
+    for first, last, token in [*marks, (end, end, None)]:
+        parts.append(segment.text[done:first])
+        starts += segment.starts[done:first]
+        ends += segment.ends[done:first]
+        begin = length = length + first - done
+        if last > first:
+            parts.append(next(names, segment.text[first:last]))
+            length += len(parts[-1])
+            starts += [token.start] * len(parts[-1])
+            ends += [token.end] * len(parts[-1])
+        spans.append((begin, length))
+        done = last
+    return "".join(parts), starts, ends, spans[:-1]
+
+
+def build_tree(
+    tokens: list[Token], spans: list[tuple[int, int]], length: int, source: str
+) -> tuple[Node, list[Node]]:
+    """Returns the tree of a sentence's tags, and its leaves with text.
+
+    A tag without its other half continues in the sentence before or after. A
+    wrongly nested tag is treated like an image.
+
+    Args:
+        tokens: The tags.
+        spans: The span of each in the text.
+        length: Int, the length of the text.
+        source: The document.
+
+    Raises:
+        ValueError: If they nest too deep.
+    """
+    root = Node(0, length)
+    leaves, stack, depth = [], [root], 0
+    names = collections.Counter()  # Of the tags in `stack`.
+    for number, (token, (start, end)) in enumerate(zip(tokens, spans, strict=True)):
+        node = Node(start, end, number, touches=touches(token, source))
+        if token.kind is Kind.CLOSE and names[token.name]:
+            close_tag(stack, tokens, names, number, start)
+            continue
+        if token.kind is Kind.CLOSE and len(stack) == 1:
+            node.start, node.opening, node.closing = 0, None, number
+            node.children, root.children = root.children, []
+            depth += 1
+        stack[-1].children.append(node)
+        if token.kind is Kind.OPEN:
+            node.continues = True
+            stack.append(node)
+            names[token.name] += 1
+        elif start < end:
+            node.is_leaf = True
+            leaves.append(node)
+        if depth + len(stack) > MAX_DEPTH:
+            raise ValueError(
+                f"`text` must nest fewer than {MAX_DEPTH} tags in a "
+                f"sentence. Received: one more at {token.start}"
+            )
+    for node in stack[1:]:
+        node.end = length
+    return root, leaves
+
+
+def touches(token: Token, source: str) -> tuple[bool, bool]:
+    """Returns whether text, and no blank, precedes and follows a token."""
+    before = source[max(0, token.start - 1) : token.start]
+    after = source[token.end : token.end + 1]
+    return bool(before.strip()), bool(after.strip())
+
+
+def close_tag(
+    stack: list[Node],
+    tokens: list[Token],
+    names: collections.Counter,
+    number: int,
+    end: int,
+) -> None:
+    """Closes the innermost tag of a name; tags inside become empty."""
+    name = tokens[number].name
+    place = len(stack) - 1
+    while tokens[stack[place].opening].name != name:
+        place -= 1
+    closed = stack[place]
+    for node in stack[place:]:
+        names[tokens[node.opening].name] -= 1
+    for node in stack[place + 1 :]:
+        node.end, node.continues = node.start, False
+        closed.children += node.children
+        node.children = []
+    del stack[place:]
+    closed.end, closed.closing, closed.continues = end, number, False
+
+
+def split_in_half(sentence: Sentence) -> list[tuple[int, int]]:
+    """Returns the spans of a sentence's halves, or none without a blank."""
+    start, end = sentence.span
+    blank = find_middle_blank(sentence.segment.hidden[start:end])
+    return [] if blank is None else [(start, start + blank), (start + blank + 1, end)]
+
+
+def find_middle_blank(text: str) -> int | None:
+    """Returns the index of the blank where to split a sentence that is too long."""
+    middle, quarter = len(text) / 2, len(text) / 4
+
+    def cost(blank):
+        distance = abs(blank - middle)
+        return not (text[blank - 1] in CLAUSE_ENDS and distance < quarter), distance
+
+    blanks = (found.start() for found in re.finditer(" ", text))
+    return min(blanks, key=cost, default=None)

@@ -1,0 +1,264 @@
+"""Translates documents with tags: HTML, XML and Markdown.
+
+The sentences of a document are translated without their inline tags. The tags
+are then put around the target words that attend to their source words.
+Everything outside sentences stays unchanged.
+"""
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Callable, Generator, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from documents.markup.document_writer import FORMATS, DocumentWriter
+from documents.markup.markup_tokens import resolve
+from documents.markup.rendering import normalize_blanks, repair_placeholders
+from documents.markup.segments import split_into_segments
+from documents.markup.tagged_sentences import Sentence, make_sentences, split_in_half
+
+# Maximum splits of a sentence that is too long for the model.
+MAX_HALVINGS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceTranslator:
+    """Functions that translate and align sentences.
+
+    Attributes:
+        split: Function from texts to the spans of the sentences of each.
+        translate: Function from sentences to their translations, and to
+            whether each was cut at the model's limit.
+        align: Function from sentences and their translations to attention
+            weights, arrays `(target words, source words)` with the words of
+            `find_words`.
+        knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
+    """
+
+    split: Callable[[list[str]], list[list[tuple[int, int]]]]
+    translate: Callable[[list[str]], tuple[list[str], list[bool]]]
+    align: Callable[[list[str], list[str]], list[np.ndarray]]
+    knows_placeholders: bool = False
+
+
+class Translated(NamedTuple):
+    """A translated document.
+
+    Attributes:
+        text: The document.
+        counts: The number of `"sentences"`; of those `"truncated"` at the
+            model's limit; of `"placeholders"`, and of those the model omitted
+            or repeated (`"repaired"`); and of sentences that are `"kept"`
+            untranslated, since their markup would be invalid.
+    """
+
+    text: str
+    counts: collections.Counter
+
+
+class TranslationRequest(NamedTuple):
+    """Requests the translations of sentences.
+
+    The result is a list of pairs: the translation, and whether the sentence or
+    its translation was cut at the model's limit.
+    """
+
+    texts: list[str]
+
+
+class AlignmentRequest(NamedTuple):
+    """Requests the word alignments of sentences and their translations.
+
+    The result is a list of what `word_attention` returns: arrays
+    `(target words, source words)`.
+    """
+
+    sources: list[str]
+    targets: list[str]
+
+
+Steps = Generator[TranslationRequest | AlignmentRequest, list, Translated]
+
+
+def translate_markup(
+    text: str, format: str, translator: SentenceTranslator, with_attributes: bool = True
+) -> Translated:
+    """Translates a document: runs `markup_steps` with a translator.
+
+    Args:
+        text: The document.
+        format: `"html"`, `"xml"` or `"markdown"`.
+        translator: The functions of its sentences.
+        with_attributes: As in `markup_steps`.
+
+    Returns:
+        The document, with each of its tags once.
+
+    Raises:
+        ValueError: As in `markup_steps`.
+    """
+    steps = markup_steps(
+        text, format, translator.split, translator.knows_placeholders, with_attributes
+    )
+    result = None
+    while True:
+        try:
+            request = steps.send(result)
+        except StopIteration as stop:
+            return stop.value
+        if isinstance(request, TranslationRequest):
+            found = translator.translate(request.texts)
+            result = list(zip(*found, strict=True))
+        else:
+            result = translator.align(*request)
+
+
+def markup_steps(
+    text: str,
+    format: str,
+    split: Callable[[list[str]], list[list[tuple[int, int]]]],
+    knows_placeholders: bool = False,
+    with_attributes: bool = True,
+) -> Steps:
+    """Translates a document, and leaves the model's work to its caller.
+
+    It parses the document and then yields requests, each a
+    `TranslationRequest` or an `AlignmentRequest` of at least one sentence,
+    whose results it receives by `send`. There are a few requests for any number
+    of sentences. It does no I/O. A document without letters makes no request.
+
+    Args:
+        text: The document.
+        format: `"html"`, `"xml"` or `"markdown"`.
+        split: Function from texts to the spans of the sentences of each, such
+            as `find_sentences` of `translate.segmentation`.
+        knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
+        with_attributes: Whether to translate the attributes of HTML that a
+            reader sees or hears: `alt`, `title`, `placeholder`, `aria-label`
+            and the description in `<meta>`.
+
+    Returns:
+        The document (the `value` of `StopIteration`), with each of its tags
+        once.
+
+    Raises:
+        ValueError: If the format is unknown, if XML is not well-formed, or if
+            elements nest two hundred deep or deeper in a sentence. All
+            before the first request.
+
+    Example:
+        >>> steps = markup_steps("<p>a <b>cat</b></p>", "html", split)
+        >>> next(steps)
+        TranslationRequest(texts=['a cat'])
+        >>> steps.send([("un gato", False)])
+        AlignmentRequest(sources=['a cat'], targets=['un gato'])
+        >>> steps.send([np.eye(2)])
+        Traceback (most recent call last):
+        StopIteration: Translated(text='<p>un <b>gato</b></p>', ...)
+    """
+    if format not in FORMATS:
+        raise ValueError(
+            f"`format` must be one of {', '.join(FORMATS)}. Received: format={format!r}"
+        )
+    read = FORMATS[format].read
+    counts = collections.Counter()
+    segments = list(split_into_segments(resolve(read(text)), text, with_attributes))
+    make = functools.partial(
+        make_sentences, source=text, knows_placeholders=knows_placeholders
+    )
+    spans = split([segment.hidden for segment in segments])
+    sentences = [
+        sentence
+        for segment, some in zip(segments, spans, strict=True)
+        for sentence in make(segment, some)
+    ]
+    pairs = yield from translate_all(sentences, make, counts)
+    aligned = yield from align_all(pairs, knows_placeholders, counts)
+    writer = DocumentWriter(text, aligned, format)
+    result = writer.write()
+    counts["kept"] = writer.count_kept()
+    return Translated(result, counts)
+
+
+def describe_counts(
+    counts: collections.Counter, knows_placeholders: bool
+) -> Iterator[str]:
+    """Yields warnings about a translated document."""
+    if counts["truncated"]:
+        yield (
+            f"{counts['truncated']:,} of {counts['sentences']:,} sentences "
+            "were cut at the model's limit of tokens"
+        )
+    if counts["kept"]:
+        yield (
+            f"{counts['kept']:,} of {counts['sentences']:,} sentences are not "
+            "translated: their markup would be invalid in the translation"
+        )
+    if counts["placeholders"] and not knows_placeholders:
+        yield (
+            "the model was trained without --placeholders: the places of "
+            f"{counts['placeholders']:,} parts that stay unchanged come from "
+            "its alignment"
+        )
+    if counts["repaired"]:
+        yield (
+            f"{counts['repaired']:,} of {counts['placeholders']:,} parts that "
+            "stay unchanged were lost or changed by the model, or doubled as "
+            "placeholders, and put back"
+        )
+
+
+def translate_all(
+    sentences: list[Sentence], make: Callable, counts: collections.Counter
+) -> Generator[TranslationRequest, list, list[tuple[Sentence, str]]]:
+    """Translates the sentences, in the document's order.
+
+    A sentence that the model cut is split in two.
+    """
+    done = []
+    for halvings in range(MAX_HALVINGS + 1):
+        texts = list(dict.fromkeys(sentence.text for sentence in sentences))
+        found = (yield TranslationRequest(texts)) if texts else ()
+        known = dict(zip(texts, found, strict=True))
+        longer = []
+        for sentence in sentences:
+            translation, was_cut = known[sentence.text]
+            halves = split_in_half(sentence) if was_cut else []
+            if halves and halvings < MAX_HALVINGS:
+                longer += make(sentence.segment, halves)
+            else:
+                counts["truncated"] += was_cut
+                done.append((sentence, normalize_blanks(translation)))
+        sentences = longer
+    counts["sentences"] = len(done)
+    return sorted(done, key=lambda pair: pair[0].place)
+
+
+def align_all(
+    pairs: list[tuple[Sentence, str]],
+    knows_placeholders: bool,
+    counts: collections.Counter,
+) -> Generator[AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]]:
+    """Repairs the leaves of sentences, and aligns those that have tags."""
+    placed = []
+    for sentence, translation in pairs:
+        counts["placeholders"] += len(sentence.leaves)
+        translation, repaired = repair_placeholders(
+            sentence, translation, knows_placeholders
+        )
+        counts["repaired"] += repaired
+        placed.append((sentence, translation))
+    asked = list(
+        dict.fromkeys(
+            (sentence.text, translation)
+            for sentence, translation in placed
+            if sentence.marks
+        )
+    )
+    weights = {}
+    if asked:
+        found = yield AlignmentRequest(*map(list, zip(*asked, strict=True)))
+        weights = dict(zip(asked, found, strict=True))
+    return [(s, t, weights.get((s.text, t))) for s, t in placed]

@@ -1,0 +1,185 @@
+"""Finds the tags and texts of XML with expat.
+
+XML does not define which elements end a sentence. An element is inline if its
+parent contains text directly; so are all elements inside an inline one.
+"""
+
+import dataclasses
+import re
+import xml.parsers.expat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from documents.markup.markup_tokens import (
+    CODE,
+    CODE_BLOCKS,
+    Kind,
+    Token,
+    is_untranslated,
+)
+
+# Elements of DocBook and DITA whose text is not natural language.
+NAMES = """
+    apiname classname cmdname codeblock codeph command computeroutput constant
+    envar filename filepath function literal methodname option parameter
+    programlisting screen synopsis userinput varname
+"""
+UNTRANSLATED = CODE | CODE_BLOCKS | frozenset(NAMES.split())
+OF_LINES = frozenset(["literallayout"])  # Elements of lines.
+# Blanks that end a sentence where all blanks count.
+LINES = re.compile(r"[ \t\r\n]{2,}+|[\t\r\n]")
+
+
+@dataclasses.dataclass
+class Element:
+    """An element.
+
+    Attributes:
+        parent: The element that contains it.
+        keeps_blanks: Whether all its blanks count.
+        has_text: Whether it contains text directly.
+        is_inline: Whether it is a part of a sentence.
+    """
+
+    parent: "Element | None" = None
+    keeps_blanks: bool = False
+    has_text: bool = False
+    is_inline: bool = False
+
+
+class Event(NamedTuple):
+    """An event of the parser, which ends where the next one begins."""
+
+    kind: Kind
+    start: int  # In bytes.
+    element: Element
+    text: str = ""
+    name: str = ""
+    keeps: bool | None = None
+
+
+def read_xml(source: str) -> Iterator[Token]:
+    """Yields the tokens of a document.
+
+    Raises:
+        ValueError: If the document is not well-formed.
+    """
+    reader = EventReader()
+    data = source.encode("utf-8", "surrogatepass")
+    try:
+        reader.read(data)
+    except xml.parsers.expat.ExpatError as error:
+        raise ValueError(f"`text` must be well-formed XML. Received: {error}") from None
+    # Parents come before their children.
+    for element in reader.elements[1:]:
+        parent = element.parent
+        element.is_inline = parent.is_inline or parent.has_text
+    is_start = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
+    places = np.concatenate([[0], np.cumsum(is_start)])
+    starts = places[[event.start for event in reader.events]].tolist()
+    starts.append(len(source))
+    for place, event in enumerate(reader.events):
+        start, end = starts[place : place + 2]
+        if event.kind is Kind.TEXT:
+            yield from read_text(event, start, end)
+        elif event.kind is Kind.VOID:
+            # There is no text outside of the root.
+            is_block = event.element.parent is None
+            yield Token(Kind.VOID, start, end, is_block=is_block)
+        elif event.kind is Kind.OPEN or start < end:
+            is_empty = (
+                event.kind is Kind.OPEN
+                and reader.events[place + 1].kind is Kind.CLOSE
+                and starts[place + 1] == starts[place + 2]
+            )
+            yield Token(
+                Kind.VOID if is_empty else event.kind,
+                start,
+                end,
+                name=event.name,
+                is_block=not event.element.is_inline,
+                keeps=event.keeps,
+            )
+
+
+def read_text(event: Event, start: int, end: int) -> Iterator[Token]:
+    """Yields the tokens of a text; lines are apart if all blanks count."""
+    text = event.text
+    if event.element.keeps_blanks and end - start == len(text):
+        done = 0
+        for found in LINES.finditer(text):
+            if done < found.start():
+                plain = text[done : found.start()]
+                yield Token(Kind.TEXT, start + done, start + found.start(), plain)
+            first, done = found.span()
+            yield Token(Kind.VOID, start + first, start + done, is_block=True)
+        start, text = start + done, text[done:]
+    if event.element.keeps_blanks and text == "\n":  # "\r\n".
+        yield Token(Kind.VOID, start, end, is_block=True)
+    elif start < end:
+        yield Token(Kind.TEXT, start, end, text)
+
+
+class EventReader:
+    """Records the events and elements of a document, in order."""
+
+    def __init__(self):
+        self.events = []
+        self.elements = [Element()]
+        self._element = self.elements[0]
+        self._in_cdata = False
+
+    def read(self, source: bytes) -> None:
+        # These bytes are UTF-8, whatever encoding the document declares.
+        parser = self._parser = xml.parsers.expat.ParserCreate("utf-8")
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.CommentHandler = self._void
+        parser.ProcessingInstructionHandler = self._void
+        parser.StartCdataSectionHandler = self._start_cdata
+        parser.EndCdataSectionHandler = self._end_cdata
+        # With this handler entities are not expanded.
+        parser.DefaultHandler = self._void
+        parser.Parse(source, True)
+
+    def _note(self, kind: Kind, element: Element, *what) -> None:
+        start = self._parser.CurrentByteIndex
+        self.events.append(Event(kind, start, element, *what))
+
+    def _start(self, name, attributes):
+        parent = self._element
+        space = attributes.get("xml:space", "")
+        keeps_blanks = space == "preserve" or name in OF_LINES
+        if not keeps_blanks and space != "default":
+            keeps_blanks = parent.keeps_blanks
+        self._element = Element(parent, keeps_blanks)
+        self.elements.append(self._element)
+        keeps = is_untranslated(name, attributes, UNTRANSLATED)
+        if attributes.get("translatable") == "false":  # As in Android.
+            keeps = True
+        self._note(Kind.OPEN, self._element, "", name, keeps)
+
+    def _end(self, name):
+        self._note(Kind.CLOSE, self._element, "", name)
+        self._element = self._element.parent
+
+    def _text(self, text):
+        if self._in_cdata:
+            return
+        if text.strip():
+            self._element.has_text = True
+        self._note(Kind.TEXT, self._element, text)
+
+    def _start_cdata(self):
+        # CDATA is not translated, since its text has other escapes.
+        self._in_cdata = True
+        self._note(Kind.VOID, self._element)
+
+    def _end_cdata(self):
+        self._in_cdata = False
+
+    def _void(self, *_):
+        self._note(Kind.VOID, self._element)

@@ -1,1 +1,0 @@
-"""HTTP translation service: LibreTranslate's API, batching, a web page."""

@@ -1,0 +1,154 @@
+"""A translator that changes nothing gives back every document as it was.
+
+And one that swaps words loses no letter and no tag.
+"""
+
+import collections
+import html
+import re
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from documents.markup.translate_markup import translate_markup
+from tests.helpers.known_alignment_translators import identity, letters, word_swap
+
+IDENTITIES = identity(), identity(knows_placeholders=True)
+SWAP = word_swap()
+TAG = re.compile(r"<(?:!--.*?--|[^<>]*)>", re.S)
+
+WORDS = st.sampled_from(
+    [
+        *("cat", "the dog", "Zoë", "H2O", "do-loop", "don't", "5 kg", "{0}"),
+        *("THE BIG CAT", "one. Two", "a, b", "(see)", "end.", "猫が好き"),
+        *("www.a.org", "¶", "→", "®", "🙂", "*", "4.", "3.5", "a\u00a0b"),
+        *("\u200etwo", "\u2068a b\u2069", "a@b.org"),
+        *("x\u202f!", "\n", "\n  ", "  ", "\t", "e\u0301t\u0301", "snake_x"),
+    ]
+)
+HTML_TEXTS = WORDS | st.sampled_from(
+    ["&amp;", "&lt;b&gt;", "AT&T", "a < b", "&nbsp;", "&#233;t&#xe9;", "&eacute"]
+)
+GLUE = st.sampled_from(["", "", " "])
+
+
+def element(names, inner):
+    return st.tuples(st.sampled_from(names), inner).map(
+        lambda pair: f"<{pair[0]}>{pair[1]}</{pair[0].split()[0]}>"
+    )
+
+
+def sequence(parts):
+    return st.lists(st.tuples(GLUE, parts), max_size=5).map(
+        lambda found: "".join(map("".join, found))
+    )
+
+
+VOIDS = ["<img>", "<!-- c -->", "<wbr>", "<img alt='the cat'>", "<img alt=cat>"]
+INLINE = ["b", "i", "a href='x>y'", "code", "sub", 'span title="a &amp; b"']
+BLOCK = ["p", "div", "li", "h1", "p translate=no", "pre", "td"]
+INLINE_HTML = st.recursive(
+    HTML_TEXTS | st.sampled_from(VOIDS),
+    lambda inner: element(INLINE, sequence(inner)),
+    max_leaves=12,
+)
+HTML = sequence(
+    element(BLOCK, sequence(INLINE_HTML))
+    | INLINE_HTML
+    # Tags without their other half.
+    | st.sampled_from(["</b>", "<i>", "</p>", "<p>", "<br>", "<b>x<i>y</b>z</i>"])
+)
+XML_TEXTS = WORDS | st.sampled_from(["&amp;", "&lt;", "&#233;", "<c/>", "<!--c-->"])
+XML = st.recursive(
+    XML_TEXTS,
+    lambda inner: element(
+        ["a", "b", "p xml:space='preserve'", "s translatable='false'", "code"],
+        sequence(inner),
+    ),
+    max_leaves=12,
+).map(lambda text: f"<doc>{text}</doc>")
+MARKDOWN_PARTS = st.sampled_from(
+    [
+        *("*cat*", "**the dog**", "_a b_", "`do`-loop", "`x y`s", "[a b](c)"),
+        *("[seven][r]", "[r]", "![alt text](i.png)", "<b>cat</b>", "\\*", "&amp;"),
+        *("2 * 3", "snake_case_x", "[^1]", "$x^2$", "~~gone~~", "un**bel**iev"),
+        *("cat", "the dog", "don't stop.", "a\u00a0b", "<http://a.b>", "$5", "x:"),
+        *("\n", "  \n", "https://a.org/b_c", "1. x", "C#", "a | b", "[x] y"),
+    ]
+)
+LINE = st.lists(MARKDOWN_PARTS, min_size=1, max_size=5).map(" ".join)
+MARKDOWN = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                *("", "# ", "- ", "- [x] ", "> ", "> [!NOTE]\n> ", "1. "),
+                *("Term\n: ", "[^1]: ", "    ", "<div>\n", "| a\\|b | c |\n|-|-|\n| "),
+            ]
+        ),
+        LINE,
+    ).map("".join),
+    max_size=5,
+).map(lambda blocks: "\n\n".join([*blocks, "[r]: /u", "[^1]: A note."]))
+
+
+def check_identity(source, format):
+    for translator in IDENTITIES:
+        assert translate_markup(source, format, translator).text == source
+
+
+SETTINGS = hypothesis.settings(max_examples=60, deadline=None)
+
+
+@SETTINGS
+@hypothesis.given(source=HTML)
+def test_html_comes_back(source):
+    check_identity(source, "html")
+
+
+@SETTINGS
+@hypothesis.given(source=XML)
+def test_xml_comes_back(source):
+    check_identity(source, "xml")
+
+
+@SETTINGS
+@hypothesis.given(source=MARKDOWN)
+def test_markdown_comes_back(source):
+    check_identity(source, "markdown")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<p>Mail <code>foo</code>@bar.org now <b>please</b></p>",
+        "<p><code>admin</code>@example.com <b>is</b> the address</p>",
+        "<p>(z)<i></b>  One</p>",
+        "<p>one &lrm;two <b>three</b></p>",
+    ],
+)
+def test_what_touches_a_tag_comes_back(source):
+    check_identity(source, "html")
+
+
+def parts_of(source):
+    """Returns the tags, and the sorted letters of the texts."""
+    source = re.sub(r"(alt|title)=('[^']*'|\"[^\"]*\"|\w+)", r"\1", source)
+    tags = collections.Counter(TAG.findall(source))
+    return tags, letters(html.unescape(TAG.sub("", source)).lower())
+
+
+@SETTINGS
+@hypothesis.given(source=HTML)
+def test_swapped_words_lose_no_letter_and_no_tag(source):
+    found = translate_markup(source, "html", SWAP).text
+
+    assert parts_of(found) == parts_of(source)
+
+
+@SETTINGS
+@hypothesis.given(source=XML)
+def test_swapped_words_of_xml_lose_no_letter_and_no_tag(source):
+    found = translate_markup(source, "xml", SWAP).text
+
+    assert parts_of(found) == parts_of(source)

@@ -1,0 +1,332 @@
+"""Tests of `documents.docx_document`, which python-docx and lxml read."""
+
+import io
+import re
+import tracemalloc
+import zipfile
+
+import docx
+import pytest
+from hypothesis import given, settings, strategies as st
+from lxml import etree
+
+from documents import docx_package
+from documents.docx_document import DocxDocument
+from documents.markup.translate_markup import translate_markup
+from tests.helpers import word_documents
+from tests.helpers.known_alignment_translators import identity, letters, word_swap
+from tests.helpers.word_documents import (
+    MAIN,
+    W,
+    elements,
+    is_translated,
+    paragraphs,
+    run,
+    wrap,
+)
+
+REFUSAL = "a .docx file must be a zip archive with word/document.xml, not enc"
+
+
+@pytest.fixture(scope="module")
+def content():
+    return word_documents.make_document()
+
+
+def translate(content, translator):
+    document = DocxDocument(content)
+    return document.fill(
+        translate_markup(document.make_text(), document.format, translator).text
+    )
+
+
+def translate_paragraph(content, translator):
+    """Returns the paragraph that python-docx reads, and its element."""
+    file = translate(wrap(content), translator)
+    (paragraph,) = docx.Document(io.BytesIO(file)).paragraphs
+    return paragraph
+
+
+def test_identity_keeps_all(content):
+    found = translate(content, identity())
+
+    assert list(paragraphs(found)) == list(paragraphs(content))
+    assert elements(found) == elements(content)
+    before, after = map(word_documents.unpack, (content, found))
+    assert list(before) == list(after)
+    copied = {name for name in before if not is_translated(name)}
+    assert {n: before[n] for n in copied} == {n: after[n] for n in copied}
+
+
+def test_a_word_swap_loses_nothing(content):
+    found = translate(content, word_swap())
+
+    assert elements(found) == elements(content)
+    before, after = list(paragraphs(content)), list(paragraphs(found))
+    assert list(map(letters, after)) == list(map(letters, before))
+    assert sum(a != b for a, b in zip(after, before, strict=True)) > 10
+
+
+def test_python_docx_reads_the_translation(content):
+    found = docx.Document(io.BytesIO(translate(content, word_swap())))
+
+    first, second, third, *_ = found.paragraphs
+    assert [(r.text, r.bold) for r in first.runs] == [
+        ("black", True),
+        (" The dog & cat sleep.", None),
+    ]
+    assert [r.text for r in second.runs] == ["cats White."]
+    (link,) = third.hyperlinks
+    assert link.address == "https://example.org/"
+    assert link.text == "page our"
+    assert [r.bold for r in link.runs] == [True, None]
+    assert str(link.runs[1].font.color.rgb) == "0000FF"
+    assert found.paragraphs[-2].style.name == "Heading 1"
+    assert found.paragraphs[-2].text == "heading A words of"
+    assert len(found.inline_shapes) == 1
+    (row,) = found.tables[0].rows
+    assert row.cells[0].text == "cell A words of"
+    assert row.cells[1].tables[0].cell(0, 0).text == "inner An cell"
+    (section,) = found.sections
+    assert section.header.paragraphs[0].text == "header The all of pages"
+    assert section.footer.paragraphs[0].text == "footer The all of pages"
+
+
+def test_the_field_of_a_link_is_translated_and_others_stay():
+    content = run("see ") + word_documents.field(
+        " HYPERLINK &quot;#a&quot; ", run("this page", "<w:u/>")
+    )
+    other = word_documents.field(" PAGE ", run("of three", "<w:b/>"))
+
+    link = translate_paragraph(content, word_swap())
+    page = translate_paragraph(run("two words ") + other, word_swap())
+
+    assert link.text == "this see page"
+    assert page.text == "words two of three"
+    for paragraph in (link, page):
+        marks = [
+            node.tag.removeprefix(W)
+            for node in paragraph._p.iter(f"{W}fldChar", f"{W}instrText", f"{W}t")
+        ]
+        assert [mark for mark in marks if mark != "t"] == [
+            *("fldChar", "instrText", "fldChar", "fldChar")
+        ]
+
+
+def test_the_model_reads_the_results_of_fields():
+    simple = f'<w:fldSimple w:instr="AUTHOR">{run("Ann")}</w:fldSimple>'
+    content = simple + word_documents.field("PAGE", run("3")) + run(" is.")
+
+    text = DocxDocument(wrap(content)).make_text()
+
+    assert ">Ann</code>" in text
+    assert ">3</code> is.</p>" in text
+
+
+def test_what_a_run_holds_beside_text_keeps_its_format():
+    content = "<w:r><w:rPr><w:b/></w:rPr><w:t>two</w:t><w:tab/></w:r>"
+
+    paragraph = translate_paragraph(content, identity())
+
+    assert [(r.text, r.bold) for r in paragraph.runs] == [
+        *(("two", True), ("\t", True))
+    ]
+
+
+def test_the_most_frequent_format_is_that_of_what_has_none():
+    content = run("a ") + run("long italic text of words", "<w:i/>")
+
+    paragraph = translate_paragraph(content, word_swap())
+
+    assert [(r.text, r.italic) for r in paragraph.runs] == [
+        ("long ", True),
+        ("a", None),
+        (" text italic words of", True),
+    ]
+
+
+def test_the_ends_of_a_bookmark_stay_in_order():
+    content = (
+        '<w:bookmarkStart w:id="1" w:name="a"/>'
+        + run("two ")
+        + '<w:bookmarkEnd w:id="1"/>'
+        + run("words")
+    )
+
+    document = DocxDocument(wrap(content))
+    text = document.make_text()
+    start, end = re.findall("<img[^>]*>", text)
+    swapped = text.replace(start, "?").replace(end, start).replace("?", end)
+
+    file = document.fill(swapped)
+
+    (paragraph,) = docx.Document(io.BytesIO(file)).paragraphs
+    names = [node.tag.removeprefix(W) for node in paragraph._p]
+    assert names == ["bookmarkStart", "r", "bookmarkEnd", "r"]
+
+
+def test_notes_and_text_boxes_are_translated(content):
+    parts = word_documents.unpack(content)
+    box = f"<w:drawing><w:p>{run('in a box')}</w:p></w:drawing>"
+    body = f"<w:p><w:r>{box}</w:r>{run('around it')}</w:p>"
+    notes = f'<w:footnotes xmlns:w="{W[1:-1]}"><w:footnote><w:p>'
+    notes += f"{run('of notes')}</w:p></w:footnote></w:footnotes>"
+    root = f'<w:document xmlns:w="{W[1:-1]}"><w:body>{body}</w:body>'
+    parts |= {
+        MAIN: f"{root}</w:document>".encode(),
+        "word/footnotes.xml": notes.encode(),
+    }
+
+    found = word_documents.unpack(translate(word_documents.pack(parts), word_swap()))
+
+    for name, texts in (
+        (MAIN, ["a", " in box", "it around"]),
+        ("word/footnotes.xml", ["notes of"]),
+    ):
+        root = etree.fromstring(found[name])
+        assert "".join(root.itertext(f"{W}t")) == "".join(texts)
+
+
+def test_both_variants_of_the_standard_are_read(content):
+    parts = word_documents.unpack(wrap(run("two words")))
+    strict = "http://purl.oclc.org/ooxml/wordprocessingml/main"
+    parts[MAIN] = parts[MAIN].replace(W[1:-1].encode(), strict.encode())
+
+    found = word_documents.unpack(translate(word_documents.pack(parts), word_swap()))
+
+    root = etree.fromstring(found[MAIN])
+    assert "".join(root.itertext(f"{{{strict}}}t")) == "words two"
+
+
+def test_characters_that_xml_lacks_are_dropped():
+    document = DocxDocument(wrap(run("two words")))
+
+    found = document.fill(document.make_text().replace("two", "t\0wo\x0b\ud800"))
+
+    assert "two words" in list(paragraphs(found))
+
+
+FORMATS = st.sampled_from(["", "<w:b/>", "<w:i/>", '<w:lang w:val="es"/>'])
+TEXTS = st.text(st.sampled_from("ab .,é&<\N{NO-BREAK SPACE}"), max_size=9)
+OTHERS = st.sampled_from(
+    [
+        "<w:r><w:tab/></w:r>",
+        "<w:r><w:drawing/></w:r>",
+        '<w:bookmarkStart w:id="1"/>',
+        '<w:bookmarkEnd w:id="1"/>',
+        word_documents.field("PAGE", run("a")),
+        word_documents.field("HYPERLINK", run("b", "<w:b/>") + run(" c")),
+        '<w:r><w:fldChar w:fldCharType="end"/></w:r>',
+        f"<w:hyperlink>{run('d e')}</w:hyperlink>",
+    ]
+)
+
+
+@st.composite
+def make_runs(draw):
+    text = draw(TEXTS).replace("&", "&amp;").replace("<", "&lt;")
+    return run(text, draw(FORMATS))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(make_runs() | OTHERS, min_size=1, max_size=8).map("".join))
+def test_no_paragraph_loses_anything(content):
+    file = wrap(content)
+    before = list(paragraphs(file))
+
+    same = translate(file, identity())
+    swapped = translate(file, word_swap())
+
+    assert list(paragraphs(same)) == before
+    found = list(paragraphs(swapped))
+    assert list(map(letters, found)) == list(map(letters, before))
+    assert elements(same) == elements(swapped) == elements(file)
+
+
+def changed(**changes):
+    """Returns a document with other parts; `None` leaves one out."""
+    parts = word_documents.unpack(wrap(run("a")))
+    parts |= {name.replace("_", "/") + ".xml": c for name, c in changes.items()}
+    return word_documents.pack({n: c for n, c in parts.items() if c is not None})
+
+
+def encrypted():
+    """Returns a document whose parts have the flag of encrypted ones."""
+    content = bytearray(wrap(run("a")))
+    for mark, place in ((b"PK\1\2", 8), (b"PK\3\4", 6)):
+        found = content.find(mark)
+        while found >= 0:
+            content[found + place] |= 1
+            found = content.find(mark, found + 1)
+    return bytes(content)
+
+
+def compressed(method):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr(MAIN, b"a")
+    return file.getvalue()
+
+
+def damaged():
+    content = wrap(run("a"))
+    return content[:60] + b"\xff" * 20 + content[80:]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a", "Received: none, or a damaged one"),
+        (b"PK", "Received: none, or a damaged one"),
+        (docx_package.OLE + b"a", "Received: another kind of file: an encr"),
+        (changed(word_document=None), "Received: one without word/document"),
+        (changed(word_document=b"<a"), "Received: one whose XML is not well"),
+        (
+            changed(word_document=b"<a/>"),
+            "Received: one whose word/document.xml is another",
+        ),
+        (
+            changed(word_header1=b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'),
+            "Received: one whose XML has a document type",
+        ),
+        (encrypted(), "Received: one whose parts are encrypted, or not"),
+        (compressed(zipfile.ZIP_LZMA), "Received: one whose parts are encry"),
+        (damaged(), "Received: one with a damaged part"),
+    ],
+    ids=lambda value: value[10:40] if isinstance(value, str) else "",
+)
+def test_other_files_are_refused(content, message):
+    with pytest.raises(ValueError, match=REFUSAL) as refused:
+        DocxDocument(content)
+
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_unpacks_to_too_much_is_refused(monkeypatch):
+    content = changed(word_media=bytes(20_000))
+    monkeypatch.setattr(docx_package, "MAX_GROWTH", 100)
+
+    with pytest.raises(ValueError, match="must unpack to at most") as refused:
+        DocxDocument(content)
+
+    assert f"file of {len(content)} bytes" in str(refused.value)
+
+
+def test_a_part_that_lies_about_its_size_takes_no_memory():
+    size = 2**26
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MAIN, bytes(size))
+    content = file.getvalue().replace(
+        size.to_bytes(4, "little"), (100).to_bytes(4, "little")
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="one with a damaged part"):
+            DocxDocument(content)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < size / 16

@@ -1,0 +1,134 @@
+"""Tests of API keys and rate limits over HTTP."""
+
+import types
+
+import fastapi
+import limits
+import pytest
+
+from command_line.errors import UserError
+from serve.access_control import AccessControl, find_address
+from serve.api_keys import ApiKeys
+from serve.options import HttpOptions
+from serve.schemas import WordsFields
+from tests.helpers import service_client
+from tests.helpers.fake_models import FunctionRuntime
+from tests.helpers.service_client import ReversingModel
+
+PAIR = {"source": "en", "target": "es"}
+MODELS = {("en", "es"): FunctionRuntime(ReversingModel())}
+
+
+def request_from(host):
+    return types.SimpleNamespace(
+        client=types.SimpleNamespace(host=host),
+        state=types.SimpleNamespace(log={}),
+        url=types.SimpleNamespace(path="/translate"),
+    )
+
+
+def test_a_client_waits_as_long_as_it_is_told():
+    http = HttpOptions(port=0)
+    rates = tuple(limits.parse_many("5/hour; 100/day"))
+    with service_client.serve(MODELS, http, rate_limit=rates) as service:
+        answers = [service.post("/translate", q="ab", **PAIR) for _ in range(3)]
+        batch = service.post("/translate", q=["a"] * 3, **PAIR)
+        small = service.post("/translate", q=["a"] * 2, **PAIR)
+        last = service.post_form("/detect", q="a")
+        free = [service.get(path) for path in ("/", "/languages", "/health")]
+
+    assert [answer.status for answer in answers] == [200] * 3
+    assert (batch.status, small.status, last.status) == (429, 200, 429)
+    assert last.json() == {"error": "Slowdown: 5 per 1 hour"}
+    assert 3500 < int(last.headers["retry-after"]) <= 3600
+    assert [answer.status for answer in free] == [200] * 3
+
+
+def test_each_sentence_whose_words_are_requested_counts():
+    fields = WordsFields(q=["a", "b"], translations=["a", "b"], **PAIR)
+    assert fields.cost == 2
+
+
+def test_a_request_of_more_than_the_limit_passes_alone():
+    access = AccessControl(ApiKeys(None), limits.parse_many("2/hour"))
+
+    access.admit(request_from("10.0.0.1"), "", 50)
+
+    with pytest.raises(fastapi.HTTPException, match="429"):
+        access.admit(request_from("10.0.0.1"), "", 1)
+    access.admit(request_from("10.0.0.2"), "", 1)
+
+
+def test_keys_have_rates_of_their_own(tmp_path, capsys):
+    (tmp_path / "keys").write_text("ann: key-of-ann\nkey-of-bob")
+    keys = ApiKeys(tmp_path / "keys")
+    access = AccessControl(keys, limits.parse_many("1/hour"))
+    ann, bob = (request_from("10.0.0.1") for _ in range(2))
+
+    access.admit(ann, "key-of-ann", 1)
+    access.admit(bob, "key-of-bob", 1)
+    statuses = []
+    for host, key in (
+        ("10.0.0.2", "key-of-ann"),
+        ("10.0.0.1", "guessed"),
+        ("10.0.0.1", "guessed-again"),
+    ):
+        guess = request_from(host)
+        with pytest.raises(fastapi.HTTPException) as refused:
+            access.admit(guess, key, 1)
+        statuses.append(refused.value.status_code)
+
+    # Keys cannot be guessed faster than the rate of an address.
+    assert statuses == [429, 403, 429]
+    assert ann.state.log == {"api_key": "ann"}
+    assert bob.state.log == {"api_key": "line 2"}
+    assert capsys.readouterr().err == (
+        "/translate: refused API key unknown: 'gues'… from 10.0.0.1\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("a socket", "a socket"),
+    ],
+)
+def test_an_address_of_ipv6_is_its_network(host, address):
+    assert find_address(request_from(host)) == address
+
+
+@pytest.mark.parametrize("token", ["secret", "sécret"])
+def test_metrics_need_the_token(tmp_path, token):
+    (tmp_path / "token").write_text(f"{token}\n", "utf-8")
+    sent = token.encode().decode("latin-1")  # The bytes, as headers are sent.
+    http = HttpOptions(port=0, metrics_token=tmp_path / "token")
+    with service_client.serve(MODELS, http) as service:
+        without = service.get("/metrics")
+        wrong = service.get("/metrics", Authorization=f"Bearer {sent[:-1]}")
+        right = service.get("/metrics", Authorization=f"Bearer {sent}")
+
+    assert (without.status, wrong.status, right.status) == (401, 401, 200)
+    assert without.json() == {"error": "Unauthorized"}
+    assert without.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("content", [None, " \n"])
+def test_a_file_without_a_token_is_refused(tmp_path, content):
+    path = tmp_path / "token"
+    if content:
+        path.write_text(content)
+
+    with pytest.raises(UserError, match=r"--metrics-token must .*Received: /"):
+        HttpOptions(metrics_token=path)
+
+
+def test_a_rate_that_is_none_is_refused(refused):
+    from serve import __main__ as serve
+
+    line = refused(serve, "--pair=en:es=a:1", "--rate-limit=often")
+
+    assert "must be such as 60/minute or 60/minute;2000/day" in line
+    assert "Received: often" in line

@@ -1,0 +1,136 @@
+"""Tests of the access log, request ids, and of addresses behind proxies."""
+
+import json
+import re
+
+import pytest
+
+from command_line.errors import UserError
+from serve.options import HttpOptions
+from tests.helpers import service_client
+from tests.helpers.fake_models import FunctionRuntime
+from tests.helpers.service_client import ReversingModel
+
+PAIR = {"source": "en", "target": "es"}
+FORWARDED = {
+    "Host": "evil.example",
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Host": "good.example",
+    "X-Forwarded-For": "203.0.113.7",
+}
+
+
+def serve(**options):
+    http = HttpOptions(port=0, **options)
+    return service_client.serve({("en", "es"): FunctionRuntime(ReversingModel())}, http)
+
+
+def test_each_request_has_a_line_and_an_id(capfd):
+    with serve(access_log=True, trusted_proxies=("127.0.0.1",)) as service:
+        ids = [
+            service.get("/health?q=secret", **headers).headers["x-request-id"]
+            for headers in (
+                {"X-Request-ID": "my-id_1.2:3"},
+                {"X-Request-ID": "two words"},
+                FORWARDED,
+            )
+        ]
+        service.post("/translate", q="secret", api_key="secret", **PAIR)
+        service.get("/nowhere")
+
+    lines = [json.loads(x) for x in capfd.readouterr().out.splitlines()]
+    assert [line["request_id"] for line in lines[:3]] == ids
+    assert ids[0] == "my-id_1.2:3"
+    assert re.fullmatch("[0-9a-f]{32}", ids[1])
+    assert [line["status"] for line in lines] == [200, 200, 200, 200, 404]
+    assert [line["client"] for line in lines[1:3]] == ["127.0.0.1", "203.0.113.7"]
+    assert lines[3]["path"] == "/translate"
+    assert "secret" not in json.dumps(lines)
+
+
+def test_an_error_is_logged_with_its_id(capfd):
+    def fail(texts):
+        raise MemoryError
+
+    with service_client.serve_function(fail) as service:
+        answer = service.post("/translate", q="a", **PAIR)
+
+    assert f"request {answer.headers['x-request-id']} failed" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "address"),
+    [
+        ({}, "http://{own}"),
+        ({"trusted_proxies": ("10.0.0.0/8",)}, "http://{own}"),
+        ({"trusted_proxies": ("127.0.0.0/8",)}, "https://good.example"),
+        ({"public_url": "https://a.example:8"}, "https://a.example:8"),
+        (
+            {"public_url": "http://a.example", "trusted_proxies": ("::/0",)},
+            "http://a.example",
+        ),
+    ],
+)
+def test_a_link_never_has_the_host_that_a_client_names(options, address):
+    with serve(url_prefix="/mt", **options) as service:
+        body = (
+            "--b\r\nContent-Disposition: form-data; name=file; filename=a.txt"
+            "\r\n\r\nab\r\n--b\r\nContent-Disposition: form-data; name=source"
+            "\r\n\r\nen\r\n--b\r\nContent-Disposition: form-data; name=target"
+            "\r\n\r\nes\r\n--b--\r\n"
+        )
+        headers = {**FORWARDED, "Content-Type": "multipart/form-data; boundary=b"}
+        answer = service._ask("POST", "/translate_file", body, headers)
+        own = f"127.0.0.1:{service.port}"
+
+    url = answer.json()["translatedFileUrl"]
+    start = f"{address.format(own=own)}/mt/download_file/"
+    assert url.startswith(start), url
+
+
+def test_a_prefix_is_a_path_beside_the_root():
+    with serve(url_prefix="/a/mt") as service:
+        assert service.get("/a/mt/health").json() == {"status": "ok"}
+        assert service.get("/health").json() == {"status": "ok"}
+        assert service.get("/a/mt/").status == 200
+        moved = service.get("/a/mt").headers["location"]
+        assert moved == f"{service.url}/a/mt/"
+        assert service.get("/a/health").status == 404
+
+
+def test_head_is_get_without_a_body():
+    with serve() as service:
+        head, get = (service._ask(method, "/", None, {}) for method in ("HEAD", "GET"))
+
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len(get.body))
+
+
+def test_json_may_begin_with_a_byte_order_mark():
+    body = "\ufeff" + json.dumps({"q": "ab", **PAIR})
+    with serve() as service:
+        answer = service.post_body("/translate", body.encode(), "application/json")
+
+    assert answer.json() == {"translatedText": "ba"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"url_prefix": "mt"}, "--url-prefix must be a path .* Received: mt$"),
+        ({"url_prefix": "/mt/"}, "--url-prefix must be a path"),
+        (
+            {"public_url": "https://a/b"},
+            "--public-url must be a scheme and a host.* Received: https://a/b",
+        ),
+        ({"public_url": "a.example"}, "--public-url must be a scheme"),
+        ({"public_url": "http://[::1"}, "--public-url must be a scheme"),
+        (
+            {"trusted_proxies": ("proxy",)},
+            "--trusted-proxies must be addresses or networks.* Received: proxy",
+        ),
+    ],
+)
+def test_malformed_addresses_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        HttpOptions(**options)

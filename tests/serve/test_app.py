@@ -1,0 +1,514 @@
+"""Tests of the service's responses to HTTP clients."""
+
+import asyncio
+import json
+import re
+import types
+
+import fastapi
+import numpy as np
+import pytest
+import tensorflow as tf
+from starlette.exceptions import HTTPException
+
+from command_line.errors import UserError
+from serve.app import add_health
+from serve.options import HttpOptions
+from tests.helpers import service_client, word_documents
+from tests.helpers.example_sentences import NASTY, SENTENCES
+from tests.helpers.fake_models import FunctionRuntime
+from tests.helpers.service_client import ReversingModel
+
+PAIR = {"source": "en", "target": "es"}
+TEXT = f"{SENTENCES[0]}\n\n  {SENTENCES[1]}\t\n12\r\n"
+
+
+@pytest.fixture(scope="module")
+def reversing():
+    with service_client.serve_function(ReversingModel()) as service:
+        yield service
+
+
+@pytest.fixture
+def said(translate):
+    """Function from texts to the model's own translations."""
+
+    def ask(texts):
+        outputs = translate(tf.constant(texts))["translation"].numpy()
+        return [text.decode() for text in outputs]
+
+    return ask
+
+
+def test_a_text_keeps_its_lines_and_a_list_its_order(service, said):
+    first, second = said(SENTENCES[:2])
+
+    one = service.post("/translate", q=TEXT, **PAIR)
+    many = service.post("/translate", q=[*SENTENCES, TEXT], **PAIR)
+
+    expected = TEXT.replace(SENTENCES[0], first).replace(SENTENCES[1], second)
+    assert one.status == 200
+    assert one.json()["translatedText"] == expected
+    assert many.json()["translatedText"] == [*said(SENTENCES), expected]
+
+
+def test_a_form_is_as_good_as_json(service):
+    form = service.post_form("/translate", q=SENTENCES[0], **PAIR)
+
+    assert form.json() == service.post("/translate", q=SENTENCES[0], **PAIR).json()
+    lines = service.post_form("/translate", q="1\r\n2", **PAIR).json()
+    assert lines == {"translatedText": "1\n2"}
+
+
+def test_alternatives_are_others_of_the_same_search(service, said, servable):
+    (best,) = said(SENTENCES[:1])
+    outputs = servable.predict(
+        "translate_nbest",
+        {"text": np.array([SENTENCES[0].encode()]), "beam_size": np.int32(4)},
+    )
+    found = [text.decode() for text in outputs["translation"][0]]
+
+    answer = service.post("/translate", q=SENTENCES[0], alternatives=3, **PAIR).json()
+
+    assert answer["translatedText"] == best
+    others = list(dict.fromkeys(text for text in found if text != best))
+    assert answer["alternatives"] == others[:3]
+    assert others
+    lists = service.post(
+        "/translate", q=[SENTENCES[0], "12"], alternatives=3, **PAIR
+    ).json()
+    assert lists["alternatives"] == [others[:3], []]
+
+
+def test_what_was_cut_is_told(service, translate):
+    (was_cut,) = translate(tf.constant(SENTENCES[:1]))["truncated"].numpy()
+
+    answer = service.post("/translate", q=["12", SENTENCES[0]], **PAIR).json()
+
+    assert was_cut
+    assert answer["truncated"] == [False, True]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_any_text_is_answered(service, text):
+    text = text.decode("utf-8", "replace")
+
+    answer = service.post("/translate", q=text or " ", **PAIR)
+
+    assert answer.status == 200
+    assert isinstance(answer.json()["translatedText"], str)
+
+
+def test_it_says_what_it_has(service):
+    languages = service.get("/languages").json()
+    settings = service.get("/frontend/settings").json()
+
+    assert languages == [
+        {"code": "en", "name": "English", "targets": ["es"]},
+        {"code": "es", "name": "Spanish", "targets": []},
+    ]
+    assert settings["language"]["target"] == {"code": "es", "name": "Spanish"}
+    assert settings["charLimit"] == 20_000
+    assert settings["keyRequired"] is False
+    formats = [".txt", ".html", ".md", ".srt", ".docx"]
+    assert settings["supportedFilesFormat"] == formats
+    features = ["markup", "alternatives", "words", "report"]
+    assert settings["pairs"] == [{**PAIR, "features": features}]
+    assert service.get("/health").json() == {"status": "ok"}
+    paths = service.get("/openapi.json").json()["paths"]
+    body = paths["/translate"]["post"]["requestBody"]["content"]
+    schema = body["application/json"]["schema"]
+    assert {"q", "source", "target", "alternatives"} < {*schema["properties"]}
+
+
+def test_tags_of_html_stay(service):
+    text = '<p class="a">Two <b>cats</b> sleep.</p><!-- one -->'
+
+    answer = service.post("/translate", q=text, format="html", **PAIR).json()
+
+    tags = r"<!--.*?-->|<[^>]*>"
+    found = re.findall(tags, answer["translatedText"])
+    assert sorted(found) == sorted(re.findall(tags, text))
+    assert found[0] == '<p class="a">'
+
+
+def test_a_file_is_translated_and_fetched(service):
+    answer = service.post_file(
+        "/translate_file", "my “file”.txt", b"\xef\xbb\xbf" + TEXT.encode(), **PAIR
+    )
+
+    url = answer.json()["translatedFileUrl"]
+    assert url.startswith(f"{service.url}/download_file/")
+    file = service.get(url.removeprefix(service.url))
+    text = service.post("/translate", q=TEXT, **PAIR).json()["translatedText"]
+    assert file.body.decode() == text
+    assert 'filename="my_file__es.txt"' in file.headers["content-disposition"]
+    guessed = service.get("/download_file/guessed")
+    assert guessed.status == 404
+    assert guessed.json()["error"] == "no such file, or it has expired"
+
+
+@pytest.mark.parametrize(
+    ("path", "changes", "message"),
+    [
+        ("/translate", {"q": None}, "missing q parameter"),
+        ("/translate", {"q": ""}, "missing q parameter"),
+        ("/translate", {"source": None}, "missing source parameter"),
+        ("/translate", {"target": None}, "missing target parameter"),
+        ("/translate", {"q": {"a": 1}}, "string. Received: {'a': 1}"),
+        (
+            "/translate",
+            {"alternatives": "two"},
+            "Invalid request: alternatives parameter is not a number",
+        ),
+        ("/translate", {"format": "pdf"}, "pdf format is not supported"),
+        ("/translate", {"format": "html"}, "html format is not supported: "),
+        ("/translate", {"source": "xx"}, "xx is not supp"),
+        (
+            "/translate",
+            {"source": "es", "target": "en"},
+            "English (en) is not available as a target language from Spanish",
+        ),
+        ("/translate", {"q": ["a"] * 101}, "(101) exceeds text limit (100) of"),
+        ("/translate", {"q": "a" * 20_001}, "(20001) exceeds text limit (2000"),
+        (
+            "/words",
+            {"q": ["a"], "translations": ["b", "c"]},
+            "must have as many texts each. Received: 1, 2",
+        ),
+        ("/words", {"q": ["a"], "translations": ["b"]}, "lacks words"),
+        ("/report", {}, "`--signatures all`"),
+        ("/detect", {"q": None}, "missing q parameter"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(reversing, service, path, changes, message):
+    fields = {**PAIR, "q": "a", **changes}
+    asked = service if "as many" in message else reversing
+
+    answer = asked.post(path, **{k: v for k, v in fields.items() if v is not None})
+
+    assert answer.status == 400
+    assert list(answer.json()) == ["error"]
+    assert message in answer.json()["error"]
+    assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"[", b'["a"]', b"\xff", b'{"q": "\\ud800"}', b"[" * 9_000, b""]
+)
+def test_what_is_no_json_is_refused(reversing, body):
+    answer = reversing.post_body("/translate", body, "application/json")
+
+    assert answer.status == 400
+    assert answer.json() == {"error": "Invalid JSON format"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.pdf", b"a", "Invalid request: file format not supported"),
+        ("a.txt", b"\xff", "a file must be UTF-8"),
+        ("a.docx", b"\xff", "a .docx file must be a zip archive"),
+        ("a.html", b"", ".html files are not supported: the model has no al"),
+    ],
+)
+def test_files_that_are_no_text_are_refused(reversing, name, content, message):
+    answer = reversing.post_file("/translate_file", name, content, **PAIR)
+
+    assert answer.status == 400
+    assert message in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (
+            '<div translate="no"><div translate="yes">',
+            "must nest at most 200 elements with and without translation. "
+            "Received: one more at 4100",
+        ),
+        (
+            '<b translate="no"><b translate="yes">',
+            "must nest at most 200 elements with and without translation. "
+            "Received: one more at 3700",
+        ),
+        (
+            "<b>",
+            "must nest fewer than 200 tags in a sentence. Received: one more at 597",
+        ),
+    ],
+)
+def test_tags_that_nest_too_deep_are_refused(service, start, message):
+    fields = {"format": "html", **PAIR}
+
+    shallow = service.post("/translate", q=f"{90 * start}a", **fields)
+    deep = service.post("/translate", q=f"{300 * start}a", **fields)
+    url = service.post_file(
+        "/translate_file", "a.html", f"{300 * start}a".encode(), **PAIR
+    )
+
+    assert shallow.status == 200
+    assert deep.status == url.status == 400
+    assert message in deep.json()["error"]
+    assert deep.json() == url.json()
+
+
+def test_word_documents_come_back_whole(service):
+    content = word_documents.make_document()
+
+    answer = service.post_file("/translate_file", "a.docx", content, **PAIR)
+    url = answer.json()["translatedFileUrl"].removeprefix(service.url)
+    file = service.get(url)
+
+    assert file.headers["content-type"] == (
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    )
+    assert file.headers["content-disposition"].endswith('"a_es.docx"')
+    found, expected = map(word_documents.elements, (file.body, content))
+    assert found == expected
+    before, after = map(word_documents.paragraphs, (content, file.body))
+    changed = [b for a, b in zip(after, before, strict=True) if a != b]
+    assert len(changed) > 10
+
+
+def test_the_text_of_word_documents_has_the_limit_of_texts(service):
+    paragraph = word_documents.run("a") + "</w:p><w:p>"
+
+    fits, over = (
+        service.post_file(
+            "/translate_file", "a.docx", word_documents.wrap(content), **PAIR
+        )
+        for content in (1500 * paragraph, word_documents.run("a" * 20_001))
+    )
+
+    assert fits.status == 200
+    assert over.status == 400
+    assert "exceeds text limit (20000) of char" in over.json()["error"]
+
+
+def test_other_paths_are_not_there(reversing):
+    answer = reversing.get("/../../etc/passwd")
+
+    assert answer.status == 404
+    assert answer.json() == {"error": "Not Found"}
+
+
+def test_sentences_come_one_by_one():
+    reversing = ReversingModel()
+    with service_client.serve_function(reversing, batch_tokens=8) as service:
+        answer = service.post("/sentences", q="ab\n\ncd\n", **PAIR)
+
+    first, *lines = [json.loads(line) for line in answer.body.splitlines()]
+    assert "".join(first["parts"]) == "ab\n\ncd\n"
+    assert [first["parts"][n] for n in first["places"]] == ["ab", "cd"]
+    assert lines == [
+        {"sentence": 0, "text": "ba", "truncated": False},
+        {"sentence": 1, "text": "dc", "truncated": False},
+    ]
+    assert len(reversing.batches) == 2
+
+
+def test_words_and_report_are_those_of_the_signatures(service, servable):
+    translation = " ".join(SENTENCES[0].split()[::-1])
+    sides = {"source": SENTENCES[0], "target": translation}
+    scored = servable.predict(
+        "score", {k: np.array([v.encode()]) for k, v in sides.items()}
+    )
+
+    (words,) = service.post(
+        "/words", q=SENTENCES[:1], translations=[translation], **PAIR
+    ).json()
+    report = service.post_form("/report", q=SENTENCES[0], **PAIR)
+
+    assert [w["text"] for w in words["source"]] == SENTENCES[0].split()
+    spoken = [" " * w["space"] + w["text"] for w in words["target"]]
+    assert "".join(spoken) == translation
+    # The last piece is EOS.
+    logs = scored["token_log_probabilities"][0, :-1]
+    found = np.prod([word["probability"] for word in words["target"]])
+    np.testing.assert_allclose(found, np.exp(logs.sum()), atol=0.01)
+    for word in words["target"]:
+        assert len(word["weights"]) == len(words["source"])
+        assert 0 <= sum(word["weights"]) <= 1.01
+    assert report.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in report.headers["content-security-policy"]
+    assert json.dumps(SENTENCES[0]) in report.body.decode()
+    empty = service.post("/report", q=" 12 ", **PAIR)
+    assert empty.json()["error"] == "Invalid request: q must hold some text"
+
+
+def test_too_much_at_a_time_is_told_to_come_back():
+    reversing = ReversingModel()
+    reversing.gate.clear()
+    with service_client.serve_function(reversing, queue_limit=2) as service:
+        text = "\n".join("abcdef")
+        started = []
+        # One is at work, and one waits.
+        for ready in (
+            lambda: reversing.batches,
+            lambda: service.measured('translate_waiting{model="en:es"}') == 6,
+        ):
+            started.append(
+                service_client.in_thread(service.post, "/translate", q=text, **PAIR)
+            )
+            service_client.wait_until(ready)
+        refused = service.post("/translate", q="x", **PAIR)
+        reversing.gate.set()
+        for thread, _ in started:
+            thread.join()
+
+    assert refused.status == 429
+    assert refused.headers["retry-after"] == "1"
+    assert refused.json()["error"].startswith("Slowdown: ")
+    assert [answer.status for _, (answer,) in started] == [200, 200]
+
+
+def test_prometheus_is_told_what_happens():
+    with service_client.serve_function(ReversingModel()) as service:
+        service.post("/translate", q="a b\nc", **PAIR)
+        service.post("/translate", q="", **PAIR)
+        service.get("/nowhere")
+        told = service.get("/metrics").body.decode().splitlines()
+
+    for line in (
+        'translate_sentences_total{pair="en:es"} 2.0',
+        'translate_characters_total{pair="en:es"} 4.0',
+        'translate_requests_total{path="/translate",status="200"} 1.0',
+        'translate_requests_total{path="/translate",status="400"} 1.0',
+        'translate_requests_total{path="other",status="404"} 1.0',
+        'translate_request_seconds_count{path="/translate"} 2.0',
+        'translate_batch_rows_sum{model="en:es"} 2.0',
+        'translate_waiting{model="en:es"} 0.0',
+    ):
+        assert line in told
+
+
+def test_a_key_is_needed_where_there_are_some(tmp_path):
+    (tmp_path / "keys").write_text("first-key\nschlüssel\n")
+    http = HttpOptions(port=0, api_keys=tmp_path / "keys")
+    models = {("en", "es"): FunctionRuntime(ReversingModel())}
+    with service_client.serve(models, http) as service:
+        sent = {**PAIR, "q": "ab", "format": "text"}
+        paths = ("/translate", "/sentences", "/report", "/detect")
+        without = [
+            *(service.post(path, **sent) for path in paths),
+            service.post("/words", q=["a"], translations=["b"], **PAIR),
+            service.post_file("/translate_file", "a.txt", b"a", **PAIR),
+        ]
+        wrong = service.post("/translate", **sent, api_key="first-ke")
+        right = service.post("/translate", **sent, api_key="schlüssel")
+        asked = service.post_form("/translate", **sent, api_key="first-key")
+        settings = service.get("/frontend/settings").json()
+
+    message = "Please contact the server operator to get an API key"
+    for answer in without:
+        assert (answer.status, answer.json()) == (400, {"error": message})
+    assert wrong.status == 403
+    assert wrong.json() == {"error": "Invalid API key"}
+    assert right.json() == asked.json() == {"translatedText": "ba"}
+    assert settings["keyRequired"] is settings["apiKeys"] is True
+
+
+def test_other_sites_may_ask_only_where_told():
+    models = {("en", "es"): FunctionRuntime(ReversingModel())}
+    http = HttpOptions(port=0, cors_origin=("https://a.example",))
+    allowed = "access-control-allow-origin"
+    with (
+        service_client.serve(models) as shut,
+        service_client.serve(models, http) as open_,
+    ):
+        asked = [
+            service.get("/languages", Origin=origin).headers
+            for service in (shut, open_)
+            for origin in ("https://a.example", "https://b.example")
+        ]
+
+    assert [headers.get(allowed) for headers in asked] == [
+        *(None, None),
+        *("https://a.example", None),
+    ]
+
+
+def test_what_a_server_says_stays_here(capsys):
+    batches = []
+
+    def fail(texts):
+        batches.append(texts)
+        raise UserError("secret:8500 says no")
+
+    with service_client.serve_function(fail) as service:
+        answer = service.post("/translate", q="a\nb", **PAIR)
+        lines = service.post("/sentences", q="a", **PAIR).body.splitlines()
+
+    assert answer.status == 502
+    assert "model's server" in answer.json()["error"]
+    assert "secret" not in answer.json()["error"]
+    assert json.loads(lines[1]) == {"error": "Cannot translate text"}
+    assert "secret:8500 says no" in capsys.readouterr().err
+    assert batches == [[b"a", b"b"], [b"a"]]  # It is asked once.
+
+
+def test_an_error_of_ours_is_told_and_logged(capfd):
+    def fail(texts):
+        raise MemoryError("of many details")
+
+    with service_client.serve_function(fail) as service:
+        answer = service.post("/translate", q="a", **PAIR)
+
+    assert answer.status == 500
+    assert list(answer.json()) == ["error"]
+    assert "details" not in answer.json()["error"]
+    assert "MemoryError" in capfd.readouterr().err
+
+
+def test_several_pairs_have_their_own_models():
+    models = {
+        ("en", "es"): FunctionRuntime(ReversingModel()),
+        ("pt-BR", "es"): FunctionRuntime(
+            lambda texts: service_client.make_outputs(texts)
+        ),
+    }
+    with service_client.serve(models) as service:
+        first, second = (
+            service.post("/translate", q="ab", source=code, target="es").json()
+            for code in ("en", "pt-BR")
+        )
+        names = [each["name"] for each in service.get("/languages").json()]
+
+    assert first == {"translatedText": "ba"}
+    assert second == {"translatedText": "ab"}
+    assert names == ["English", "Spanish", "Portuguese (Brazil)"]
+
+
+def test_the_page_gets_nothing_from_elsewhere(reversing):
+    for path in ("/", "/page.css", "/page.js"):
+        answer = reversing.get(path)
+        assert answer.status == 200
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert b"//" not in answer.body.replace(b"// ", b"")
+
+
+def test_html_is_counted_in_sentences(service):
+    name = 'translate_sentences_total{pair="en:es"}'
+    before = service.measured(name)
+
+    service.post(
+        "/translate",
+        q=["<p>Cats sleep. <b>Dogs</b> run.</p>", "<i>Two</i> cats."],
+        format="html",
+        **PAIR,
+    )
+
+    # Those that the model cut are translated again in halves.
+    assert service.measured(name) >= before + 3
+
+
+def test_a_process_whose_worker_has_ended_is_not_alive():
+    app = fastapi.FastAPI()
+    add_health(app, types.SimpleNamespace(is_alive=lambda: False))
+    (livez,) = (r.endpoint for r in app.routes if r.path == "/livez")
+
+    with pytest.raises(HTTPException, match="503: a worker has ended"):
+        asyncio.run(livez())

@@ -1,0 +1,85 @@
+"""The command `python -m serve`: what it refuses, and how it ends."""
+
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from serve import __main__ as serve
+from tests.helpers import service_client
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.fake_model_server import serve_grpc
+
+
+def test_a_port_that_is_taken_is_told(refused):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = refused(serve, "--pair=en:es=a:1", f"--port={port}")
+
+    assert "Address already in use" in line
+
+
+@pytest.mark.slow
+def test_a_model_server_serves_too(servable, model, monkeypatch):
+    from serve.languages import load_pairs, read_pair
+    from translate import models
+    from translate.runtime.tf_serving import ClientOptions
+
+    monkeypatch.setattr(models, "knows_placeholders", lambda align: True)
+    with serve_grpc(servable) as address:
+        pair = read_pair(f"en:es={servable.name}@{address}")
+        found = load_pairs([pair], ClientOptions(model_name="other"))
+        (there,) = found.values()
+
+        assert there.features == model.features
+        assert there.knows_placeholders
+        assert there.in_flight == ClientOptions().in_flight
+        assert there.translate(SENTENCES) == model.translate(SENTENCES)
+        assert there.find_words([("A cat.", "cat")]) == model.find_words(
+            [("A cat.", "cat")]
+        )
+
+
+def test_without_its_packages_it_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "serve.processes")
+
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(serve.__file__, run_name="__main__")
+
+    assert ended.value.code == 2
+    assert "needs `pip install '.[web]'`. Rec" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_sigterm_ends_it_when_all_is_answered(export_dir):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "serve", "--port=0"] + [f"--pair=en:es={export_dir}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline() == "en to es\n"
+        port = int(process.stdout.readline().rpartition(":")[2].strip("/\n"))
+        service = service_client.ServiceClient(port)
+        thread, answers = service_client.in_thread(
+            service.post,
+            "/translate",
+            q="\n".join(SENTENCES * 30),
+            source="en",
+            target="es",
+        )
+        batches = 'translate_batch_rows_count{model="en:es"}'
+        service_client.wait_until(lambda: service.measured(batches) > 0)
+        process.send_signal(signal.SIGTERM)
+        thread.join()
+        complaints = process.stderr.read()
+        status = process.wait(30)
+
+    assert answers[0].json()["translatedText"].count("\n") == 179
+    assert status == -signal.SIGTERM
+    assert "Traceback" not in complaints

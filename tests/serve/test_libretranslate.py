@@ -1,0 +1,230 @@
+"""Tests with the requests that clients of LibreTranslate send.
+
+libretranslatepy sends its own. The others have the form that Mastodon's
+`TranslationService::LibreTranslate` and discourse-translator's
+`Provider::LibreTranslate` give them.
+"""
+
+import json
+import urllib.parse
+
+import pytest
+from libretranslatepy import LibreTranslateAPI
+
+from serve.file_translation import split_enclosing
+from serve.routes import TAG
+from tests.helpers import service_client
+from tests.helpers.fake_models import FunctionRuntime
+from tests.helpers.service_client import ReversingModel
+
+ENGLISH = "The two black cats are sleeping in the garden of my house."
+SPANISH = "Los dos gatos negros duermen en el patio de mi casa."
+FORM = "application/x-www-form-urlencoded"
+
+
+def make_model():
+    """Returns a model that reverses sentences, also those of documents."""
+    return FunctionRuntime(ReversingModel(), signatures=("serving_default", "align"))
+
+
+@pytest.fixture(scope="module")
+def service():
+    models = {
+        pair: make_model()
+        for pair in [*(("en", "es"), ("es", "en"), ("zh-Hans", "en"), ("en", "pt-BR"))]
+    }
+    with service_client.serve(models, char_limit=100) as service:
+        yield service
+
+
+def translated(answer):
+    assert answer.status == 200, answer.body
+    return answer.json()["translatedText"]
+
+
+def test_libretranslatepy(service):
+    client = LibreTranslateAPI(service.url, api_key="none")
+
+    assert client.translate("ab\ncd", "en", "es") == "ba\ndc"
+    assert client.detect(ENGLISH)[0]["language"] == "en"
+    assert [each["code"] for each in client.languages()] == [
+        *("en", "es", "pt-BR", "zh-Hans")
+    ]
+
+
+@pytest.mark.parametrize("source", ["en", "auto"])
+def test_mastodon(service, source):
+    body = json.dumps(
+        {
+            "q": [f"<p>{ENGLISH}</p>", "<p>ok</p>"],
+            "source": source,
+            "target": "es",
+            "format": "html",
+            "api_key": None,
+        }
+    )
+    answer = service.post_body("/translate", body, "application/json")
+    languages = service._ask(
+        "GET", "/languages", None, {"Content-Type": "application/json"}
+    )
+
+    assert translated(answer) == [f"<p>{ENGLISH[::-1]}</p>", "<p>ko</p>"]
+    if source == "auto":
+        languages_found = [
+            each["language"] for each in answer.json()["detectedLanguage"]
+        ]
+        assert languages_found == ["en", "en"]
+    targets = {each["code"]: each["targets"] for each in languages.json()}
+    assert targets == {
+        **{"en": ["es", "pt-BR"], "es": ["en"], "pt-BR": []},
+        "zh-Hans": ["en"],
+    }
+
+
+def test_discourse(service):
+    """It detects, looks whether both codes are served, then translates."""
+    detected = service.post_form("/detect", q=SPANISH, api_key="")
+    codes = [each["code"] for each in service.get("/languages").json()]
+    language = detected.json()[0]["language"]
+    answer = service.post_form(
+        "/translate",
+        **{"q": f"<p>{SPANISH}</p>", "source": language, "target": "en"},
+        **{"format": "html", "api_key": ""},
+    )
+
+    assert language == "es"
+    assert {"es", "en"} <= {*codes}
+    assert translated(answer) == f"<p>{SPANISH[::-1]}</p>"
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        *(("EN", "ES"), ("En", "pt-br"), ("en", "pb"), ("en", "pt_BR")),
+        *(("zh", "en"), ("zh-hans", "EN"), ("zh-CN", "en")),
+    ],
+)
+def test_codes_have_any_case_and_aliases(service, source, target):
+    answer = service.post("/translate", q="ab", source=source, target=target)
+
+    assert translated(answer) == "ba"
+
+
+@pytest.mark.parametrize("kind", [FORM, None])
+def test_fields_come_in_the_query_too(service, kind):
+    fields = {"q": "ab + c&d", "source": "en", "target": "es"}
+    path = f"/translate?{urllib.parse.urlencode(fields)}"
+    headers = {"Content-Type": kind} if kind else {}
+
+    assert translated(service._ask("POST", path, b"", headers)) == "d&c + ba"
+    half = f"/translate?{urllib.parse.urlencode({'source': 'en', 'q': 'ab'})}"
+    assert translated(service.post_form(half, target="es", q="no")) == "ba"
+
+
+def test_the_limit_of_characters_is_that_of_each_text(service):
+    pair = {"source": "en", "target": "es"}
+    each = service.post("/translate", q=["a" * 100] * 3, **pair)
+    over = service.post("/translate", q=["a", "a" * 101], **pair)
+
+    assert translated(each) == ["a" * 100] * 3
+    assert over.status == 400
+    assert over.json()["error"].startswith(
+        "Invalid request: request (101) exceeds text limit (100)"
+    )
+
+
+@pytest.mark.parametrize("count", [-3, 0, "2", 99, 1e9, "-1"])
+def test_alternatives_are_clamped(service, count):
+    answer = service.post(
+        "/translate", q="ab", source="en", target="es", alternatives=count
+    )
+
+    assert translated(answer) == "ba"
+    assert ("alternatives" in answer.json()) == (float(count) > 0)
+
+
+def test_suggestions_are_refused(service):
+    answer = service.post("/suggest", q="a", s="b", source="en", target="es")
+
+    assert answer.status == 403
+    assert answer.json() == {"error": "Suggestions are disabled on this server."}
+
+
+def test_the_routes_are_documented_without_other_hosts(service):
+    spec = service.get("/spec").json()
+    page = service.get("/docs")
+
+    assert spec == service.get("/openapi.json").json()
+    text = page.body.decode()
+    (body,) = spec["paths"]["/translate_file"]["post"]["requestBody"][
+        "content"
+    ].values()
+    formats = service.get("/frontend/settings").json()["supportedFilesFormat"]
+    file = body["schema"]["properties"]["file"]
+    assert file["description"] == f"A file: {', '.join(formats)}"
+    for path in spec["paths"]:
+        assert f"<td>{path}</td>" in text
+    assert "//" not in text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+SUBTITLES = """\
+1
+00:00:01,000 --> 00:00:02,500
+Two cats
+are sleeping.
+
+2
+00:00:03,000 --> 00:00:04,000 X1:40
+<i>- Yes.</i>
+
+3
+00:00:05,000 --> 00:00:06,000
+12
+
+4
+00:00:06,000 --> 00:00:07,000
+
+5
+00:00:07,000 --> 00:00:08,000
+6
+00:00:08,000 --> 00:00:09,000
+<b>No.</b></i>
+"""
+REVERSED = (
+    SUBTITLES.replace("Two cats\nare sleeping.", ".gnipeels era stac owT")
+    .replace("Yes.", ".seY")
+    .replace("No.", ".oN")
+)
+
+
+@pytest.mark.parametrize("text", ["<" * 10**6, "<i>" * 10**5, "‹>" * 10**5])
+@pytest.mark.timeout(60)  # In quadratic time it takes minutes.
+def test_many_angle_brackets(text):
+    assert "".join(split_enclosing(f"{text} x {text}")) == f"{text} x {text}"
+    assert TAG.sub(" ", f"{text}<b>x</b>").endswith(" x ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.TXT", ENGLISH, ENGLISH[::-1]),
+        ("a.html", f"<p>{ENGLISH}</p>", f"<p>{ENGLISH[::-1]}</p>"),
+        ("a.md", "Two cats", "stac owT"),
+        ("a.srt", SUBTITLES, REVERSED),
+        ("a.Srt", SUBTITLES.replace("\n", "\r\n"), REVERSED.replace("\n", "\r\n")),
+        ("a.srt", "no subtitles", "no subtitles"),
+    ],
+)
+def test_files_keep_their_structure(name, content, expected):
+    models = {("en", "es"): make_model()}
+    with service_client.serve(models) as service:
+        answer = service.post_file(
+            "/translate_file", name, content.encode(), source="EN", target="ES"
+        )
+        url = answer.json()["translatedFileUrl"].removeprefix(service.url)
+        file = service.get(url)
+
+    assert file.body.decode() == expected
+    suffix = name.lower().removeprefix("a")
+    assert f'"a_es{suffix}"' in file.headers["content-disposition"]

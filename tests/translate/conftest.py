@@ -1,0 +1,17 @@
+"""An export whose explanations several files read."""
+
+import pytest
+
+from tests.helpers.example_sentences import REFERENCE, TEXT_WITH_MARKUP
+from translate import explain
+from translate.report.explanation_page import describe_translation
+
+
+@pytest.fixture(scope="module")
+def ask(export_dir):
+    return explain.load(export_dir).ask_one
+
+
+@pytest.fixture(scope="module")
+def data(ask):
+    return describe_translation(ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode())

@@ -1,0 +1,79 @@
+"""Tests of `translate.runtime.runtime` with signatures that are functions."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, strategies as st
+
+from command_line.errors import UserError
+from export.model.document_translation import translate_in_case
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
+
+
+@pytest.mark.parametrize(
+    ("was_cut", "expected"),
+    [([False, True, False], ["a", "c"]), ([True, True, False], ["a", "b", "c"])],
+)
+def test_alternatives_are_as_complete_as_the_best(was_cut, expected):
+    outputs = {
+        "translation": np.array([[b"a", b"b", b"c", b"d"]], object),
+        "valid": np.array([[True, True, True, False]]),
+        "truncated": np.array([[*was_cut, False]]),
+    }
+
+    runtime = FunctionRuntime(lambda texts: outputs)
+
+    assert runtime.find_alternatives(["x"], 4) == [expected]
+
+
+def test_a_signature_that_is_missing_is_named():
+    with pytest.raises(UserError, match="signature align; .*serving_default$"):
+        FunctionRuntime(None).require("serving_default", "align")
+
+
+def test_a_model_that_cannot_align_is_refused():
+    runtime = FunctionRuntime(lambda texts: {"attention": np.zeros([1, 1, 1])})
+    runtime.ask = lambda name, inputs: {"attention": np.zeros([1, 1, 1])}
+
+    with pytest.raises(ValueError, match="Received: no source_tokens, target_tokens"):
+        runtime.align([("a", "b")])
+
+
+@given(
+    st.lists(
+        st.text("aB Éß1.,-日Σ") | st.sampled_from(["STOP NOW", "DON'T GO", "NATO A"])
+    )
+)
+def test_capitals_are_translated_as_in_the_graph(texts):
+    def marked(lines):
+        return make_outputs([b"<" + line + b">" for line in lines])
+
+    def translate(lines):
+        return {
+            "translation": tf.constant(marked(lines.numpy().tolist())["translation"])
+        }
+
+    found = FunctionRuntime(marked).translate(texts)
+
+    if texts:
+        expected = translate_in_case(tf.constant(texts), translate)["translation"]
+        expected = [text.decode() for text in expected.numpy()]
+        # Python also maps letters whose capitals are several.
+        assert [each.text.replace("SS", "ß") for each in found] == [
+            text.replace("SS", "ß") for text in expected
+        ]
+
+
+def test_what_the_model_cuts_is_split_until_it_fits():
+    def at_most_ten(lines):
+        return make_outputs([line.upper() for line in lines], limit=10)
+
+    runtime = FunctionRuntime(at_most_ten)
+
+    (long, cut, short) = runtime.translate_any_length(
+        ["one two, three four five six", "x" * 999, "seven"]
+    )
+
+    assert long == ("ONE TWO, THREE FOUR FIVE SIX", False)
+    assert cut.truncated
+    assert short == ("SEVEN", False)

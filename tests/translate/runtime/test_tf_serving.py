@@ -1,0 +1,381 @@
+"""Tests of `translate.runtime.tf_serving` and `python -m translate --server`."""
+
+import contextlib
+import re
+import socket
+import sys
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from command_line.errors import UserError
+from tests.helpers.batching_session import ServerError
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.fake_model_server import (
+    CERTIFICATE,
+    ProxyCheck,
+    serve_grpc,
+    serve_rest,
+)
+from tests.helpers.fake_models import translate_lines
+from tests.helpers.python_subprocess import run_python
+from tests.helpers.signature_requests import ask
+from translate import __main__ as translate
+from translate.document_translation import make_sentence_translator
+from translate.runtime import tf_serving as client
+from translate.runtime.server_address import read_address
+
+SERVE = {"grpc": serve_grpc, "rest": serve_rest}
+PROTOCOLS = pytest.mark.parametrize("protocol", SERVE)
+Status = grpc.StatusCode
+
+
+class Capitals:
+    """Stands where a `Servable` would: translates into capitals.
+
+    Args:
+        answers: For the first requests, in order, a status with which they
+            fail, or seconds for which they wait.
+    """
+
+    version = 1
+
+    def __init__(self, *answers):
+        signature = meta_graph_pb2.SignatureDef()
+        signature.inputs["text"].dtype = tf.string.as_datatype_enum
+        self.signatures = {"serving_default": signature}
+        self._answers = list(answers)
+        self._lock = threading.Lock()
+        self.running = self.most_running = self.count = 0
+
+    def check_model(self, name, version=None):
+        if name != "translator":
+            raise ServerError(Status.NOT_FOUND, f"Servable not found: {name}")
+
+    def predict(self, signature_name, inputs, output_filter=()):
+        with self._lock:
+            self.count += 1
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+            answer = self._answers.pop(0) if self._answers else 0
+        try:
+            if isinstance(answer, Status):
+                raise ServerError(answer, "two\nlines")
+            if callable(answer):
+                answer()
+            else:
+                time.sleep(answer)
+        finally:
+            with self._lock:
+                self.running -= 1
+        text = [line.upper() for line in inputs["text"]]
+        return {
+            "translation": np.array(text, object),
+            "score": np.zeros(len(text), np.float32),
+            "truncated": np.zeros(len(text), bool),
+        }
+
+
+@pytest.fixture
+def serve():
+    """Starts a server of `Capitals`; returns it and its address."""
+    with contextlib.ExitStack() as stack:
+
+        def start(protocol, *answers):
+            servable = Capitals(*answers)
+            address = stack.enter_context(SERVE[protocol](servable))
+            return servable, address
+
+        yield start
+
+
+def connect(protocol, address, timeout=20.0, in_flight=4, pauses=(0.01, 0.01)):
+    send = client.PROTOCOLS[protocol](read_address(address), "translator", timeout)
+    return client.TFServingRuntime(send, in_flight, pauses)
+
+
+def translations(outputs):
+    return outputs["translation"].tolist()
+
+
+@PROTOCOLS
+def test_translates_as_the_export_does(protocol, servable, tmp_path):
+    lines = [*(s.encode() for s in SENTENCES), b"", b"\xff no UTF-8", b"a\0b"]
+    expected = servable.predict("serving_default", ask(lines))["translation"]
+    (tmp_path / "in").write_bytes(b"\n".join(lines) + b"\n")
+
+    with SERVE[protocol](servable) as address:
+        translate.main(
+            [
+                *("--server", address, "--protocol", protocol),
+                *("--batch-tokens", "20"),
+                *("--input", str(tmp_path / "in")),
+                *("--output", str(tmp_path / "out")),
+            ]
+        )
+
+    expected = [b" ".join(text.splitlines()) for text in expected]
+    assert (tmp_path / "out").read_bytes() == b"\n".join([*expected, b""])
+
+
+def test_sends_no_larger_batches_than_the_server_takes(servable, export_dir):
+    parameters = (export_dir / "batching_parameters.txt").read_text()
+    (limit,) = re.findall(r"max_batch_size { value: (\d+) }", parameters)
+    lines = [b"Two cats."] * 100
+    alone = servable.predict("serving_default", ask(lines[:1]))
+    (expected,) = alone["translation"]
+    batching = servable.with_batching(max_batch_size=int(limit))
+
+    with serve_grpc(batching) as address:
+        found = translate_lines(connect("grpc", address), lines, 1024)
+        assert list(found) == [expected] * 100
+
+        translator = make_sentence_translator(connect("grpc", address))
+        found, _ = translator.translate([line.decode() for line in lines])
+        assert found == [expected.decode()] * 100
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"200 OK\r\nContent-Length: 99\r\n\r\n{", r"answers.*IncompleteRead"),
+        (b"200 OK\r\nContent-Length: 2\r\n\r\n[]", r"of this model.*\[\]"),
+        (b"200 OK\r\nContent-Length: 2\r\n\r\nok", "of this model.*ok"),
+        (
+            b'200 OK\r\nContent-Length: 23\r\n\r\n{"outputs": {"y": [1]}}\n',
+            "of this model.*without `translation`",
+        ),
+        (b"404 No\r\nContent-Length: 3\r\n\r\na\xff!", "404: a.!"),
+    ],
+)
+def test_an_answer_that_is_none_is_one_line(answer, error):
+    with socket.create_server(("localhost", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def serve_once():
+            connection, _ = listener.accept()
+            with connection:
+                request = b""
+                while not request.endswith(b"}}"):  # The end of its JSON.
+                    request += connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 " + answer)
+
+        thread = threading.Thread(target=serve_once)
+        thread.start()
+        with pytest.raises(UserError, match=error):
+            connect("rest", f"localhost:{port}", pauses=()).translate_batch([b"a"])
+        thread.join()
+
+
+@PROTOCOLS
+def test_keeps_the_order_with_many_batches_in_flight(protocol, serve):
+    pauses = np.random.default_rng(0).uniform(0.001, 0.05, 30)
+    three = threading.Barrier(3, timeout=60)
+    capitals, address = serve(protocol, *[three.wait] * 3, *pauses)
+    lines = [b"line %d" % i for i in range(40)]
+
+    found = translate_lines(connect(protocol, address, in_flight=3), lines, 1)
+
+    assert list(found) == [line.upper() for line in lines]
+    assert capitals.most_running == 3
+
+
+def test_clients_do_not_all_come_back_at_once():
+    def send(signature, inputs):
+        raise client.ServerUnavailableError("away")
+
+    waited = []
+    for _ in range(200):
+        away = client.TFServingRuntime(send, in_flight=1, pauses=[8])
+        away._stopped.wait = waited.append
+        with pytest.raises(UserError, match="away"):
+            away.translate_batch([b"a"])
+
+    assert len(set(waited)) == 200
+    assert 4 <= min(waited) < 6
+    assert 10 < max(waited) <= 12
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    ("statuses", "tries", "message"),
+    [
+        ([Status.UNAVAILABLE] * 2, 3, None),
+        ([Status.UNAVAILABLE] * 3, 3, r"answers.*two.*lines.*\(tries: 3\)$"),
+        ([Status.INVALID_ARGUMENT], 1, "must name a server of this model"),
+        ([Status.RESOURCE_EXHAUSTED], 1, "must name a server of this model"),
+        ([Status.DEADLINE_EXCEEDED], 1, "--timeout must be .* not sent again"),
+        ([1.5], 1, "--timeout must be .* not sent again"),  # Seconds.
+    ],
+)
+def test_tries_again_where_the_server_may_come_back(
+    protocol, serve, statuses, tries, message
+):
+    capitals, address = serve(protocol, *statuses)
+    timeout = 0.4 if statuses == [1.5] else 20.0
+    ask = connect(protocol, address, timeout=timeout).translate_batch
+
+    if message is None:
+        assert translations(ask([b"a"])) == [b"A"]
+    else:
+        with pytest.raises(UserError, match=message):
+            ask([b"a"])
+
+    assert capitals.count == tries
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"translation": np.zeros(2, np.float32)},
+        {"translation": np.array([b"A"], object)},
+        {"truncated": np.zeros([2, 1], bool)},
+    ],
+)
+def test_another_model_is_refused_in_one_line(
+    protocol, serve, change, tmp_path, refused
+):
+    capitals, address = serve(protocol)
+    predict = capitals.predict
+    capitals.predict = lambda *args: {**predict(*args), **change}
+    (tmp_path / "in").write_text("a\nb\n")
+    arguments = ["--server", address, "--protocol", protocol]
+
+    line = refused(translate, *arguments, "--input", tmp_path / "in")
+
+    (name,) = change
+    assert "--server must name a server of this model. Received: " in line
+    assert f"an answer without `{name}` for each text" in line
+
+
+@pytest.fixture
+def behind_a_gate(tmp_path):
+    """Starts a server behind a `ProxyCheck`; returns the client's arguments."""
+    gate = ProxyCheck(prefix="/mt/en", token="s3cret~", tls=True)
+    (tmp_path / "token").write_text("s3cret~\n")
+    (tmp_path / "in").write_text("a\n")
+    with contextlib.ExitStack() as stack:
+
+        def start(protocol):
+            address = stack.enter_context(SERVE[protocol](Capitals(), 0, gate))
+            return {
+                "--server": f"https://{address}/mt/en/",
+                "--protocol": protocol,
+                "--ca-certificate": CERTIFICATE,
+                "--token-file": tmp_path / "token",
+                "--input": tmp_path / "in",
+                "--output": tmp_path / "out",
+            }
+
+        yield start
+
+
+def as_list(arguments):
+    return [f"{name}={value}" for name, value in arguments.items()]
+
+
+@PROTOCOLS
+def test_tls_a_token_and_a_prefix(
+    protocol, behind_a_gate, refused, tmp_path, monkeypatch
+):
+    arguments = behind_a_gate(protocol)
+    monkeypatch.setattr(client, "PAUSES", ())
+
+    translate.main(as_list(arguments))
+
+    assert (tmp_path / "out").read_text() == "A\n"
+    line = refused(
+        translate, *as_list({**arguments, "--server": arguments["--server"][:-3]})
+    )
+    assert {"grpc": "UNIMPLEMENTED", "rest": "400"}[protocol] in line
+    (tmp_path / "token").write_text("another-s3cret~")
+    line = refused(translate, *as_list(arguments))
+    assert "got Bearer ***" in line
+    assert "s3cret" not in line
+    del arguments["--ca-certificate"]
+    line = refused(translate, *as_list(arguments))
+    assert "certificate" in line.lower()
+
+
+@PROTOCOLS
+def test_waits_for_a_server_that_starts_late(protocol):
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    late = connect(protocol, f"localhost:{port}", pauses=[0.3] * 30)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(late.translate_batch([b"a"])))
+
+    thread.start()
+    time.sleep(0.5)
+    with SERVE[protocol](Capitals(), port):
+        thread.join(timeout=20)
+
+    assert translations(found[0]) == [b"A"]
+
+
+def test_an_error_ends_the_waiting_of_all_batches():
+    def send(signature, inputs):
+        if inputs["text"] == [b"wrong"]:
+            raise UserError("wrong")
+        raise client.ServerUnavailableError("away")
+
+    waiting = client.TFServingRuntime(send, in_flight=2, pauses=[60])
+
+    started = time.monotonic()
+    with pytest.raises(UserError, match="wrong"):
+        list(waiting.map(waiting.translate_batch, [[b"wrong"], [b"a"], [b"b"]]))
+    with pytest.raises(UserError, match="away"):
+        waiting.translate_batch([b"a"])
+
+    assert time.monotonic() - started < 30
+
+
+def test_a_request_in_flight_does_not_delay_the_end():
+    """After an error, or Ctrl-C, the program ends at once."""
+    code = """
+import time
+from translate.document_translation import make_sentence_translator
+from translate.runtime import tf_serving as client
+def send(signature, inputs):
+    if inputs["text"] == [b"wrong"]:
+        raise SystemExit
+    time.sleep(100)
+runtime = client.TFServingRuntime(send, 2, [])
+list(runtime.map(runtime.translate_batch, [[b"slow"], [b"wrong"]][::-1]))
+"""
+    started = time.monotonic()
+    assert run_python("-c", code) == ""
+    assert time.monotonic() - started < 60
+
+
+@PROTOCOLS
+def test_the_command_refuses_in_one_line(
+    protocol, serve, refused, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(client, "PAUSES", ())
+    _, address = serve(protocol)
+    (tmp_path / "in").write_bytes(b"a\n" * 9)
+    rest = ["--protocol", protocol, "--input", tmp_path / "in"]
+    with socket.create_server(("localhost", 0)) as free:
+        nobody = f"localhost:{free.getsockname()[1]}"
+
+    line = refused(translate, "--server", address, "--model-name", "ü/x", *rest)
+    assert "server of this model" in line
+    line = refused(translate, "--server", nobody, *rest)
+    assert "server that answers" in line
+    other = {"grpc": "rest", "rest": "grpc"}[protocol]
+    _, other_address = serve(other)
+    refused(translate, "--server", other_address, *rest)
+
+
+def test_grpc_without_its_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
+
+    with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
+        client.make_grpc_sender(read_address("localhost:1"), "translator", 1)

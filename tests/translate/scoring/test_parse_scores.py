@@ -1,0 +1,166 @@
+"""Tests of parsing at the export's end: trees written, scored and drawn."""
+
+import json
+import sys
+
+import lxml.html
+import pytest
+from tensorflow.compat import as_text
+
+import export.__main__ as export_command
+import train.__main__ as train_command
+from tests.helpers.fake_models import make_outputs
+from translate import __main__ as translate, evaluate
+
+TREES = """\
+(ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
+(ROOT (S (NP (NNS Dogs)) (VP (VBP eat) (NP (NN food)))))
+(ROOT (FRAG (NP (NN One)) (-LRB- -LRB-) (NN <two>) (-RRB- -RRB-)))
+"""
+OUTPUTS = {
+    "The cat sleeps .": "(S (NP The/DT cat/NN )NP (VP sleeps/VBZ )VP ./. )S",
+    "Dogs eat food": "(S (NP Dogs/NNS )NP (VP eat/VBP food/NN )VP )S",
+    "One ( <two> )": "(FRAG (NP One/CD )NP -LRB-/-LRB-",
+}
+
+
+@pytest.fixture
+def trees(tmp_path):
+    path = tmp_path / "dev.ptb"
+    path.write_text(TREES)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def model(request, monkeypatch):
+    """A model that has learnt `OUTPUTS` by heart, but in slow tests."""
+    if request.node.get_closest_marker("slow"):
+        return
+
+    def parse(lines):
+        return make_outputs([OUTPUTS.get(as_text(line), "") for line in lines])
+
+    for module in (evaluate, translate):
+        monkeypatch.setattr(module, "load", lambda *options: parse)
+
+
+def test_scores_every_sentence_and_counts_repairs(trees, capsys):
+    arguments = ["--export-dir=x", f"--trees={trees}"]
+
+    evaluate.main([*arguments, "--json"])
+    results = json.loads(capsys.readouterr().out)
+    evaluate.main(arguments)
+    text = capsys.readouterr().out
+
+    # Gold S NP VP, S NP VP NP, FRAG NP; one NP is not found.
+    assert results["precision"] == 100
+    assert results["recall"] == pytest.approx(100 * 8 / 9)
+    assert results["f1"] == pytest.approx(2 * 8 / (8 + 9) * 100)
+    assert results["complete_match"] == pytest.approx(200 / 3)
+    assert results["malformed"] == pytest.approx(100 / 3)
+    assert results["repaired"] == {
+        "parses": 3, "malformed": 1, "brackets": 1, "leaves": 1
+    }  # fmt: skip
+    assert "F1                 94.12  labelled brackets" in text
+    assert "1 of 3 parses malformed and repaired (brackets 1, leaves 1)" in text
+
+
+def test_writes_whole_trees(tmp_path, capsys):
+    lines = [*OUTPUTS, "", "unknown (words"]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n")
+    arguments = ["--export-dir=x", "--input", str(tmp_path / "in")]
+    arguments += ["--output", str(tmp_path / "out")]
+
+    translate.main([*arguments, "--trees"])
+    captured = capsys.readouterr()
+    parsed = (tmp_path / "out").read_text().splitlines()
+    translate.main(arguments)
+
+    assert parsed == [
+        "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))",
+        "(TOP (S (NP (NNS Dogs)) (VP (VBP eat) (NN food))))",
+        "(TOP (FRAG (NP (CD One)) (-LRB- -LRB-) (XX <two>) (XX -RRB-)))",
+        "",
+        "(TOP (XX unknown) (XX -LRB-words))",
+    ]
+    assert "2 of 5 parses malformed and repaired" in captured.err
+    # Without the option, what the model wrote.
+    assert (tmp_path / "out").read_text().splitlines() == [
+        *OUTPUTS.values(), "", ""
+    ]  # fmt: skip
+
+
+def test_draws_parses_beside_the_treebank(trees, tmp_path):
+    path = tmp_path / "trees.html"
+
+    evaluate.main(["--export-dir=x", f"--trees={trees}", f"--picture={path}"])
+
+    page = lxml.html.fromstring(path.read_text(encoding="utf-8"))
+    assert len(page.findall(".//figure")) == 6
+    assert len(page.findall(".//svg")) >= 6
+    texts = [text.strip() for text in page.itertext()]
+    for text in ("The cat sleeps .", "FRAG", "<two>", "Treebank"):
+        assert text in texts
+    # Gold and parse of the first sentence.
+    assert texts.count("VP") == 4
+    assert texts.count("NP") == 2 + 3 + 2
+
+
+def test_a_tree_too_deep_to_draw_is_written(trees, tmp_path, monkeypatch):
+    deep = " ".join(["(NP"] * 900 + ["x/NN"] * 4 + [")NP"] * 900)
+    monkeypatch.setitem(OUTPUTS, "The cat sleeps .", deep)
+    path = tmp_path / "trees.html"
+
+    evaluate.main(["--export-dir=x", f"--trees={trees}", f"--picture={path}"])
+
+    assert "(TOP (NP (NP (NP" in path.read_text(encoding="utf-8")
+
+
+def test_says_what_pictures_need(trees, tmp_path, monkeypatch, refused):
+    monkeypatch.setitem(sys.modules, "svgling", None)
+
+    line = refused(evaluate, "--export-dir=x", f"--trees={trees}", "--picture=x.html")
+
+    assert line.endswith("--picture needs svgling: pip install svgling")
+
+
+@pytest.mark.slow
+def test_a_treebank_becomes_a_parser(trees, tmp_path, capsys):
+    run_dir, export_dir = tmp_path / "run", tmp_path / "export"
+    sizes = {
+        "preset": "parsing-small",
+        "num-layers": 1,
+        "hidden-dim": 32,
+        "intermediate-dim": 32,
+        "num-heads": 2,
+        "key-dim": 16,
+        "value-dim": 16,
+        "dropout": 0,
+        "vocabulary-size": 320,
+        "batch-tokens": 64,
+        "steps": 150,
+        "steps-per-epoch": 75,
+        "warmup-steps": 50,
+        "average": 1,
+    }
+    train_command.main(
+        [
+            *(f"--run-dir={run_dir}", "--task=parsing"),
+            *(f"--train-trees={trees}", f"--validation-trees={trees}"),
+            *(f"--{name}={value}" for name, value in sizes.items()),
+        ]
+    )
+    assert (run_dir / "logs" / "attention").is_dir()
+    export_command.main([f"--run-dir={run_dir}", f"--export-dir={export_dir}"])
+    capsys.readouterr()
+
+    evaluate.main([f"--export-dir={export_dir}", f"--trees={trees}", "--json"])
+
+    # Three trees are learnt by heart.
+    results = json.loads(capsys.readouterr().out)
+    assert results["f1"] == 100
+    assert results["malformed"] == 0
+    bundle = export_dir / "1/assets.extra/bundle.json"
+    settings = json.loads(bundle.read_text())["settings"]
+    assert settings["beam_size"] == 21
+    assert settings["max_extra_length"] == 300

@@ -1,0 +1,224 @@
+"""Tests of `translate.scoring.translation_scores`."""
+
+import collections
+import math
+import sys
+
+import numpy as np
+import pytest
+import sacrebleu
+import sacremoses
+
+from command_line.errors import UserError
+from paper.table3 import findings
+from translate.scoring import translation_scores
+
+REFERENCES = [
+    "Ein Mann steht vor der U-Bahn-Station in Berlin-Mitte.",
+    "Zwei Hunde laufen über die grüne Wiese.",
+    'Das Mädchen sagt: "Komm, wir gehen!"',
+    "Eine Frau liest einen langen Brief im Garten.",
+] * 5
+TRANSLATIONS = [
+    "Ein Mann steht vor der U-Bahn-Station in Berlin.",
+    "Zwei Hunde laufen über das grüne Gras.",
+    'Das Mädchen sagt: "Komm mit, wir gehen!"',
+    "Eine Frau liest einen langen Brief in dem Garten.",
+] * 5
+
+
+def paper_score(translations, references, **options):
+    return translation_scores.score(translations, references, "de", **options)[
+        "bleu_paper"
+    ]
+
+
+def multi_bleu(translations, references):
+    """Returns Papineni's BLEU (2002) of tokens, as multi-bleu.perl does."""
+    right, total = [0] * 4, [0] * 4
+    lengths = [0, 0]
+    for lines in zip(translations, references, strict=True):
+        tokens = [line.split() for line in lines]
+        lengths = [a + len(b) for a, b in zip(lengths, tokens, strict=True)]
+        for n in range(1, 5):
+            ours, theirs = (
+                collections.Counter(
+                    tuple(side[i : i + n]) for i in range(len(side) - n + 1)
+                )
+                for side in tokens
+            )
+            right[n - 1] += (ours & theirs).total()
+            total[n - 1] += ours.total()
+    if not all(right):
+        return 0.0
+    precision = np.mean(np.log(np.array(right) / total))
+    penalty = min(0.0, 1 - lengths[1] / lengths[0])
+    return 100 * math.exp(precision + penalty)
+
+
+def test_scores_are_those_of_sacrebleu():
+    translations = ["the cat sat on a mat .", "a dog runs fast today"]
+    references = ["the cat sat on the mat .", "A dog runs very fast"]
+
+    results = translation_scores.score(translations, references)
+
+    bleu = sacrebleu.corpus_bleu(translations, [references])
+    lower = sacrebleu.corpus_bleu(translations, [references], lowercase=True)
+    chrf = sacrebleu.corpus_chrf(translations, [references])
+    assert results["bleu"]["score"] == bleu.score
+    assert results["bleu_lowercase"]["score"] == lower.score
+    assert results["chrf"]["score"] == chrf.score
+
+
+def test_bleu_counts_the_tokens_that_are_asked_for():
+    translations, references = ["我们今天去学校。"], ["我们今天去学校吧。"]
+
+    plain = translation_scores.score(translations, references)
+    results = translation_scores.score(translations, references, tokenize="zh")
+
+    bleu = sacrebleu.corpus_bleu(translations, [references], tokenize="zh")
+    assert results["bleu"]["score"] == bleu.score > 50
+    assert plain["bleu"]["score"] == 0
+    for name in ("bleu", "bleu_lowercase"):
+        assert "|tok:zh|" in results[name]["signature"]
+    assert results["chrf"] == plain["chrf"]
+
+
+# By the rules of tokenizer.perl for German, and those of the compounds.
+SPLIT = {
+    "Ein Mann steht vor der U-Bahn-Station in Berlin-Mitte.": "Ein Mann steht "
+    "vor der U ##AT##-##AT## Bahn ##AT##-##AT## Station in Berlin "
+    "##AT##-##AT## Mitte .",
+    'Das Mädchen sagt: "Komm, wir gehen!"': "Das Mädchen sagt : &quot; Komm , "
+    "wir gehen ! &quot;",
+    "Er läuft 3,5 km (z.B. um 10.30 Uhr) …": "Er läuft 3,5 km ( z.B. um 10.30 Uhr ) …",
+    "A & B's <i>": "A &amp; B &apos; s &lt; i &gt;",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("line", SPLIT)
+def test_splits_as_the_script_does(line):
+    split, note = translation_scores.load_splitter("de")
+
+    assert split(line) == SPLIT[line]
+    assert note.startswith("|moses:de|split:atat|sacremoses:")
+
+
+def test_the_papers_bleu_is_that_of_its_definition():
+    split, _ = translation_scores.load_splitter("de")
+    sides = [list(map(split, side)) for side in (TRANSLATIONS, REFERENCES)]
+    result = paper_score(TRANSLATIONS, REFERENCES)
+
+    assert result["score"] == pytest.approx(multi_bleu(*sides))
+    assert 20 < result["score"] < 90
+    # Compounds are worth more tokens, and this is no other BLEU.
+    assert abs(result["score"] - multi_bleu(TRANSLATIONS, REFERENCES)) > 1
+    assert "tok:none|smooth:none" in result["signature"]
+    assert "|moses:de|split:atat|" in result["signature"]
+
+
+def test_the_papers_bleu_is_not_smoothed():
+    line, other = "eins zwei drei vier", "eins zwei drei fünf"
+
+    assert paper_score([line], [other])["score"] == 0
+    assert translation_scores.score([line], [other])["bleu"]["score"] > 0
+
+
+def test_intervals_are_about_those_of_another_bootstrap():
+    result = translation_scores.score(TRANSLATIONS, REFERENCES, confidence=True)
+    counts = findings.sentence_counts(TRANSLATIONS, REFERENCES)
+    low, high = findings.interval(findings.resample({"a": counts})["a"])
+
+    bounds = result["bleu"]["confidence"]
+    width = bounds["high"] - bounds["low"]
+    assert width == pytest.approx(high - low, rel=0.15)
+    plain = translation_scores.score(TRANSLATIONS, REFERENCES)
+    for name in ("bleu", "bleu_lowercase", "chrf"):
+        value = result[name]["score"]
+        assert value == pytest.approx(plain[name]["score"])
+        bounds = result[name]["confidence"]
+        assert bounds["low"] < value < bounds["high"]
+        assert "bs:1000" in result[name]["signature"]
+        assert "confidence" not in plain[name]
+
+
+def test_the_paired_test_tells_what_is_better():
+    worse = [" ".join(line.split()[1:]) for line in TRANSLATIONS]
+
+    for_it = translation_scores.score(TRANSLATIONS, REFERENCES, baseline=worse)
+    against = translation_scores.score(worse, REFERENCES, baseline=TRANSLATIONS)
+
+    for name in ("bleu", "bleu_lowercase", "chrf"):
+        other = for_it[name]["baseline"]
+        assert other["difference"] > 1
+        assert other["p_value"] < 0.01
+        assert other["score"] == pytest.approx(against[name]["score"])
+        back = against[name]["baseline"]["difference"]
+        assert back == pytest.approx(-other["difference"])
+    expected = sacrebleu.corpus_bleu(worse, [REFERENCES]).score
+    assert for_it["bleu"]["baseline"]["score"] == pytest.approx(expected)
+
+
+def test_the_paired_test_tells_no_difference_where_there_is_none():
+    # One sentence better, one worse.
+    other = [TRANSLATIONS[0], REFERENCES[1], *TRANSLATIONS[2:]]
+    other[3] = "Frau Brief Garten."
+    close = translation_scores.score(TRANSLATIONS, REFERENCES, baseline=other)
+    assert close["bleu"]["baseline"]["p_value"] > 0.05
+
+    result = translation_scores.score(TRANSLATIONS, REFERENCES, baseline=TRANSLATIONS)
+
+    assert result["bleu"]["baseline"]["difference"] == 0
+    assert result["bleu"]["baseline"]["p_value"] == 1
+
+
+def test_shows_intervals_and_the_baseline():
+    result = {
+        "bleu": {
+            "score": 30.0,
+            "signature": "signature",
+            "confidence": {"low": 29.0, "high": 31.25, "samples": 1000},
+            "baseline": {
+                "score": 28.5,
+                "confidence": {"low": 27.5, "high": 29.5, "samples": 1000},
+                "difference": 1.5,
+                "p_value": 0.002,
+            },
+        }
+    }
+
+    assert [
+        " ".join(line.split()) for line in translation_scores.describe_scores(result)
+    ] == [
+        "BLEU 30.00 (29.00 to 31.25) signature",
+        "baseline 28.50 (27.50 to 29.50) difference +1.50, p = 0.002",
+    ]
+
+
+def test_says_what_the_papers_bleu_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+
+    with pytest.raises(UserError, match="needs sacremoses: pip install"):
+        translation_scores.score(["a"], ["a"], "de")
+
+
+def test_refuses_a_language_that_moses_does_not_know():
+    with pytest.raises(UserError, match=r"de, el, en.*Received: deutsch"):
+        translation_scores.score(["a"], ["a"], "deutsch")
+
+
+def test_bleu_of_lower_case_keeps_compounds_whole():
+    both = translation_scores.score(TRANSLATIONS, REFERENCES, "de")
+    tokenizer = sacremoses.MosesTokenizer("de")
+    lines = [
+        [tokenizer.tokenize(x.lower(), return_str=True) for x in side]
+        for side in (TRANSLATIONS, REFERENCES)
+    ]
+
+    found = both["bleu_moses"]
+    assert "u-bahn-station" in lines[0][0]
+    assert found["score"] == pytest.approx(multi_bleu(*lines))
+    assert found["score"] != pytest.approx(both["bleu_paper"]["score"])
+    assert "|case:lc|" in found["signature"]
+    assert "split:atat" not in found["signature"]

@@ -1,0 +1,169 @@
+"""Tests of `translate.explain`: what the page holds."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.helpers.example_sentences import REFERENCE, SENTENCES, TEXT_WITH_MARKUP
+from translate import explain
+from translate.report.explanation_page import (
+    OF_TARGETS,
+    SIGNATURES,
+    best_path,
+    describe_translation,
+    find_layer,
+    make_notes,
+)
+
+
+def test_the_command_writes_one_file_that_needs_nothing(
+    ask, export_dir, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(explain, "load_ask", {export_dir: ask}.get)
+    output = tmp_path / "report.html"
+
+    explain.main(
+        [
+            *("--export-dir", str(export_dir), "--text", TEXT_WITH_MARKUP),
+            *("--reference", REFERENCE, "--output", str(output)),
+        ]
+    )
+
+    assert f"{output} is written" in capsys.readouterr().out
+    html = output.read_text("utf-8")
+    assert not re.findall(r"(?:src|href)\s*=|url\(|@import|https?://(?!www.w3)", html)
+    (embedded,) = re.findall(r'type="application/json" id="data">(.*?)</', html)
+    found = json.loads(embedded)
+    assert found["source"]["text"] == TEXT_WITH_MARKUP
+    assert [target["name"] for target in found["targets"]] == [
+        "Translation",
+        "Reference",
+    ]
+
+
+def test_the_page_has_what_the_export_says(ask, data):
+    best = ask("serving_default", text=TEXT_WITH_MARKUP)
+    own, reference = data["targets"]
+
+    assert own["text"] == best["translation"].decode()
+    assert reference["text"] == REFERENCE
+    assert np.shape(data["encoder_attention"])[:2] == (2, 2)
+    for target in data["targets"]:
+        outputs = ask("explain", source=TEXT_WITH_MARKUP, target=target["text"])
+        for name in OF_TARGETS:
+            np.testing.assert_allclose(target[name], outputs[name], atol=6e-5)
+        assert target["score"] == pytest.approx(outputs["score"], abs=6e-5)
+    beam = ask("explain_beam", text=TEXT_WITH_MARKUP)
+    assert data["beam"]["kept"] == beam["kept"].tolist()
+
+
+def test_notes_say_what_is_not_as_it_seems(ask):
+    beam = ask("explain_beam", text=SENTENCES[0])
+    path = best_path(beam)
+    pieces = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
+
+    def notes(found, pieces, target_truncated=False):
+        own = {
+            "source_tokens": np.array([b"a"], object),
+            "target_tokens": np.array(pieces, object),
+            "truncated": target_truncated,
+            "decoder_attention": np.ones([1, 1, 1, 1]),
+        }
+        return make_notes(found, beam, path, {"Translation": own})
+
+    assert notes({"truncated": False}, pieces) == []
+    (note,) = notes({"truncated": True}, pieces)
+    assert "was cut at the limit" in note
+    other = [*pieces[:-1], b"x", b"</s>"]
+    (note,) = notes({"truncated": False}, other)
+    assert "other subwords" in note
+    (note,) = notes({"truncated": False}, other, target_truncated=True)
+    assert note.startswith("Translation: it or the source is longer")
+
+
+def test_of_long_texts_only_the_first_pieces_are_shown(ask, data, monkeypatch):
+    monkeypatch.setattr("translate.report.explanation_page.MAX_SHOWN", 3)
+
+    found = describe_translation(ask, TEXT_WITH_MARKUP.encode(), REFERENCE.encode())
+
+    assert found["source"]["tokens"] == data["source"]["tokens"][:3]
+    assert found["source"]["pieces"] == len(data["source"]["tokens"])
+    whole = np.array(data["encoder_attention"])
+    np.testing.assert_array_equal(found["encoder_attention"], whole[..., :3, :3])
+    for target, of_all in zip(found["targets"], data["targets"], strict=True):
+        assert target["tokens"] == of_all["tokens"][:3]
+        assert target["pieces"] == len(of_all["tokens"])
+        assert target["log_probability"] == pytest.approx(
+            sum(of_all["token_log_probabilities"]), abs=5e-3
+        )
+    assert found["beam"]["steps"] == len(data["beam"]["tokens"])
+    assert any("first 3 subwords" in note for note in found["notes"])
+    assert not any("first" in note for note in data["notes"])
+
+
+@pytest.mark.parametrize("name", ["text", "reference"])
+def test_refuses_texts_without_text(
+    ask, export_dir, tmp_path, refused, monkeypatch, name
+):
+    monkeypatch.setattr(explain, "load_ask", {export_dir: ask}.get)
+    output = tmp_path / "report.html"
+    there = ["--text=A dog.", "--export-dir", export_dir, "--output", output]
+
+    line = refused(explain, *there, f"--{name}= ")
+
+    assert f"--{name} must hold some text. Received: ' '" in line
+    assert not output.exists()
+
+
+def test_one_piece_is_a_text(ask):
+    found = describe_translation(ask, b"Two cats", b"the")
+
+    assert found["targets"][-1]["tokens"][1:] == ["</s>"]
+
+
+def test_refuses_what_is_no_export_that_explains(tmp_path, refused):
+    there = ["--text", "a", "--output", tmp_path / "x", "--export-dir"]
+    line = refused(explain, *there, tmp_path)
+    assert "`python -m export` wrote" in line
+
+    module = tf.Module()
+    module.call = tf.function(
+        lambda text: {"translation": text},
+        input_signature=[tf.TensorSpec([None], tf.string, name="text")],
+    )
+    for version, names, message in (
+        (1, ["serving_default"], "without align, explain, explain_beam"),
+        # As of before `truncated` was one of its outputs.
+        (2, SIGNATURES, "whose outputs have their current names"),
+    ):
+        signatures = dict.fromkeys(names, module.call)
+        tf.saved_model.save(module, str(tmp_path / str(version)), signatures)
+        line = refused(explain, *there, tmp_path)
+        assert message in line
+
+
+def test_bytes_that_are_no_text_are_drawn(ask):
+    data = describe_translation(ask, b"A \xff dog")
+
+    json.loads(json.dumps(data)).pop("source")
+    assert "\ufffd" in data["source"]["text"]
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_the_page_opens_on_the_layer_that_align_uses(layer):
+    random = np.random.default_rng(3)
+    attention = random.dirichlet(np.ones(6), size=(3, 4, 5))
+
+    assert find_layer(attention, attention[layer].mean(axis=0)) == layer
+    assert find_layer(attention, attention[layer, 2]) == layer
+
+
+def test_the_layer_of_an_export_is_found(ask, data):
+    own = data["targets"][0]
+    aligned = ask("align", source=TEXT_WITH_MARKUP, target=own["text"])["attention"]
+
+    found = np.mean(own["encoder_decoder_attention"][data["align_layer"]], axis=0)
+    np.testing.assert_allclose(found, aligned, atol=6e-5)

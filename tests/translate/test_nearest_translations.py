@@ -1,0 +1,119 @@
+"""Tests of `translate --nearest-to`."""
+
+import numpy as np
+import pytest
+
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.fake_model_server import serve_grpc
+from tests.helpers.signature_requests import ask
+from translate import __main__ as translate
+
+LINES = [SENTENCES[i % 3] for i in range(12)]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Options that name an input and an output."""
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in LINES))
+    return [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
+
+
+def test_finds_the_reference_among_the_best(export_dir, servable, files, tmp_path):
+    """Whether an export or a server answers, and in whatever batches."""
+    best = servable.predict("translate_nbest", ask([line.encode() for line in LINES]))
+    rows = [
+        [b" ".join(text.splitlines()) for text in row[valid]]
+        for row, valid in zip(best["translation"], best["valid"], strict=True)
+    ]
+    wanted = [row[place % len(row)] for place, row in enumerate(rows)]
+    assert len({*map(len, rows)}) == 1
+    assert sum(row[0] != text for row, text in zip(rows, wanted, strict=True))
+    references = tmp_path / "references"
+    references.write_bytes(b"".join(text + b"\n" for text in wanted))
+    nearest = f"--nearest-to={references}"
+
+    translate.main(["--export-dir", str(export_dir), *files, nearest])
+
+    found = (tmp_path / "out").read_bytes().split(b"\n")[:-1]
+    assert found == wanted
+    with serve_grpc(servable) as address:
+        server = ["--server", address, "--model-name", servable.name]
+        translate.main([*server, *files, nearest, "--batch-tokens=40"])
+    assert (tmp_path / "out").read_bytes().split(b"\n")[:-1] == wanted
+
+
+@pytest.fixture
+def choose(tmp_path, monkeypatch):
+    """Function that translates one line with a list of translations."""
+
+    def run(translations, reference, name="references.en"):
+        path = tmp_path / name
+        path.write_text(f"{reference}\n")
+        outputs = {
+            "translation": np.array([[*translations, ""]], object),
+            "truncated": np.array([[False] * len(translations) + [True]]),
+            "valid": np.array([[True] * len(translations) + [False]]),
+        }
+        outputs["translation"] = np.vectorize(str.encode, otypes=[object])(
+            outputs["translation"]
+        )
+        monkeypatch.setattr(
+            translate, "load_ask", lambda *_: (lambda *_: outputs, None)
+        )
+        (tmp_path / "in").write_text("a line\n")
+        translate.main(
+            ["--export-dir=x", f"--input={tmp_path / 'in'}"]
+            + [f"--output={tmp_path / 'out'}", f"--nearest-to={path}"]
+        )
+        return (tmp_path / "out").read_text()[:-1]
+
+    return run
+
+
+def test_words_count_and_then_the_order_of_the_search(choose):
+    assert choose(["a dog", "the cat sat", "the cat ran"], "the cat sat") == (
+        "the cat sat"
+    )
+    # The reference's words in twos, not merely one by one.
+    assert choose(["cat the x sat", "the cat x"], "the cat sat") == "the cat x"
+    # Equal in BLEU: as the search ordered them.
+    assert choose(["the dog", "the fox"], "the cat") == "the dog"
+    assert choose(["", "a"], "") == ""
+    assert choose([], "the cat") == ""
+
+
+def test_characters_count_where_no_blanks_part_words(choose):
+    translations = ["猫和狗", "我爱小猫"]
+
+    assert choose(translations, "我爱小狗", "references.zh") == "我爱小猫"
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (11, "at least 12. Received: 11 in"),
+        (13, "each line of the input, 12. Received: 13 in"),
+    ],
+)
+def test_refuses_another_number_of_references(
+    export_dir, files, tmp_path, refused, count, expected
+):
+    references = tmp_path / "references"
+    references.write_text("a reference\n" * count)
+
+    line = refused(
+        translate, *(f"--export-dir={export_dir}", *files, f"--nearest-to={references}")
+    )
+
+    assert "--nearest-to must have a line for each line" in line
+    assert expected in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_refuses_what_does_not_go_together(files, refused):
+    options = ["--export-dir=x", *files, f"--nearest-to={__file__}"]
+
+    assert "left out with --sample" in refused(translate, *options, "--sample")
+    assert "left out with --documents" in (refused(translate, *options, "--documents"))
+    options[-1] = "--nearest-to=no"
+    assert "no such file: no" in refused(translate, *options)

@@ -1,0 +1,409 @@
+"""Tests of `translate`, `translate.evaluate` and `python -m export`."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import export.__main__ as export_command
+from command_line.errors import UserError
+from export import check
+from export.bundle.versions import locked
+from tests.helpers.example_sentences import SENTENCES
+from tests.helpers.fake_models import FunctionRuntime, make_outputs, translate_lines
+from translate import __main__ as translate, evaluate, explain
+from translate.line_batching import WINDOW, cut_line_batches
+from translate.loading import load_export
+
+
+class Spy:
+    """Translates into capitals; remembers the batches."""
+
+    def __init__(self):
+        self.batches = []
+
+    def __call__(self, text):
+        self.batches.append(text)
+        return make_outputs([line.upper() for line in text])
+
+
+def test_keeps_the_order_and_sorts_by_length_within_a_window():
+    random = np.random.default_rng(0)
+    lines = [b"a" * n + b"\n" for n in random.integers(0, 99, 5000)]
+    spy = Spy()
+
+    result = list(translate_lines(spy, lines, 64))
+
+    assert result == [line.strip().upper() for line in lines]
+    lengths = [len(line) for batch in spy.batches for line in batch]
+    assert lengths[:WINDOW] == sorted(lengths[:WINDOW])
+
+
+def test_batches_hold_as_many_tokens_as_they_may():
+    random = np.random.default_rng(0)
+    lines = [b"a" * n for n in random.integers(0, 200, 500)]
+
+    batches = list(cut_line_batches(lines, 64))
+
+    assert sorted(i for batch in batches for i in batch) == list(range(500))
+    sizes = []
+    for batch in batches:
+        longest = max(1 + len(lines[i]) // 4 for i in batch)
+        sizes.append(longest * len(batch))
+        assert sizes[-1] <= 64
+    assert np.mean(sizes[:-1]) > 40
+    # One line is a batch, however long it is.
+    assert list(cut_line_batches([b"a" * 999], 64)) == [[0]]
+
+
+def test_a_batch_of_the_shortest_lines_has_a_bound():
+    batches = list(cut_line_batches([b"a"] * 1024, 1024))
+
+    assert {len(batch) for batch in batches} == {128}
+
+
+def test_reads_no_further_than_a_window():
+    read = []
+
+    def endless():
+        while True:
+            read.append(b"line")
+            yield b"line"
+
+    next(translate_lines(Spy(), endless(), 64))
+
+    assert len(read) == WINDOW
+
+
+def test_a_line_stays_a_line():
+    def translator(text):
+        return make_outputs([b"a\nb\r\nc"])
+
+    assert list(translate_lines(translator, [b"x"], 1)) == [b"a b c"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Function that translates bytes by the command, with another function.
+
+    They come from the file `in` and go to `out`, in which something stands.
+    """
+    (tmp_path / "out").write_text("what was there")
+
+    def translate_file(function, content, *options):
+        runtime = FunctionRuntime(function)
+        monkeypatch.setattr(translate, "load", lambda *options: runtime)
+        (tmp_path / "in").write_bytes(content)
+        files = [f"--{name}put={tmp_path / name}" for name in ("in", "out")]
+        translate.main(["--export-dir=x", *files, *options])
+        return (tmp_path / "out").read_bytes()
+
+    return translate_file
+
+
+def test_lines_that_were_cut_are_counted(run, tmp_path, monkeypatch, capsys):
+    def cut(text):
+        return make_outputs([line.upper() for line in text], limit=3)
+
+    run(cut, b"one\n")
+    assert capsys.readouterr().err == ""
+    assert run(cut, b"four\none\nseven\n") == b"FOU\nONE\nSEV\n"
+    note = "2 of 3 lines were cut at the model's limit of tokens\n"
+    assert capsys.readouterr().err == note
+    monkeypatch.setattr(evaluate, "load", lambda *options: FunctionRuntime(cut))
+    pair = [f"--{side}={tmp_path / 'in'}" for side in ("source", "reference")]
+    evaluate.main(["--export-dir=x", *pair, "--json"])
+    captured = capsys.readouterr()
+    assert captured.err == note
+    assert json.loads(captured.out)["truncated"] == 2
+
+
+def test_suspicious_lines_are_counted(run, capsys):
+    def doubt(text):
+        return {**make_outputs(text), "suspicious": np.array([True] * 2)}
+
+    run(doubt, b"one\ntwo\n")
+
+    note = "2 of 2 lines are suspicious: too long or short for their sources\n"
+    assert capsys.readouterr().err == note
+
+
+def test_a_byte_order_mark_is_not_translated(run):
+    text = "\ufeffone\n\ufefftwo\n".encode()
+
+    assert run(Spy(), text) == "ONE\n\ufeffTWO\n".encode()
+
+
+@pytest.mark.slow
+def test_translates_a_file_and_standard_input_alike(
+    export_dir, tmp_path, monkeypatch, capsysbinary
+):
+    text = "\n".join([*SENTENCES, "", "last"]).encode()
+    (tmp_path / "in").write_bytes(text)
+    expected = load_export(export_dir).translate_batch([*SENTENCES, "", "last"])
+    expected = b"".join(
+        b" ".join(t.splitlines()) + b"\n" for t in expected["translation"]
+    )
+    arguments = ["--export-dir", str(export_dir), "--batch-tokens", "30"]
+
+    files = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
+    translate.main([*arguments, *files])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    translate.main(arguments)
+
+    assert (tmp_path / "out").read_bytes() == expected
+    assert capsysbinary.readouterr().out == expected
+
+
+GZIP = gzip.compress(b"one\r\ntwo\n")
+
+
+def test_gzip_is_read_as_in_training(run, tmp_path, capsys):
+    (tmp_path / "out").chmod(0o640)
+    spy = Spy()
+
+    assert run(spy, GZIP) == b"ONE\nTWO\n"
+
+    assert spy.batches == [[b"one", b"two"]]  # Without their ends.
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
+    with pytest.raises(SystemExit):
+        run(Spy(), GZIP[:-4])
+    message = f"not a whole gzip file: {tmp_path / 'in'}"
+    assert message in capsys.readouterr().err
+    assert (tmp_path / "out").read_text() == "ONE\nTWO\n"
+    assert not (tmp_path / "out.part").exists()  # Nothing was written.
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
+def test_an_error_leaves_the_output_that_was_there(run, tmp_path, monkeypatch, error):
+    class Fails(Spy):
+        def __call__(self, text):
+            if len(self.batches) == 2:
+                raise error
+            return super().__call__(text)
+
+    monkeypatch.setattr("translate.line_batching.WINDOW", 2)
+
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        run(Fails(), b"one\ntwo\nthree\n", "--batch-tokens=1")
+
+    assert (tmp_path / "out").read_text() == "what was there"
+    assert (tmp_path / "out.part").read_text() == "ONE\nTWO\n"
+
+
+def test_an_output_that_is_no_file_is_written_at_once(run, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    run(Spy(), GZIP, f"--output={pipe}")
+
+    assert os.read(reader, 99) == b"ONE\nTWO\n"
+    os.close(reader)
+    assert pipe.is_fifo()
+    (tmp_path / "link").symlink_to("out")
+    assert run(Spy(), GZIP, f"--output={tmp_path / 'link'}") == b"ONE\nTWO\n"
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(evaluate, "load", lambda *options: make_outputs)
+    references = [SENTENCES[0].upper(), *SENTENCES[1:]]
+    packed = gzip.compress("\r\n".join(SENTENCES).encode())
+    (tmp_path / "source").write_bytes(packed)
+    (tmp_path / "reference").write_text("\n".join(references) + "\n")
+    arguments = [
+        f"--export-dir={tmp_path}",
+        f"--source={tmp_path / 'source'}",
+        f"--reference={tmp_path / 'reference'}",
+    ]
+
+    evaluate.main([*arguments, "--json"])
+    results = json.loads(capsys.readouterr().out)
+    evaluate.main(arguments)
+    text = capsys.readouterr().out
+    baseline = f"--baseline={tmp_path / 'reference'}"
+    evaluate.main([*arguments, baseline, "--json"])
+    compared = json.loads(capsys.readouterr().out)["bleu"]
+
+    assert results["bleu_lowercase"]["score"] == pytest.approx(100)
+    assert 0 < results["bleu"]["score"] < 100
+    assert "case:lc" in results["bleu_lowercase"]["signature"]
+    assert results["sentences_per_second"] > 0
+    assert f"{results['bleu']['score']:.2f}" in text
+    assert results["bleu"]["signature"] in text
+    assert compared["score"] == results["bleu"]["score"]
+    assert compared["baseline"]["score"] == pytest.approx(100)
+    low, high = (compared["confidence"][key] for key in ("low", "high"))
+    assert low < compared["score"] < high
+
+    evaluate.main([*arguments, "--at-least=1"])
+    # Python prints what is no number, and exits with 1.
+    with pytest.raises(SystemExit, match=r"at least 99.0. Received: \d+\.\d\d"):
+        evaluate.main([*arguments, "--at-least=99"])
+
+
+@pytest.fixture
+def version(tmp_path, monkeypatch):
+    """The folder of a version that says everything in capitals."""
+    folder = tmp_path / "export" / "1"
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").touch()
+    monkeypatch.setattr(evaluate, "load", lambda *options: Spy())
+    return folder
+
+
+def record(version, source):
+    """Evaluates a file as its own reference."""
+    evaluate.main(
+        [
+            *(f"--export-dir={version.parent}", "--record"),
+            *(f"--source={source}", f"--reference={source}"),
+        ]
+    )
+
+
+def test_scores_stay_with_the_version(version, tmp_path):
+    shutil.copytree(version, version.parent / "0")
+    for name in ("first", "second"):
+        (tmp_path / name).write_text("A LINE OF CAPITALS\n")
+        record(version, tmp_path / name)
+
+    scores = json.loads((version / "assets.extra/scores.json").read_text())
+    assert set(scores) == {"first", "second"}
+    assert scores["second"]["bleu"]["score"] == pytest.approx(100)
+    digest = hashlib.sha256(b"A LINE OF CAPITALS\n").hexdigest()
+    assert scores["first"]["sha256"] == {"source": digest, "reference": digest}
+    assert not (version.parent / "0/assets.extra").exists()
+
+
+def test_files_of_one_name_keep_their_scores(version, tmp_path):
+    for folder in ("a", "b", "a", "b"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "test.en").write_text(f"FOLDER {folder}\n")
+        record(version, tmp_path / folder / "test.en")
+
+    scores = json.loads((version / "assets.extra/scores.json").read_text())
+    assert set(scores) == {"test.en", "test.en 2"}
+    assert scores["test.en"]["sha256"] != scores["test.en 2"]["sha256"]
+
+
+def test_scores_that_cannot_be_recorded_are_printed(version, tmp_path, capsys):
+    (tmp_path / "text").write_text("A LINE OF CAPITALS\n")
+
+    with locked(version.parent), pytest.raises(SystemExit):
+        record(version, tmp_path / "text")
+
+    captured = capsys.readouterr()
+    assert "BLEU              100.00" in captured.out
+    assert "another process is writing to" in captured.err
+    assert not (version / "assets.extra").exists()
+
+
+def test_damaged_scores_are_told_before_the_work(version, tmp_path, capsys):
+    (tmp_path / "text").write_text("A LINE\n")
+    (version / "assets.extra").mkdir()
+    path = version / "assets.extra" / "scores.json"
+    path.write_text('{"text"')
+
+    with pytest.raises(SystemExit):
+        record(version, tmp_path / "text")
+
+    captured = capsys.readouterr()
+    assert f"{path} must be whole. Received: JSONDecodeError" in captured.err
+    assert captured.out == ""
+    assert path.read_text() == '{"text"'
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "options"),
+    [
+        ("variables/variables.data-00000-of-00001", translate, []),
+        ("saved_model.pb", explain, ["--text=a", "--output=page.html"]),
+    ],
+)
+def test_a_damaged_export_is_named_in_one_line(
+    export_dir, tmp_path, refused, name, command, options
+):
+    shutil.copytree(export_dir, tmp_path / "export")
+    version = tmp_path / "export" / "1"
+    cut_in_half(version / name)
+
+    line = refused(command, "--export-dir", version.parent, *options)
+
+    assert (
+        f"{version} must be whole; `python -m export.check` says more. Received: "
+    ) in line
+
+
+def test_the_reference_says_what_bleu_counts(capsys):
+    options = ["--export-dir=x", "--source=a.en", "--reference=a.zh.gz"]
+    for more, expected in (([], "zh"), (["--bleu-tokenize=char"], "char")):
+        given = evaluate.parse_options([*options, *more])
+        assert evaluate.choose_tokenizer(given) == expected
+
+    given = evaluate.parse_options([*options, "--bleu-tokenize=words"])
+    with pytest.raises(UserError, match=r"must be one of .* Received: words"):
+        evaluate.choose_tokenizer(given)
+
+
+@pytest.mark.parametrize("name", ["arguments.json", "model.keras"])
+def test_a_damaged_run_is_named_in_one_line(run_dir, tmp_path, refused, name):
+    run = tmp_path / "run"
+    shutil.copytree(run_dir, run)
+    (run / "arguments.json").write_text('{"arguments": {}}')
+    cut_in_half(run / name)
+    arguments = ["--run-dir", run, "--export-dir", tmp_path / "export"]
+
+    line = refused(export_command, *arguments)
+
+    assert f"{run / name} must be whole. Received: " in line
+
+
+def cut_in_half(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+@pytest.mark.slow
+def test_exports_from_the_command_line(refused, run_dir, tmp_path, capsys):
+    folder = tmp_path / "export"
+    shutil.copytree(run_dir, tmp_path / "run")
+    digest = hashlib.sha256((run_dir / "model.keras").read_bytes()).hexdigest()
+    sample = {"source": "Two cats sleep.", "reference": "Zwei Katzen schlafen."}
+    notes = {"sha256": digest, "validation": {"bleu": 27.3}, "samples": [sample]}
+    (tmp_path / "run" / "model.json").write_text(json.dumps(notes))
+    arguments = [f"--run-dir={tmp_path / 'run'}", f"--export-dir={folder}"]
+    export_command.main([*arguments, "--beam-size=1", "--version=7"])
+
+    assert (folder / "7" / "saved_model.pb").exists()
+    out = capsys.readouterr().out
+    assert f"--export-dir {folder}" in out
+    assert "on the validation set: bleu 27.3\n" in out
+    extra = folder / "7" / "assets.extra"
+    bundle = json.loads((extra / "bundle.json").read_text())
+    assert bundle["model_name"] == "export"
+    assert bundle["validation"] == {"bleu": 27.3}
+    asked = json.loads((extra / "samples/rest_row.json").read_text())
+    assert asked["instances"] == ["Two cats sleep."]
+    references = json.loads((extra / "samples/references.json").read_text())
+    assert references == [sample]
+    check.main([f"--export-dir={folder}"])
+    assert bundle["settings"]["beam_size"] == 1
+    line = refused(export_command, *arguments, "--version=7")
+    assert "--version must be" in line
+
+
+def test_export_refuses_a_layer_that_is_not_there(run_dir, tmp_path, refused):
+    arguments = ["--run-dir", run_dir, "--export-dir", tmp_path / "export"]
+
+    line = refused(export_command, *arguments, "--align-layer", "2")
+
+    assert "`align_layer` must be between -2 and 1" in line
+    assert not list(tmp_path.glob("export/*"))

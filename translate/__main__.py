@@ -1,0 +1,221 @@
+"""Translates text, one sentence a line, with an exported model or a server.
+
+Files may have any size: sentences are read in windows, sorted by length within
+a window, and written in their original order. With --documents, the input is
+running text: the command splits it into sentences, translates these, and keeps
+the text between them.
+"""
+
+import argparse
+import collections
+import contextlib
+import dataclasses
+import itertools
+import pathlib
+import sys
+from collections.abc import Callable
+
+from command_line.errors import InvalidDocumentError, UserError, exit_on_user_error
+from command_line.options import add_options, flag, option, part, read_options
+from command_line.progress import show_progress
+from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
+from documents.markup.translate_markup import FORMATS
+from documents.plain_text import pair_files, translate_text
+from translate.document_translation import make_sentence_translator, translate_document
+from translate.line_batching import print_warnings, translate_lines
+from translate.loading import TranslatorOptions, load
+from translate.nearest_translations import NearestTranslator
+from translate.runtime.runtime import DOCUMENT, strings
+from translate.sampling import Sampler, SamplingOptions
+from translate.scoring.parse_scores import describe_repairs, repair_trees
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslateOptions(TranslatorOptions):
+    """Options of `python -m translate`."""
+
+    input: pathlib.Path | None = option(
+        None,
+        "text, plain or gzip (default: standard input, plain); or, with "
+        "--documents or --format, a folder, of which all files are translated",
+        kind=pathlib.Path,
+    )
+    output: pathlib.Path | None = option(
+        None,
+        "translations; until the last is written, in FILE.part (default: "
+        "standard output)",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
+    documents: bool = option(
+        False,
+        "the text is a document: find its sentences, and keep lines, lists, "
+        "blanks and fenced code",
+    )
+    trees: bool = option(
+        False,
+        "of a parsing model: write trees in Penn Treebank form; malformed "
+        "ones are repaired, and counted on standard error",
+    )
+    format: str | None = option(
+        None,
+        "format of the documents: tags are put around the words that translate "
+        "theirs, and the rest stays; needs the signature `align`",
+        choices=FORMATS,
+    )
+    keep_attributes: bool = option(
+        False,
+        "with --format: leave `alt`, `title`, `placeholder`, `aria-label` and "
+        "the description of HTML, and the texts of images in Markdown, as "
+        "they are",
+    )
+    nearest_to: pathlib.Path | None = option(
+        None,
+        "references, one a line: write, of the best translations of a line, "
+        "as many as the beam has, the one with the highest BLEU",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
+    sampling: SamplingOptions = part(
+        "sampling", "needs an export with the signature `sample`"
+    )
+
+
+def parse_options(argv: list[str] | None = None) -> TranslateOptions:
+    parser = argparse.ArgumentParser(prog="python -m translate", description=__doc__)
+    add_options(parser, TranslateOptions)
+    return read_options(parser.parse_args(argv), TranslateOptions)
+
+
+def check_options(options: TranslateOptions) -> None:
+    """Refuses missing inputs, and outputs that would overwrite the input."""
+    for name, given in (
+        ("trees", options.trees),
+        ("sample", options.sampling.sample),
+        ("nearest-to", options.nearest_to),
+    ):
+        for other in ("documents", "format"):
+            if given and getattr(options, other):
+                raise UserError(
+                    f"--{name} must be left out with --{other}. Received: both"
+                )
+    if options.nearest_to and options.sampling.sample:
+        raise UserError("--nearest-to must be left out with --sample. Received: both")
+    if (
+        options.nearest_to
+        and options.model.server
+        and options.client.protocol == "rest"
+    ):
+        raise UserError(
+            "--nearest-to needs --protocol grpc, by which inputs of a "
+            "signature may be left out. Received: rest"
+        )
+    for path in filter(None, (options.input, options.nearest_to)):
+        if not path.exists():
+            raise UserError(f"no such file: {path}")
+    output = options.output
+    for name in ("input", "nearest_to"):
+        path = getattr(options, name)
+        if path and output and output.exists() and output.samefile(path):
+            raise UserError(
+                f"--output must be another file than {flag(name)}. Received: {output}"
+            )
+
+
+def run_documents(options: TranslateOptions) -> None:
+    """Translates a document, or all documents of a folder."""
+    counts = collections.Counter()
+    if options.format:
+        translator = make_sentence_translator(load(options))
+
+        def translate(file):
+            yield translate_document(
+                translator,
+                file.read(),
+                options.format,
+                with_attributes=not options.keep_attributes,
+            )
+    else:
+        runtime = load(options)
+        runtime.require(DOCUMENT)
+
+        def ask(texts):
+            return runtime.ask(DOCUMENT, {"text": strings(texts)})
+
+        def translate(file):
+            return translate_text(ask, strip_byte_order_mark(file), counts)
+
+    if options.input and options.input.is_dir():
+        for source, target in pair_files(options.input, options.output):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                translate_file(translate, source, target)
+                print(target, file=sys.stderr)
+            except InvalidDocumentError as error:
+                part = target.with_name(f"{target.name}.part")
+                part.unlink(missing_ok=True)
+                print(f"left out: {source}: {error}", file=sys.stderr)
+    else:
+        translate_file(translate, options.input, options.output)
+    print_warnings(counts, "parts")
+
+
+def translate_file(
+    translate: Callable, source: pathlib.Path | None, target: pathlib.Path | None
+) -> None:
+    """Translates a file with a function; `None` is standard input."""
+    with contextlib.ExitStack() as stack:
+        file, output = sys.stdin.buffer, sys.stdout.buffer
+        if source:
+            file = stack.enter_context(open_text(source))
+        if target:
+            output = stack.enter_context(open_atomically(target))
+        for part in translate(file):
+            output.write(part)
+        output.flush()
+
+
+def run_lines(options: TranslateOptions) -> None:
+    """Translates a file line by line."""
+    runtime, translate = load(options), None
+    if options.sampling.sample:
+        translate = Sampler(runtime, options.sampling)
+    elif options.nearest_to:
+        translate = NearestTranslator(runtime, options.nearest_to)
+    counts, repairs = collections.Counter(), collections.Counter()
+
+    def translate_all(file):
+        source = strip_byte_order_mark(file)
+        if options.trees:
+            source, sentences = itertools.tee(source)
+        translations = translate_lines(
+            runtime, source, options.batch_tokens, counts, translate
+        )
+        if options.trees:
+            translations = repair_trees(sentences, translations, repairs)
+        for translation in show_progress(translations):
+            yield translation + b"\n"
+        if options.nearest_to:
+            translate.check_count(counts["lines"])
+
+    translate_file(translate_all, options.input, options.output)
+    print_warnings(counts)
+    if options.trees:
+        print(describe_repairs(repairs), file=sys.stderr)
+
+
+def run(options: TranslateOptions) -> None:
+    check_options(options)
+    if options.documents or options.format:
+        run_documents(options)
+    else:
+        run_lines(options)
+
+
+def main(argv: list[str] | None = None) -> None:
+    with exit_on_user_error():
+        run(parse_options(argv))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Translates documents as bytes, for `translate --format`."""
+
+import sys
+
+from command_line.errors import InvalidDocumentError, UserError
+from documents.character_encoding import decode, encode
+from documents.markup.translate_markup import (
+    SentenceTranslator,
+    describe_counts,
+    translate_markup,
+)
+from export.bundle.server_config import WARMUP_BATCH_SIZES
+from translate.line_batching import cut_batches
+from translate.runtime.runtime import Runtime
+from translate.segmentation import find_sentences
+
+# Maximum number of sentences in a batch times the square of the bytes of the
+# longest one. It bounds the attention weights of a head and layer. `align`
+# computes those of all heads and layers, and refuses more than 2**26 numbers.
+MAX_SQUARES = 2**21
+MAX_ALIGNED_SQUARES = 2**17
+MAX_ROWS = WARMUP_BATCH_SIZES[-1]  # The server's.
+
+
+def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
+    """Returns the functions by which a runtime translates and aligns sentences.
+
+    Raises:
+        UserError: If the model cannot align.
+    """
+    if "align" not in runtime.signatures:
+        raise UserError(
+            "--format needs an export with the signature align; export the run "
+            "anew with `--signatures all`, or with --format litert. "
+            f"Received: {', '.join(runtime.signatures)}"
+        )
+
+    def translate(texts):
+        found = in_batches(texts, MAX_SQUARES, runtime.translate)
+        return [each.text for each in found], [each.truncated for each in found]
+
+    def align(sources, targets):
+        pairs = list(zip(sources, targets, strict=True))
+        return in_batches(pairs, MAX_ALIGNED_SQUARES, runtime.align)
+
+    return SentenceTranslator(
+        lambda texts: find_sentences(texts, runtime.language),
+        translate,
+        align,
+        runtime.knows_placeholders,
+    )
+
+
+def in_batches(items: list, max_squares: int, answer) -> list:
+    """Returns the answers to texts, or to pairs of them, of similar length."""
+    sizes = [
+        max(len(text.encode()) for text in ((item,) if isinstance(item, str) else item))
+        for item in items
+    ]
+    found = [None] * len(items)
+    for indices in cut_batches(
+        sizes,
+        lambda rows, longest: rows <= MAX_ROWS and rows * longest**2 <= max_squares,
+    ):
+        for index, each in zip(
+            indices, answer([items[i] for i in indices]), strict=True
+        ):
+            found[index] = each
+    return found
+
+
+def translate_document(
+    translator: SentenceTranslator,
+    data: bytes,
+    format: str,
+    with_attributes: bool = True,
+) -> bytes:
+    """Translates a document with tags, and prints warnings.
+
+    Raises:
+        InvalidDocumentError: If it cannot be read.
+    """
+    try:
+        text, encoding = decode(data, format)
+        found = translate_markup(text, format, translator, with_attributes)
+        written = encode(found.text, encoding, format)
+    except UserError:  # The error of a server.
+        raise
+    except ValueError as error:
+        message = str(error).replace("`text`", "the document")
+        raise InvalidDocumentError(message) from None
+    for note in describe_counts(found.counts, translator.knows_placeholders):
+        print(note, file=sys.stderr)
+    return written

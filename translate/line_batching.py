@@ -1,0 +1,139 @@
+"""Translates any number of lines in batches of similar length.
+
+Lines are read in windows, sorted by length within a window, and returned in
+their original order.
+"""
+
+import collections
+import dataclasses
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+from command_line.errors import UserError
+from command_line.options import option
+from export.bundle.server_config import WARMUP_BATCH_SIZES
+from translate.runtime.runtime import Runtime
+
+WINDOW = 2048  # Lines of a window.
+BYTES_A_TOKEN = 4  # Average bytes of a subword in European text.
+# Minimum cost of a line: a short line has as many beams, and its translation
+# may be longer.
+MIN_TOKENS = 8
+# Maximum batch size of the server, as in `batching_parameters.txt`.
+MAX_ROWS = WARMUP_BATCH_SIZES[-1]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """Batch size of translation.
+
+    Raises:
+        UserError: If it is below 1.
+    """
+
+    batch_tokens: int = option(
+        1024,
+        "source tokens at a time, one counted as four bytes, and a line as "
+        f"{MIN_TOKENS} or more",
+        int,
+    )
+
+    def __post_init__(self):
+        if self.batch_tokens < 1:
+            raise UserError(
+                f"--batch-tokens must be 1 or more. Received: {self.batch_tokens}"
+            )
+
+
+def translate_lines(
+    runtime: Runtime,
+    lines: Iterable[bytes],
+    batch_tokens: int,
+    counts: collections.Counter,
+    translate: Callable | None = None,
+) -> Iterator[bytes]:
+    """Translates sentences in bounded memory.
+
+    Args:
+        runtime: The model.
+        lines: Sentences, with or without line ends.
+        batch_tokens: Int, source tokens of a batch, padding included.
+        counts: Counter to which the function adds the number of sentences
+            (`"lines"`), of those whose source or translation was cut at the
+            model's limit of tokens (`"truncated"`), and of those whose lengths
+            differ too much (`"suspicious"`, if the model reports it).
+        translate: Function from lines and their numbers, counted from 1, to
+            the outputs, such as a `Sampler`; `None` translates by beam search.
+
+    Yields:
+        A translation for each sentence, in order, without line ends.
+    """
+
+    def answer(batch):
+        return translate(*batch) if translate else runtime.translate_batch(batch[0])
+
+    lines = iter(lines)
+    while window := list(itertools.islice(lines, WINDOW)):
+        window = [line.rstrip(b"\r\n") for line in window]
+        translations = [b""] * len(window)
+        batches = list(cut_line_batches(window, batch_tokens, runtime.max_rows))
+        first = counts["lines"] + 1
+        numbered = (
+            ([window[i] for i in indices], [first + i for i in indices])
+            for indices in batches
+        )
+        for indices, outputs in zip(
+            batches, runtime.map(answer, numbered), strict=True
+        ):
+            counts["lines"] += len(indices)
+            for name in {"truncated", "suspicious"} & set(outputs):
+                counts[name] += int(outputs[name].sum())
+            for i, text in zip(indices, outputs["translation"], strict=True):
+                # A model may generate line ends; each output is one line.
+                translations[i] = b" ".join(text.splitlines())
+        yield from translations
+
+
+def cut_line_batches(
+    lines: list[bytes], batch_tokens: int, max_rows: int = WINDOW
+) -> Iterator[list[int]]:
+    """Yields batches of indices of lines with a bound on their padded tokens."""
+    sizes = [max(MIN_TOKENS, 1 + len(line) // BYTES_A_TOKEN) for line in lines]
+    return cut_batches(
+        sizes, lambda rows, longest: rows <= max_rows and rows * longest <= batch_tokens
+    )
+
+
+def cut_batches(
+    sizes: list[int], fits: Callable[[int, int], bool]
+) -> Iterator[list[int]]:
+    """Yields batches of indices of similar size, the smallest first.
+
+    Args:
+        sizes: Size of each item.
+        fits: Function from the number of items of a batch and the size of its
+            largest one to whether the model takes it. One item always is a batch.
+    """
+    batch = []
+    for index in sorted(range(len(sizes)), key=lambda i: sizes[i]):
+        # The item is the largest so far, so the others are padded to it.
+        if batch and not fits(len(batch) + 1, sizes[index]):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def print_warnings(counts: collections.Counter, of: str = "lines") -> None:
+    """Prints how many lines were cut and how many are suspicious, if any."""
+    for name, message in (
+        ("truncated", "were cut at the model's limit of tokens"),
+        ("suspicious", "are suspicious: too long or short for their sources"),
+    ):
+        if counts[name]:
+            print(
+                f"{counts[name]:,} of {counts['lines']:,} {of} {message}",
+                file=sys.stderr,
+            )

@@ -1,0 +1,217 @@
+"""Builds the data and HTML of the report of `translate.explain`.
+
+The page consists of `explain.html`, `explain.css` and `explain.js`, in this
+folder.
+"""
+
+import json
+import pathlib
+from collections.abc import Callable
+
+import numpy as np
+
+from command_line.errors import UserError
+from export.bundle.model_loading import SIGNATURE
+
+SIGNATURES = (SIGNATURE, "align", "explain", "explain_beam")
+PAGE = pathlib.Path(__file__).with_name("explain.html")
+DIGITS = 4
+# Larger heat maps are unreadable, and slow in a browser.
+MAX_SHOWN = 64
+# Outputs of a target, with their number of subword axes.
+OF_TARGETS = {
+    "token_log_probabilities": 1,
+    "decoder_attention": 2,
+    "encoder_decoder_attention": 2,
+}
+RECURRENT_DECODER_NOTE = (
+    "The decoder has a recurrence in the place of self-attention: it keeps one "
+    "vector of the subwords before, so there are no weights of these to show."
+)
+
+
+def describe_translation(
+    ask: Callable, text: bytes, reference: bytes | None = None
+) -> dict:
+    """Returns the data of the page, as JSON.
+
+    Args:
+        ask: Function from the name of a signature and its texts, one each, to
+            the dict of its outputs, without their batch axis.
+        text: UTF-8.
+        reference: UTF-8, a translation to show beside the model's own.
+
+    Raises:
+        UserError: If a text has no token.
+    """
+    beam = ask("explain_beam", text=text)
+    if not beam["kept"].size:
+        raise UserError(f"--text must hold some text. Received: {decode(text)!r}")
+    best = ask(SIGNATURE, text=text)
+    targets = {"Translation": best["translation"]}
+    if reference is not None:
+        targets["Reference"] = reference
+    explained = {
+        name: ask("explain", source=text, target=target)
+        for name, target in targets.items()
+    }
+    if reference is not None and len(explained["Reference"]["target_tokens"]) < 2:
+        raise UserError(
+            f"--reference must hold some text. Received: {decode(reference)!r}"
+        )
+    translation = explained["Translation"]
+    aligned = ask("align", source=text, target=best["translation"])
+    path = best_path(beam)
+    return {
+        "source": tokens_of_text(text, translation["source_tokens"]),
+        "encoder_attention": to_cropped_lists(translation["encoder_attention"], 2),
+        "align_layer": find_layer(
+            translation["encoder_decoder_attention"], aligned["attention"]
+        ),
+        "targets": [
+            describe_target(name, targets[name], outputs)
+            for name, outputs in explained.items()
+        ],
+        "beam": {
+            **{name: to_lists(value[:MAX_SHOWN]) for name, value in beam.items()},
+            "best": path[:MAX_SHOWN],
+            "steps": len(beam["penalties"]),
+        },
+        "notes": make_notes(best, beam, path, explained),
+    }
+
+
+def tokens_of_text(text: bytes, tokens: np.ndarray) -> dict:
+    return {
+        "text": decode(text),
+        "pieces": len(tokens),
+        "tokens": to_cropped_lists(tokens, 1),
+    }
+
+
+def describe_target(name: str, text: bytes, outputs: dict) -> dict:
+    """Returns the data of one target.
+
+    Args:
+        name: Title of the target on the page.
+        text: UTF-8.
+        outputs: Outputs of the signature `explain`.
+    """
+    return {
+        "name": name,
+        **tokens_of_text(text, outputs["target_tokens"]),
+        "score": to_lists(outputs["score"]),
+        "log_probability": to_lists(outputs["token_log_probabilities"].sum()),
+        **{
+            key: to_cropped_lists(outputs[key], axes)
+            for key, axes in OF_TARGETS.items()
+            if key != "decoder_attention" or has_self_attention(outputs)
+        },
+    }
+
+
+def find_layer(attention: np.ndarray, aligned: np.ndarray) -> int:
+    """Returns the index of the decoder layer that `align` uses.
+
+    Args:
+        attention: Float array `(N, H, T, S)`, of the layers and heads.
+        aligned: Float array `(T, S)`, that of one head of a layer, or the mean
+            over its heads.
+    """
+    means = attention.mean(axis=1, keepdims=True)
+    candidates = np.concatenate([attention, means], axis=1)
+    differences = np.abs(candidates - aligned).max(axis=(2, 3))
+    return int(differences.min(axis=1).argmin())
+
+
+def has_self_attention(outputs: dict) -> bool:
+    """Returns whether the decoder has self-attention weights."""
+    return bool(outputs["decoder_attention"].any())
+
+
+def make_notes(best: dict, beam: dict, path: list[int], explained: dict) -> list[str]:
+    """Returns notes on this translation, as sentences.
+
+    Args:
+        best: Outputs of the default signature.
+        beam: Outputs of `explain_beam`.
+        path: Result of `best_path`.
+        explained: Dict from the name of a target to the outputs of `explain`.
+    """
+    notes = (
+        [] if has_self_attention(explained["Translation"]) else [RECURRENT_DECODER_NOTE]
+    )
+    if best["truncated"]:
+        notes.append(
+            "The source or the translation was cut at the limit of its length."
+        )
+    notes.extend(
+        f"{name}: it or the source is longer than the model takes and was cut. "
+        "Score, confidence and attention are those of the part that is shown."
+        for name, outputs in explained.items()
+        if outputs["truncated"]
+    )
+    pieces = [
+        count
+        for outputs in explained.values()
+        for count in (len(outputs["source_tokens"]), len(outputs["target_tokens"]))
+    ]
+    if max(*pieces, len(beam["penalties"])) > MAX_SHOWN:
+        notes.append(
+            f"Only the first {MAX_SHOWN} subwords and steps are shown. Texts "
+            "and scores are whole."
+        )
+    translation = explained["Translation"]
+    written = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
+    same = written == translation["target_tokens"].tolist()
+    if not same and not translation["truncated"]:
+        notes.append(
+            "The search wrote the translation in other subwords than those "
+            "into which its text is cut. Confidence and attention are those of "
+            "the text, and its score differs a little from that in the search."
+        )
+    return notes
+
+
+def best_path(beam: dict) -> list[int]:
+    """Returns the index of the best translation's candidate at each step."""
+    scores = beam["log_probabilities"] / beam["penalties"][:, None]
+    found = np.where(beam["kept"] & beam["ended"], scores, -np.inf)
+    step, place = np.unravel_index(found.argmax(), found.shape)
+    path = []
+    while step >= 0:
+        path.append(int(place))
+        step, place = step - 1, beam["parents"][step, place]
+    return path[::-1]
+
+
+def to_cropped_lists(value: np.ndarray, axes: int):
+    """Returns an array as lists, cut to the subwords that the page shows."""
+    return to_lists(value[(..., *[slice(MAX_SHOWN)] * axes)])
+
+
+def to_lists(value: np.ndarray):
+    """Returns an array as lists, with floats rounded and strings decoded."""
+    if value.dtype.kind == "f":
+        return np.round(value.astype(np.float64), DIGITS).tolist()
+    if value.dtype.kind == "O":
+        return [
+            decode(item) if isinstance(item, bytes) else to_lists(item)
+            for item in value
+        ]
+    return value.tolist()
+
+
+def decode(text: bytes) -> str:
+    return text.decode("utf-8", errors="replace")
+
+
+def render(data: dict) -> str:
+    """Returns the complete page for `data`, with style and script."""
+    page = PAGE.read_text("utf-8")
+    for name in ("css", "js"):
+        part = PAGE.with_suffix(f".{name}").read_text("utf-8")
+        page = page.replace(f"{{{name}}}", part)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    # Text must not close the HTML element that contains it.
+    return page.replace("{data}", text.replace("<", "\\u003c"))

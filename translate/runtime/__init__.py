@@ -1,0 +1,1 @@
+"""Runtimes of an export: SavedModel, TF Serving, LiteRT and CTranslate2."""

@@ -1,0 +1,277 @@
+"""One protocol of all runtimes: signatures that take and return arrays.
+
+A signature is named as in a SavedModel (docs/signatures.md): `serving_default`
+translates, `translate_nbest` returns the best hypotheses, `align` and `score`
+take a translation, `sample` draws one. `Runtime` calls them by name; its methods
+speak of sentences.
+"""
+
+import abc
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from command_line.errors import UserError
+from documents.markup.tagged_sentences import find_middle_blank
+from documents.markup.word_alignment import word_attention
+from text_processing.placeholders import PLACEHOLDERS
+from translate.report.explanation_page import describe_translation, render
+from translate.runtime.capitals import is_in_capitals, with_one_capital
+from translate.word_confidence import group_words
+
+SIGNATURE, DOCUMENT = "serving_default", "translate_document"
+ALIGN_OUTPUTS = ("attention", "source_tokens", "target_tokens")
+# Optional features, and the signatures that each needs.
+MARKUP = "markup"
+ALTERNATIVES, WORDS, REPORT = "alternatives", "words", "report"
+SIGNATURES_OF_FEATURE = {
+    MARKUP: ("align",),
+    ALTERNATIVES: ("translate_nbest",),
+    WORDS: ("align", "score"),
+    REPORT: ("align", "explain", "explain_beam"),
+}
+PROBE = ["a"]
+# Maximum splits of a sentence that is too long for the model.
+MAX_HALVINGS = 4
+# The types of the outputs that the commands read.
+OUTPUT_KINDS = {"translation": "O", "truncated": "b"}
+
+
+class Translation(NamedTuple):
+    """A translated sentence."""
+
+    text: str
+    truncated: bool  # Whether the sentence or its translation was cut.
+
+
+class Runtime(abc.ABC):
+    """A loaded model, on disk or on a server.
+
+    Attributes:
+        signatures: Names of its signatures.
+        language: ISO 639-1 code of the sources, or `""` if it is not known.
+        max_rows: Int, maximum number of sentences of a call.
+        in_flight: Int, number of calls that it can answer at a time.
+    """
+
+    signatures: Collection[str]
+    language = ""
+    max_rows = 2048
+    in_flight = 1
+
+    @abc.abstractmethod
+    def ask(
+        self, signature: str, inputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature; inputs with a default may be missing.
+
+        Raises:
+            UserError: If the model does not answer.
+        """
+
+    def map(self, answer: Callable, batches: Iterable) -> Iterator:
+        """Yields `answer(batch)` of each batch, in order."""
+        return map(answer, batches)
+
+    def require(self, *signatures: str) -> None:
+        """Refuses a model that lacks a signature.
+
+        Raises:
+            UserError: If it does.
+        """
+        missing = [name for name in signatures if name not in self.signatures]
+        if missing:
+            raise UserError(
+                f"the export must have the signature {missing[0]}; `export "
+                f"--signatures {missing[0]}` writes it into a SavedModel. "
+                f"Received: {', '.join(self.signatures)}"
+            )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of `SIGNATURES_OF_FEATURE` that the model supports."""
+        return tuple(
+            name
+            for name, needed in SIGNATURES_OF_FEATURE.items()
+            if all(signature in self.signatures for signature in needed)
+        )
+
+    def translate_batch(self, lines: list[bytes | str]) -> dict[str, np.ndarray]:
+        """Returns the outputs of the default signature.
+
+        Raises:
+            UserError: If these are not of a translation model.
+        """
+        return check_outputs(self.ask(SIGNATURE, {"text": strings(lines)}), len(lines))
+
+    def translate(self, texts: list[str]) -> list[Translation]:
+        """Translates sentences; those in capitals as if they were not."""
+        capitals = [is_in_capitals(text) for text in texts]
+        outputs = self.translate_batch(
+            [
+                with_one_capital(text) if shouted else text
+                for text, shouted in zip(texts, capitals, strict=True)
+            ]
+        )
+        found = zip(
+            map(decode_line, outputs["translation"]),
+            capitals,
+            map(bool, outputs["truncated"]),
+            strict=True,
+        )
+        return [
+            Translation(text.upper() if shouted else text, was_cut)
+            for text, shouted, was_cut in found
+        ]
+
+    def translate_any_length(self, texts: list[str]) -> list[Translation]:
+        """Translates sentences; one that the model cuts is split in two."""
+        return self._translate_halves(texts, MAX_HALVINGS)
+
+    def _translate_halves(self, texts, halvings):
+        found = self.translate(texts) if texts else []
+        halves = {}
+        for i, each in enumerate(found):
+            if each.truncated and halvings and len(texts[i]) > 1:
+                halves[i] = split_in_two(texts[i])
+        parts = [part for first, _, last in halves.values() for part in (first, last)]
+        again = iter(self._translate_halves(parts, halvings - 1)) if parts else iter(())
+        for i, (_, gap, _) in halves.items():
+            (first, cut), (last, cut_too) = next(again), next(again)
+            found[i] = Translation(f"{first}{gap}{last}", cut or cut_too)
+        return found
+
+    def align(self, pairs: list[tuple[str, str]]) -> list[np.ndarray]:
+        """Returns the word alignments of sentences and their translations.
+
+        See `word_attention`.
+        """
+        return [
+            word_attention(attention, source, source_pieces, target, target_pieces)
+            for (source, target), (attention, source_pieces, target_pieces) in zip(
+                pairs, self._align_subwords(pairs), strict=True
+            )
+        ]
+
+    def _align_subwords(self, pairs) -> Iterator[tuple]:
+        """Yields attention `(T, S)`, source and target subwords of each pair."""
+        sources, targets = map(strings, zip(*pairs, strict=True))
+        outputs = self.ask("align", {"source": sources, "target": targets})
+        if missing := [name for name in ALIGN_OUTPUTS if name not in outputs]:
+            raise ValueError(
+                f"`align` must return {', '.join(ALIGN_OUTPUTS)}. "
+                f"Received: no {', '.join(missing)}"
+            )
+        for attention, *pieces in zip(
+            *(outputs[name] for name in ALIGN_OUTPUTS), strict=True
+        ):
+            source, target = ([p for p in side if p] for side in pieces)
+            yield attention[: len(target), : len(source)], source, target
+
+    @functools.cached_property
+    def knows_placeholders(self) -> bool:
+        """Whether placeholders are subwords of the vocabularies."""
+        name = PLACEHOLDERS[0]
+        ((_, *sides),) = self._align_subwords([(name, name)])
+        return all(name.encode() in pieces for pieces in sides)
+
+    def find_alternatives(self, texts: list[str], beam_size: int) -> list[list[str]]:
+        """Returns the best translations of each sentence, best first.
+
+        Those that were cut are left out, unless the best one was cut, too.
+        """
+        outputs = self.ask(
+            "translate_nbest",
+            {"text": strings(texts), "beam_size": np.int32(beam_size)},
+        )
+        return [
+            [decode_line(text) for text in row[valid & (~was_cut | was_cut[0])]]
+            for row, valid, was_cut in zip(
+                *(outputs[n] for n in ("translation", "valid", "truncated")),
+                strict=True,
+            )
+        ]
+
+    def find_words(self, pairs: list[tuple[str, str]]) -> list[dict]:
+        """Returns the words of sentences and of their translations.
+
+        See `group_words`.
+        """
+        sources, targets = map(strings, zip(*pairs, strict=True))
+        inputs = {"source": sources, "target": targets}
+        aligned, scored = self.ask("align", inputs), self.ask("score", inputs)
+        return [
+            group_words(*row)
+            for row in zip(
+                aligned["source_tokens"],
+                aligned["target_tokens"],
+                aligned["attention"],
+                scored["token_log_probabilities"],
+                strict=True,
+            )
+        ]
+
+    def write_reports(self, texts: list[str]) -> list[str]:
+        """Returns the HTML report of `translate.explain` for each sentence."""
+        return [
+            render(describe_translation(self.ask_one, text.encode())) for text in texts
+        ]
+
+    def probe(self) -> None:
+        """Calls each method once, since the first call is slow."""
+        self.translate(PROBE)
+        for feature in self.features:
+            if feature == MARKUP:
+                self.align([(PROBE[0], PROBE[0])])
+                _ = self.knows_placeholders
+            elif feature == ALTERNATIVES:
+                self.find_alternatives(PROBE, 2)
+            elif feature == WORDS:
+                self.find_words([(PROBE[0], PROBE[0])])
+            else:
+                self.write_reports(PROBE)
+
+    def ask_one(self, signature: str, **texts: bytes) -> dict[str, np.ndarray]:
+        """Returns the outputs for one text each, without their batch axis."""
+        outputs = self.ask(signature, {k: strings([v]) for k, v in texts.items()})
+        return {name: value[0] for name, value in outputs.items()}
+
+
+def split_in_two(text: str) -> tuple[str, str, str]:
+    """Returns the halves of a text that is too long, and what is between them."""
+    blank = find_middle_blank(text)
+    if blank is None:
+        middle = len(text) // 2
+        return text[:middle], "", text[middle:]
+    return text[:blank], " ", text[blank + 1 :]
+
+
+def check_outputs(outputs: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
+    """Returns the outputs if they have the expected names, types and shapes.
+
+    Raises:
+        UserError: If they do not.
+    """
+    for name, kind in OUTPUT_KINDS.items():
+        found = outputs.get(name)
+        if found is None or found.dtype.kind != kind or found.shape != (rows,):
+            raise UserError(
+                "--server must name a server of this model. "
+                f"Received: an answer without `{name}` for each text"
+            )
+    return outputs
+
+
+def strings(texts: Iterable[str | bytes]) -> np.ndarray:
+    """Returns UTF-8 strings as an array `(B,)`."""
+    encoded = [t.encode() if isinstance(t, str) else t for t in texts]
+    array = np.empty(len(encoded), object)
+    array[:] = encoded
+    return array
+
+
+def decode_line(text: bytes) -> str:
+    # A model may generate line ends; a sentence has none.
+    return " ".join(text.decode("utf-8", "replace").splitlines())

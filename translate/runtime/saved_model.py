@@ -1,0 +1,46 @@
+"""Runs a SavedModel in this process."""
+
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
+
+from command_line.cpu_count import count_processors
+from command_line.errors import refuse_damage
+from export.bundle.file_layout import BUNDLE
+from export.bundle.graph_inspection import read_meta_graph
+from translate.runtime.runtime import Runtime
+
+
+class SavedModelRuntime(Runtime):
+    """A version of an export as a SavedModel.
+
+    Args:
+        folder: Folder of the version.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        self._model = tf.saved_model.load(str(folder))
+        self.signatures = self._model.signatures
+        self._defaults = {
+            name: {k: tf.make_ndarray(v) for k, v in signature.defaults.items()}
+            for name, signature in read_meta_graph(folder).signature_def.items()
+        }
+        with refuse_damage(folder / BUNDLE):
+            bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
+            self.language = bundle["settings"]["source_language"]
+        # One thread of TensorFlow for each, and one for short requests.
+        threads = tf.config.threading.get_inter_op_parallelism_threads()
+        self.in_flight = max(2, threads or count_processors())
+
+    def ask(
+        self, signature: str, inputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        self.require(signature)
+        given = {**self._defaults.get(signature, {}), **inputs}
+        outputs = self.signatures[signature](
+            **{name: tf.constant(value) for name, value in given.items()}
+        )
+        return {name: value.numpy() for name, value in outputs.items()}

@@ -1,0 +1,325 @@
+"""Client of TF Serving over gRPC or REST, with several requests at a time."""
+
+import base64
+import collections
+import concurrent.futures
+import dataclasses
+import http.client
+import json
+import math
+import pathlib
+import random
+import textwrap
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator
+from http.client import IncompleteRead
+
+import numpy as np
+import tensorflow as tf
+
+from command_line.errors import UserError
+from command_line.options import flag, option
+from export.bundle.server_config import WARMUP_BATCH_SIZES
+from translate.runtime.runtime import DOCUMENT, SIGNATURE, Runtime
+from translate.runtime.server_address import (
+    Address,
+    connect_rest,
+    open_channel,
+    read_address,
+)
+
+PAUSES = (0.5, 1, 2, 4, 8)  # Seconds before each retry, on average.
+MODEL_NAME = "translator"
+PREDICT = "/tensorflow.serving.PredictionService/Predict"
+# Requests that show whether a server has a signature.
+TEXT = np.array([b"a"], object)
+PAIR = {"source": TEXT, "target": TEXT}
+PROBES = {
+    SIGNATURE: {"text": TEXT},
+    DOCUMENT: {"text": TEXT},
+    "translate_nbest": {"text": TEXT, "beam_size": np.int32(2)},
+    "sample": {
+        "text": TEXT,
+        "temperature": np.ones(1, np.float32),
+        "top_k": np.zeros(1, np.int32),
+        "top_p": np.ones(1, np.float32),
+        "seed": np.zeros(1, np.int32),
+    },
+    "align": PAIR,
+    "score": PAIR,
+    "explain": PAIR,
+    "explain_beam": {"text": TEXT},
+}
+
+
+class ServerUnavailableError(Exception):
+    """The server did not answer; a retry may succeed."""
+
+
+class TFServingRuntime(Runtime):
+    """A model of a server; requests are sent again, and keep their order.
+
+    A request is sent again if the server is unreachable or too busy. Any other
+    error is final, and so is a timeout: the server may still be computing, and
+    a retry would add to its load. gRPC's own retry policy ends with the timeout
+    of the first attempt, and the waits of urllib3 cannot be interrupted.
+
+    Args:
+        send: Function from the name of a signature and a dict of arrays to a
+            dict of arrays. Raises `ServerUnavailableError` or `UserError`.
+        in_flight: Positive int, how many batches `map` sends before the first
+            is answered.
+        pauses: Seconds to wait before each retry, times a random factor from
+            0.5 to 1.5, so that clients do not retry at the same moment.
+    """
+
+    signatures = frozenset(PROBES)  # The server refuses what it lacks.
+    max_rows = WARMUP_BATCH_SIZES[-1]  # As in `batching_parameters.txt`.
+
+    def __init__(self, send: Callable, in_flight: int, pauses: Iterable[float]):
+        self._send = send
+        self.in_flight = in_flight
+        self._pauses = tuple(pauses)
+        self._stopped = threading.Event()
+
+    def ask(
+        self, signature: str, inputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature.
+
+        Raises:
+            UserError: If the server refuses the request or stays unreachable.
+        """
+        for pause in (*self._pauses, None):
+            try:
+                return self._send(signature, inputs)
+            except ServerUnavailableError as error:
+                if pause is None or self._stopped.wait(
+                    pause * random.uniform(0.5, 1.5)
+                ):
+                    raise UserError(
+                        "--server must name a server that answers. Received: "
+                        f"{shorten_message(error)} "
+                        f"(tries: {len(self._pauses) + 1})"
+                    ) from None
+
+    def find_signatures(self) -> None:
+        """Asks the server which of `PROBES` it has; it must have the default.
+
+        Raises:
+            UserError: If it does not answer, or has another model.
+        """
+        self.translate_batch(["a"])
+        self.signatures = {SIGNATURE, *filter(self._has, PROBES)}
+
+    def _has(self, signature):
+        try:
+            self.ask(signature, PROBES[signature])
+        except UserError:
+            return False
+        return True
+
+    def map(self, answer: Callable, batches: Iterable) -> Iterator:
+        """Yields `answer(batch)` of each batch, several at a time, in order."""
+        pending = collections.deque()
+        try:
+            for batch in batches:
+                pending.append(call_in_thread(answer, batch))
+                if len(pending) == self.in_flight:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        except BaseException:
+            self._stopped.set()  # Requests in flight are not retried.
+            raise
+
+
+class RefusedRequestError(UserError):
+    """A request that the server refuses; it may take others."""
+
+
+def call_in_thread(function: Callable, argument: object) -> concurrent.futures.Future:
+    """Calls a function in a thread that does not delay the program's end."""
+    future = concurrent.futures.Future()
+
+    def call():
+        try:
+            future.set_result(function(argument))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return future
+
+
+def make_grpc_sender(address: Address, model_name: str, timeout: float) -> Callable:
+    """Returns the `send` of a `TFServingRuntime` that calls `PredictionService`.
+
+    Raises:
+        UserError: If the package of TF Serving's messages is not installed.
+    """
+    try:
+        import grpc
+        from tensorflow_serving.apis import predict_pb2
+
+        from export.bundle.predict_messages import make_request, read_tensors
+    except ImportError as error:
+        raise UserError(
+            "--protocol grpc needs `pip install tensorflow-serving-api`. "
+            f"Received: {error}"
+        ) from None
+    predict = open_channel(address).unary_unary(
+        f"{address.prefix}{PREDICT}",
+        predict_pb2.PredictRequest.SerializeToString,
+        predict_pb2.PredictResponse.FromString,
+    )
+    metadata = [(name.lower(), value) for name, value in address.headers()]
+
+    def send(signature, inputs):
+        # The server only batches requests for all outputs.
+        request = make_request(model_name, signature, inputs)
+        try:
+            response = predict(request, timeout=timeout, metadata=metadata)
+        except grpc.RpcError as error:
+            code = error.code()
+            message = address.mask_token(f"{code.name}: {error.details()}")
+            if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise timeout_error(message, timeout) from None
+            if code == grpc.StatusCode.UNAVAILABLE:
+                raise ServerUnavailableError(message) from None
+            raise server_error(message, RefusedRequestError) from None
+        return read_tensors(response.outputs)
+
+    return send
+
+
+def make_rest_sender(address: Address, model_name: str, timeout: float) -> Callable:
+    """Returns the `send` of a `TFServingRuntime` that posts JSON."""
+    path = f"{address.prefix}/v1/models/{urllib.parse.quote(model_name)}:predict"
+
+    def send(signature, inputs):
+        body = write_json(signature, inputs)
+        connection = connect_rest(address, timeout)
+        try:
+            connection.request("POST", path, body, dict(address.headers()))
+            response = connection.getresponse()
+            content = response.read().decode("utf-8", errors="replace")
+        except TimeoutError as error:
+            raise timeout_error(address.mask_token(repr(error)), timeout) from None
+        except (ConnectionError, IncompleteRead) as error:
+            raise ServerUnavailableError(address.mask_token(repr(error))) from None
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            raise server_error(address.mask_token(repr(error))) from None
+        finally:
+            connection.close()
+        if response.status != 200:
+            message = address.mask_token(f"{response.status}: {content}")
+            if response.status == 504:
+                raise timeout_error(message, timeout)
+            if response.status == 503:
+                raise ServerUnavailableError(message)
+            raise server_error(message, RefusedRequestError)
+        try:
+            outputs = json.loads(content)["outputs"]
+            return {k: tf.constant(value).numpy() for k, value in outputs.items()}
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise server_error(address.mask_token(content)) from None
+
+    return send
+
+
+def write_json(signature: str, inputs: dict[str, np.ndarray]) -> str:
+    """Returns the JSON of a request in column format."""
+    columns = {
+        # In base64: a line need not be UTF-8, but JSON must be.
+        name: [{"b64": base64.b64encode(text).decode()} for text in value]
+        if value.dtype == object
+        else value.tolist()
+        for name, value in inputs.items()
+    }
+    return json.dumps({"signature_name": signature, "inputs": columns})
+
+
+PROTOCOLS = {"grpc": make_grpc_sender, "rest": make_rest_sender}
+
+
+def timeout_error(message: str, timeout: float) -> UserError:
+    return UserError(
+        "--timeout must be long enough for a batch; the server may still be "
+        "at it, so it is not sent again. "
+        f"Received: {timeout:g} s, {shorten_message(message)}"
+    )
+
+
+def server_error(message: str, kind: type = UserError) -> UserError:
+    return kind(
+        "--server must name a server of this model. "
+        f"Received: {shorten_message(message)}"
+    )
+
+
+def shorten_message(message: object) -> str:
+    return textwrap.shorten(str(message), 300)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClientOptions:
+    """Options of a client, apart from the server's address.
+
+    Raises:
+        UserError: If a value is out of range.
+    """
+
+    protocol: str = option(
+        "grpc",
+        "TF Serving's ports are 8500 for gRPC and 8501 for REST",
+        choices=PROTOCOLS,
+    )
+    model_name: str | None = option(
+        None,
+        "the server's name of the model (default: that of --export-dir's "
+        f"model where it is given, else {MODEL_NAME})",
+    )
+    timeout: float = option(120, "seconds to wait for the outputs of a batch", float)
+    in_flight: int = option(4, "batches sent before the first is answered", int)
+    ca_certificate: pathlib.Path | None = option(
+        None,
+        "certificates to trust, PEM, with https:// (default: the system's; "
+        "over gRPC those of the package grpcio)",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
+    token_file: pathlib.Path | None = option(
+        None,
+        "what it holds is sent as `Authorization: Bearer …`; over https:// "
+        "nobody else can read it",
+        kind=pathlib.Path,
+        metavar="FILE",
+    )
+
+    def __post_init__(self):
+        for name, wanted, good in (
+            ("timeout", "above 0 and finite", 0 < self.timeout < math.inf),
+            ("in_flight", "1 or more", self.in_flight >= 1),
+        ):
+            if not good:
+                raise UserError(
+                    f"{flag(name)} must be {wanted}. Received: {getattr(self, name)}"
+                )
+
+
+def connect(server: str, options: ClientOptions) -> TFServingRuntime:
+    """Returns the model of a server.
+
+    Args:
+        server: Its address, `HOST:PORT` or a URL.
+        options: Protocol, timeout and credentials.
+
+    Raises:
+        UserError: If the address is invalid.
+    """
+    address = read_address(server, options.ca_certificate, options.token_file)
+    over = PROTOCOLS[options.protocol]
+    send = over(address, options.model_name or MODEL_NAME, options.timeout)
+    return TFServingRuntime(send, options.in_flight, PAUSES)

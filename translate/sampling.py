@@ -1,0 +1,83 @@
+"""Samples translations of lines, for `translate --sample`.
+
+The seed of a line is computed from its number in the file. So a run is
+reproducible, and a sample depends only on the text and the number of its line.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from command_line.errors import UserError
+from command_line.options import flag, option
+from export.model.request_validation import CHECKS
+from translate.runtime.runtime import Runtime, check_outputs, strings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """Options of sampling.
+
+    Raises:
+        UserError: If a value is out of range, or given without `--sample`.
+    """
+
+    sample: bool = option(
+        False,
+        "sample each translation instead of searching for the "
+        "best, as for back-translation",
+    )
+    temperature: float = option(
+        1.0, "by which logits are divided: below 1, less is surprising", float
+    )
+    top_k: int = option(
+        0, "sample among this number of most probable tokens; 0: among all", int
+    )
+    top_p: float = option(
+        1.0, "sample among the most probable tokens with this total probability", float
+    )
+    seed: int = option(
+        0, "line n, counted from 1, is sampled with this seed plus n", int
+    )
+
+    def __post_init__(self):
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if not self.sample and value != default:
+                raise UserError(f"{flag(name)} needs --sample. Received: {value}")
+            wanted, is_good = CHECKS.get(name, ("", lambda _: True))
+            if not is_good(value):
+                raise UserError(f"{flag(name)} must be {wanted}. Received: {value}")
+
+
+class Sampler:
+    """Samples translations of numbered lines.
+
+    Args:
+        runtime: The model.
+        options: Options of sampling.
+
+    Raises:
+        UserError: If the model lacks the signature `sample`.
+    """
+
+    def __init__(self, runtime: Runtime, options: SamplingOptions):
+        runtime.require("sample")
+        self._ask, self._options = runtime.ask, options
+
+    def __call__(self, lines: list[bytes], numbers: list[int]) -> dict[str, np.ndarray]:
+        """Samples a translation of each line."""
+        rows, options = len(lines), self._options
+        seeds = np.array(numbers, np.int64) + options.seed % 2**32
+        outputs = self._ask(
+            "sample",
+            {
+                "text": strings(lines),
+                "temperature": np.full(rows, options.temperature, np.float32),
+                "top_k": np.full(rows, options.top_k, np.int32),
+                "top_p": np.full(rows, options.top_p, np.float32),
+                "seed": seeds.astype(np.int32),  # The lower 32 bits.
+            },
+        )
+        return check_outputs(outputs, rows)

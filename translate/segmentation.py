@@ -1,0 +1,91 @@
+"""Splits texts into sentences, and joins their translations again."""
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from export.model.sentence_splitting import MAX_REPETITIONS, split_long, split_text
+
+MAX_SENTENCE_BYTES = 2**30  # No sentence is split for its length.
+
+
+class Document(NamedTuple):
+    """A text that is split into sentences.
+
+    Attributes:
+        parts: Strings; their concatenation is the text.
+        places: Ints, indices of the parts that are sentences.
+    """
+
+    parts: list[str]
+    places: list[int]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [self.parts[place] for place in self.places]
+
+    def filled(self, translations: list[str]) -> str:
+        """Returns the text with its sentences replaced by translations."""
+        parts = list(self.parts)
+        for place, text in zip(self.places, translations, strict=True):
+            parts[place] = text
+        return "".join(parts)
+
+
+def split_texts(texts: list[str], language: str, max_bytes: int) -> list[Document]:
+    """Splits texts into sentences and the text between; see `split_text`.
+
+    Args:
+        texts: Texts to split.
+        language: Code, such as `"en"` or `"pt-BR"`.
+        max_bytes: Int, maximum size of a sentence, at least 50. Longer ones
+            are split; see `split_long`.
+    """
+    split = make_sentence_splitter(language.split("-")[0])
+    parts, is_sentence = split(texts, max_bytes)
+    return [
+        Document(
+            [part.decode() for part in parts[row].numpy()],
+            is_sentence[row].numpy().nonzero()[0].tolist(),
+        )
+        for row in range(len(texts))
+    ]
+
+
+def find_sentences(
+    texts: list[str], language: str, max_bytes: int = MAX_SENTENCE_BYTES
+) -> list[list[tuple[int, int]]]:
+    """Returns the spans of the sentences of each text; see `split_texts`."""
+    if not texts:
+        return []
+    spans = []
+    for document in split_texts(texts, language, max_bytes):
+        ends = list(itertools.accumulate(map(len, document.parts)))
+        spans.append(
+            [
+                (ends[place] - len(document.parts[place]), ends[place])
+                for place in document.places
+            ]
+        )
+    return spans
+
+
+@functools.cache
+def make_sentence_splitter(language: str) -> Callable:
+    """Returns `split_text` of a language as a graph, which is faster."""
+
+    def split(text, max_bytes):
+        return split_long(
+            *split_text(text, language),
+            MAX_REPETITIONS,
+            lambda sentences: tf.strings.length(sentences) > max_bytes,
+        )
+
+    return tf.function(
+        split,
+        input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int32)],
+        autograph=False,
+    )
