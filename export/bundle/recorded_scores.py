@@ -21,12 +21,8 @@ def record_scores(
 ) -> None:
     """Writes scores into a version, under the name of the first file.
 
-    If other files have that name, it gets a number.
-
-    Args:
-        path: `scores.json` of the version.
-        files: Files of the test set, by the names of their options.
-        results: The scores.
+    If other files have that name, it gets a number. `files` are those of the
+    test set, by the names of their options.
     """
     digests = {
         name: hashlib.sha256(file.read_bytes()).hexdigest()

@@ -50,14 +50,9 @@ def write_samples(
 ) -> None:
     """Runs a model on requests, and writes both requests and responses.
 
-    Args:
-        folder: Folder to write into; it must exist.
-        model_name: The name that the server gives the model.
-        signatures: Functions from tensors to a dict of tensors, by name.
-        inputs: Arrays by name of the signature and of the input.
-
-    Raises:
-        UserError: If an output of the model is not finite, as with NaN weights.
+    `signatures` are functions by name, and `inputs` arrays by name of the
+    signature and of the input. Outputs that are not finite, as with NaN weights,
+    are refused.
     """
     for name, signature in (
         (ROW, "serving_default"),

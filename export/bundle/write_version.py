@@ -49,12 +49,6 @@ def write_version(
         version: Int, the folder's name; `None` takes the next number.
         samples: Path of a text file with sentences for the samples; `None`
             uses the samples that the run recorded, or generates sentences.
-
-    Returns:
-        The folder of the version.
-
-    Raises:
-        UserError: As `new_version`, or if an output of the model is not finite.
     """
     notes = read_notes(run_dirs[0])
     chosen = choose_samples(notes, samples)

@@ -67,12 +67,8 @@ def write_ctranslate2(
         export_dir: Folder of the versions.
         version: Int, the folder's name; `None` takes the next number.
 
-    Returns:
-        The folder of the version.
-
     Raises:
-        UserError: If CTranslate2 is not installed or does not support the
-            model, or if the version exists, or versions of another format.
+        UserError: If CTranslate2 is not installed or does not support the model.
     """
     _, sentencepiece = import_libraries()
     architecture = transformer.architecture

@@ -17,13 +17,8 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 def make_spec(transformer: Transformer, vocabularies: list[list[str]], length: int):
     """Returns the specification with the weights of a model.
 
-    Args:
-        transformer: A built `Transformer`.
-        vocabularies: Lists of the subword of each id, of sources and targets.
-        length: Int, number of positions.
-
-    Returns:
-        `ctranslate2.specs.TransformerSpec`.
+    `vocabularies` are the subwords of sources and of targets; `length` is the
+    number of positions.
     """
     import ctranslate2  # Optional, so not before it is needed.
 

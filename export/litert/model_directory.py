@@ -128,13 +128,6 @@ def write_litert(
         export_dir: Folder of the versions.
         version: Int, the folder's name; `None` takes the next number.
         samples: Result of `choose_samples`.
-
-    Returns:
-        The folder of the version.
-
-    Raises:
-        UserError: As `new_version`, or if LiteRT is not installed or a subclass
-            of `Transformer` replaces its parts.
     """
     import_translator()  # Before the work.
     source, target = protos

@@ -117,19 +117,9 @@ def describe_trace(
 ) -> dict[str, tf.Tensor]:
     """Returns the outputs of `explain_beam`, cut after the last step.
 
-    Args:
-        trace: The `BeamTrace`.
-        empty: Bool tensor `(B,)`: texts without any token.
-        options: Options of the search.
-        pieces: Function from ids to subwords.
-
-    Returns:
-        Dict of `"tokens"`, string `(B, L, C)`, the last subword of each
-        candidate; `"parents"`, int32, the candidate of the previous step that
-        it continues (0 in the first step), or -1 for no candidate;
-        `"log_probabilities"`, float32, of all its tokens; `"kept"` and
-        `"ended"`, bool, all `(B, L, C)`; and `"penalties"`, float32 `(B, L)`,
-        by which the log-probability of what ends at a step is divided.
+    Texts that are `empty`, `(B,)`, have no candidates; `pieces` returns the
+    subwords of ids. What ends at a step has its log-probability divided by the
+    step's penalty.
     """
     is_filled = (trace.parents >= 0) & ~empty[:, None, None]
     running = tf.reduce_any(is_filled, axis=2)  # (B, L)

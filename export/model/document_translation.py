@@ -38,13 +38,10 @@ def translate_documents(
         limit: Int, maximum tokens of a sentence that is not split.
         is_too_long: Function from strings `(N,)` to bools `(N,)`: which have
             more tokens.
-        translate: `Translator.translate`.
+        translate: `Translator.translate`, whose outputs are returned; the score
+            is the mean of the sentences', or 0.
         doubts: Names of the bool outputs, which are True for a document if
             they are for any of its sentences.
-
-    Returns:
-        The outputs of `translate`; the score is the mean of the sentences', or
-        0. A document that was cut at `MAX_DOCUMENT` bytes is `"truncated"`.
     """
     text, was_cut = cut_bytes(text, MAX_DOCUMENT)
     count = tf.shape(text)[0]

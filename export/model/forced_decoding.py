@@ -64,10 +64,6 @@ class ForcedDecoder:
 
     Of an ensemble, probabilities and alignments are means over its models.
 
-    Args:
-        model: The `TextModel`.
-        settings: Settings with the length penalty and the alignment layer.
-
     Raises:
         ValueError: If the layer `settings.align_layer` or its head
             `settings.align_head` does not exist.
@@ -84,15 +80,9 @@ class ForcedDecoder:
         ]
 
     def score(self, source, target) -> dict[str, tf.Tensor]:
-        """Scores given translations.
+        """Scores translations, `target`, of `source`.
 
-        Returns:
-            Dict of `"log_probability"`, float32 `(B,)`, of the target with EOS;
-            `"token_log_probabilities"`, float32 `(B, T)`, of each token;
-            `"score"`, float32 `(B,)`, the log-probability divided by the
-            length penalty; `"tokens"`, string `(B, T)`, the subwords; and
-            `"truncated"`, bool `(B,)`: whether source or target was cut at the
-            model's limit. After EOS come zeros and `""`.
+        After EOS come zeros and `""`.
         """
         pairs = self._read(source, target)
         lengths = [count_tokens(pairs.source_ids), count_tokens(pairs.labels)]
@@ -125,14 +115,9 @@ class ForcedDecoder:
     def align(self, source, target) -> dict[str, tf.Tensor]:
         """Aligns each token of the target with tokens of the source.
 
-        Returns:
-            Dict of `"attention"`, float32 `(B, T, S)`, that of the settings'
-            head of a layer, or the mean over its heads, as the decoder
-            predicts each target token;
-            `"alignment"`, int32 `(B, T)`, its largest position, -1 after the
-            target's end; `"source_tokens"`, string `(B, S)`, and
-            `"target_tokens"`, string `(B, T)`, the subwords; and `"truncated"`,
-            bool `(B,)`: whether source or target was cut at the model's limit.
+        The attention is that of the settings' head of a layer, or the mean over
+        its heads, as the decoder predicts each target token; the alignment is
+        its largest position, -1 after the target's end.
         """
         pairs = self._read_few(source, target, with_logits=False)
         found = self._run(pairs.source_ids, pairs.labels)
@@ -164,12 +149,7 @@ class ForcedDecoder:
         token `i` as key `i + 1`. For a decoder with a recurrence instead of
         self-attention, these weights are zeros.
 
-        Returns:
-            Dict of the attention weights, float32, `N` the layers of either
-            stack: `"encoder_attention"`, `(B, N, H, S, S)`,
-            `"decoder_attention"`, `(B, N, H, T, T)`, and
-            `"encoder_decoder_attention"`, `(B, N, H, T, S)`; and of outputs of
-            `score` and `align`. After a text's end come zeros and `""`.
+        After a text's end come zeros and `""`.
         """
         pairs = self._read_few(source, target)
         (outputs,) = self._run(pairs.source_ids, pairs.labels)

@@ -71,8 +71,7 @@ class Search(tf.Module):
     """Beam search over a Transformer with an export's settings.
 
     Args:
-        transformers: Built `Transformer`s, several for an ensemble. They are
-            not tracked: see `TextModel`.
+        transformers: Built `Transformer`s, not tracked: see `TextModel`.
         vocabulary_size: Int, subwords of targets. Ids from there on are never
             chosen.
         settings: The `SearchSettings`.
@@ -130,8 +129,8 @@ class Search(tf.Module):
             source_ids: Int32 tensor `(B, S)`.
             lengths: Int32 tensor `(B,)`, tokens of each source.
             options: `SearchOptions`, derived from the attribute `options`.
-            max_extra_length: Int, or int32 tensor, a scalar or `(B,)`, at most
-                that of the settings.
+            max_extra_length: Int32, a scalar or `(B,)`; that of the settings is
+                the most.
             prefix_ids: Int32 tensor `(B, P)`, padded.
             least: Int32 tensor `(B,)`, lower bound of the limits.
         """
@@ -214,12 +213,8 @@ class Search(tf.Module):
     def _in_chunks(self, find, options, source_ids, max_lengths, *of_rows):
         """Searches as many sentences at a time as the budget allows.
 
-        Args:
-            find: Function `(source_ids, max_lengths, *of_rows) -> Hypotheses`.
-            options: `SearchOptions`, for its beams.
-            source_ids: Int32 tensor `(B, S)`.
-            max_lengths: Int32 tensor `(B,)`.
-            *of_rows: Structures of tensors with `B` rows.
+        `find` takes `source_ids`, `max_lengths` and `*of_rows`, structures of
+        tensors with `B` rows; the beams are those of `options`.
         """
         lengths = count_tokens(source_ids)
         longest = longest_limit(max_lengths)
@@ -293,11 +288,7 @@ def is_empty_source(lengths):
 def clear_empty(found: Hypotheses, lengths, cut) -> Hypotheses:
     """Blanks the hypotheses of empty texts and missing ones: no ids, score 0.
 
-    Args:
-        found: Results of the search, `N` for each text.
-        lengths: Int32 tensor `(B,)`, tokens of each text. A text of EOS alone
-            has no translation.
-        cut: Bool tensor `(B,)`: which texts are truncated in any case.
+    Texts `(B,)` that were `cut` are truncated in any case.
     """
     real = ~is_empty_source(lengths)[:, None] & (found.lengths > 0)
     return Hypotheses(

@@ -31,12 +31,6 @@ class TextModel(tf.Module):
             at most. An exception are very long runs of blanks or of unknown
             characters, which are a single token: text after them is lost.
         max_target_bytes: Int, the same for targets.
-        tokenizer: The `SubwordTokenizer`.
-        transformers: The Transformers, a tuple.
-        sequence_length: Int, the tokens at which a text is cut.
-
-    Raises:
-        ValueError: If a vocabulary of the tokenizer exceeds a model's.
     """
 
     def __init__(

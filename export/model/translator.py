@@ -109,9 +109,6 @@ class Translator(tf.Module):
 
     Attributes:
         signatures: Dict from the name of a signature to its `tf.function`.
-        settings: The `SearchSettings`.
-        tokenizer: The `SubwordTokenizer`.
-        sequence_length: Int, the tokens at which a source is cut.
         precision: String, the type of weights and products.
         after_trace: Function that is called when a signature is traced.
 
@@ -199,11 +196,9 @@ class Translator(tf.Module):
     def _describe(self, text, search, was_cut=False, ratio=None):
         """Returns the outputs of the best translation of each text.
 
-        Args:
-            text: String tensor `(B,)`.
-            search: Function from ids and lengths of the texts to `Hypotheses`.
-            was_cut: Bool tensor `(B,)`: which texts are truncated in any case.
-            ratio: Float32 tensor `(B,)`, instead of that of the settings.
+        `search` returns the `Hypotheses` of ids and lengths. Texts that
+        `was_cut` are truncated in any case; `ratio` replaces that of the
+        settings.
         """
         source_ids, lengths, cut = self._model.tokenize(text)
         found = clear_empty(search(source_ids, lengths), lengths, cut | was_cut)
