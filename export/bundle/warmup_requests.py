@@ -25,42 +25,29 @@ NUM_WORDS = 50
 FIRST_ORDINARY_ID = 4  # The ids of padding, EOS, unknown and BOS come first.
 
 
-def choose_words(tokenizer) -> dict[str, int]:
-    """Returns frequent words of sources with their numbers of tokens.
+def choose_words(tokenizer) -> list[str]:
+    """Returns frequent words of sources, of one token if there are such words.
 
-    SentencePiece orders its pieces as it learned them, the most frequent first.
-    Words of one token come first, and among these the words of three letters
-    or more. The words reveal no more of the training text than the tokenizer,
-    which is part of the SavedModel.
+    SentencePiece orders its pieces as it learned them, the most frequent first;
+    words of three letters or more come first here. The words reveal no more of
+    the training text than the tokenizer, which is part of the SavedModel.
     """
     ids = range(FIRST_ORDINARY_ID, min(tokenizer.source_vocabulary_size, 2000))
     pieces = tokenizer.source_id_to_piece(tf.constant([*ids])).numpy()
     texts = [piece.decode().replace("▁", " ").strip() for piece in pieces]
-    # If there is no word of letters, any text is used.
     words = [*dict.fromkeys(text for text in texts if text.isalpha())] or ["."]
     lengths = tokenizer.tokenize(words).row_lengths().numpy() - 1
-    counts = dict(zip(words, lengths.tolist(), strict=True))
-    words.sort(key=lambda word: (counts[word], len(word) < 3))
-    return {word: counts[word] for word in words[:NUM_WORDS]}
+    short = [word for word, n in zip(words, lengths, strict=True) if n == 1]
+    return sorted(short or words, key=lambda word: len(word) < 3)[:NUM_WORDS]
 
 
-def make_sentences(words: dict[str, int], num_tokens: int, count: int) -> list[str]:
-    """Makes sentences of `num_tokens` tokens with EOS, or fewer if words do not fit.
-
-    Each of them begins with another of the words of `choose_words`.
-    """
-    shortest = min(words.values())
-    sentences = []
-    for first in range(count):
-        sentence, room = [], num_tokens - 1
-        turn = itertools.islice(itertools.cycle(words), first % len(words), None)
-        while room >= shortest:
-            word = next(turn)
-            if words[word] <= room:
-                sentence.append(word)
-                room -= words[word]
-        sentences.append(" ".join(sentence))
-    return sentences
+def make_sentences(words: list[str], num_tokens: int, count: int) -> list[str]:
+    """Makes sentences of `num_tokens` tokens with EOS, for words of one token."""
+    starts = [first % len(words) for first in range(count)]
+    return [
+        " ".join(itertools.islice(itertools.cycle(words), i, i + num_tokens - 1))
+        for i in starts
+    ]
 
 
 def choose_sentences(samples: list[dict], tokenizer) -> list[str]:
