@@ -12,7 +12,7 @@ import tensorflow as tf
 from command_line.errors import UserError
 from export.__main__ import choose_signatures, main
 from export.bundle.graph_inspection import read_meta_graph, served_signatures
-from export.bundle.model_loading import load_run, with_dtype
+from export.bundle.model_loading import load_run, read_run, with_dtype
 from export.model.search import SearchSettings
 from export.model.translator import DEFAULT_SIGNATURES, INPUTS, Translator
 from keras_transformer import Architecture, SubwordTokenizer, Transformer
@@ -130,6 +130,12 @@ def test_ids_beyond_the_tokenizer_are_never_chosen(run_dir):
     outputs = run(translator, SENTENCES[:2])
 
     assert np.isfinite(outputs["score"]).all()
+
+
+def test_bfloat16_halves_the_weights(run_dir):
+    half, _ = read_run(run_dir, "bfloat16")
+
+    assert {weight.dtype for weight in half.weights} == {"bfloat16"}
 
 
 def test_another_precision_keeps_the_class():
