@@ -5,13 +5,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from export.model.request_splitting import (
-    MAX_NUMBERS,
-    in_chunks,
-    product_of,
-    within_budget,
-)
-from export.model.request_validation import with_equal_rows
+from export.model.request_splitting import MAX_NUMBERS, in_chunks
+from export.model.request_validation import with_equal_rows, within_budget
 from export.model.search import SearchSettings, count_tokens
 from export.model.tokenized_model import TextModel
 from keras_transformer import Transformer
@@ -206,13 +201,8 @@ class ForcedDecoder:
         pairs = self._read(source, target)
         count, longest = tf.unstack(tf.shape(pairs.source_ids))
         cost = self._cost(longest, tf.shape(pairs.labels)[1], with_logits)
-        return within_budget(
-            pairs,
-            "the attention weights and logits of all rows",
-            count,
-            product_of(count, cost),
-            MAX_NUMBERS,
-        )
+        name = "the attention weights and logits of all rows"
+        return within_budget(pairs, name, MAX_NUMBERS, count, cost)
 
     def _cost(self, sources, targets, with_logits=True):
         """Returns how many numbers the outputs of pairs have, int64."""

@@ -36,28 +36,43 @@ CHECKS = {
 VALID_DEFAULTS = {"temperature": 1, "top_p": 1}
 
 
+def after_check(is_good, message: list, values):
+    """Returns a structure of tensors; fails with one line if a check fails."""
+    check = tf.debugging.Assert(is_good, message)
+    # Nothing else may fail before the check, or broadcast an input.
+    with tf.control_dependencies([check]):
+        return tf.nest.map_structure(tf.identity, values)
+
+
 def with_checked_options(text, **options):
     """Returns the inputs; fails with one line if an option is invalid."""
-    checks = []
+    values = [text, *options.values()]
     for name, value in options.items():
         wanted, is_good = CHECKS[name]
         message = [f"{name} must be {wanted}. Received:", value]
-        checks.append(tf.debugging.Assert(is_good(value), message))
-    # Nothing else may fail before the checks.
-    with tf.control_dependencies(checks):
-        return [tf.identity(value) for value in (text, *options.values())]
+        values = after_check(is_good(value), message, values)
+    return values
 
 
 def with_equal_rows(**inputs):
     """Returns the inputs; fails with one line if their lengths differ."""
     rows = tf.stack([tf.shape(value)[0] for value in inputs.values()])
-    check = tf.debugging.Assert(
-        tf.reduce_all(rows == rows[0]),
-        [f"{', '.join(inputs)} must have as many rows each. Received:", rows],
-    )
-    # Nothing else may fail before the check, or broadcast an input.
-    with tf.control_dependencies([check]):
-        return [tf.identity(value) for value in inputs.values()]
+    message = [f"{', '.join(inputs)} must have as many rows each. Received:", rows]
+    return after_check(tf.reduce_all(rows == rows[0]), message, [*inputs.values()])
+
+
+def within_budget(checked, name: str, budget: int, rows, *factors):
+    """Returns a structure; fails with one line if a request costs too much.
+
+    The cost, which has a name, is the product of the `rows` and the factors. A
+    single sentence is never refused.
+    """
+    cost = tf.cast(rows, tf.int64)
+    for factor in factors:
+        cost *= tf.cast(factor, tf.int64)
+    message = f"{name} must be at most {budget}; send fewer or shorter rows at a time."
+    is_good = (rows <= 1) | (cost <= budget)
+    return after_check(is_good, [f"{message} Received:", cost], checked)
 
 
 def with_invalid_rows_blanked(text, **options):

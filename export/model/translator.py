@@ -13,15 +13,12 @@ import tensorflow as tf
 from export.model.beam_trace import describe_trace
 from export.model.document_translation import translate_documents
 from export.model.forced_decoding import ForcedDecoder
-from export.model.request_splitting import (
-    MAX_BEAM_POSITIONS,
-    count_positions,
-    product_of,
-    within_budget,
-)
+from export.model.request_splitting import MAX_BEAM_POSITIONS, count_positions
 from export.model.request_validation import (
+    after_check,
     with_checked_options,
     with_invalid_rows_blanked,
+    within_budget,
 )
 from export.model.search import (
     Search,
@@ -38,6 +35,8 @@ from keras_transformer import Transformer
 from keras_transformer.masks import EOS_ID, PADDING_ID, padding_mask
 from keras_transformer.search.tensorflow.search_loop import longest_limit
 from keras_transformer.tokenizer import UNKNOWN_ID
+
+BEAM_POSITIONS = "rows times beam_size times positions"
 
 
 def spec(name: str, dtype=tf.string, rank: int = 1) -> tf.TensorSpec:
@@ -259,7 +258,7 @@ class Translator(tf.Module):
         """Returns the beam size, if the budget allows it for these texts."""
         budget = self.settings.budget
         longest = longest_limit(count_positions(lengths, limits_of(lengths, extra)))
-        check = tf.debugging.Assert(
+        beam_size = after_check(
             (beam_size <= self.settings.beam_size) | (beam_size * longest <= budget),
             [
                 "beam_size times the positions of a row, those of its tokens "
@@ -267,19 +266,16 @@ class Translator(tf.Module):
                 beam_size,
                 longest,
             ],
+            beam_size,
         )
-        with tf.control_dependencies([check]):
-            beam_size = tf.identity(beam_size)
-        return self._within_budget(
-            beam_size, lengths, beam_size, longest, MAX_BEAM_POSITIONS
+        return within_budget(
+            beam_size,
+            BEAM_POSITIONS,
+            MAX_BEAM_POSITIONS,
+            tf.size(lengths),
+            beam_size,
+            longest,
         )
-
-    def _within_budget(self, checked, lengths, beam_size, longest, budget):
-        """Returns `checked`, if a request for all hypotheses is not too large."""
-        rows = tf.size(lengths)
-        cost = product_of(rows, beam_size, longest)
-        name = "rows times beam_size times positions"
-        return within_budget(checked, name, rows, cost, budget)
 
     def translate_options(self, text, length_penalty, max_extra_length, prefix):
         """Like `translate`, with options for each sentence.
@@ -392,12 +388,13 @@ class Translator(tf.Module):
         source_ids, lengths, _ = self._model.tokenize(text)
         limits = limits_of(lengths, self.settings.max_extra_length)
         longest = longest_limit(count_positions(lengths, limits))
-        source_ids, lengths = self._within_budget(
+        source_ids, lengths = within_budget(
             (source_ids, lengths),
-            lengths,
+            BEAM_POSITIONS,
+            self.settings.budget,
+            tf.size(lengths),
             self.settings.beam_size,
             longest,
-            self.settings.budget,
         )
         return describe_trace(
             self._search.trace(source_ids, lengths),
