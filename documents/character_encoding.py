@@ -27,12 +27,12 @@ READ_AS = {
 }
 
 
-def decode(data: bytes, format: str) -> tuple[str, str]:
+def decode(data: bytes, format: str | None) -> tuple[str, str]:
     """Reads a document.
 
     Args:
         data: Its bytes.
-        format: As in `translate_markup`.
+        format: `"html"`, `"xml"` or another, which declares no encoding.
 
     Returns:
         The text, without a byte order mark, and the name of the encoding: that
@@ -66,9 +66,9 @@ def decode(data: bytes, format: str) -> tuple[str, str]:
     return text, encoding or "utf-8"
 
 
-def encode(text: str, encoding: str, format: str) -> bytes:
+def encode(text: str, encoding: str, format: str | None) -> bytes:
     """Encodes a document, with references for characters that it lacks."""
     if encoding == "utf-16-be":  # The codec writes no mark.
         text = f"\ufeff{text}"
-    errors = "strict" if format == "markdown" else "xmlcharrefreplace"
+    errors = "xmlcharrefreplace" if format in DECLARED else "strict"
     return text.encode(encoding, errors)

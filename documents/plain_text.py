@@ -1,11 +1,22 @@
-"""Translates plain-text documents for `translate --documents`."""
+"""Translates plain text, sentence by sentence or part by part."""
 
+import collections
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 from command_line.errors import InvalidDocumentError, UserError
+from documents.markup.tagged_sentences import find_middle_blank
+from documents.markup.translate_markup import (
+    MAX_HALVINGS,
+    Steps,
+    Translated,
+    TranslationRequest,
+)
 
+# No model's limit is below these characters, so a shorter text is not split:
+# its translation was cut since it did not end.
+MAX_WHOLE = 100
 PART_BYTES = 2**14  # Bytes of a text that are translated at once.
 # A longer line is cut: the signature takes twice as many.
 LINE_BYTES = 2**19
@@ -127,3 +138,50 @@ def translate_text(
         for doubt in ("truncated", "suspicious"):
             counts[doubt] += int(outputs.get(doubt, [False])[0])
         yield outputs["translation"][0]
+
+
+def text_steps(text: str, split: Callable) -> Steps:
+    """Translates plain text as `markup_steps` does documents with tags."""
+    (spans,) = split([text])
+    found = yield from translate_whole([text[start:end] for start, end in spans])
+    parts, place = [], 0
+    for (start, end), (translation, _) in zip(spans, found, strict=True):
+        parts += [text[place:start], translation]
+        place = end
+    counts = collections.Counter(
+        sentences=len(found), truncated=sum(was_cut for _, was_cut in found)
+    )
+    return Translated("".join([*parts, text[place:]]), counts)
+
+
+def translate_whole(
+    texts: list[str], halvings: int = MAX_HALVINGS
+) -> Generator[TranslationRequest, list, list[tuple[str, bool]]]:
+    """Translates sentences; one that the model cuts is split in two.
+
+    Returns:
+        The translation of each, and whether it was cut all the same.
+    """
+    if not texts:
+        return []
+    found = list((yield TranslationRequest(texts)))
+    halves = {
+        i: split_in_two(texts[i])
+        for i, (_, was_cut) in enumerate(found)
+        if was_cut and halvings and len(texts[i]) > MAX_WHOLE
+    }
+    parts = [part for first, _, last in halves.values() for part in (first, last)]
+    again = iter((yield from translate_whole(parts, halvings - 1)))
+    for i, (_, gap, _) in halves.items():
+        (first, was_cut), (last, was_cut_too) = next(again), next(again)
+        found[i] = f"{first}{gap}{last}", was_cut or was_cut_too
+    return found
+
+
+def split_in_two(text: str) -> tuple[str, str, str]:
+    """Returns the halves of a text that is too long, and what is between them."""
+    blank = find_middle_blank(text)
+    if blank is None:
+        middle = len(text) // 2
+        return text[:middle], "", text[middle:]
+    return text[:blank], " ", text[blank + 1 :]

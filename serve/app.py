@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
+from documents.formats import FORMAT_OF_SUFFIX
 from serve.access_control import AccessControl
 from serve.access_log import AccessLog
 from serve.api_keys import ApiKeys
@@ -27,7 +28,6 @@ from serve.middleware import RequestLimits
 from serve.options import HttpOptions, LimitOptions
 from serve.public_address import PublicAddress
 from serve.routes import add_analysis_routes, add_files, add_translation
-from serve.schemas import FILE_SUFFIXES
 from serve.sighup_reload import Reloader
 from serve.translation_service import TranslationService
 from translate.runtime.runtime import Runtime
@@ -194,7 +194,7 @@ def add_public_routes(
             "keyRequired": bool(http.api_keys),
             "suggestions": False,
             "filesTranslation": True,
-            "supportedFilesFormat": list(FILE_SUFFIXES),
+            "supportedFilesFormat": list(FORMAT_OF_SUFFIX),
             "language": {"source": source, "target": target},
             "pairs": service.features(),
         }

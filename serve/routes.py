@@ -14,8 +14,10 @@ from typing import Annotated
 import fastapi
 from fastapi.responses import Response, StreamingResponse
 
-from serve import file_translation, schemas
+from documents.formats import FORMAT_OF_SUFFIX, Document, read_document
+from serve import schemas
 from serve.access_control import AccessControl
+from serve.document_queue import run_in_thread
 from serve.file_store import FileStore
 from serve.language_detection import Detection
 from serve.schemas import http_error
@@ -113,6 +115,20 @@ def describe(
     return {name: column[0] for name, column in columns.items()}
 
 
+async def read_file(content: bytes, suffix: str) -> Document:
+    """Reads a file by the end of its name.
+
+    Raises:
+        HTTPException: If its format is unknown, or the file is damaged.
+    """
+    if suffix not in FORMAT_OF_SUFFIX:
+        raise http_error("Invalid request: file format not supported")
+    try:
+        return await run_in_thread(read_document, content, FORMAT_OF_SUFFIX[suffix])
+    except ValueError as error:
+        raise http_error(f"Invalid request: {error}") from None
+
+
 def add_files(
     app: fastapi.FastAPI, service: TranslationService, access: AccessControl
 ) -> None:
@@ -128,12 +144,12 @@ def add_files(
     ):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
-        file = await file_translation.read_file(asked.file.content, suffix)
+        file = await read_file(asked.file.content, suffix)
         is_html = file.format == "html"
         route, _ = find_route(
             service, asked, TAG.sub(" ", file.plain) if is_html else file.plain
         )
-        translated = await file_translation.translate_file(service, route, file, suffix)
+        translated = await service.translate_file(route, file, suffix)
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
         target = route.name.rpartition(":")[2]
         key = files.add(f"{stem}_{target}{suffix}", translated)

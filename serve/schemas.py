@@ -8,10 +8,11 @@ import fastapi
 import pydantic
 import pydantic_core
 
+from documents.formats import FORMAT_OF_SUFFIX
+
 MAX_ALTERNATIVES = 10
 FILE_BYTES = 20_000  # A file counts as one request for each.
 FORMATS = ("text", "html")
-FILE_SUFFIXES = (".txt", ".html", ".md", ".srt", ".docx")
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 OWN_FAULT = "own_fault"  # Its message is complete.
 
@@ -96,7 +97,7 @@ class FileFields(LanguageFields):
             {
                 "type": "string",
                 "format": "binary",
-                "description": f"A file: {', '.join(FILE_SUFFIXES)}",
+                "description": f"A file: {', '.join(FORMAT_OF_SUFFIX)}",
             }
         ),
     ]

@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
+from documents.formats import Document as FileDocument, translation_steps
+from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
+from serve.document_queue import translate_documents
 from serve.language_detection import LanguageDetector
 from serve.languages import match_code, name_language
-from serve.markup_documents import translate_documents
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
@@ -208,21 +211,31 @@ class TranslationService:
         """Translates documents of HTML; see `translate`."""
         self.check(texts)
         check_markup(route, "html format is")
-        return await self.translate_markup(route, texts, "html")
+        found = await self._translate_documents(
+            route, functools.partial(markup_steps, format="html"), texts
+        )
+        return [
+            Translated(each.text, [], each.counts["truncated"] > 0) for each in found
+        ]
 
-    async def translate_markup(
-        self, route: Route, texts: list[str], format: str
-    ) -> list[Translated]:
-        """Translates documents with tags, whose size it does not check.
-
-        Args:
-            route: Result of `find`, with `MARKUP`.
-            texts: The documents.
-            format: One of those of `translate_markup`.
+    async def translate_file(
+        self, route: Route, document: FileDocument, suffix: str
+    ) -> bytes:
+        """Returns the translation of a document; `suffix` is for messages.
 
         Raises:
-            BusyError: If the queue is full.
+            HTTPException: If the model cannot translate its format.
         """
+        self.check([document.plain])
+        if document.format:
+            check_markup(route, f"{suffix} files are")
+        (found,) = await self._translate_documents(route, translation_steps, [document])
+        return found.content
+
+    async def _translate_documents(
+        self, route: Route, make_steps: Callable, documents: list
+    ) -> list:
+        """Returns the results of the steps of documents, translated together."""
         model, run, is_admitted = route.model, route.batcher.run, False
 
         async def translate(sentences):
@@ -235,17 +248,12 @@ class TranslationService:
         split = functools.partial(
             find_sentences, language=route.source, max_bytes=route.batcher.max_bytes
         )
-        found = await translate_documents(
-            texts,
-            format,
-            split,
-            model.knows_placeholders,
-            translate,
-            functools.partial(run, model.align, is_admitted=True),
-        )
-        return [
-            Translated(each.text, [], each.counts["truncated"] > 0) for each in found
+        steps = [
+            make_steps(each, split=split, knows_placeholders=model.knows_placeholders)
+            for each in documents
         ]
+        align = functools.partial(run, model.align, is_admitted=True)
+        return await translate_documents(steps, translate, align)
 
     async def split(self, route: Route, texts: list[str]) -> list[Document]:
         """Splits texts into sentences."""

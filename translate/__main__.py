@@ -19,7 +19,7 @@ from command_line.errors import InvalidDocumentError, UserError, exit_on_user_er
 from command_line.options import add_options, flag, option, part, read_options
 from command_line.progress import show_progress
 from command_line.text_files import open_atomically, open_text, strip_byte_order_mark
-from documents.markup.translate_markup import FORMATS
+from documents.formats import READERS
 from documents.plain_text import pair_files, translate_text
 from translate.document_translation import make_sentence_translator, translate_document
 from translate.line_batching import print_warnings, translate_lines
@@ -61,7 +61,7 @@ class TranslateOptions(TranslatorOptions):
         None,
         "format of the documents: tags are put around the words that translate "
         "theirs, and the rest stays; needs the signature `align`",
-        choices=FORMATS,
+        choices=READERS,
     )
     keep_attributes: bool = option(
         False,

@@ -3,11 +3,11 @@
 import sys
 
 from command_line.errors import InvalidDocumentError, UserError
-from documents.character_encoding import decode, encode
+from documents.formats import read_document, translation_steps
 from documents.markup.translate_markup import (
     SentenceTranslator,
     describe_counts,
-    translate_markup,
+    run_steps,
 )
 from export.bundle.server_config import WARMUP_BATCH_SIZES
 from translate.line_batching import cut_batches
@@ -75,15 +75,21 @@ def translate_document(
     format: str,
     with_attributes: bool = True,
 ) -> bytes:
-    """Translates a document with tags, and prints warnings.
+    """Translates a document, and prints warnings.
 
     Raises:
         InvalidDocumentError: If it cannot be read.
     """
     try:
-        text, encoding = decode(data, format)
-        found = translate_markup(text, format, translator, with_attributes)
-        written = encode(found.text, encoding, format)
+        found = run_steps(
+            translation_steps(
+                read_document(data, format),
+                translator.split,
+                translator.knows_placeholders,
+                with_attributes,
+            ),
+            translator,
+        )
     except UserError:  # The error of a server.
         raise
     except ValueError as error:
@@ -91,4 +97,4 @@ def translate_document(
         raise InvalidDocumentError(message) from None
     for note in describe_counts(found.counts, translator.knows_placeholders):
         print(note, file=sys.stderr)
-    return written
+    return found.content

@@ -99,10 +99,12 @@ def cut_line_batches(
     lines: list[bytes], batch_tokens: int, max_rows: int = WINDOW
 ) -> Iterator[list[int]]:
     """Yields batches of indices of lines with a bound on their padded tokens."""
-    sizes = [max(MIN_TOKENS, 1 + len(line) // BYTES_A_TOKEN) for line in lines]
-    return cut_batches(
-        sizes, lambda rows, longest: rows <= max_rows and rows * longest <= batch_tokens
-    )
+
+    def fits(rows, longest):
+        tokens = max(MIN_TOKENS, 1 + longest // BYTES_A_TOKEN)
+        return rows <= max_rows and rows * tokens <= batch_tokens
+
+    return cut_batches(list(map(len, lines)), fits)
 
 
 def cut_batches(

@@ -99,9 +99,20 @@ def translate_markup(
     Raises:
         ValueError: As in `markup_steps`.
     """
-    steps = markup_steps(
-        text, format, translator.split, translator.knows_placeholders, with_attributes
+    return run_steps(
+        markup_steps(
+            text,
+            format,
+            translator.split,
+            translator.knows_placeholders,
+            with_attributes,
+        ),
+        translator,
     )
+
+
+def run_steps(steps: Steps, translator: SentenceTranslator):
+    """Answers the requests of steps; returns their result."""
     result = None
     while True:
         try:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from documents import plain_text as plain_text_translation
 from documents.plain_text import split_at_line_ends
 from export.model.sentence_splitting import split_text
-from tests.helpers.fake_models import make_outputs
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from translate import __main__ as translate
 
 TEXT = b"One. Two.\r\n\n- Three\n\n  four"
@@ -23,14 +23,12 @@ def spy(monkeypatch):
     """Has all texts translated into capitals; returns them."""
     seen = []
 
-    def load_documents(options):
-        def shout(texts):
-            seen.extend(texts)
-            return make_outputs([text.upper() for text in texts], limit=100)
+    def shout(texts):
+        seen.extend(texts)
+        return make_outputs([text.upper() for text in texts], limit=100)
 
-        return shout
-
-    monkeypatch.setattr(translate, "load_documents", load_documents)
+    runtime = FunctionRuntime(shout, ["translate_document"])
+    monkeypatch.setattr(translate, "load", lambda options: runtime)
     return seen
 
 

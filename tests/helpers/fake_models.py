@@ -5,7 +5,7 @@ import collections
 import numpy as np
 
 from translate import line_batching
-from translate.runtime.runtime import Runtime
+from translate.runtime.runtime import Runtime, strings
 
 
 class FunctionRuntime(Runtime):
@@ -15,6 +15,8 @@ class FunctionRuntime(Runtime):
         translate: Function from a list of bytes to the outputs.
         signatures: Names of the signatures that it claims to have.
     """
+
+    knows_placeholders = False
 
     def __init__(self, translate, signatures=("serving_default",)):
         self._translate, self.signatures = translate, signatures
@@ -26,7 +28,7 @@ class FunctionRuntime(Runtime):
 def make_outputs(translations, limit=99_999):
     """Returns what a model says, of which the longest are cut at a limit."""
     return {
-        "translation": np.array([text[:limit] for text in translations], object),
+        "translation": strings([text[:limit] for text in translations]),
         "truncated": np.array([len(text) > limit for text in translations], bool),
     }
 

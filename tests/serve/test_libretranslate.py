@@ -11,7 +11,7 @@ import urllib.parse
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
-from serve.file_translation import split_enclosing
+from documents.subtitles import split_enclosing
 from serve.routes import TAG
 from tests.helpers import service_client
 from tests.helpers.fake_models import FunctionRuntime

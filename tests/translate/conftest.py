@@ -8,8 +8,13 @@ from translate.report.explanation_page import describe_translation
 
 
 @pytest.fixture(scope="module")
-def ask(export_dir):
-    return explain.load(export_dir).ask_one
+def export_runtime(export_dir):
+    return explain.load(export_dir)
+
+
+@pytest.fixture(scope="module")
+def ask(export_runtime):
+    return export_runtime.ask_one
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import pytest
 
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_model_server import serve_grpc
+from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.signature_requests import ask
 from translate import __main__ as translate
 
@@ -57,9 +58,8 @@ def choose(tmp_path, monkeypatch):
         outputs["translation"] = np.vectorize(str.encode, otypes=[object])(
             outputs["translation"]
         )
-        monkeypatch.setattr(
-            translate, "load_ask", lambda *_: (lambda *_: outputs, None)
-        )
+        runtime = FunctionRuntime(lambda texts: outputs, ["translate_nbest"])
+        monkeypatch.setattr(translate, "load", lambda _: runtime)
         (tmp_path / "in").write_text("a line\n")
         translate.main(
             ["--export-dir=x", f"--input={tmp_path / 'in'}"]

@@ -1,7 +1,8 @@
-"""Tests of `serve.segmentation`."""
+"""Tests of `translate.segmentation`."""
 
 from hypothesis import given, settings, strategies as st
-from serve.segmentation import find_sentences, split_texts
+
+from translate.segmentation import find_sentences, split_texts
 
 TEXT = st.text() | st.text("a1B .\n\r\t")
 

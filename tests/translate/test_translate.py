@@ -213,7 +213,7 @@ def test_an_output_that_is_no_file_is_written_at_once(run, tmp_path):
 
 
 def test_evaluates_what_the_model_says(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(evaluate, "load", lambda *options: make_outputs)
+    monkeypatch.setattr(evaluate, "load", lambda *_: FunctionRuntime(make_outputs))
     references = [SENTENCES[0].upper(), *SENTENCES[1:]]
     packed = gzip.compress("\r\n".join(SENTENCES).encode())
     (tmp_path / "source").write_bytes(packed)
@@ -255,7 +255,7 @@ def version(tmp_path, monkeypatch):
     folder = tmp_path / "export" / "1"
     folder.mkdir(parents=True)
     (folder / "saved_model.pb").touch()
-    monkeypatch.setattr(evaluate, "load", lambda *options: Spy())
+    monkeypatch.setattr(evaluate, "load", lambda *_: FunctionRuntime(Spy()))
     return folder
 
 

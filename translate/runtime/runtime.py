@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from command_line.errors import UserError
-from documents.markup.tagged_sentences import find_middle_blank
 from documents.markup.word_alignment import word_attention
+from documents.plain_text import translate_whole
 from text_processing.placeholders import PLACEHOLDERS
 from translate.report.explanation_page import describe_translation, render
 from translate.runtime.capitals import is_in_capitals, with_one_capital
@@ -33,8 +33,6 @@ SIGNATURES_OF_FEATURE = {
     REPORT: ("align", "explain", "explain_beam"),
 }
 PROBE = ["a"]
-# Maximum splits of a sentence that is too long for the model.
-MAX_HALVINGS = 4
 # The types of the outputs that the commands read.
 OUTPUT_KINDS = {"translation": "O", "truncated": "b"}
 
@@ -128,20 +126,12 @@ class Runtime(abc.ABC):
 
     def translate_any_length(self, texts: list[str]) -> list[Translation]:
         """Translates sentences; one that the model cuts is split in two."""
-        return self._translate_halves(texts, MAX_HALVINGS)
-
-    def _translate_halves(self, texts, halvings):
-        found = self.translate(texts) if texts else []
-        halves = {}
-        for i, each in enumerate(found):
-            if each.truncated and halvings and len(texts[i]) > 1:
-                halves[i] = split_in_two(texts[i])
-        parts = [part for first, _, last in halves.values() for part in (first, last)]
-        again = iter(self._translate_halves(parts, halvings - 1)) if parts else iter(())
-        for i, (_, gap, _) in halves.items():
-            (first, cut), (last, cut_too) = next(again), next(again)
-            found[i] = Translation(f"{first}{gap}{last}", cut or cut_too)
-        return found
+        steps, found = translate_whole(texts), None
+        while True:
+            try:
+                found = self.translate(steps.send(found).texts)
+            except StopIteration as stop:
+                return [Translation(*each) for each in stop.value]
 
     def align(self, pairs: list[tuple[str, str]]) -> list[np.ndarray]:
         """Returns the word alignments of sentences and their translations.
@@ -237,15 +227,6 @@ class Runtime(abc.ABC):
         """Returns the outputs for one text each, without their batch axis."""
         outputs = self.ask(signature, {k: strings([v]) for k, v in texts.items()})
         return {name: value[0] for name, value in outputs.items()}
-
-
-def split_in_two(text: str) -> tuple[str, str, str]:
-    """Returns the halves of a text that is too long, and what is between them."""
-    blank = find_middle_blank(text)
-    if blank is None:
-        middle = len(text) // 2
-        return text[:middle], "", text[middle:]
-    return text[:blank], " ", text[blank + 1 :]
 
 
 def check_outputs(outputs: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:

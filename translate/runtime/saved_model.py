@@ -1,5 +1,6 @@
 """Runs a SavedModel in this process."""
 
+import functools
 import json
 import pathlib
 
@@ -28,12 +29,16 @@ class SavedModelRuntime(Runtime):
             name: {k: tf.make_ndarray(v) for k, v in signature.defaults.items()}
             for name, signature in read_meta_graph(folder).signature_def.items()
         }
-        with refuse_damage(folder / BUNDLE):
-            bundle = json.loads((folder / BUNDLE).read_text("utf-8"))
-            self.language = bundle["settings"]["source_language"]
+        self._folder = folder
         # One thread of TensorFlow for each, and one for short requests.
         threads = tf.config.threading.get_inter_op_parallelism_threads()
         self.in_flight = max(2, threads or count_processors())
+
+    @functools.cached_property
+    def language(self) -> str:
+        path = self._folder / BUNDLE
+        with refuse_damage(path):
+            return json.loads(path.read_text("utf-8"))["settings"]["source_language"]
 
     def ask(
         self, signature: str, inputs: dict[str, np.ndarray]

@@ -3,11 +3,9 @@
 import collections
 import io
 import sys
-import types
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from command_line.errors import InvalidDocumentError
 from documents.character_encoding import decode, encode
@@ -21,12 +19,12 @@ from documents.markup.translate_markup import (
 )
 from documents.markup.word_alignment import find_words, word_attention
 from tests.helpers.fake_model_server import serve_grpc
+from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.known_alignment_translators import dictionary
 from tests.helpers.marked_documents import permuted, reverse, split_sentences
 from text_processing.placeholders import find_untranslatable_spans
 from translate import __main__ as translate
-from translate.encoded_documents import translate_document
-from translate.sentence_translator import make_translator
+from translate.document_translation import translate_document
 
 
 def words_of(text):
@@ -228,11 +226,6 @@ def test_a_sentence_may_have_many_leaves_but_no_bottomless_tags():
         translate_markup("<b>" * 5000 + "a", "html", permuted(reverse))
 
 
-def test_refuses_what_does_not_align():
-    with pytest.raises(ValueError, match="`align` must return.*no source_tok"):
-        make_translator(None, lambda *_: {"attention": tf.zeros([1, 1, 1])})
-
-
 @pytest.mark.parametrize(
     ("format", "data", "encoding"),
     [
@@ -306,7 +299,7 @@ def test_attributes_may_be_kept(option, title, monkeypatch, tmp_path):
 
     translator = SentenceTranslator(split_sentences, to_upper, None)
     monkeypatch.setattr(translate, "load", lambda options: None)
-    monkeypatch.setattr(translate, "load_translator", lambda *_: translator)
+    monkeypatch.setattr(translate, "make_sentence_translator", lambda _: translator)
     source, output = tmp_path / "in.html", tmp_path / "out.html"
     source.write_text('<p title="a cat">a dog</p>')
 
@@ -324,9 +317,7 @@ def test_attributes_may_be_kept(option, title, monkeypatch, tmp_path):
 
 
 def test_refuses_a_model_that_cannot_align(export_dir, monkeypatch, refused):
-    version = types.SimpleNamespace(signatures={})
-    loaded = types.SimpleNamespace(version=version)
-    monkeypatch.setattr(translate, "load", lambda options: loaded)
+    monkeypatch.setattr(translate, "load", lambda options: FunctionRuntime(None))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
 
     line = refused(translate, f"--export-dir={export_dir}", "--format=html")

@@ -13,9 +13,8 @@ import pytest
 
 from tests.helpers.example_sentences import SENTENCES
 from tests.helpers.fake_models import make_outputs
-from translate import __main__ as translate
+from translate import __main__ as translate, loading
 from translate.bulk import __main__ as bulk
-from translate.runtime import version_loading
 
 ROOT = pathlib.Path(__file__).parents[3]
 needs_beam = pytest.mark.peers("apache_beam")
@@ -54,7 +53,7 @@ def capitals(monkeypatch):
         time.sleep(0.3)  # So that all threads ask for it.
         return shout
 
-    monkeypatch.setattr("translate.bulk.pipeline.load_translate", load)
+    monkeypatch.setattr("translate.bulk.pipeline.load_export", load)
     return loads
 
 
@@ -201,9 +200,9 @@ def test_refuses_another_model_in_the_same_folder(
 @pytest.mark.usefixtures("text")
 def test_a_worker_without_the_export_is_told_of(command, capsys, monkeypatch):
     def load(export_dir, version):
-        return version_loading.load_export(export_dir / "nowhere", version=version)
+        return loading.load_export(export_dir / "nowhere", version=version)
 
-    monkeypatch.setattr("translate.bulk.pipeline.load_translate", load)
+    monkeypatch.setattr("translate.bulk.pipeline.load_export", load)
 
     with pytest.raises(SystemExit) as exit_:
         bulk.main(command)
@@ -221,7 +220,7 @@ def test_an_error_that_is_not_a_line_s_is_raised(command, monkeypatch):
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(
-        "translate.bulk.pipeline.load_translate", lambda export_dir, version: broken
+        "translate.bulk.pipeline.load_export", lambda export_dir, version: broken
     )
 
     with pytest.raises(RuntimeError, match="out of order"):

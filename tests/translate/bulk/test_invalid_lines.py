@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.helpers.fake_models import make_outputs
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from translate.bulk.invalid_lines import PROBE, TRUNCATED, translate_shard
 
 POISON = b"?"
@@ -32,7 +32,7 @@ def test_a_line_fares_as_it_would_alone(lines, batch_tokens):
             return b"", "ValueError: no questions"
         return line.upper()[:LIMIT], TRUNCATED if len(line) > LIMIT else None
 
-    results = translate_shard(Model(), lines, batch_tokens)
+    results = translate_shard(FunctionRuntime(Model()), lines, batch_tokens)
 
     assert results == [expected(line) for line in lines]
 
@@ -42,18 +42,20 @@ def test_what_is_not_utf_8_is_left_empty(lines, place):
     broken = [*lines[:place], "é".encode() + b"\xff?", *lines[place:]]
     model = Model()
 
-    results = translate_shard(model, broken, 64)
+    results = translate_shard(FunctionRuntime(model), broken, 64)
 
     place = min(place, len(lines))
     assert results.pop(place) == (b"", "not UTF-8: byte 0xff at column 3")
-    assert results == translate_shard(Model(), lines, 64)
+    assert results == translate_shard(FunctionRuntime(Model()), lines, 64)
     assert not any(b"\xff" in text for texts in model.asked for text in texts)
 
 
 def test_one_poisoned_line_costs_few_calls():
     model = Model()
 
-    translate_shard(model, [b"a%d" % n for n in range(127)] + [POISON], 1024)
+    translate_shard(
+        FunctionRuntime(model), [b"a%d" % n for n in range(127)] + [POISON], 1024
+    )
 
     # Twice as many as halvings, the batch itself, and the probe.
     assert len(model.asked) <= 2 * 7 + 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from command_line.errors import UserError
 from export.model.document_translation import translate_in_case
@@ -39,6 +39,7 @@ def test_a_model_that_cannot_align_is_refused():
         runtime.align([("a", "b")])
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.text("aB Éß1.,-日Σ") | st.sampled_from(["STOP NOW", "DON'T GO", "NATO A"])
@@ -65,15 +66,14 @@ def test_capitals_are_translated_as_in_the_graph(texts):
 
 
 def test_what_the_model_cuts_is_split_until_it_fits():
-    def at_most_ten(lines):
-        return make_outputs([line.upper() for line in lines], limit=10)
-
-    runtime = FunctionRuntime(at_most_ten)
-
-    (long, cut, short) = runtime.translate_any_length(
-        ["one two, three four five six", "x" * 999, "seven"]
+    runtime = FunctionRuntime(
+        lambda lines: make_outputs([line.upper() for line in lines], limit=110)
     )
+    clauses = ", ".join("abcdef " * n + "g" for n in (9, 14, 20, 12))
 
-    assert long == ("ONE TWO, THREE FOUR FIVE SIX", False)
-    assert cut.truncated
-    assert short == ("SEVEN", False)
+    long, endless, short = runtime.translate_any_length([clauses, "x" * 9999, "a" * 99])
+
+    assert long == (clauses.upper(), False)
+    assert endless.truncated
+    assert len(endless.text) == 16 * 110
+    assert short == ("A" * 99, False)

@@ -9,7 +9,7 @@ from tensorflow.compat import as_text
 
 import export.__main__ as export_command
 import train.__main__ as train_command
-from tests.helpers.fake_models import make_outputs
+from tests.helpers.fake_models import FunctionRuntime, make_outputs
 from translate import __main__ as translate, evaluate
 
 TREES = """\
@@ -41,7 +41,7 @@ def model(request, monkeypatch):
         return make_outputs([OUTPUTS.get(as_text(line), "") for line in lines])
 
     for module in (evaluate, translate):
-        monkeypatch.setattr(module, "load", lambda *options: parse)
+        monkeypatch.setattr(module, "load", lambda *_: FunctionRuntime(parse))
 
 
 def test_scores_every_sentence_and_counts_repairs(trees, capsys):

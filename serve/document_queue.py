@@ -1,4 +1,4 @@
-"""Translates documents with tags, whose sentences are queued as any others.
+"""Translates documents, whose sentences are queued as any others.
 
 The work on the documents themselves runs in a thread, so that the event loop
 answers other requests meanwhile.
@@ -12,9 +12,7 @@ from typing import Any
 from documents.markup.translate_markup import (
     AlignmentRequest,
     Steps,
-    Translated,
     TranslationRequest,
-    markup_steps,
 )
 from serve.schemas import http_error
 
@@ -23,20 +21,12 @@ _thread = concurrent.futures.ThreadPoolExecutor(1, "markup")
 
 
 async def translate_documents(
-    texts: list[str],
-    format: str,
-    split: Callable,
-    knows_placeholders: bool,
-    translate: Callable,
-    align: Callable,
-) -> list[Translated]:
-    """Translates documents together; see `markup_steps`.
+    steps: list[Steps], translate: Callable, align: Callable
+) -> list:
+    """Translates documents together; returns the results of their steps.
 
     Args:
-        texts: The documents.
-        format: `"html"`, `"xml"` or `"markdown"`.
-        split: Function from texts to the spans of the sentences of each.
-        knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
+        steps: Those of each, such as `markup_steps` and `translation_steps`.
         translate: Coroutine function from sentences to pairs: the translation,
             and whether it was cut.
         align: Coroutine function from pairs of sentences to word alignments.
@@ -44,7 +34,6 @@ async def translate_documents(
     Raises:
         HTTPException: If a document cannot be parsed.
     """
-    steps = [markup_steps(text, format, split, knows_placeholders) for text in texts]
     done = [None] * len(steps)
     results = dict.fromkeys(range(len(steps)))
     while results:
