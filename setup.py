@@ -1,7 +1,8 @@
 """Adds the commands to a wheel, in one package without a generic name.
 
 `train`, `export` and the others are packages of a clone. In site-packages
-they lie in `keras_transformer_commands`, whose `keras-transformer` runs them.
+they lie in `keras_transformer_commands`, where `command_line/launcher.py` runs
+them.
 """
 
 from setuptools import find_packages, setup
@@ -19,24 +20,13 @@ COMMANDS = (
     "train",
     "translate",
 )
+INCLUDED = [name for command in COMMANDS for name in (command, f"{command}.*")]
 
 setup(
     packages=[
         *find_packages(include=["keras_transformer", "keras_transformer.*"]),
-        PREFIX,
-        *(
-            f"{PREFIX}.{package}"
-            for command in COMMANDS
-            for package in find_packages(include=[command, f"{command}.*"])
-        ),
+        *(f"{PREFIX}.{package}" for package in find_packages(include=INCLUDED)),
     ],
-    package_dir={
-        PREFIX: "command_line/launcher",
-        **{f"{PREFIX}.{command}": command for command in COMMANDS},
-    },
-    package_data={
-        f"{PREFIX}.export.litert": ["page/*"],
-        f"{PREFIX}.translate.report": ["explain.*"],
-        f"{PREFIX}.serve": ["page/*"],
-    },
+    package_dir={f"{PREFIX}.{command}": command for command in COMMANDS},
+    package_data={"": ["*.css", "*.html", "*.js", "*.toml", "page/*"]},
 )

@@ -37,18 +37,12 @@ def choose_tokenizer(*languages: str) -> str:
 
 
 def make_bleu(tokenize: str, **options: bool):
-    """Makes a `sacrebleu.BLEU`.
-
-    Args:
-        tokenize: Name of its tokenizer.
-        **options: Options of `sacrebleu.BLEU`, such as `lowercase`.
+    """Makes a `sacrebleu.BLEU` with a tokenizer and other options.
 
     Raises:
-        UserError: If there is no such tokenizer, or if it lacks a package or
-            a file.
+        UserError: If there is no such tokenizer, or if it lacks a package or a file.
     """
-    # Import here, since choosing a name does not need the package.
-    import sacrebleu
+    import sacrebleu  # Choosing a name does not need the package.
 
     if tokenize not in sacrebleu.BLEU.TOKENIZERS:
         raise UserError(

@@ -43,11 +43,8 @@ def read_limit(folder: pathlib.Path) -> list[str]:
 
 def cgroup_folders() -> Iterator[pathlib.Path]:
     """Yields the folders of the cgroups of this process and their parents."""
-    try:
-        lines = MEMBERSHIP.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
+    text = MEMBERSHIP.read_text() if MEMBERSHIP.exists() else ""
+    for line in text.splitlines():
         # `0::/a/b` of version 2; `4:cpu,cpuacct:/a/b` of version 1.
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):

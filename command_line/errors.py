@@ -4,7 +4,11 @@ import contextlib
 import pathlib
 import sys
 import traceback
+import types
 from collections.abc import Iterator
+from importlib.util import find_spec
+
+from command_line.launcher import EXTRAS
 
 # TensorFlow's message for an op that this process lacks.
 UNKNOWN_OP = "Op type not registered"
@@ -38,6 +42,24 @@ def exit_on_user_error() -> Iterator[None]:
         raise SystemExit(2) from None
 
 
+def report_missing_package(
+    kind: type, error: Exception, trace: types.TracebackType
+) -> None:
+    """Names the extra that a command lacks; a `sys.excepthook`."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    if not name or find_spec(name.partition(".")[0]):
+        sys.__excepthook__(kind, error, trace)
+        return
+    module = sys.modules["__main__"].__spec__.name.removesuffix(".__main__")
+    extra = EXTRAS.get(module, "train")
+    with exit_on_user_error():
+        raise UserError(
+            f"{module} needs the extra `{extra}`: pip install "
+            f"'keras_transformer[{extra}]', from a clone '.[{extra}]'. "
+            f"Received: no module {name}"
+        ) from error
+
+
 def message_of(error: Exception) -> str | None:
     """Returns the line for a user's error, or `None` for a bug."""
     if isinstance(error, UserError):
@@ -56,9 +78,7 @@ def message_of(error: Exception) -> str | None:
 def refuse_damage(path: pathlib.Path, advice: str = "") -> Iterator[None]:
     """Turns errors of a library that reads a damaged file into a `UserError`.
 
-    Args:
-        path: Path of the file or folder that is read.
-        advice: Text to add, such as how to find the damage.
+    `advice` is added to the message, such as how to find the damage.
     """
     try:
         yield

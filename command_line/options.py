@@ -148,20 +148,11 @@ def values_of(options: Any) -> dict[str, Any]:
 
 
 def replace_values(options: Any, **values: Any) -> Any:
-    """Returns options with other values, those of parts included.
-
-    Raises:
-        TypeError: If a name is unknown.
-    """
-    changes = {}
-    for field in dataclasses.fields(options):
-        if PART in field.metadata:
-            nested = getattr(options, field.name)
-            names = values.keys() & values_of(nested).keys()
-            changes[field.name] = replace_values(
-                nested, **{name: values.pop(name) for name in names}
-            )
-    return dataclasses.replace(options, **changes, **values)
+    """Returns options with other values, those of parts included."""
+    known = values_of(options)
+    if unknown := values.keys() - known.keys():
+        raise TypeError(f"there are no such options: {', '.join(unknown)}")
+    return read_options(argparse.Namespace(**known | values), type(options))
 
 
 def option_names_tagged(cls: type, tag: str) -> tuple[str, ...]:

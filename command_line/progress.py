@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 import tqdm
 
-# A command that takes no longer shows nothing.
-SECONDS_BEFORE_THE_FIRST = 5
+SECONDS_BEFORE_THE_FIRST = 5  # A command that takes no longer shows nothing.
 
 
 def show_progress(
@@ -13,10 +12,7 @@ def show_progress(
 ) -> Iterable:
     """Returns the items, and counts them on standard error if it is a terminal.
 
-    Args:
-        items: The items.
-        total: Int, their number, for the time that is left. `None` if unknown.
-        unit: String, the noun for an item, in the singular.
+    `total` is their number, for the time that is left, or `None` if unknown.
     """
     return tqdm.tqdm(
         items,

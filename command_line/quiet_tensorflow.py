@@ -33,6 +33,7 @@ def start_tensorflow() -> None:
     # Python's name of the program until it has found the module of `-m`.
     if sys.argv[0] != "-m":
         return
+    sys.excepthook = errors.report_missing_package
     if DEBUG_FLAG in sys.argv:
         sys.argv.remove(DEBUG_FLAG)
         errors.shows_tracebacks = True

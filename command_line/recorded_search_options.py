@@ -17,14 +17,7 @@ KINDS = {
 
 
 def check_decoding(found: Any, path: pathlib.Path) -> dict:
-    """Checks the default options of an export's search.
-
-    Args:
-        found: The entry `"decoding"` of an `arguments.json`.
-        path: Path of that file.
-
-    Returns:
-        The known options by name; the others are left out.
+    """Returns the known options in the entry `"decoding"` of an `arguments.json`.
 
     Raises:
         UserError: If the entry is not a dict, or an option is not a number.

@@ -34,12 +34,7 @@ def read_normalized_chunks(path: pathlib.Path) -> Iterator[bytes]:
 
 
 def read_lines(path: pathlib.Path, skipped: Container[int] = ()) -> Iterator[str]:
-    """Yields the lines of a plain or gzip text file.
-
-    Args:
-        path: Path of the file.
-        skipped: Numbers of the lines to leave out, from 1.
-    """
+    """Yields the lines of a plain or gzip text file, but for some numbers from 1."""
     for number, line in read_numbered_lines(path):
         if number not in skipped:
             yield decode(line, path, number)
@@ -80,13 +75,12 @@ def strip_byte_order_mark(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def open_text(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """Opens a plain or gzip text file, to read its bytes.
+    """Opens a plain or gzip text file, which may be a pipe, to read its bytes.
 
     Raises:
         UserError: If it does not exist; while reading, if it is damaged.
     """
     try:
-        # Open once, since a pipe can be read only once.
         raw = path.open("rb")
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
@@ -98,12 +92,8 @@ def open_text(path: pathlib.Path) -> Iterator[BinaryIO]:
 def decompress(raw: io.BufferedReader, path: object) -> Iterator[BinaryIO]:
     """Yields a binary file with the content of a plain or gzip file.
 
-    Args:
-        raw: The file.
-        path: Its path, for the message.
-
     Raises:
-        UserError: While reading, if it is damaged.
+        UserError: While reading, if it is damaged; it names `path`.
     """
     packed = raw.peek().startswith(GZIP_MAGIC)
     try:
@@ -153,10 +143,8 @@ def decode(line: bytes, path: pathlib.Path, number: int) -> str:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(
-            "text must be UTF-8. Received: "
-            f"{path}, {describe_invalid(line, number, error)}"
-        ) from None
+        where = describe_invalid(line, number, error)
+        raise UserError(f"text must be UTF-8. Received: {path}, {where}") from None
 
 
 def describe_invalid(line: bytes, number: int, error: UnicodeDecodeError) -> str:

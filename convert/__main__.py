@@ -21,11 +21,9 @@ from command_line.options import (
     read_options,
 )
 from convert import from_ctranslate2, from_hugging_face, from_marian, to_hugging_face
-from convert.opus_download import unpack
 from convert.run_folder_writer import Converted, check_new, write_run
 
 PATH = {"kind": pathlib.Path}
-RUN_DIR = {"help": "new folder of a run", **PATH}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,17 +35,30 @@ class OpusOptions:
         "target.spm and vocab.json",
         **PATH,
     )
-    run_dir: pathlib.Path = option(**RUN_DIR)
+    run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
 
-    def run(self) -> None:
-        check_new(self.run_dir)
-        converted = from_hugging_face.read(self.model_dir)
-        origin = {"format": "opus-mt", "model_dir": str(self.model_dir)}
-        write_and_report(self.run_dir, converted, origin, self.model_dir)
+    def read(self) -> Converted:
+        return from_hugging_face.read(self.model_dir)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MarianOptions:
+class SentencePieceOptions:
+    """What `marian` and `ctranslate2` have in common."""
+
+    vocabulary: list[pathlib.Path] | None = option(
+        None,
+        help="SentencePiece models: one for both sides, or source and target; "
+        "a download of OPUS-MT, and a folder that `python -m export` wrote, hold "
+        "their own",
+        nargs="+",
+        metavar="FILE",
+        **PATH,
+    )
+    run_dir: pathlib.Path = option(help="new folder of a run", **PATH)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MarianOptions(SentencePieceOptions):
     """`marian`: a model of Marian, such as OPUS-MT's or a browser's."""
 
     model: pathlib.Path = option(
@@ -55,47 +66,21 @@ class MarianOptions:
         metavar="PATH",
         **PATH,
     )
-    vocabulary: list[pathlib.Path] | None = option(
-        None,
-        help="SentencePiece models: one for both sides, or source and target; "
-        "a download holds its own",
-        nargs="+",
-        metavar="FILE",
-        **PATH,
-    )
-    run_dir: pathlib.Path = option(**RUN_DIR)
 
-    def run(self) -> None:
-        check_new(self.run_dir)
-        origin = {"format": "marian", "model": str(self.model)}
-        with unpack(self.model) as path:
-            converted = from_marian.read(path, self.vocabulary)
-            folder = path if path.is_dir() else path.parent
-            write_and_report(self.run_dir, converted, origin, folder)
+    def read(self) -> Converted:
+        return from_marian.read(self.model, self.vocabulary)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CTranslate2Options:
+class CTranslate2Options(SentencePieceOptions):
     """`ctranslate2`: a directory of CTranslate2's encoder-decoder models."""
 
     model_dir: pathlib.Path = option(
         help="folder with model.bin, config.json and vocabularies", **PATH
     )
-    vocabulary: list[pathlib.Path] | None = option(
-        None,
-        help="SentencePiece models: one for both sides, or source and target; "
-        "by default those that `python -m export` writes into the folder",
-        nargs="+",
-        metavar="FILE",
-        **PATH,
-    )
-    run_dir: pathlib.Path = option(**RUN_DIR)
 
-    def run(self) -> None:
-        check_new(self.run_dir)
-        converted = from_ctranslate2.read(self.model_dir, self.vocabulary)
-        origin = {"format": "ctranslate2", "model_dir": str(self.model_dir)}
-        write_and_report(self.run_dir, converted, origin, self.model_dir)
+    def read(self) -> Converted:
+        return from_ctranslate2.read(self.model_dir, self.vocabulary)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,14 +92,6 @@ class ToMarianOptions:
         help="new folder for MarianMTModel.from_pretrained", **PATH
     )
 
-    def run(self) -> None:
-        to_hugging_face.write_model(self.run_dir, self.model_dir)
-        print(
-            f"{self.model_dir} is written. Next:\n"
-            "  transformers.MarianMTModel.from_pretrained("
-            f"{str(self.model_dir)!r})"
-        )
-
 
 COMMANDS = {
     "opus-mt": OpusOptions,
@@ -124,10 +101,10 @@ COMMANDS = {
 }
 
 
-def write_and_report(
-    run_dir: pathlib.Path, converted: Converted, origin: dict, license_dir: pathlib.Path
-) -> None:
-    """Prints the sizes, writes the run folder and prints the next command."""
+def convert_to_run(command: str, options) -> None:
+    """Reads a model, prints its sizes and the next command, and writes a run."""
+    check_new(options.run_dir)
+    converted = options.read()
     model = converted.model
     architecture = model.architecture
     print(
@@ -140,14 +117,15 @@ def write_and_report(
         f"{model.source_vocabulary_size or model.vocabulary_size:,} and "
         f"{model.vocabulary_size:,} subwords; its search: {converted.decoding}"
     )
-    write_run(run_dir, converted, origin, license_dir)
+    paths = {k: str(v) for k, v in vars(options).items() if k.startswith("model")}
+    write_run(options.run_dir, converted, {"format": command, **paths})
     print(
-        f"{run_dir} is written. Next:\n"
-        f"  python -m export --run-dir {run_dir} --export-dir EXPORT_DIR"
+        f"{options.run_dir} is written. Next:\n"
+        f"  python -m export --run-dir {options.run_dir} --export-dir EXPORT_DIR"
     )
 
 
-def parse_options(argv: list[str] | None = None):
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m convert",
         description=__doc__,
@@ -155,15 +133,19 @@ def parse_options(argv: list[str] | None = None):
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, cls in COMMANDS.items():
-        command = commands.add_parser(name, description=cls.__doc__)
-        add_options(command, cls)
+        add_options(commands.add_parser(name, description=cls.__doc__), cls)
     args = parse_or_show_examples(parser, argv, __doc__)
-    return read_options(args, COMMANDS[args.command])
-
-
-def main(argv: list[str] | None = None) -> None:
+    options = read_options(args, COMMANDS[args.command])
     with exit_on_user_error():
-        parse_options(argv).run()
+        if args.command != "to-marian":
+            convert_to_run(args.command, options)
+            return
+        to_hugging_face.write_model(options.run_dir, options.model_dir)
+        print(
+            f"{options.model_dir} is written. Next:\n"
+            "  transformers.MarianMTModel.from_pretrained("
+            f"{str(options.model_dir)!r})"
+        )
 
 
 if __name__ == "__main__":

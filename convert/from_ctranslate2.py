@@ -1,7 +1,8 @@
 """Reads directories of CTranslate2's encoder-decoder models.
 
 They hold transposed kernels, one for queries, keys and values, and a table of
-position vectors. Options that are unknown here, and tensors, are refused.
+position vectors. All heads have one width; narrower keys or values have zeros at
+the end of each head.
 """
 
 import dataclasses
@@ -11,153 +12,107 @@ import numpy as np
 
 from command_line.errors import UserError
 from command_line.recorded_search_options import check_decoding
-from convert.ctranslate2_attention import Heads, LayerReader, find_value_dim
-from convert.ctranslate2_file import CTranslate2File, open_ctranslate2
-from convert.ctranslate2_vocabularies import SIDES, read_vocabularies
-from convert.marian_config import max_wavelength
-from convert.position_tables import Sines, find_sines
-from convert.run_folder_writer import Converted, make_model
-from convert.tensor_files import Tensors, read_json
-from convert.vocabularies import Vocabulary
-from convert.weight_mapping import copy_bias, copy_layers, copy_table, to_our_order
+from convert.binary_files import open_ctranslate2
+from convert.checked_options import CheckedOptions, read_json
+from convert.ctranslate2_config import (
+    EMBEDDINGS,
+    Heads,
+    is_shared,
+    read_architecture,
+    read_options,
+    read_positions,
+)
+from convert.run_folder_writer import Converted, read_licenses
+from convert.tensor_files import Tensors
+from convert.vocabularies import Vocabulary, make_vocabularies, read_protos
+from convert.weight_mapping import make_model
 from export.bundle.file_layout import CTRANSLATE2_MODEL
-from export.ctranslate2.model_directory import SETTINGS_FILE
-from keras_transformer import Architecture
+from export.ctranslate2.model_directory import (
+    SETTINGS_FILE,
+    TARGET_TOKENIZER_FILE,
+    TOKENIZER_FILE,
+    UNUSED,
+)
+from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
 
-ACTIVATIONS = {0: "relu", 2: "swish", 3: "gelu"}
 SEQUENCE_LENGTH = 512
 # CTranslate2's own defaults.
 DECODING = {"beam_size": 2, "length_penalty": 1.0, "penalty_offset": 0}
-EPSILON = 1e-5
-# Options that must be 0 or absent; others mean a computation that is not
-# supported.
-MUST_BE_ZERO = (
-    *("decoder/alibi", "encoder/multi_query_attention"),
-    "decoder/final_logit_softcapping",
-)
-# Options that are read, or have no effect on the translation.
-KNOWN = frozenset(
-    {
-        *("encoder/num_heads", "decoder/num_heads"),
-        *("encoder/pre_norm", "decoder/pre_norm"),
-        *("encoder/activation", "decoder/activation"),
-        *("encoder/scale_embeddings", "decoder/scale_embeddings"),
-        "decoder/start_from_zero_embedding",
-        # Of several embeddings, and of alignments.
-        *("encoder/embeddings_merge", "decoder/alignment_layer"),
-        "decoder/alignment_heads",
-        # Of ALiBi.
-        *("decoder/alibi_use_positive_positions", "decoder/scale_alibi"),
-    }
-)
-EMBEDDINGS = {**SIDES, "output": "decoder/projection/weight"}
-POSITIONS = (
-    "encoder/position_encodings/encodings",
-    "decoder/position_encodings/encodings",
-)
-
-
-def option_error(path: pathlib.Path, name: str, wanted: str, value):
-    return UserError(f"{name} of {path} must be {wanted}. Received: {value!r}")
-
-
-class Options:
-    """The options of a file; both stacks must have the same."""
-
-    def __init__(self, file: CTranslate2File):
-        self._found, self._path = file.options, file.tensors.path
-        for name, value in self._found.items():
-            last = name.rsplit("/", 1)[-1]
-            if name in MUST_BE_ZERO and value:
-                raise option_error(self._path, name, "0", value)
-            known = KNOWN | {*MUST_BE_ZERO}
-            if name not in known and last not in ("queries_scale", "head_dim"):
-                raise option_error(self._path, name, "absent", value)
-
-    def both(self, name: str, default=None):
-        """Returns an option of both stacks."""
-        one, other = (
-            self._found.get(f"{stack}/{name}", default)
-            for stack in ("encoder", "decoder")
-        )
-        if one is None:
-            raise option_error(self._path, f"encoder/{name}", "present", one)
-        if one != other:
-            wanted = f"{one}, as in the encoder"
-            raise option_error(self._path, f"decoder/{name}", wanted, other)
-        return one
-
-    def of_layers(self, name: str, default):
-        """Returns an option that all attentions must have alike."""
-        found = {
-            value
-            for key, value in self._found.items()
-            if key.rsplit("/", 1)[-1] == name
-        } or {default}
-        if len(found) > 1:
-            wanted = "the same in all layers"
-            raise option_error(self._path, name, wanted, sorted(found))
-        return found.pop()
+OTHER_BOS = "[<s>]"  # A `<s>` with which no target begins.
+BIAS = "decoder/projection/bias"
+# Their names of the parts of a path; see `weight_mapping`.
+NAMES = {
+    **dict.fromkeys(("attention", "attention_residual"), "self_attention"),
+    "self_attention_residual": "self_attention",
+    **dict.fromkeys(("memory_attention", "memory_attention_residual"), "attention"),
+    **dict.fromkeys(("feed_forward", "feed_forward_residual"), "ffn"),
+    "kernel": "weight",
+}
+# The maps of each kernel, one above the other.
+LINEARS = {
+    "self_attention": (("query", "key", "value"), ("output",)),
+    "attention": (("query",), ("key", "value"), ("output",)),
+    "ffn": (("expand",), ("contract",)),
+}
 
 
 def read(
     folder: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None = None
 ) -> Converted:
-    """Reads a directory of CTranslate2.
-
-    Args:
-        folder: The directory.
-        vocabulary_paths: SentencePiece models, one for both sides or one
-            each; by default those that `export` writes into the directory.
-
-    Raises:
-        UserError: If a file is damaged, or the model not supported.
-    """
-    file = open_ctranslate2(folder / CTRANSLATE2_MODEL)
+    """Reads a directory; by default the vocabularies are those that `export` writes."""
+    tensors, found = open_ctranslate2(folder / CTRANSLATE2_MODEL)
     config = read_config(folder)
-    options = Options(file)
-    width = read_width(file.tensors)
-    sines, learned = read_positions(file.tensors, width)
-    architecture, heads = read_architecture(file, options, config, width, sines)
-    shares = is_shared(file, EMBEDDINGS["source"], EMBEDDINGS["target"])
-    sources, targets, *protos = read_vocabularies(
+    options = read_options(found, tensors.path)
+    sines, learned = read_positions(tensors)
+    architecture, heads = read_architecture(tensors, options, config.found, sines)
+    sources, targets, *tokenizers = read_vocabularies(
         folder,
         vocabulary_paths,
-        file.tensors,
+        tensors,
         config,
-        bool(file.options.get("decoder/start_from_zero_embedding", 0)),
+        begins_with_zero=bool(found.get("decoder/start_from_zero_embedding")),
     )
-    shares = shares and sources.pieces == targets.pieces
+    shares = sources.pieces == targets.pieces and is_shared(
+        tensors, EMBEDDINGS["source"], EMBEDDINGS["target"]
+    )
     settings, sequence_length = read_settings(folder, learned)
     if not targets.can_be_generated.all():
         architecture = dataclasses.replace(architecture, logits_bias=True)
+    size = tensors.shapes[EMBEDDINGS["output"]][0]
+
+    def take_table(which: str) -> np.ndarray:
+        if which == "bias":
+            return tensors.take(BIAS, (size,)) if BIAS in tensors else np.zeros(size)
+        return tensors.take(EMBEDDINGS[which])
+
+    def take_weight(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
+        return take_layer_weight(tensors, heads, path, shape)
+
+    tensors.ignore(*EMBEDDINGS.values())
     model = make_model(
         architecture,
-        file.tensors,
-        len(targets),
-        sequence_length,
-        None if shares else len(sources),
+        tensors,
+        (sources, targets),
+        shares=shares,
+        sequence_length=sequence_length,
+        take_table=take_table,
+        take_weight=take_weight,
+        in_halves=sines is not None and sines.in_halves,
     )
-    in_halves = sines is not None and sines.in_halves
-    copy_tables(model, file.tensors, sources, targets, in_halves)
     if learned is not None:
         model.position_encoding.embeddings.assign(learned)
-    copy_layers(model, LayerReader(file.tensors, heads).read, in_halves)
-    copy_final_norms(model, file.tensors, in_halves)
-    file.tensors.ignore(*EMBEDDINGS.values(), *POSITIONS)
-    file.tensors.check_all_taken()
-    return Converted(model, *protos, settings)
+    return Converted(model, *tokenizers, settings, read_licenses(folder))
 
 
-def read_config(folder: pathlib.Path) -> dict:
+def read_config(folder: pathlib.Path) -> CheckedOptions:
     """Reads `config.json`; refuses sources that begin with BOS."""
-    config = read_json(folder / "config.json")
-    if config.get("add_source_bos"):
-        raise UserError(
-            f"add_source_bos of {folder / 'config.json'} must be false. Received: true"
-        )
+    path = folder / "config.json"
+    config = CheckedOptions(read_json(path), path)
+    if config.found.get("add_source_bos"):
+        raise config.error("add_source_bos", "false", True)
     ours = (folder / SETTINGS_FILE).exists()
-    if not ours and not config.get("add_source_eos"):
+    if not ours and not config.found.get("add_source_eos"):
         print(
             "note: sources end in </s> here, as in models of Marian; a model "
             "whose sources do not, such as OpenNMT-py's, translates worse"
@@ -175,154 +130,93 @@ def read_settings(folder: pathlib.Path, learned) -> tuple[dict, int]:
     return check_decoding(settings, path) or DECODING, length
 
 
-def read_width(tensors: Tensors) -> int:
-    """Returns the features of a position."""
-    name = EMBEDDINGS["target"]
-    shape = tensors.shapes.get(name, ())
-    if len(shape) != 2 or shape[1] < 4 or shape[1] % 2:
+def take_layer_weight(
+    tensors: Tensors, heads: Heads, path: tuple[str, ...], shape: tuple[int, ...]
+) -> np.ndarray:
+    """Returns a weight of a layer; refuses padding of a head that is not 0."""
+    *where, part, name, end = path
+    part, end = NAMES.get(part, part), NAMES.get(end, end)
+    prefix = "/".join((*where, part))
+    if name == "normalization":
+        return tensors.take(f"{prefix}/layer_norm/{end}", shape)
+    index, maps = next(pair for pair in enumerate(LINEARS[part]) if name in pair[1])
+    tensor = f"{prefix}/linear_{index}/{end}"
+    if part == "ffn" or (name, end) == ("output", "bias"):
+        return tensors.take(tensor, shape[::-1]).T
+    size = heads.count * heads.stored
+    if name == "output":
+        array = tensors.take(tensor, (shape[1], size)).T
+    else:
+        array = tensors.take(tensor, (len(maps) * size, *shape[:-1]))
+        array = np.split(array, len(maps))[maps.index(name)]
+    features = heads.key_dim if name in ("query", "key") else heads.value_dim
+    split = array.reshape(heads.count, heads.stored, *array.shape[1:])
+    if split[:, features:].any():
         raise UserError(
-            f"{name} of {tensors.path} must have two axes, and an even number "
-            f"of features from 4 on. Received: shape {shape}"
+            f"{tensor} of {tensors.path} must have zeros beyond the first "
+            f"{features} features of a head. Received: others"
         )
-    return shape[1]
+    array = split[:, :features].reshape(-1, *array.shape[1:])
+    return array if name == "output" else array.T
 
 
-def read_positions(
-    tensors: Tensors, width: int
-) -> tuple[Sines | None, np.ndarray | None]:
-    """Returns the sines of a model, or else its learned positions."""
-    if not any(name in tensors for name in POSITIONS):
-        # CTranslate2 computes these.
-        return Sines(max_wavelength(width), offset=1, in_halves=True), None
-    one, other = (
-        tensors.take(name, tensors.shapes.get(name, (0, 0))) for name in POSITIONS
-    )
-    if not np.array_equal(one, other):
+def read_vocabularies(
+    folder: pathlib.Path,
+    paths: list[pathlib.Path] | None,
+    tensors: Tensors,
+    config: CheckedOptions,
+    begins_with_zero: bool,
+) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
+    """Reads the vocabularies of sources and targets, and their tokenizers."""
+    if paths is None:
+        paths = [folder / TOKENIZER_FILE, folder / TARGET_TOKENIZER_FILE]
+        paths = [path for path in paths if path.exists()]
+        if not paths:
+            raise UserError(
+                "--vocabulary must be given for a directory that `python -m "
+                f"export` did not write. Received: none, for {folder}"
+            )
+    protos = read_protos(paths)
+    tables = [read_pieces(folder, side, tensors) for side in ("source", "target")]
+    shares = tables[0] == tables[1]
+    keys = {"eos_token": "</s>", "unk_token": "<unk>"}
+    if not begins_with_zero:
+        keys["decoder_start_token"] = "<s>"
+    specials, starts = [], []
+    for table in tables:
+        # `choice` refuses a token that the vocabulary lacks.
+        eos, unknown, *start = (config.choice(k, table, t) for k, t in keys.items())
+        specials.append({EOS_ID: eos, UNKNOWN_ID: unknown})
+        if "<pad>" in table:
+            specials[-1][PADDING_ID] = table["<pad>"]
+        if start == [table.get("<s>")]:
+            specials[-1][BOS_ID] = table["<s>"]
+        elif "<s>" in table:  # Targets begin with another one.
+            table[OTHER_BOS] = table.pop("<s>")
+        starts.append(start)
+    vocabularies = make_vocabularies(protos, tables, specials, shares, unused=(UNUSED,))
+    for side, start in enumerate(starts):
+        if start and BOS_ID not in specials[side]:
+            # Not generated: its logit would be that of the other token.
+            vocabularies[side].rows[BOS_ID] = start[0]
+    return vocabularies
+
+
+def read_pieces(folder: pathlib.Path, side: str, tensors: Tensors) -> dict[str, int]:
+    """Reads the ids of the pieces of a side."""
+    path = folder / "shared_vocabulary.json"
+    if not path.exists():
+        path = folder / f"{side}_vocabulary.json"
+    pieces = read_json(path, list)
+    if not all(isinstance(piece, str) for piece in pieces):
+        raise UserError(f"{path} must hold strings")
+    if len(set(pieces)) < len(pieces):
+        raise UserError(f"{path} must hold each piece once")
+    name = EMBEDDINGS[side]
+    rows = tensors.shapes.get(name, (0, 0))[0]
+    if len(pieces) != rows:
         raise UserError(
-            f"{POSITIONS[1]} of {tensors.path} must be that of the encoder. "
-            "Received: another table"
+            f"{path} must be that of the model, whose {name} has {rows:,} "
+            f"rows. Received: {len(pieces):,} pieces"
         )
-    tensors.check(POSITIONS[0], (max(1, *one.shape[:1]), width))
-    sines = find_sines(one)
-    return sines, one if sines is None else None
-
-
-def read_architecture(
-    file: CTranslate2File,
-    options: Options,
-    config: dict,
-    width: int,
-    sines: Sines | None,
-) -> tuple[Architecture, Heads]:
-    """Reads the hyperparameters from options and shapes."""
-    tensors = file.tensors
-    activation = options.both("activation", 0)
-    if activation not in ACTIVATIONS:
-        wanted = f"one of {sorted(ACTIVATIONS)}"
-        raise option_error(tensors.path, "activation", wanted, activation)
-    counts = [count_layers(tensors, stack) for stack in ("encoder", "decoder")]
-    heads = read_heads(tensors, options, width)
-    inner = tensors.shapes.get("encoder/layer_0/ffn/linear_0/weight", (0,))[0]
-    positions = {"positions": "learned"}
-    if sines is not None:
-        positions = {
-            "max_wavelength": sines.max_wavelength,
-            "position_offset": sines.offset,
-        }
-    return Architecture(
-        num_layers=counts[0],
-        decoder_layers=counts[1],
-        hidden_dim=width,
-        intermediate_dim=inner,
-        num_heads=heads.count,
-        key_dim=heads.key_dim,
-        value_dim=heads.value_dim,
-        norm="pre" if options.both("pre_norm") else "post",
-        use_bias="encoder/layer_0/self_attention/linear_0/bias" in tensors,
-        activation=ACTIVATIONS[activation],
-        scale_embedding=is_scaled(tensors.path, options, width),
-        logits_bias="decoder/projection/bias" in tensors,
-        norm_epsilon=config.get("layer_norm_epsilon") or EPSILON,
-        tied_output=is_shared(file, EMBEDDINGS["output"], EMBEDDINGS["target"]),
-        **positions,
-    ), heads
-
-
-def count_layers(tensors: Tensors, stack: str) -> int:
-    count = 0
-    while f"{stack}/layer_{count}/ffn/linear_0/weight" in tensors:
-        count += 1
-    return count
-
-
-def is_scaled(path: pathlib.Path, options: Options, width: int) -> bool:
-    """Returns whether embeddings are multiplied by the root of the width."""
-    scale = options.both("scale_embeddings", 1)
-    if type(scale) is int:  # A switch.
-        return bool(scale)
-    if np.isclose(scale, [1.0, width**0.5], rtol=1e-3).any():
-        return scale > 1.01
-    wanted = f"1 or the root of {width}"
-    raise option_error(path, "scale_embeddings", wanted, scale)
-
-
-def is_shared(file: CTranslate2File, one: str, other: str) -> bool:
-    """Returns whether two matrices are the same."""
-    tensors = file.tensors
-    if file.entries.get(one) == file.entries.get(other):
-        return True
-    shapes = [tensors.shapes.get(name) for name in (one, other)]
-    return shapes[0] == shapes[1] and np.array_equal(
-        tensors.take(one, shapes[0]), tensors.take(other, shapes[1])
-    )
-
-
-def read_heads(tensors: Tensors, options: Options, width: int) -> Heads:
-    """Finds how many features of the stored heads are not padding."""
-    count = options.both("num_heads", 8)
-    stored = options.of_layers("head_dim", width // max(1, count))
-    scale = options.of_layers("queries_scale", max(1, stored) ** -0.5)
-    key_dim = round(scale**-2) if scale > 0 else 0
-    if count < 1 or not 1 <= key_dim <= stored:
-        raise UserError(
-            f"{tensors.path} must have heads whose products are divided by the "
-            f"root of their features, at most {stored}. Received: {count} "
-            f"heads, queries_scale={scale!r}"
-        )
-    # Either keys or values have all features.
-    value_dim = stored
-    if key_dim == stored:
-        value_dim = find_value_dim(tensors, count, stored)
-    return Heads(count, stored, key_dim, value_dim)
-
-
-def copy_tables(
-    model, tensors: Tensors, sources: Vocabulary, targets: Vocabulary, in_halves: bool
-) -> None:
-    """Sets the embedding matrices, and the matrix and bias of the logits."""
-    for embedding, name, vocabulary in (
-        (model.embedding, "target", targets),
-        (model.output_embedding, "output", targets),
-        (model.source_embedding, "source", sources),
-    ):
-        if embedding is not None:
-            name = EMBEDDINGS[name]
-            copy_table(embedding, tensors, name, vocabulary.rows, in_halves)
-    if model.embedding_of_logits.bias is not None:
-        size = tensors.shapes[EMBEDDINGS["output"]][0]
-        bias = np.zeros(size, np.float32)
-        if "decoder/projection/bias" in tensors:
-            bias = tensors.take("decoder/projection/bias", (size,))
-        copy_bias(model.embedding_of_logits, bias, targets)
-
-
-def copy_final_norms(model, tensors: Tensors, in_halves: bool) -> None:
-    """Sets the layer normalization after each stack of a pre-norm model."""
-    if model.architecture.norm != "pre":
-        return
-    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
-        for part in ("gamma", "beta"):
-            variable = getattr(stack.normalization, part)
-            array = tensors.take(f"{name}/layer_norm/{part}", tuple(variable.shape))
-            axes = (0,) if in_halves else ()
-            variable.assign(to_our_order(array, axes))
+    return {piece: id_ for id_, piece in enumerate(pieces)}

@@ -5,34 +5,85 @@ import pathlib
 import numpy as np
 
 from command_line.errors import UserError
+from convert.checked_options import read_json
 from convert.hugging_face_config import Configuration, read_configuration, read_decoding
-from convert.run_folder_writer import Converted, make_model
-from convert.tensor_files import Tensors, open_safetensors, read_json
-from convert.vocabularies import (
-    Vocabulary,
-    check_ids,
-    make_tokenizers,
-    make_vocabulary,
-    pieces_of,
-    read_proto,
-)
-from convert.weight_mapping import Weight, copy_bias, copy_layers, copy_table
+from convert.run_folder_writer import Converted, read_licenses
+from convert.tensor_files import Tensors, open_safetensors
+from convert.vocabularies import Vocabulary, check_ids, make_vocabularies, read_protos
+from convert.weight_mapping import make_model
 from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from keras_transformer.tokenizer import UNKNOWN_ID
 
-SOURCE_EMBEDDING_TENSOR = "model.encoder.embed_tokens.weight"
-PARTS = {
-    ("encoder", "self"): "self_attn",
-    ("decoder", "self"): "self_attn",
-    ("decoder", "memory"): "encoder_attn",
+BIAS = "final_logits_bias"
+SOURCE_TABLE = "model.encoder.embed_tokens.weight"
+# Copies of the matrix of targets; the first exists where both sides share it.
+TABLES = (
+    *("model.shared.weight", "model.decoder.embed_tokens.weight"),
+    "lm_head.weight",
+)
+# Their names of the parts of a path; see `weight_mapping`.
+NAMES = {
+    **dict.fromkeys(("attention", "self_attention"), "self_attn."),
+    "attention_residual": "self_attn_layer_norm.",
+    "self_attention_residual": "self_attn_layer_norm.",
+    "memory_attention": "encoder_attn.",
+    "memory_attention_residual": "encoder_attn_layer_norm.",
+    "feed_forward": "",
+    "feed_forward_residual": "final_layer_norm.",
+    **{"query": "q_proj.", "key": "k_proj.", "value": "v_proj."},
+    **{"output": "out_proj.", "expand": "fc1.", "contract": "fc2."},
+    **{"normalization": "", "gamma": "weight", "beta": "bias"},
+    **{"kernel": "weight", "bias": "bias"},
 }
-MAPS = {
-    **{name: f"{name[0]}_proj" for name in ("query", "key", "value")},
-    "output": "out_proj",
-    "expand": "fc1",
-    "contract": "fc2",
-}
-ENDS = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
+
+
+def tensor_name_of(path: tuple[str, ...]) -> str:
+    """Returns the name of the tensor that a weight of a layer is."""
+    stack, layer, *rest = path
+    number = layer.removeprefix("layer_")
+    return f"model.{stack}.layers.{number}.{''.join(NAMES[name] for name in rest)}"
+
+
+def read(folder: pathlib.Path) -> Converted:
+    """Reads a model's folder."""
+    configuration = read_configuration(folder / "config.json")
+    tensors = open_weights(folder)
+    sources, targets, *tokenizers = read_vocabularies(folder, configuration)
+    shares = configuration.shares_matrix
+    decoding, forbidden, renormalizes = read_decoding(folder)
+    if renormalizes:
+        forbidden = [*forbidden, configuration.bos_id]
+    else:  # Their softmax includes the begin token, which is never generated.
+        forbidden = [id_ for id_ in forbidden if id_ != configuration.bos_id]
+    targets.can_be_generated[np.isin(targets.rows, forbidden)] = False
+    # Copies of a matrix that is read, and the computed position encodings.
+    tensors.ignore(
+        *(*TABLES, SOURCE_TABLE),
+        "model.encoder.embed_positions.weight",
+        "model.decoder.embed_positions.weight",
+    )
+    names = TABLES if shares else TABLES[1:]
+    table = next((name for name in names if name in tensors), names[0])
+    width = configuration.architecture.hidden_dim
+    tensors.check(table, (configuration.vocabulary_size, width))
+    if not shares:
+        tensors.check(SOURCE_TABLE, (configuration.source_vocabulary_size, width))
+    tensors.check(BIAS, (1, configuration.vocabulary_size))
+    tables = {"source": SOURCE_TABLE, "target": table, "bias": BIAS}
+
+    def take_weight(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
+        return tensors.take(tensor_name_of(path), shape[::-1]).T
+
+    model = make_model(
+        configuration.architecture,
+        tensors,
+        (sources, targets),
+        shares=shares,
+        sequence_length=configuration.sequence_length,
+        take_table=lambda which: tensors.take(tables[which]),
+        take_weight=take_weight,
+    )
+    return Converted(model, *tokenizers, decoding, read_licenses(folder))
 
 
 def open_weights(folder: pathlib.Path) -> Tensors:
@@ -54,43 +105,37 @@ def read_vocabularies(
     folder: pathlib.Path, configuration: Configuration
 ) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
     """Returns the vocabularies of sources and targets, and their tokenizers."""
-    source = read_proto(folder / "source.spm")
-    target = read_proto(folder / "target.spm")
-    path = folder / "vocab.json"
-    size = configuration.source_vocabulary_size
-    table = check_ids(read_json(path), size, path)
-    if configuration.shares_matrix:
-        used = [*pieces_of(source), *pieces_of(target)]
-        ours = arrange_vocabulary(table, used, configuration, path)
-        if has_separate_vocabularies(folder, default=False):
-            raise UserError(
-                f"separate_vocabs of {folder / 'tokenizer_config.json'} must "
-                "be false for one matrix. Received: true"
-            )
-        vocabularies = ours, ours
-    else:
-        other = folder / "target_vocab.json"
-        if not has_separate_vocabularies(folder, default=other.exists()):
-            other = path
-        targets = check_ids(read_json(other), configuration.vocabulary_size, other)
-        vocabularies = (
-            arrange_vocabulary(table, pieces_of(source), configuration, path, False),
-            arrange_vocabulary(targets, pieces_of(target), configuration, other),
+    protos = read_protos([folder / "source.spm", folder / "target.spm"])
+    sizes = (configuration.source_vocabulary_size, configuration.vocabulary_size)
+    paths = [folder / "vocab.json", folder / "target_vocab.json"]
+    path = folder / "tokenizer_config.json"
+    shares = configuration.shares_matrix
+    is_separate = not shares and paths[1].exists()
+    if path.exists():
+        is_separate = bool(read_json(path).get("separate_vocabs", is_separate))
+    if shares and is_separate:
+        raise UserError(
+            f"separate_vocabs of {path} must be false for one matrix. Received: true"
         )
-    tokenizers = make_tokenizers((source, target), vocabularies)
-    return *vocabularies, *tokenizers
+    if not is_separate:
+        paths[1] = paths[0]
+    tables = [
+        check_ids(read_json(path), size, path)
+        for path, size in zip(paths, sizes, strict=True)
+    ]
+    specials = [
+        find_specials(table, configuration, path, begins)
+        for table, path, begins in zip(tables, paths, (shares, True), strict=True)
+    ]
+    return make_vocabularies(protos, tables, specials, shares)
 
 
-def arrange_vocabulary(
-    table: dict[str, int],
-    used: list[str],
-    configuration: Configuration,
-    path: pathlib.Path,
-    begins: bool = True,
-) -> Vocabulary:
-    """Reorders a table of pieces for our ids.
+def find_specials(
+    table: dict[str, int], configuration: Configuration, path: pathlib.Path, begins
+) -> dict[int, int]:
+    """Returns their ids of our special pieces.
 
-    Sources have BOS only if their table has it.
+    Sources have BOS only if their table has it, or is that of targets.
     """
     if "<unk>" not in table:
         raise UserError(f"{path} must hold the piece <unk>")
@@ -100,91 +145,4 @@ def arrange_vocabulary(
         specials[BOS_ID] = bos_id
     if not begins or configuration.padding_id != bos_id:
         specials[PADDING_ID] = configuration.padding_id
-    return make_vocabulary(table, specials, used)
-
-
-def has_separate_vocabularies(folder: pathlib.Path, default: bool) -> bool:
-    """Returns whether the tokenizer has a vocabulary for each side."""
-    path = folder / "tokenizer_config.json"
-    found = read_json(path) if path.exists() else {}
-    return bool(found.get("separate_vocabs", default))
-
-
-def tensor_name_of(weight: Weight) -> str:
-    """Returns the name of the tensor that a weight of a layer is."""
-    prefix = f"model.{weight.stack}.layers.{weight.layer}."
-    what, end = weight.name.split(".")
-    attention = PARTS.get((weight.stack, weight.part))
-    if what == "norm":
-        what = f"{attention}_layer_norm" if attention else "final_layer_norm"
-    else:
-        what = MAPS[what]
-        what = f"{attention}.{what}" if attention else what
-    return f"{prefix}{what}.{ENDS[end]}"
-
-
-def read(folder: pathlib.Path) -> Converted:
-    """Reads a model's folder.
-
-    Raises:
-        UserError: If it is not such a folder, is damaged, or has an
-            architecture that is not supported.
-    """
-    configuration = read_configuration(folder / "config.json")
-    tensors = open_weights(folder)
-    sources, targets, *tokenizers = read_vocabularies(folder, configuration)
-    shares = configuration.shares_matrix
-    decoding, forbidden, renormalizes = read_decoding(folder)
-    if renormalizes:
-        forbidden = [*forbidden, configuration.bos_id]
-    else:  # Their softmax includes the begin token, which is never generated.
-        forbidden = [id_ for id_ in forbidden if id_ != configuration.bos_id]
-    targets.can_be_generated[np.isin(targets.rows, forbidden)] = False
-    table = check_tables(tensors, configuration)
-    model = make_model(
-        configuration.architecture,
-        tensors,
-        len(targets),
-        configuration.sequence_length,
-        None if shares else len(sources),
-    )
-
-    def take(weight: Weight) -> np.ndarray:
-        shape = tuple(weight.variable.shape)
-        return tensors.take(tensor_name_of(weight), shape[::-1]).T
-
-    size = configuration.vocabulary_size
-    bias = tensors.take("final_logits_bias", (1, size))[0]
-    copy_table(model.embedding, tensors, table, targets.rows)
-    copy_bias(model.embedding, bias, targets)
-    if not shares:
-        copy_table(
-            model.source_embedding, tensors, SOURCE_EMBEDDING_TENSOR, sources.rows
-        )
-    copy_layers(model, take)
-    tensors.check_all_taken()
-    return Converted(model, *tokenizers, decoding)
-
-
-def check_tables(tensors: Tensors, configuration: Configuration) -> str:
-    """Checks the embedding matrices; returns the name of the targets'."""
-    names = (
-        "model.shared.weight",
-        "model.decoder.embed_tokens.weight",
-        "lm_head.weight",
-    )
-    # Copies of the embedding matrix, and the computed position encodings.
-    tensors.ignore(
-        *(*names, SOURCE_EMBEDDING_TENSOR),
-        "model.encoder.embed_positions.weight",
-        "model.decoder.embed_positions.weight",
-    )
-    width = configuration.architecture.hidden_dim
-    if not configuration.shares_matrix:
-        shape = (configuration.source_vocabulary_size, width)
-        tensors.check(SOURCE_EMBEDDING_TENSOR, shape)
-        names = names[1:]
-    found = [name for name in names if name in tensors]
-    name = (found or names)[0]
-    tensors.check(name, (configuration.vocabulary_size, width))
-    return name
+    return specials

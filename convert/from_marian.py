@@ -1,135 +1,182 @@
-"""Reads models of Marian, such as those of Firefox and OPUS-MT."""
+"""Reads models of Marian, such as those of Firefox and OPUS-MT.
+
+Either a SentencePiece model has the ids of the matrix, or a YAML file has them
+by piece, as in OPUS-MT's downloads.
+"""
 
 import pathlib
 
 import numpy as np
+import yaml
 
-from command_line.errors import UserError
+from command_line.errors import UserError, describe_error
+from convert.binary_files import open_marian
 from convert.marian_config import (
-    find_search_options,
     read_architecture,
     read_configuration,
     read_search_options,
 )
-from convert.marian_vocabularies import (
-    embedding_names,
-    read_download_vocabularies,
-    read_sentencepiece,
-)
-from convert.opus_download import find_download
-from convert.run_folder_writer import Converted, make_model
-from convert.tensor_files import Tensors, open_marian
-from convert.vocabularies import Vocabulary
-from convert.weight_mapping import Weight, copy_bias, copy_layers, copy_rows, copy_table
+from convert.opus_download import find_download, unpack
+from convert.run_folder_writer import Converted, read_licenses
+from convert.tensor_files import Tensors
+from convert.vocabularies import Vocabulary, check_ids, make_vocabularies, read_protos
+from convert.weight_mapping import make_model
+from keras_transformer.masks import EOS_ID
+from keras_transformer.tokenizer import UNKNOWN_ID
+from train.data.tokenizer_file import PIECE
 
 SEQUENCE_LENGTH = 512
 # The matrix of the logits, where it is not that of the embeddings: `(D, V)`,
 # or, in newer models, `(V, D)`.
 OUTPUTS = ("decoder_ff_logit_out_W", "decoder_ff_logit_out_Wt")
-PARTS = {
-    "self": ("self_", "self_Wo"),
-    "memory": ("context_", "context_Wo"),
-    "feed_forward": ("ffn_", "ffn_ffn"),
-    "recurrence": ("rnn_", "rnn_ffn"),
-}
-MAPS = {
+# Their names of the parts of a path; see `weight_mapping`.
+NAMES = {
+    **dict.fromkeys(("attention", "self_attention"), "self_"),
+    **{"memory_attention": "context_", "feed_forward": "ffn_", "recurrence": "rnn_"},
+    "attention_residual": "self_Wo_ln_",
+    "memory_attention_residual": "context_Wo_ln_",
+    "feed_forward_residual": "ffn_ffn_ln_",
     **{"query": "q", "key": "k", "value": "v", "output": "o"},
     **{"expand": "1", "contract": "2", "forget": "f", "update": ""},
+    **{"normalization": "", "gamma": "scale", "beta": "bias"},
+    **{"kernel": "W", "bias": "b"},
 }
+# Much faster than the loader in Python. Its values are strings: `no` is a
+# piece, and no Boolean.
+LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
-def tensor_name_of(weight: Weight) -> str:
+def tensor_name_of(path: tuple[str, ...], mixer: str) -> str:
     """Returns the name of the tensor that a weight of a layer is."""
-    prefix = f"{weight.stack}_l{weight.layer + 1}_"
-    maps, norm = PARTS[weight.part]
-    what, end = weight.name.split(".")
-    if what == "norm":
-        end = {"gamma": "scale", "beta": "bias"}[end]
-        return f"{prefix}{norm}_ln_{end}"
-    letter = {"kernel": "W", "bias": "b"}[end]
-    return f"{prefix}{maps}{letter}{MAPS[what]}"
+    stack, layer, part, name, end = path
+    part = NAMES.get(part) or {"attention": "self_Wo_ln_", "ssru": "rnn_ffn_ln_"}[mixer]
+    number = int(layer.removeprefix("layer_")) + 1
+    return f"{stack}_l{number}_{part}{NAMES[end]}{NAMES[name]}"
 
 
 def read(
     model_path: pathlib.Path, vocabulary_paths: list[pathlib.Path] | None
 ) -> Converted:
-    """Reads a model, its vocabularies and its search options.
+    """Reads a file and its vocabularies, or a download, which has its own."""
+    with unpack(model_path) as path:
+        if path.is_dir() != (vocabulary_paths is None):
+            raise UserError(
+                "--vocabulary must be given for a file of Marian, and not for a "
+                "download. Received: "
+                f"{'neither' if vocabulary_paths is None else 'both'}"
+            )
+        if path.is_dir():
+            return read_files(*find_download(path))
+        return read_files(path, vocabulary_paths, None)
 
-    Args:
-        model_path: A file of Marian, or the folder of an OPUS-MT download.
-        vocabulary_paths: SentencePiece models, one for both sides or one
-            each; none for a folder.
 
-    Raises:
-        UserError: If a file is damaged, or the architecture not supported.
-    """
-    files = find_download(model_path) if model_path.is_dir() else None
-    if (files is None) == (vocabulary_paths is None):
-        raise UserError(
-            "--vocabulary must be given for a file of Marian, and not for a "
-            "download. Received: "
-            f"{'neither' if vocabulary_paths is None else 'both'}"
-        )
-    if files is not None:
-        model_path = files.model
+def read_files(
+    model_path: pathlib.Path,
+    vocabulary_paths: list[pathlib.Path],
+    table_paths: list[pathlib.Path] | None,
+) -> Converted:
+    """Reads a model; its arguments are those of `read_vocabularies`."""
     tensors, text = open_marian(model_path)
-    configuration = read_configuration(text, model_path)
+    is_tied = not any(name in tensors for name in OUTPUTS)
     architecture = read_architecture(
-        configuration,
-        model_path,
-        tied_output=not any(name in tensors for name in OUTPUTS),
+        read_configuration(text, model_path), tied_output=is_tied
     )
+    names = {"source": "encoder_Wemb", "target": "decoder_Wemb"}
+    if "Wemb" in tensors:
+        names = dict.fromkeys(names, "Wemb")
     width = architecture.hidden_dim
-    if files is None:
-        vocabularies = read_sentencepiece(vocabulary_paths, tensors, width)
-    else:
-        vocabularies = read_download_vocabularies(files, tensors, width)
-    sources, targets, *protos = vocabularies
-    model = make_model(
-        architecture,
-        tensors,
-        len(targets),
-        SEQUENCE_LENGTH,
-        None if "Wemb" in tensors else len(sources),
+    for name in names.values():
+        tensors.check(name, (*tensors.shapes.get(name, ())[:1], width))
+    sources, targets, *tokenizers = read_vocabularies(
+        vocabulary_paths, table_paths, tensors, [*names.values()]
     )
+    targets.can_be_generated[UNKNOWN_ID] = False  # Marian never does.
+    size = tensors.shapes[names["target"]][0]
 
-    def take(weight: Weight) -> np.ndarray:
-        shape = tuple(weight.variable.shape)
-        name = tensor_name_of(weight)
+    def take_table(which: str) -> np.ndarray:
+        if which == "bias":
+            return tensors.take("decoder_ff_logit_out_b", (1, size))
+        if which != "output":
+            return tensors.take(names[which])
+        if OUTPUTS[0] in tensors:
+            return tensors.take(OUTPUTS[0], (width, size)).T
+        return tensors.take(OUTPUTS[1], (size, width))
+
+    def take_weight(path: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
+        name = tensor_name_of(path, architecture.decoder_mixer)
         # Marian stores a vector as a matrix of one row.
         stored = shape if len(shape) == 2 else (1, *shape)
         return tensors.take(name, stored).reshape(shape)
 
-    copy_tables(model, tensors, sources, targets)
-    copy_layers(model, take)
     # Scales of activations, for products of bytes.
     tensors.ignore(*(n for n in tensors.shapes if n.endswith("QuantMultA")))
-    tensors.check_all_taken()
-    decoding = read_search_options(find_search_options(model_path))
-    return Converted(model, *protos, decoding)
+    model = make_model(
+        architecture,
+        tensors,
+        (sources, targets),
+        shares="Wemb" in tensors,
+        sequence_length=SEQUENCE_LENGTH,
+        take_table=take_table,
+        take_weight=take_weight,
+    )
+    decoding = read_search_options(model_path)
+    return Converted(model, *tokenizers, decoding, read_licenses(model_path.parent))
 
 
-def copy_tables(
-    model, tensors: Tensors, sources: Vocabulary, targets: Vocabulary
-) -> None:
-    source_name, name = embedding_names(tensors)
-    copy_table(model.embedding, tensors, name, targets.rows)
-    shape = (1, tensors.shapes[name][0])
-    bias = tensors.take("decoder_ff_logit_out_b", shape)[0]
-    copy_bias(model.embedding_of_logits, bias, targets)
-    if model.output_embedding is not None:
-        copy_output(model.output_embedding, tensors, targets)
-    if source_name != name:
-        copy_table(model.source_embedding, tensors, source_name, sources.rows)
+def read_vocabularies(
+    paths: list[pathlib.Path],
+    table_paths: list[pathlib.Path] | None,
+    tensors: Tensors,
+    names: list[str],
+) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
+    """Reads the vocabularies of sources and targets, and their tokenizers.
 
-
-def copy_output(embedding, tensors: Tensors, targets: Vocabulary) -> None:
-    """Sets the matrix of the logits."""
-    name = next(name for name in OUTPUTS if name in tensors)
-    size = tensors.shapes["decoder_ff_logit_out_b"][1]
-    shape = (size, embedding.hidden_dim)
-    if name == OUTPUTS[0]:
-        table = tensors.take(name, shape[::-1]).T
+    Without YAML files the ids are those of the SentencePiece models. A piece
+    that a YAML file lacks is unknown.
+    """
+    protos = read_protos(paths)
+    if table_paths is None:
+        tables = [{p.piece: i for i, p in enumerate(proto.pieces)} for proto in protos]
     else:
-        table = tensors.take(name, shape)
-    copy_rows(embedding, table, targets.rows)
+        found = {path: read_table(path) for path in dict.fromkeys(table_paths)}
+        tables = [found[path] for path in table_paths]
+    if names[0] == names[1] and tables[0] != tables[1]:
+        raise UserError(
+            f"{tensors.path} has one matrix for both sides, so there must be one "
+            "vocabulary. Received: two that differ"
+        )
+    for table, name, where in zip(
+        tables, names, table_paths or ["--vocabulary"] * 2, strict=True
+    ):
+        size, rows = max(table.values(), default=-1) + 1, tensors.shapes[name][0]
+        check_ids(table, size, where)
+        if size != rows:
+            raise UserError(
+                f"{where} must be that of the model, whose {name} has {rows:,} "
+                f"rows. Received: one of {size:,} pieces"
+            )
+        if not {"</s>", "<unk>"} <= table.keys():
+            raise UserError(f"{where} must hold the pieces </s> and <unk>")
+    if table_paths is None:
+        for proto, table in zip(protos, tables, strict=True):
+            for piece in proto.pieces:  # Marian generates no such piece.
+                if piece.piece in ("<pad>", "<s>") and piece.type == PIECE.CONTROL:
+                    del table[piece.piece]
+    specials = [{EOS_ID: t["</s>"], UNKNOWN_ID: t["<unk>"]} for t in tables]
+    return make_vocabularies(
+        *(protos, tables, specials),
+        shares=tables[0] == tables[1],
+        has_codes=table_paths is not None,
+    )
+
+
+def read_table(path: pathlib.Path) -> dict[str, int]:
+    """Reads the id of each piece, from YAML."""
+    try:
+        found = yaml.load(path.read_text("utf-8"), LOADER)
+        return {piece: int(id_) for piece, id_ in found.items()}
+    except Exception as error:  # YAML's own, and those of another content.
+        raise UserError(
+            f"{path} must be a YAML mapping from pieces to ids. "
+            f"Received: {describe_error(error)}"
+        ) from None

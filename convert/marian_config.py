@@ -4,114 +4,84 @@ A model holds all options of Marian that change its computation. Each must be
 known here, with a value that is computed; any other is refused.
 """
 
-import math
 import pathlib
-import reprlib
 from typing import Any
 
 import yaml
 
 from command_line.errors import UserError, first_line
+from convert.checked_options import CheckedOptions
 from keras_transformer import Architecture
 
 # Its gelu is x times sigmoid(1.702 x), which is not supported.
 ACTIVATIONS = {"relu": "relu", "swish": "swish"}
 # Options with the values that are computed; the first is Marian's default.
 SUPPORTED_VALUES = {
-    "type": ("transformer",),
+    "type": "transformer",
     "transformer-preprocess": ("", "d"),  # "d" is dropout.
     "transformer-postprocess": ("dan", "an"),
     "transformer-postprocess-emb": ("d", ""),
     "transformer-postprocess-top": ("", "d"),
-    "transformer-ffn-depth": (2,),
-    "transformer-no-projection": (False,),
-    "transformer-tied-layers": ([],),
-    "transformer-train-position-embeddings": (False,),
-    "transformer-train-positions": (False,),
-    "transformer-disable-position-embeddings": (False,),
-    "transformer-attention-mask": ("default",),
-    "transformer-alibi-shift": (False,),
-    "transformer-alibi-trainable": (False,),
-    "alibi": (False,),
-    "transformer-no-bias": (False,),
-    "transformer-no-affine": (False,),
-    "transformer-rnn-projection": (False,),
-    "transformer-decoder-dim-ffn": (0,),
-    "transformer-decoder-ffn-depth": (0,),
-    "layer-normalization": (False,),  # Of the recurrence's gates.
-    "transformer-pool": (False,),
-    "output-omit-bias": (False,),
-    "output-approx-knn": ([],),
-    "lemma-dim-emb": (0,),
-    "lemma-dependency": ("",),
-    "factors-combine": ("sum",),
-    "factors-dim-emb": (0,),
-    "right-left": (False,),
-    "ulr": (False,),
-    "ulr-dim-emb": (0,),
-    "ulr-trainable-transformation": (False,),
-    "input-types": ([],),
-    "input-reorder": ([],),
-    "input-join-fields": (False,),
+    "transformer-ffn-depth": 2,
+    "transformer-attention-mask": "default",
+    "lemma-dependency": "",
+    "factors-combine": "sum",
 }
-# Options that `read_architecture` reads.
-HYPERPARAMETERS = frozenset(
-    {
-        *("dec-cell", "dec-depth", "dim-emb", "enc-depth"),
-        *("transformer-decoder-autoreg", "transformer-dim-ffn"),
-        *("transformer-dropout", "transformer-ffn-activation"),
-        "transformer-heads",
-    }
-)
-# Options of other types of models and of training, and sizes that the tensors
-# have.
-WITHOUT_EFFECT = frozenset(
-    {
-        *("bert-class-symbol", "bert-mask-symbol", "bert-masking-fraction"),
-        *("bert-sep-symbol", "bert-train-type-embeddings"),
-        *("bert-type-vocab-size", "best-deep", "dec-cell-base-depth"),
-        *("dec-cell-high-depth", "dim-rnn", "dim-vocabs", "dropout-rnn"),
-        *("dropout-src", "dropout-trg", "enc-cell", "enc-cell-depth"),
-        *("enc-type", "original-type", "separator-symbol", "skip"),
-        *("special-vocab", "tied-embeddings", "tied-embeddings-all"),
-        *("tied-embeddings-src", "transformer-aan-activation"),
-        *("transformer-aan-depth", "transformer-aan-nogate"),
-        *("transformer-depth-scaling", "transformer-dim-aan"),
-        *("transformer-dropout-attention", "transformer-dropout-ffn"),
-        *("transformer-guided-alignment-layer", "ulr-dropout"),
-        *("ulr-keys-vectors", "ulr-query-vectors"),
-        *("ulr-softmax-temperature", "version"),
-    }
-)
+MUST_BE_FALSE = """
+    alibi input-join-fields layer-normalization output-omit-bias right-left
+    transformer-alibi-shift transformer-alibi-trainable
+    transformer-disable-position-embeddings transformer-no-affine
+    transformer-no-bias transformer-no-projection transformer-pool
+    transformer-rnn-projection transformer-train-position-embeddings
+    transformer-train-positions ulr ulr-trainable-transformation
+"""
+MUST_BE_ZERO = """
+    factors-dim-emb lemma-dim-emb transformer-decoder-dim-ffn
+    transformer-decoder-ffn-depth ulr-dim-emb
+"""
+MUST_BE_EMPTY = "input-reorder input-types output-approx-knn transformer-tied-layers"
+SUPPORTED_VALUES |= dict.fromkeys(MUST_BE_FALSE.split(), False)
+SUPPORTED_VALUES |= dict.fromkeys(MUST_BE_ZERO.split(), 0)
+SUPPORTED_VALUES |= dict.fromkeys(MUST_BE_EMPTY.split(), ([],))
+# Options that `read_architecture` reads; then those of other types of models
+# and of training, and sizes that the tensors have.
+OTHER_OPTIONS = """
+    dec-cell dec-depth dim-emb enc-depth transformer-decoder-autoreg
+    transformer-dim-ffn transformer-dropout transformer-ffn-activation
+    transformer-heads
+
+    bert-class-symbol bert-mask-symbol bert-masking-fraction bert-sep-symbol
+    bert-train-type-embeddings bert-type-vocab-size best-deep
+    dec-cell-base-depth dec-cell-high-depth dim-rnn dim-vocabs dropout-rnn
+    dropout-src dropout-trg enc-cell enc-cell-depth enc-type original-type
+    separator-symbol skip special-vocab tied-embeddings tied-embeddings-all
+    tied-embeddings-src transformer-aan-activation transformer-aan-depth
+    transformer-aan-nogate transformer-depth-scaling transformer-dim-aan
+    transformer-dropout-attention transformer-dropout-ffn
+    transformer-guided-alignment-layer ulr-dropout ulr-keys-vectors
+    ulr-query-vectors ulr-softmax-temperature version
+"""
 # Search options with the values that are computed, and Marian's default first.
 SUPPORTED_SEARCH_VALUES = {
-    "word-penalty": (0,),
+    "word-penalty": 0,
     "output-sampling": ([], False),
-    "force-decode": (False,),
-    "allow-unk": (False,),
+    "force-decode": False,
+    "allow-unk": False,
 }
 
 
-def read_configuration(text: bytes, path: pathlib.Path) -> dict:
-    """Reads the configuration that a model holds.
-
-    Raises:
-        UserError: At an option that is unknown or has an unsupported value,
-            with its name and value.
-    """
-    found = read_yaml(text, f"the configuration in {path}")
-    where = f"the configuration of {path}"
-    for key, value in found.items():
-        if value is None or key in HYPERPARAMETERS | WITHOUT_EFFECT:
-            continue
-        if key not in SUPPORTED_VALUES:
-            wanted = "absent: its effect is not known"
-            raise config_error(where, key, wanted, value)
-    check_values(found, SUPPORTED_VALUES, where)
-    return found
+def read_configuration(text: bytes, path: pathlib.Path) -> CheckedOptions:
+    """Reads the configuration that a model holds."""
+    options = read_yaml(text, f"the configuration of {path}")
+    known = {*SUPPORTED_VALUES, *OTHER_OPTIONS.split()}
+    for key, value in options.found.items():
+        if value is not None and key not in known:
+            raise options.error(key, "absent: its effect is not known", value)
+    options.check(SUPPORTED_VALUES)
+    return options
 
 
-def read_yaml(text: bytes, where: str) -> dict:
+def read_yaml(text: bytes, where: str) -> CheckedOptions:
     """Reads a YAML mapping."""
     try:
         found = yaml.safe_load(text)
@@ -121,70 +91,26 @@ def read_yaml(text: bytes, where: str) -> dict:
         ) from None
     if not isinstance(found, dict):
         raise UserError(f"{where} must be a YAML mapping")
-    return found
+    return CheckedOptions(found, where)
 
 
-def check_values(found: dict, supported: dict, where: str) -> None:
-    """Refuses options with values that are not supported."""
-    for key, values in supported.items():
-        value = found.get(key)
-        if value is not None and value not in values:
-            raise config_error(where, key, repr(values[0]), value)
-
-
-def config_error(where: str, key: Any, wanted: str, value: Any) -> UserError:
-    name = key if str(key).isprintable() else repr(key)
-    return UserError(
-        f"{name} in {where} must be {wanted}. Received: {reprlib.repr(value)}"
-    )
-
-
-def read_architecture(found: dict, path: pathlib.Path, **others: Any) -> Architecture:
-    """Reads the hyperparameters of a model.
-
-    Args:
-        found: Its configuration.
-        path: Path of the model, for errors.
-        **others: Hyperparameters that the configuration does not give.
-
-    Raises:
-        UserError: If one is missing or has an unsupported value.
-    """
-    where = f"the configuration of {path}"
-
-    def number(key: str) -> int:
-        value = found.get(key)
-        if type(value) is not int or value < 1:
-            raise config_error(where, key, "a number", value)
-        return value
-
-    def choice(key: str, choices: dict[str, str], default: str) -> str:
-        value = found.get(key, default)
-        if not isinstance(value, str) or value not in choices:
-            raise config_error(where, key, " or ".join(choices), value)
-        return choices[value]
-
+def read_architecture(options: CheckedOptions, **others: Any) -> Architecture:
+    """Reads the hyperparameters; `others` are those that it does not give."""
     mixers = {"self-attention": "attention", "rnn": "ssru"}
-    mixer = choice("transformer-decoder-autoreg", mixers, "self-attention")
+    mixer = options.choice("transformer-decoder-autoreg", mixers, "self-attention")
     if mixer == "ssru":
-        choice("dec-cell", {"ssru": "ssru"}, "gru")
-    width, heads = number("dim-emb"), number("transformer-heads")
-    if width % heads or width % 2 or width < 4:
-        wanted = f"even, and a multiple of the {heads} heads"
-        raise config_error(where, "dim-emb", wanted, width)
+        options.choice("dec-cell", {"ssru": "ssru"}, "gru")
+    heads = options.heads("dim-emb", "transformer-heads")
     return Architecture(
-        num_layers=number("enc-depth"),
-        decoder_layers=number("dec-depth"),
-        hidden_dim=width,
-        intermediate_dim=number("transformer-dim-ffn"),
-        num_heads=heads,
-        key_dim=width // heads,
-        value_dim=width // heads,
-        dropout=found.get("transformer-dropout", 0.0),
+        num_layers=options.number("enc-depth"),
+        decoder_layers=options.number("dec-depth"),
+        **heads,
+        intermediate_dim=options.number("transformer-dim-ffn"),
+        dropout=options.found.get("transformer-dropout", 0.0),
         use_bias=True,
-        activation=choice("transformer-ffn-activation", ACTIVATIONS, "swish"),
+        activation=options.choice("transformer-ffn-activation", ACTIVATIONS, "swish"),
         logits_bias=True,
-        max_wavelength=max_wavelength(width),
+        max_wavelength=max_wavelength(heads["hidden_dim"]),
         decoder_mixer=mixer,
         **others,
     )
@@ -199,45 +125,25 @@ def max_wavelength(width: int) -> float:
     return float(10_000 ** (width / (width - 2)))
 
 
-def find_search_options(model: pathlib.Path) -> pathlib.Path | None:
-    """Returns the file of search options beside a model, if there is one.
+def read_search_options(model: pathlib.Path) -> dict:
+    """Reads the search options beside a model.
 
     Marian writes `model.npz.decoder.yml`; OPUS-MT's downloads hold
-    `decoder.yml`.
+    `decoder.yml`. Without one the search is greedy, as of students.
     """
-    own = model.with_name(f"{model.name}.decoder.yml")
-    for path in (own, model.with_name("decoder.yml")):
-        if path.is_file():
-            return path
-    return None
-
-
-def read_search_options(path: pathlib.Path | None) -> dict:
-    """Reads the search options of a model.
-
-    Args:
-        path: A `decoder.yml`. Without one the search is greedy, which is how
-            students are used.
-
-    Returns:
-        Default search options of an export.
-
-    Raises:
-        UserError: If the file is not YAML, or an option is not supported.
-    """
-    if path is None:
-        return {"beam_size": 1, "length_penalty": 1.0, "penalty_offset": 0}
-    found = read_yaml(path.read_bytes(), str(path))
-    check_values(found, SUPPORTED_SEARCH_VALUES, str(path))
-    models = found.get("models")
-    if isinstance(models, list) and len(models) > 1:
-        wanted = "one model: an ensemble is not supported"
-        raise config_error(str(path), "models", wanted, models)
-    # Marian's defaults are 12 beams, and scores that are not normalized.
-    beams = found.get("beam-size", 12)
-    if type(beams) is not int or not 1 <= beams < 1_000:
-        raise config_error(str(path), "beam-size", "an int from 1 on", beams)
-    power = found.get("normalize", 0)
-    if type(power) not in (int, float) or not 0 <= power < math.inf:
-        raise config_error(str(path), "normalize", "a number", power)
+    beams, power = 1, 1.0
+    for name in (f"{model.name}.decoder.yml", "decoder.yml"):
+        path = model.with_name(name)
+        if not path.is_file():
+            continue
+        options = read_yaml(path.read_bytes(), str(path))
+        options.check(SUPPORTED_SEARCH_VALUES)
+        models = options.found.get("models")
+        if isinstance(models, list) and len(models) > 1:
+            wanted = "one model: an ensemble is not supported"
+            raise options.error("models", wanted, models)
+        # Marian's defaults are 12 beams, and scores that are not normalized.
+        beams = options.number("beam-size", below=1_000, default=12)
+        power = options.number("normalize", 0, default=0, kind=(int, float))
+        break
     return {"beam_size": beams, "length_penalty": float(power), "penalty_offset": 0}

@@ -6,96 +6,63 @@ one `*.vocab.yml`, or `*.src.vocab.yml` and `*.trg.vocab.yml`.
 """
 
 import contextlib
-import dataclasses
 import pathlib
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
 
-from command_line.errors import UserError, first_line
+from command_line.errors import UserError, refuse_damage
 from convert.run_folder_writer import LICENSES
-from convert.tensor_files import DAMAGED, check_unpacked_size, damaged_file_error
+from convert.tensor_files import check_unpacked_size
 
 NEEDED = ("*.npz", "*.spm", "*.yml")
 
 
-@dataclasses.dataclass(frozen=True)
-class Download:
-    """The files of a download.
-
-    Attributes:
-        model: Path of Marian's model.
-        protos: Paths of the SentencePiece models of sources and of targets.
-        tables: Paths of the ids of their pieces; twice the same if they are
-            shared.
-    """
-
-    model: pathlib.Path
-    protos: tuple[pathlib.Path, pathlib.Path]
-    tables: tuple[pathlib.Path, pathlib.Path]
-
-
 @contextlib.contextmanager
 def unpack(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields a temporary folder with the files of a zip; any other path as is.
-
-    Raises:
-        UserError: If the zip is damaged.
-    """
+    """Yields a temporary folder with the files of a zip; any other path as is."""
     if path.suffix != ".zip":
         yield path
         return
     if not path.is_file():
         raise UserError(f"no such file: {path}")
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        try:
-            with zipfile.ZipFile(path) as archive:
-                copy_members(archive, path, folder)
-        except DAMAGED as error:
-            raise damaged_file_error(path, "a zip archive", first_line(error)) from None
-        yield folder
+    with tempfile.TemporaryDirectory() as folder:
+        with (
+            refuse_damage(path, ", and a zip archive"),
+            zipfile.ZipFile(path) as archive,
+        ):
+            check_unpacked_size(archive, path)
+            copy_members(archive, pathlib.Path(folder))
+        yield pathlib.Path(folder)
 
 
-def copy_members(
-    archive: zipfile.ZipFile, path: pathlib.Path, folder: pathlib.Path
-) -> None:
+def copy_members(archive: zipfile.ZipFile, folder: pathlib.Path) -> None:
     """Copies the needed members of a zip into one folder, by their names.
 
     Of several licences of a name the first is kept.
     """
-    check_unpacked_size(archive.infolist(), path)
     for info in archive.infolist():
         inside = pathlib.PurePosixPath(info.filename)
-        is_needed = any(inside.match(pattern) for pattern in NEEDED)
-        is_license = any(inside.match(pattern) for pattern in LICENSES)
+        is_license = any(map(inside.match, LICENSES))
         if is_license and (folder / inside.name).exists():
             continue
-        if is_needed or is_license:
-            with (
-                archive.open(info) as source,
-                open(folder / inside.name, "xb") as target,
-            ):
-                shutil.copyfileobj(source, target)
+        if is_license or any(map(inside.match, NEEDED)):
+            with archive.open(info) as source, open(folder / inside.name, "xb") as copy:
+                shutil.copyfileobj(source, copy)
 
 
-def find_download(folder: pathlib.Path) -> Download:
-    """Finds the files of a download in its folder.
-
-    Raises:
-        UserError: If one is missing, or not the only one.
-    """
-    (model,) = find(folder, "*.npz")
-    protos = find(folder, "source.spm") + find(folder, "target.spm")
-    if list(folder.glob("*.src.vocab.yml")):
-        tables = find(folder, "*.src.vocab.yml") + find(folder, "*.trg.vocab.yml")
-    else:
-        tables = 2 * find(folder, "*.vocab.yml")
-    return Download(model, protos, tables)
+def find_download(folder: pathlib.Path) -> tuple[pathlib.Path, list, list]:
+    """Returns the paths of model, SentencePiece models and tables of a download."""
+    sides = [".src", ".trg"] if list(folder.glob("*.src.vocab.yml")) else ["", ""]
+    return (
+        find(folder, "*.npz"),
+        [find(folder, f"{side}.spm") for side in ("source", "target")],
+        [find(folder, f"*{side}.vocab.yml") for side in sides],
+    )
 
 
-def find(folder: pathlib.Path, pattern: str) -> tuple[pathlib.Path]:
+def find(folder: pathlib.Path, pattern: str) -> pathlib.Path:
     """Returns the only file of a pattern."""
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
@@ -104,4 +71,4 @@ def find(folder: pathlib.Path, pattern: str) -> tuple[pathlib.Path]:
             "--model must be a file of Marian, or a download of OPUS-MT, which "
             f"has one {pattern}. Received: {names or 'none'} in it"
         )
-    return (found[0],)
+    return found[0]

@@ -18,8 +18,7 @@ import keras
 
 from command_line.errors import UserError
 from command_line.text_files import write_json
-from convert.tensor_files import Tensors
-from keras_transformer import Architecture, Preset, Recipe, Transformer
+from keras_transformer import Preset, Recipe, Transformer
 from train.run.run_description import PACKAGES
 
 # Often only the model card, README.md, names the licence.
@@ -28,88 +27,29 @@ LICENSES = ("LICENSE*", "LICENCE*", "COPYING*", "README*")
 
 @dataclasses.dataclass(frozen=True)
 class Converted:
-    """A converted model.
-
-    Attributes:
-        model: The `Transformer`, with its weights.
-        source_proto: Bytes, the SentencePiece model of sources.
-        target_proto: Bytes, that of targets; the same if it is shared.
-        decoding: Dict, the default search options of the other system.
-    """
+    """A converted model."""
 
     model: Transformer
     source_proto: bytes
-    target_proto: bytes
-    decoding: dict
+    target_proto: bytes  # The same if both sides share one.
+    decoding: dict  # Default search options of the other system.
+    licenses: dict[str, bytes]  # Their contents by name.
 
 
-def make_model(
-    architecture: Architecture,
-    tensors: Tensors,
-    vocabulary_size: int,
-    sequence_length: int,
-    source_vocabulary_size: int | None = None,
-) -> Transformer:
-    """Makes a model, whose weights `copy_table` and `copy_layers` set.
-
-    Raises:
-        UserError: If the sizes are invalid, or if the file has fewer weights
-            than the model.
-    """
-    needed = count_weights(architecture)
-    if needed > tensors.num_elements:
-        raise UserError(
-            f"{tensors.path} must hold the model of its configuration, whose "
-            f"layers have {needed:,} weights. "
-            f"Received: {tensors.num_elements:,}"
-        )
-    try:
-        return Transformer(
-            vocabulary_size,
-            architecture,
-            sequence_length,
-            source_vocabulary_size,
-            name="transformer",
-        )
-    except (ValueError, TypeError) as error:
-        raise UserError(f"the model cannot be made: {error}") from None
-
-
-def count_weights(architecture: Architecture) -> int:
-    """Returns the number of weights in the matrices of all layers."""
-    width = architecture.hidden_dim
-    features = architecture.key_dim + architecture.value_dim
-    attention = 2 * width * architecture.num_heads * features
-    rest = 2 * width * architecture.intermediate_dim
-    mixer = 2 * width**2 if architecture.decoder_mixer == "ssru" else attention
-    return architecture.num_layers * (
-        attention + rest
-    ) + architecture.num_decoder_layers * (mixer + attention + rest)
-
-
-def write_run(
-    run_dir: pathlib.Path, converted: Converted, origin: dict, license_dir: pathlib.Path
-) -> None:
-    """Writes a complete run folder, or none after an error.
-
-    Args:
-        run_dir: The folder, which must be new or empty.
-        converted: The converted model.
-        origin: Where it comes from, for `arguments.json`.
-        license_dir: Folder whose licence is copied.
-    """
+def write_run(run_dir: pathlib.Path, converted: Converted, origin: dict) -> None:
+    """Writes a complete run folder, or none after an error."""
     check_new(run_dir)
+    files = {"tokenizer.model": converted.source_proto, **converted.licenses}
+    if converted.target_proto != converted.source_proto:
+        files["target_tokenizer.model"] = converted.target_proto
     with new_folder(run_dir) as part:
-        save_model(converted.model, part / "model.keras")
-        (part / "tokenizer.model").write_bytes(converted.source_proto)
-        if converted.target_proto != converted.source_proto:
-            path = part / "target_tokenizer.model"
-            path.write_bytes(converted.target_proto)
+        save_unzipped_first(converted.model, part / "model.keras")
+        for name, content in files.items():
+            (part / name).write_bytes(content)
         write_json(part / "arguments.json", describe_run(converted, origin))
-        copy_licenses(license_dir, part)
 
 
-def save_model(model: keras.Model, path: pathlib.Path) -> None:
+def save_unzipped_first(model: keras.Model, path: pathlib.Path) -> None:
     """Saves like `model.save`, but without the whole file in memory."""
     if sys.platform == "linux":  # The C library keeps freed memory.
         ctypes.CDLL(None).malloc_trim(0)
@@ -120,14 +60,12 @@ def save_model(model: keras.Model, path: pathlib.Path) -> None:
                 archive.write(file, file.name)
 
 
-def copy_licenses(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Copies a model's licence, unless that may be one of the program."""
-    if source.resolve() == pathlib.Path.cwd():
-        return
-    for pattern in LICENSES:
-        for path in source.glob(pattern):
-            if path.is_file():
-                shutil.copyfile(path, target / path.name)
+def read_licenses(folder: pathlib.Path) -> dict[str, bytes]:
+    """Reads a model's licences, unless they may be those of the program."""
+    if folder.resolve() == pathlib.Path.cwd():
+        return {}
+    paths = [path for pattern in LICENSES for path in folder.glob(pattern)]
+    return {path.name: path.read_bytes() for path in paths if path.is_file()}
 
 
 def check_new(folder: pathlib.Path, option: str = "--run-dir") -> None:

@@ -1,5 +1,6 @@
 """Writes a run as a folder that `MarianMTModel.from_pretrained` loads."""
 
+import dataclasses
 import pathlib
 
 import keras
@@ -8,17 +9,23 @@ import numpy as np
 from command_line.errors import UserError, refuse_damage
 from command_line.recorded_search_options import check_decoding
 from command_line.text_files import write_json
-from convert.from_hugging_face import tensor_name_of
+from convert.checked_options import CheckedOptions, read_json
+from convert.from_hugging_face import BIAS, SOURCE_TABLE, TABLES, tensor_name_of
 from convert.hugging_face_config import ACTIVATIONS, MUST_BE
-from convert.run_folder_writer import check_new, copy_licenses, new_folder
-from convert.tensor_files import read_json
+from convert.run_folder_writer import check_new, new_folder, read_licenses
 from convert.vocabularies import is_language_code, read_proto
-from convert.weight_mapping import to_their_order, weights_of
+from convert.weight_mapping import to_their_order, weights_of, width_axes
 from keras_transformer import Transformer
 from keras_transformer.masks import BOS_ID, EOS_ID, PADDING_ID
 from train.data.tokenizer_file import PIECE
 
 MAX_NORM_EPSILON = 1e-3  # Keras's default.
+# Entries of `config.json` that `generation_config.json` repeats.
+GENERATION = (
+    *("bad_words_ids", "bos_token_id", "decoder_start_token_id"),
+    *("eos_token_id", "forced_eos_token_id", "length_penalty"),
+    *("max_length", "num_beams", "pad_token_id"),
+)
 
 
 def check_architecture(model: Transformer) -> None:
@@ -35,34 +42,27 @@ def check_architecture(model: Transformer) -> None:
         )
     architecture = model.architecture
     width = architecture.hidden_dim // architecture.num_heads
-    for name, wanted in {
-        "norm": "post",
-        "positions": "sine",
-        "decoder_mixer": "attention",
-        "max_wavelength": 10_000,
-        "key_dim": width,
-        "value_dim": width,
-        "hidden_dim": width * architecture.num_heads,
-        "tied_output": True,
-        "position_offset": 0,
-    }.items():
-        value = getattr(architecture, name)
-        if value != wanted:
-            raise UserError(
-                f"{name} must be {wanted} in a model of --run-dir for Marian. "
-                f"Received: {value}"
-            )
-    if architecture.activation not in ACTIVATIONS:
-        raise UserError(
-            f"activation must be one of {', '.join(ACTIVATIONS)} in a model of "
-            f"--run-dir for Marian. Received: {architecture.activation}"
-        )
+    options = CheckedOptions(
+        dataclasses.asdict(architecture), "a model of --run-dir for Marian"
+    )
+    options.choice("activation", ACTIVATIONS, "relu")
+    options.check(
+        {
+            "norm": "post",
+            "positions": "sine",
+            "decoder_mixer": "attention",
+            "max_wavelength": 10_000,
+            "key_dim": width,
+            "value_dim": width,
+            "hidden_dim": width * architecture.num_heads,
+            "tied_output": True,
+            "position_offset": 0,
+        }
+    )
     # Marian's is 1e-5. Beside a variance of about 1, smaller ones are the same.
     if architecture.norm_epsilon > MAX_NORM_EPSILON:
-        raise UserError(
-            f"norm_epsilon must be at most {MAX_NORM_EPSILON:g} in a model of "
-            f"--run-dir for Marian. Received: {architecture.norm_epsilon:g}"
-        )
+        wanted = f"at most {MAX_NORM_EPSILON:g}"
+        raise options.error("norm_epsilon", wanted, architecture.norm_epsilon)
 
 
 def make_config(model: Transformer, decoding: dict) -> dict:
@@ -106,36 +106,30 @@ def make_config(model: Transformer, decoding: dict) -> dict:
 def tensors_of(model: Transformer) -> dict[str, np.ndarray]:
     """Returns the tensors of a model by Hugging Face's names."""
     tensors = {}
-    for weight in weights_of(model):
-        array = to_their_order(np.array(weight.variable), weight.feature_axes)
-        name = tensor_name_of(weight)
-        tensors[name] = np.ascontiguousarray(array.T, np.float32)
-        if weight.name.endswith(".kernel") and weight.part != "feed_forward":
+    for path, variable in weights_of(model).items():
+        name = tensor_name_of(path)
+        array = to_their_order(np.array(variable, np.float32), width_axes(path))
+        tensors[name] = np.ascontiguousarray(array.T)
+        if path[-1] == "kernel" and not model.architecture.use_bias:
             # Hugging Face's attention has a bias for every kernel.
             empty = np.zeros(array.shape[1], np.float32)
             tensors.setdefault(name.removesuffix("weight") + "bias", empty)
-    embedding = model.embedding
     bias = np.zeros(model.vocabulary_size, np.float32)
-    if embedding.bias is not None:
-        bias = np.array(embedding.bias, np.float32)
-    tensors["final_logits_bias"] = bias[None]
-    table = to_their_order(np.array(embedding.embeddings, np.float32), (1,))
+    if model.embedding.bias is not None:
+        bias = np.array(model.embedding.bias, np.float32)
+    tensors[BIAS] = bias[None]
+    table = to_their_order(np.array(model.embedding.embeddings, np.float32), (1,))
     if model.source_embedding is None:
-        tensors["model.shared.weight"] = table
+        tensors[TABLES[0]] = table
         return tensors
-    tensors["model.decoder.embed_tokens.weight"] = table
-    tensors["lm_head.weight"] = table.copy()
+    tensors |= {TABLES[1]: table, TABLES[2]: table.copy()}
     table = np.array(model.source_embedding.embeddings, np.float32)
-    tensors["model.encoder.embed_tokens.weight"] = to_their_order(table, (1,))
+    tensors[SOURCE_TABLE] = to_their_order(table, (1,))
     return tensors
 
 
 def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> None:
-    """Writes a complete folder, or none after an error.
-
-    Raises:
-        UserError: If the run is not finished, or its model not supported.
-    """
+    """Writes a complete folder, or none after an error."""
     import safetensors.numpy
 
     check_new(model_dir, "--model-dir")
@@ -152,39 +146,42 @@ def write_model(run_dir: pathlib.Path, model_dir: pathlib.Path) -> None:
     target = run_dir / "target_tokenizer.model"
     target = read_tokenizer_proto(target) if target.exists() else source
     config = make_config(model, read_search_options(run_dir / "arguments.json"))
-    tables = {"vocab.json": piece_ids_of(source)}
+    files = {
+        "config.json": config,
+        "generation_config.json": {name: config[name] for name in GENERATION},
+        "tokenizer_config.json": {
+            "tokenizer_class": "MarianTokenizer",
+            "separate_vocabs": model.source_vocabulary_size is not None,
+            "model_max_length": model.sequence_length,
+            "source_lang": "source",
+            "target_lang": "target",
+        },
+        "vocab.json": ids_of(source, config["vocab_size"], run_dir),
+    }
     if model.source_vocabulary_size is not None:
-        tables["target_vocab.json"] = piece_ids_of(target)
-    for table, size in zip(
-        tables.values(),
-        (config["vocab_size"], config["decoder_vocab_size"]),
-        strict=False,
-    ):
-        if len(table) != size:
-            raise UserError(
-                f"the tokenizers in {run_dir} must be the model's, which has "
-                f"{size} pieces. Received: {len(table)}"
-            )
+        table = ids_of(target, model.vocabulary_size, run_dir)
+        files["target_vocab.json"] = table
     with new_folder(model_dir) as part:
         safetensors.numpy.save_file(
             tensors_of(model), part / "model.safetensors", {"format": "pt"}
         )
         (part / "source.spm").write_bytes(source.SerializeToString())
         (part / "target.spm").write_bytes(target.SerializeToString())
-        for name, content in {
-            "config.json": config,
-            "generation_config.json": make_generation_config(config),
-            "tokenizer_config.json": {
-                "tokenizer_class": "MarianTokenizer",
-                "separate_vocabs": len(tables) > 1,
-                "model_max_length": model.sequence_length,
-                "source_lang": "source",
-                "target_lang": "target",
-            },
-            **tables,
-        }.items():
+        for name, content in files.items():
             write_json(part / name, content)
-        copy_licenses(run_dir, part)
+        for name, content in read_licenses(run_dir).items():
+            (part / name).write_bytes(content)
+
+
+def ids_of(proto, size: int, run_dir: pathlib.Path) -> dict[str, int]:
+    """Returns the id of each piece of a SentencePiece model."""
+    table = {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
+    if len(table) != size:
+        raise UserError(
+            f"the tokenizers in {run_dir} must be the model's, which has "
+            f"{size} pieces. Received: {len(table)}"
+        )
+    return table
 
 
 def read_search_options(path: pathlib.Path) -> dict:
@@ -210,18 +207,3 @@ def read_tokenizer_proto(path: pathlib.Path):
             piece.piece = piece.piece.removeprefix("▁")
             piece.type = PIECE.UNUSED
     return proto
-
-
-def piece_ids_of(proto) -> dict[str, int]:
-    """Returns the id of each piece of a SentencePiece model."""
-    return {piece.piece: id_ for id_, piece in enumerate(proto.pieces)}
-
-
-def make_generation_config(config: dict) -> dict:
-    """Returns the `generation_config.json`."""
-    names = (
-        *("bad_words_ids", "bos_token_id", "decoder_start_token_id"),
-        *("eos_token_id", "forced_eos_token_id", "length_penalty"),
-        *("max_length", "num_beams", "pad_token_id"),
-    )
-    return {name: config[name] for name in names}

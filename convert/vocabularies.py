@@ -5,14 +5,12 @@ or lack some. So the rows of a matrix are reordered, and the SentencePiece model
 gets the same ids. A piece that its language never uses is marked as unused.
 """
 
-import collections
 import dataclasses
 import pathlib
-from collections.abc import Iterable
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from sentencepiece import sentencepiece_model_pb2
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from command_line.errors import UserError, first_line
 from keras_transformer.tokenizer import UNKNOWN_ID
@@ -25,18 +23,11 @@ NEVER = -100.0
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """The ids of one matrix.
+    """The ids of one matrix."""
 
-    Attributes:
-        pieces: Strings, in our order.
-        rows: Int array, the index of the row of each piece in their matrix, or
-            `ZERO_ROW`.
-        can_be_generated: Bool array, whether a translation may contain it.
-    """
-
-    pieces: list[str]
-    rows: np.ndarray
-    can_be_generated: np.ndarray
+    pieces: list[str]  # In our order.
+    rows: np.ndarray  # Their row of each piece, or `ZERO_ROW`.
+    can_be_generated: np.ndarray  # Whether a translation may contain it.
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -60,69 +51,69 @@ def make_vocabulary(
             "a vocabulary must have an id of its own for end, unknown and "
             f"begin. Received: {sorted(specials.values())}"
         )
-    others = sorted(
-        (id_, piece) for piece, id_ in table.items() if id_ not in special_rows
-    )
-    unknown = [piece for piece in dict.fromkeys(used) if piece not in table]
-    taken = {name for name, _ in SPECIAL.values()}
-    unknown = [piece for piece in unknown if piece not in taken]
-    clash = taken.intersection(piece for _, piece in others)
-    if clash:
+    names = [name for name, _ in SPECIAL.values()]
+    others = {p: i for p, i in table.items() if i not in special_rows}
+    if clash := others.keys() & names:
         raise UserError(
             "a vocabulary may not have another meaning for "
-            f"{', '.join(sorted(taken))}. Received: {', '.join(sorted(clash))}"
+            f"{', '.join(sorted(names))}. Received: {', '.join(sorted(clash))}"
         )
-    pieces = [name for name, _ in SPECIAL.values()]
-    pieces += [piece for _, piece in others] + unknown
+    others = sorted(others, key=others.get)
+    unknown = [p for p in dict.fromkeys(used) if p not in table and p not in names]
     rows = [specials.get(id_, ZERO_ROW) for id_ in SPECIAL]
-    rows += [id_ for id_, _ in others]
-    rows += [specials[UNKNOWN_ID]] * len(unknown)
+    rows += [table[piece] for piece in others]
     can_be_generated = np.array(rows) != ZERO_ROW
-    can_be_generated[len(rows) - len(unknown) :] = False
-    return Vocabulary(pieces, np.array(rows), can_be_generated)
+    can_be_generated = np.pad(can_be_generated, (0, len(unknown)))
+    rows += [specials[UNKNOWN_ID]] * len(unknown)
+    return Vocabulary(names + others + unknown, np.array(rows), can_be_generated)
 
 
-def read_proto(path: pathlib.Path) -> sentencepiece_model_pb2.ModelProto:
-    """Reads a SentencePiece model.
+def make_vocabularies(
+    protos: list[ModelProto],
+    tables: list[dict[str, int]],
+    specials: list[dict[int, int]],
+    shares: bool,
+    has_codes: bool = True,
+    unused: tuple[str, ...] = (),
+) -> tuple[Vocabulary, Vocabulary, bytes, bytes]:
+    """Reorders both vocabularies, and makes SentencePiece models with our ids.
 
-    Raises:
-        UserError: If the file is not a SentencePiece model.
+    Args:
+        protos: Their SentencePiece models.
+        tables: As of `make_vocabulary`.
+        specials: As of `make_vocabulary`.
+        shares: Bool, whether both sides have one table.
+        has_codes: As of `replace_ids`.
+        unused: Beginnings of pieces that no tokenizer needs.
     """
-    proto = sentencepiece_model_pb2.ModelProto()
+    used = [pieces_of(proto) for proto in protos]
+    if shares:
+        used = 2 * [used[0] + used[1]]
+    sources, targets = map(make_vocabulary, tables, specials, used)
+    tokenizers = []
+    for proto, ours in zip(protos, (sources, targets), strict=True):
+        pieces = [piece for piece in ours.pieces if not piece.startswith(unused)]
+        tokenizers.append(replace_ids(proto, pieces, has_codes))
+    return sources, targets, *tokenizers
+
+
+def read_proto(path: pathlib.Path) -> ModelProto:
+    """Reads a SentencePiece model."""
     try:
-        proto.ParseFromString(path.read_bytes())
+        proto = ModelProto.FromString(path.read_bytes())
+        if not proto.pieces:
+            raise DecodeError("no pieces")
     except FileNotFoundError:
         raise UserError(f"no such file: {path}") from None
     except DecodeError as error:
         raise UserError(
             f"{path} must be a SentencePiece model. Received: {first_line(error)}"
         ) from None
-    if not proto.pieces:
-        raise UserError(f"{path} must be a SentencePiece model. Received: no pieces")
     return proto
 
 
-def pieces_of(proto: sentencepiece_model_pb2.ModelProto) -> list[str]:
-    """Returns the pieces of a model, without control symbols."""
-    return [
-        piece.piece
-        for piece in proto.pieces
-        if piece.type not in (PIECE.CONTROL, PIECE.UNKNOWN, PIECE.UNUSED)
-    ]
-
-
-def read_protos(paths: list[pathlib.Path]) -> list:
-    """Reads the SentencePiece models of `--vocabulary`.
-
-    Args:
-        paths: One for both sides, or those of sources and targets.
-
-    Returns:
-        The models of sources and of targets.
-
-    Raises:
-        UserError: If there are more, or as `read_proto`.
-    """
+def read_protos(paths: list[pathlib.Path]) -> list[ModelProto]:
+    """Reads the models of `--vocabulary`: those of sources and of targets."""
     if len(paths) > 2:
         raise UserError(
             "--vocabulary must be one file, or those of sources and targets. "
@@ -132,49 +123,35 @@ def read_protos(paths: list[pathlib.Path]) -> list:
     return [protos[0], protos[-1]]
 
 
-def find_language_codes(pieces: list[str]) -> tuple[str, ...]:
-    """Returns the pieces that are language codes, such as `>>fra<<`."""
-    return tuple(filter(is_language_code, pieces))
-
-
-def is_language_code(piece: str) -> bool:
-    return piece[:2] == ">>" and piece[-2:] == "<<"
-
-
-def make_tokenizers(
-    protos: Iterable[sentencepiece_model_pb2.ModelProto],
-    vocabularies: Iterable[Vocabulary],
-) -> list[bytes]:
-    """Returns `replace_ids` of each side, with its language codes."""
+def pieces_of(proto: ModelProto) -> list[str]:
+    """Returns the pieces of a model, without control symbols."""
     return [
-        replace_ids(proto, ours, find_language_codes(ours.pieces))
-        for proto, ours in zip(protos, vocabularies, strict=True)
+        piece.piece
+        for piece in proto.pieces
+        if piece.type not in (PIECE.CONTROL, PIECE.UNKNOWN, PIECE.UNUSED)
     ]
 
 
-def replace_ids(
-    proto: sentencepiece_model_pb2.ModelProto,
-    vocabulary: Vocabulary,
-    codes: tuple[str, ...] = (),
-) -> bytes:
+def is_language_code(piece: str) -> bool:
+    """Returns whether a piece is a code such as `>>fra<<`."""
+    return piece[:2] == ">>" and piece[-2:] == "<<"
+
+
+def replace_ids(proto: ModelProto, pieces: list[str], has_codes: bool = False) -> bytes:
     """Returns a model that splits text the same way, into our ids.
 
-    Args:
-        proto: The model.
-        vocabulary: Our vocabulary, which has all its pieces.
-        codes: Language codes such as `>>fra<<`, which are one piece before a
-            blank or the end.
+    With `has_codes` language codes are one piece before a blank or the end.
     """
     known = {piece.piece: piece for piece in proto.pieces}
     lowest = min(piece.score for piece in proto.pieces)
-    changed = sentencepiece_model_pb2.ModelProto()
+    changed = ModelProto()
     changed.CopyFrom(proto)
     del changed.pieces[:]
-    for id_, name in enumerate(vocabulary.pieces):
+    for id_, name in enumerate(pieces):
         piece = changed.pieces.add(piece=name, score=0.0)
         if id_ in SPECIAL:
             piece.type = SPECIAL[id_][1]
-        elif name in codes:
+        elif has_codes and is_language_code(name):
             # With the blank that the model puts before text. Its score is
             # higher than that of any split into several pieces.
             piece.piece, piece.type = f"▁{name}", PIECE.NORMAL
@@ -189,17 +166,12 @@ def replace_ids(
 
 
 def check_ids(table: dict, size: int, where: pathlib.Path) -> dict[str, int]:
-    """Returns a table of pieces, if its ids are those of a matrix.
-
-    Raises:
-        UserError: If they are not ints in `[0, size)`, each once.
-    """
+    """Returns a table of pieces, if each has an id below `size` of its own."""
     ids = list(table.values())
     good = all(type(id_) is int and 0 <= id_ < size for id_ in ids)
     if not good or len(set(ids)) < len(ids):
-        counts = collections.Counter(map(str, ids)).most_common(1)
         raise UserError(
             f"{where} must give each piece an id below {size} of its own. "
-            f"Received: {len(ids)} pieces, {counts[0] if counts else 'none'}"
+            f"Received: {len(ids)} pieces with other ids, or with the same"
         )
     return table

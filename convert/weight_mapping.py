@@ -4,92 +4,40 @@ Their position encodings have sines in the first half of the features and
 cosines in the second; ours alternate (Section 3.5). No other part depends on
 the order of features. So all weights are permuted along the model's width, and
 the layers stay the same.
+
+A weight has the path of its Keras variable, without the model's name, such as
+`("encoder", "layer_0", "attention", "query", "kernel")`.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
+from command_line.errors import UserError
 from command_line.progress import show_progress
 from convert.tensor_files import Tensors
-from convert.vocabularies import NEVER, Vocabulary
-from keras_transformer import Transformer
+from convert.vocabularies import NEVER, ZERO_ROW, Vocabulary
+from keras_transformer import Architecture, Transformer
 
-PROJECTIONS = ("query", "key", "value", "output")
-
-
-class Weight(NamedTuple):
-    """A weight of a layer, and its axes of the model's width."""
-
-    variable: Any  # Of Keras.
-    stack: str  # "encoder" or "decoder".
-    layer: int
-    part: str  # "self", "memory", "recurrence" or "feed_forward".
-    name: str  # For example "query.kernel" or "norm.gamma".
-    feature_axes: tuple[int, ...]  # The axes to permute.
+# The axes of the model's width: those of a kernel or gain, and of a bias.
+WIDTH_AXES = {
+    **dict.fromkeys(("query", "key", "value", "expand"), ((0,), ())),
+    **dict.fromkeys(("output", "contract"), ((1,), (0,))),
+    **dict.fromkeys(("forget", "update"), ((0, 1), (0,))),
+    "normalization": ((0,), (0,)),
+}
 
 
-def weights_of(model: Transformer) -> Iterator[Weight]:
-    """Yields the weights of all layers except the embeddings."""
-    for index, layer in enumerate(model.encoder.layers):
-        where = "encoder", index
-        yield from attention_of(layer.attention, *where, "self")
-        yield from norm_of(layer.attention_residual, *where, "self")
-        yield from feed_forward_of(layer, *where)
-    for index, layer in enumerate(model.decoder.layers):
-        where = "decoder", index
-        if layer.mixer == "ssru":
-            part, unit = "recurrence", layer.recurrence
-            both = (0, 1)
-            yield Weight(unit.forget.kernel, *where, part, "forget.kernel", both)
-            yield Weight(unit.forget.bias, *where, part, "forget.bias", (0,))
-            yield Weight(unit.update.kernel, *where, part, "update.kernel", both)
-        else:
-            part = "self"
-            yield from attention_of(layer.self_attention, *where, part)
-        yield from norm_of(layer.self_attention_residual, *where, part)
-        yield from attention_of(layer.memory_attention, *where, "memory")
-        yield from norm_of(layer.memory_attention_residual, *where, "memory")
-        yield from feed_forward_of(layer, *where)
-
-
-def attention_of(attention, *where) -> Iterator[Weight]:
-    for name in PROJECTIONS:
-        projection = getattr(attention, f"{name}_projection")
-        is_output = name == "output"
-        axes = (1,) if is_output else (0,)
-        yield Weight(projection.kernel, *where, f"{name}.kernel", axes)
-        if projection.use_bias:
-            axes = (0,) if is_output else ()
-            yield Weight(projection.bias, *where, f"{name}.bias", axes)
-
-
-def norm_of(residual, *where) -> Iterator[Weight]:
-    for name in ("gamma", "beta"):
-        variable = getattr(residual.normalization, name)
-        yield Weight(variable, *where, f"norm.{name}", (0,))
-
-
-def feed_forward_of(layer, stack, index) -> Iterator[Weight]:
-    where = stack, index, "feed_forward"
-    first, second = layer.feed_forward.expand, layer.feed_forward.contract
-    yield Weight(first.kernel, *where, "expand.kernel", (0,))
-    yield Weight(first.bias, *where, "expand.bias", ())
-    yield Weight(second.kernel, *where, "contract.kernel", (1,))
-    yield Weight(second.bias, *where, "contract.bias", (0,))
-    yield from norm_of(layer.feed_forward_residual, *where)
-
-
-def feature_order(width: int) -> np.ndarray:
-    """Returns the index of each of our features in their order."""
-    return np.arange(width).reshape(2, -1).T.ravel()
+def weights_of(model: Transformer) -> dict[tuple[str, ...], object]:
+    """Returns the variables of both stacks by their paths."""
+    weights = (*model.encoder.weights, *model.decoder.weights)
+    return {tuple(weight.path.split("/")[1:]): weight for weight in weights}
 
 
 def to_our_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Reorders an array from their order of features to ours."""
     for axis in axes:
-        order = feature_order(array.shape[axis])
+        order = np.arange(array.shape[axis]).reshape(2, -1).T.ravel()
         array = np.take(array, order, axis=axis)
     return array
 
@@ -97,53 +45,80 @@ def to_our_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 def to_their_order(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Reorders an array from our order of features to theirs."""
     for axis in axes:
-        order = np.argsort(feature_order(array.shape[axis]))
+        order = np.arange(array.shape[axis]).reshape(-1, 2).T.ravel()
         array = np.take(array, order, axis=axis)
     return array
 
 
-def copy_layers(
-    model: Transformer, read: Callable[[Weight], np.ndarray], in_halves: bool = True
-):
-    """Sets the weights of the layers, in our order of features.
+def width_axes(path: tuple[str, ...]) -> tuple[int, ...]:
+    return WIDTH_AXES[path[-2]][path[-1] in ("bias", "beta")]
+
+
+def make_model(
+    architecture: Architecture,
+    tensors: Tensors,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    shares: bool,
+    sequence_length: int,
+    take_table: Callable[[str], np.ndarray],
+    take_weight: Callable[[tuple[str, ...], tuple[int, ...]], np.ndarray],
+    in_halves: bool = True,
+) -> Transformer:
+    """Makes a model, and sets all weights but learned positions.
 
     Args:
-        model: A `Transformer`.
-        read: Function from a `Weight` to their array, of its shape.
+        architecture: Its hyperparameters.
+        tensors: All tensors of the other system's file.
+        vocabularies: Those of sources and of targets.
+        shares: Bool, whether both sides have one matrix.
+        sequence_length: Int, number of positions.
+        take_table: Function from `"source"`, `"target"`, `"output"` or `"bias"`
+            to their embedding matrix, or matrix or bias of the logits.
+        take_weight: Function from path and shape of a weight to their array.
         in_halves: Bool, whether their order of features is another.
     """
-    weights = list(weights_of(model))
-    for weight in show_progress(weights, len(weights), "weight"):
-        axes = weight.feature_axes if in_halves else ()
-        weight.variable.assign(to_our_order(read(weight), axes))
+    needed = count_weights(architecture)
+    if needed > tensors.num_elements:
+        raise UserError(
+            f"{tensors.path} must hold the model of its configuration, whose "
+            f"layers have {needed:,} weights. "
+            f"Received: {tensors.num_elements:,}"
+        )
+    sources, targets = vocabularies
+    source_size = None if shares else len(sources)
+    try:
+        model = Transformer(
+            *(len(targets), architecture, sequence_length, source_size),
+            name="transformer",
+        )
+    except (ValueError, TypeError) as error:
+        raise UserError(f"the model cannot be made: {error}") from None
+    for which, embedding, ours in (
+        ("source", model.source_embedding, sources),
+        ("target", model.embedding, targets),
+        ("output", model.output_embedding, targets),
+    ):
+        if embedding is not None:
+            table = take_table(which)[ours.rows]
+            table[ours.rows == ZERO_ROW] = 0.0
+            embedding.embeddings.assign(to_our_order(table, (1,) if in_halves else ()))
+    if model.embedding_of_logits.bias is not None:
+        bias = take_table("bias").ravel()[targets.rows]
+        bias = np.where(targets.can_be_generated, bias, NEVER)
+        model.embedding_of_logits.bias.assign(bias)
+    for path, variable in show_progress(weights_of(model).items(), unit="weight"):
+        array = take_weight(path, tuple(variable.shape))
+        variable.assign(to_our_order(array, width_axes(path) if in_halves else ()))
+    tensors.check_all_taken()
+    return model
 
 
-def copy_table(
-    embedding, tensors: Tensors, name: str, rows: np.ndarray, in_halves: bool = True
-):
-    """Sets the matrix of a `TokenEmbedding`.
-
-    Args:
-        embedding: The layer.
-        tensors: Their tensors.
-        name: Name of the matrix.
-        rows: Int array, the index of each of our rows in the matrix; -1 for
-            zeros.
-        in_halves: Bool, whether their order of features is another.
-    """
-    copy_rows(
-        embedding, tensors.take(name, tensors.shapes.get(name, ())), rows, in_halves
-    )
-
-
-def copy_rows(embedding, table: np.ndarray, rows: np.ndarray, in_halves: bool = True):
-    """Sets the matrix of a `TokenEmbedding` from theirs, as `copy_table`."""
-    ours = to_our_order(table[rows], (1,) if in_halves else ())
-    ours[rows < 0] = 0.0
-    embedding.embeddings.assign(ours)
-
-
-def copy_bias(embedding, bias: np.ndarray, vocabulary: Vocabulary) -> None:
-    """Sets the bias of the logits of a `TokenEmbedding` from theirs."""
-    bias = bias[vocabulary.rows]
-    embedding.bias.assign(np.where(vocabulary.can_be_generated, bias, NEVER))
+def count_weights(architecture: Architecture) -> int:
+    """Returns the number of weights in the matrices of all layers."""
+    width = architecture.hidden_dim
+    features = architecture.key_dim + architecture.value_dim
+    attention = 2 * width * architecture.num_heads * features
+    mixer = 2 * width**2 if architecture.decoder_mixer == "ssru" else attention
+    rest = attention + 2 * width * architecture.intermediate_dim
+    decoder = architecture.num_decoder_layers * (mixer + rest)
+    return architecture.num_layers * rest + decoder

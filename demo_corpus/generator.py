@@ -1,7 +1,7 @@
 """Generates the sentence pairs of the demo corpus from a bilingual grammar.
 
 A fresh machine may have no network, so the demo trains on English-Spanish
-sentences that this module generates from `word_tables.py`. A sentence is a
+sentences that this module generates from `words.toml`. A sentence is a
 pattern with slots, such as `{subject} {verb} {object}.`; each slot is
 drawn once and written in both languages, which differ in agreement,
 conjugation and word order. The English decides the Spanish: "you" is always
@@ -15,23 +15,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from demo_corpus import word_tables
-from demo_corpus.inflection import ME, THEY, WE, YOU, Pair
-from demo_corpus.lexicon import ADJECTIVE_SLOTS, VERB_SLOT_PATTERN, NounSlot, lexicon
+from demo_corpus import lexicon
+from demo_corpus.inflection import ME, THEY, WE, YOU
 from demo_corpus.parts_of_speech import (
-    FAMILY_KINDS,
     IT,
     PRONOUNS,
-    UNNAMED_PERSON,
-    Adjective,
     Invariable,
     Noun,
     Phrase,
-    Profession,
     Word,
     join,
     noun_phrase,
+    profession,
 )
+
+Pair = tuple[str, str]
 
 SIZES = {"train": 20_000, "validation": 500, "test": 500, "unseen": 500}
 # The share of the combinations of any one word that training never sees.
@@ -95,20 +93,15 @@ def demo_corpus(seed: int = 0) -> dict[str, list[Pair]]:
 def held_out_combinations(seed: int = 0) -> set[Pair]:
     """Choose the combinations of words that only "unseen" contains.
 
-    Args:
-        seed: Int. Equal seeds give equal combinations.
-
-    Returns:
-        Pairs of English words from the lexicon, `(adjective, noun)` or
-        `(verb, object noun)`. Most combinations of each word are kept.
+    They are pairs of English words, `(adjective, noun)` or `(verb, object)`. Most
+    combinations of each word remain.
     """
-    words = lexicon()
     # "They have broken cups" shows "broken cups" without the adjective.
-    participles = {verb.forms["english"]["participle"] for verb in words.verbs}
+    participles = {verb.forms["english"]["participle"][0] for verb in lexicon.VERBS}
     combinations = [
         (word.english, noun.english)
-        for word in words.adjectives + words.verbs
-        for noun in words.nouns
+        for word in lexicon.ADJECTIVES + lexicon.VERBS
+        for noun in lexicon.NOUNS
         if noun.kind in word.kinds and word.english not in participles
     ]
     total = Counter(word for pair in combinations for word in pair)
@@ -162,6 +155,7 @@ def _tokens(sentence: Sentence) -> set[Pair]:
 # Sentences and their slots.
 
 SLOT = re.compile(r"\{(\w+)(?::(\w+))?(?:@(\w+))?\}")
+VERB_OF_OBJECT = re.compile(r"\{(verb|deed|doing|event|gift|beber)\b")
 # Spanish contractions, and the traces of unspoken subjects.
 SPANISH_RULES = (
     (re.compile(r"\bla agua\b"), "el agua"),
@@ -172,39 +166,22 @@ SPANISH_RULES = (
 CAPITAL = re.compile(r"(?:^|(?<=[.?!] ))[¿¡]?\w")
 
 
-@cache
-def patterns() -> tuple[Pair, ...]:
-    """The English and Spanish templates of all sentences."""
-    table = word_tables.PATTERNS.strip().replace("\n= ", "=").split("\n")
-    rows = [row.split("=") for row in table]
-    return tuple((row[0], row[-1]) for row in rows)
+def patterns() -> list[Pair]:
+    """Return the English and Spanish templates of all sentences."""
+    return [(row[0], row[-1]) for row in lexicon.TABLES["patterns"]]
 
 
 @cache
-def slots(template: str) -> list[tuple[str, str, str, str]]:
-    """Split a template into the text before, name, form and target of slots.
-
-    Text after the last slot comes with an empty name.
-    """
-    parts, end = [], 0
-    for match in SLOT.finditer(template):
-        parts.append((template[end : match.start()], *match.groups(default="")))
-        end = match.end()
-    return [*parts, (template[end:], "", "", "")]
+def slots(template: str) -> list[tuple[str, ...]]:
+    """Split a template into the text before, name, form and target of slots."""
+    parts = [part or "" for part in (*SLOT.split(template), "", "", "")]
+    return [tuple(parts[start : start + 4]) for start in range(0, len(parts), 4)]
 
 
 def draw_sentence(pattern: Pair, rng: random.Random) -> Sentence:
-    """Fill the slots of a pattern.
-
-    Args:
-        pattern: One of `patterns()`, or another pair of templates.
-        rng: Source of the choices.
-
-    Returns:
-        A `Sentence` with its words in both languages.
-    """
-    scene = SentenceWords(pattern, rng)
-    return Sentence(*scene.write_pair(), frozenset(scene.combinations))
+    """Fill the slots of a pattern, one of `patterns()`."""
+    words = SentenceWords(pattern, rng)
+    return Sentence(*words.write_pair(), frozenset(words.combinations))
 
 
 def capitalize(text: str) -> str:
@@ -215,30 +192,24 @@ def capitalize(text: str) -> str:
 class SentenceWords:
     """The words that were drawn for the slots of one sentence.
 
-    Args:
-        pattern: The English and the Spanish template.
-        rng: Source of the choices.
-
-    Attributes:
-        combinations: The `(word, noun)` pairs drawn so far.
+    `combinations` has the `(word, noun)` pairs drawn so far.
     """
 
     def __init__(self, pattern: Pair, rng: random.Random):
         self.templates = dict(zip(("english", "spanish"), pattern, strict=True))
         self.rng = rng
-        self.drawn: dict[str, Word] = {}
+        self.drawn: dict[str, Invariable | Phrase | Word] = {"it": IT}
         self.combinations: set[Pair] = set()
 
     def write_pair(self) -> Pair:
         """Write the sentence in both languages."""
-        english, spanish = self.fill("english"), self.fill("spanish")
+        english, spanish = (
+            "".join(text for _, text in self.fill_parts(language))
+            for language in self.templates
+        )
         for rule, replacement in SPANISH_RULES:
             spanish = rule.sub(replacement, spanish)
         return capitalize(english), capitalize(spanish)
-
-    def fill(self, language: str) -> str:
-        """Write the template of a language."""
-        return "".join(text for _, text in self.fill_parts(language))
 
     def fill_parts(self, language: str) -> Iterator[Pair]:
         """Yield the parts of a filled template, each after its slot or ""."""
@@ -250,185 +221,167 @@ class SentenceWords:
                 agreeing = self.get(target) if target else subject
                 yield slot, word.write(language, form, agreeing)
 
-    def get(self, slot: str, target: str = "subject") -> "Word":
+    def get(self, slot: str, target: str = "subject") -> Invariable | Phrase | Word:
         """Look up what fills a slot; draw it when it is first met."""
         if slot not in self.drawn:
             self.drawn[slot] = self._draw(slot.rstrip("12"), target)
         return self.drawn[slot]
 
-    def _draw(self, name: str, target: str) -> "Word":
-        words = lexicon()
-        if name in words.named_verbs:
-            return words.named_verbs[name]
-        if name in words.verbs_by_role:
-            return self.rng.choice(words.verbs_by_role[name])
-        if name in words.phrases:
-            return self._choose_new(words.phrases[name])
-        if name in words.noun_slots:
-            return self._draw_noun_phrase(words.noun_slots[name], name)
-        if name in ADJECTIVE_SLOTS:
-            return self._draw_predicate(ADJECTIVE_SLOTS[name], target)
+    def _draw(self, name: str, target: str) -> Invariable | Phrase | Word:
+        if name in lexicon.NAMED_VERBS:
+            return lexicon.NAMED_VERBS[name]
+        if name in lexicon.VERB_SLOTS:
+            return self.rng.choice(lexicon.VERB_SLOTS[name])
+        if name in lexicon.PHRASES:
+            return self._draw_invariable(name)
+        if name in lexicon.NOUN_SLOTS:
+            return self._draw_noun_phrase(name)
+        if name in lexicon.ADJECTIVE_SLOTS:
+            noun = self.get(target).noun
+            return self._draw_adjective(noun, lexicon.ADJECTIVE_SLOTS[name])
         return getattr(self, f"_draw_{name}")()
 
-    def _draw_noun_phrase(self, slot: NounSlot, name: str) -> Phrase:
-        noun = self._draw_noun(slot)
-        plural = self._choose_number(slot, noun)
-        adjective = None
-        if name == "ordered":
-            adjective = self.rng.choice(lexicon().ordinals)
-        elif self.rng.random() < slot.adjective_chance:
-            adjective = self._choose_adjective(noun, "attribute")
-        determiner = self._choose_determiner(slot, noun, plural)
-        return noun_phrase(determiner, noun, plural, adjective)
-
-    def _draw_noun(self, slot: NounSlot) -> Noun:
-        """Draw a noun that suits the slot and, if it is an object, the verb."""
-        if slot.kinds != {"="}:
-            return self._choose_noun(slot.kinds)
-        verb = self.get(VERB_SLOT_PATTERN.search(self.templates["english"])[1])
-        noun = self._choose_noun(verb.kinds)
-        self.combinations.add((verb.english, noun.english))
-        return noun
-
-    def _choose_number(self, slot: NounSlot, noun: Noun) -> bool:
-        """Choose whether a phrase is plural, as far as it can be."""
-        if noun.kind in word_tables.UNCOUNTABLE_KINDS or not slot.plural:
-            return False
-        return not slot.singular or self.rng.random() < 0.4
-
-    def _choose_determiner(
-        self, slot: NounSlot, noun: Noun, plural: bool
-    ) -> tuple[str, ...]:
-        groups = slot.plural if plural else slot.singular
-        if noun.kind in word_tables.UNCOUNTABLE_KINDS:
-            groups = [g for g in slot.singular if g != "a"] or slot.plural
-        table = lexicon().determiners[plural]
-        return self.rng.choice(table[self.rng.choice(groups)])
-
-    def _choose_new(self, phrases: list["Word"]) -> "Word":
-        """Choose a phrase that is not in the scene yet."""
+    def _draw_invariable(self, name: str) -> Invariable:
+        """Draw a phrase that is not in the sentence yet."""
+        phrases = lexicon.PHRASES[name]
         while (phrase := self.rng.choice(phrases)) in self.drawn.values():
             pass
         return phrase
 
-    def _choose_noun(self, kinds: frozenset[str]) -> Noun:
-        return self.rng.choice(lexicon().nouns_of_kinds(kinds))
+    def _draw_noun_phrase(self, name: str) -> Phrase:
+        kinds, singular_groups, plural_groups, chance = lexicon.NOUN_SLOTS[name]
+        noun = self._draw_noun(kinds)
+        if noun.kind in lexicon.UNCOUNTABLE_KINDS:
+            plural = False
+            groups = [g for g in singular_groups if g != "a"] or plural_groups
+        else:
+            plural = not singular_groups or (
+                bool(plural_groups) and self.rng.random() < 0.4
+            )
+            groups = plural_groups if plural else singular_groups
+        adjective = None
+        if name == "ordered":
+            adjective = self.rng.choice(lexicon.ORDINALS)
+        elif self.rng.random() < chance:
+            adjective = self._draw_adjective(noun)
+        determiners = lexicon.DETERMINERS[plural][self.rng.choice(groups)]
+        return noun_phrase(self.rng.choice(determiners), noun, plural, adjective)
 
-    def _choose_adjective(self, noun: Noun, trait: str) -> Adjective:
-        """Choose an adjective that suits a noun and has a trait."""
-        adjectives = lexicon().adjectives_for(noun.kind, trait)
-        adjective = self.rng.choice(adjectives)
-        if noun.english:
+    def _draw_noun(self, kinds: frozenset[str]) -> Noun:
+        """Draw a noun; one that suits the verb if its kinds are `=`."""
+        if kinds != {"="}:
+            return self.rng.choice(lexicon.nouns_of_kinds(kinds))
+        verb = self.get(VERB_OF_OBJECT.search(self.templates["english"])[1])
+        noun = self.rng.choice(lexicon.nouns_of_kinds(verb.kinds))
+        self.combinations.add((verb.english, noun.english))
+        return noun
+
+    def _draw_adjective(self, noun: Noun | None, trait: str = "") -> Word:
+        """Draw an adjective that suits a noun, or a person, and has a trait."""
+        kind = noun.kind if noun else "person"
+        adjective = self.rng.choice(lexicon.adjectives_for(kind, trait))
+        if noun:
             self.combinations.add((adjective.english, noun.english))
         return adjective
 
-    def _draw_predicate(self, trait: str, target: str) -> Adjective:
-        noun = self.get(target).noun or UNNAMED_PERSON
-        return self._choose_adjective(noun, trait)
+    def _draw_pronoun(self, *excluded: int) -> Phrase:
+        """Draw a personal pronoun, but for some persons."""
+        return self.rng.choice([p for p in PRONOUNS if p.person not in excluded])
 
     def _draw_subject(self) -> Phrase:
         if self.rng.random() < 0.5:
-            return self.rng.choice(PRONOUNS)
+            return self._draw_pronoun()
         if self.rng.random() < 0.1:
-            name = self.rng.choice(lexicon().names)
+            name = self.rng.choice(lexicon.NAMES)
             return Phrase(f"{name.english} and I", f"{name.spanish} y yo", person=WE)
         return self._draw_human()
 
     def _draw_asked(self) -> Phrase:
         if self.rng.random() < 0.4:
-            return self.rng.choice([p for p in PRONOUNS if p.person not in (ME, WE)])
+            return self._draw_pronoun(ME, WE)
         return self._draw_human()
 
     def _draw_human(self, singular: bool = False) -> Phrase:
-        """A name, a couple of names, a relative or someone with a job."""
+        """Draw a name, a couple of names, a relative or someone with a job."""
         chance = self.rng.random()
         if chance < 0.4:
-            return self._draw_named(couple=chance < 0.05 and not singular)
+            return self._draw_name(couple=chance < 0.05 and not singular)
         if chance < 0.75:
             return self._draw_relative(singular)
-        return self._draw("someone" if singular else "person", "")
-
-    def _draw_named(self, couple: bool) -> Phrase:
-        """One or two names that are not in the scene yet."""
-        drawn = " ".join(
-            word.english for word in self.drawn.values() if isinstance(word, Phrase)
-        )
-        names = [name for name in lexicon().names if name.english not in drawn]
-        if couple:
-            return join(*self.rng.sample(names, 2))
-        return self.rng.choice(names)
+        return self._draw_noun_phrase("someone" if singular else "person")
 
     _draw_company = _draw_human
 
-    def _draw_name(self) -> Phrase:
-        return self._draw_named(couple=False)
+    def _draw_name(self, couple: bool = False) -> Phrase:
+        """Draw one or two names that are not in the sentence yet."""
+        drawn = " ".join(
+            word.english for word in self.drawn.values() if isinstance(word, Phrase)
+        )
+        names = [name for name in lexicon.NAMES if name.english not in drawn]
+        return join(*self.rng.sample(names, 2)) if couple else self.rng.choice(names)
 
     def _draw_kin(self) -> Phrase:
-        """Someone whose job is not named yet."""
+        """Draw someone whose job is not named yet."""
         chance = self.rng.random()
         if chance < 0.3:
-            return self.rng.choice(PRONOUNS)
+            return self._draw_pronoun()
         if chance < 0.6:
-            return self.rng.choice(lexicon().names)
+            return self.rng.choice(lexicon.NAMES)
         return self._draw_relative()
 
     def _draw_relative(self, singular: bool = False) -> Phrase:
-        kinds = FAMILY_KINDS - {"couple"} if singular else FAMILY_KINDS
-        noun = self._choose_noun(kinds)
+        kinds = lexicon.FAMILY_KINDS
+        noun = self._draw_noun(kinds - {"couple"} if singular else kinds)
         can_be_plural = noun.kind == "relative" and not singular
         plural = noun.kind == "couple" or (can_be_plural and self.rng.random() < 0.25)
         group = "partner" if noun.kind == "spouse" else "possessive"
-        determiner = self.rng.choice(lexicon().determiners[plural][group])
+        determiner = self.rng.choice(lexicon.DETERMINERS[plural][group])
         return noun_phrase(determiner, noun, plural)
 
     def _draw_holder(self) -> Phrase:
-        """Someone who can own: a human in the singular."""
+        """Draw someone who can own: a human in the singular."""
         return self._draw_human(singular=True)
 
     def _draw_sufferer(self) -> Phrase:
-        """Someone whose body hurts: a pronoun or a human in the singular."""
+        """Draw someone whose body hurts: a pronoun or a human in the singular."""
         if self.rng.random() < 0.4:
-            return self.rng.choice([p for p in PRONOUNS if p.person < WE])
+            return self._draw_pronoun(WE, THEY)
         return self._draw_holder()
 
     def _draw_whom(self) -> Phrase:
-        """A personal pronoun other than the subject."""
-        subject = self.get("subject")
-        group = next((g for g in ((ME, WE), (YOU,)) if subject.person in g), ())
-        return self.rng.choice([p for p in PRONOUNS if p.person not in group])
+        """Draw a personal pronoun other than the subject."""
+        person = self.get("subject").person
+        excluded = {ME: (ME, WE), WE: (ME, WE), YOU: (YOU,)}.get(person, ())
+        return self._draw_pronoun(*excluded)
 
-    def _draw_profession(self) -> "Profession":
-        return Profession(self._choose_noun(frozenset({"job"})))
+    def _draw_profession(self) -> Word:
+        return profession(self._draw_noun(frozenset({"job"})))
 
-    def _draw_owner(self) -> Adjective:
-        return self.rng.choice(lexicon().owners)
-
-    def _draw_it(self) -> Phrase:
-        return IT
+    def _draw_owner(self) -> Word:
+        return self.rng.choice(lexicon.OWNERS)
 
     def _draw_peer(self) -> Phrase:
-        """Another thing of the kind and number of the slot `thing`."""
+        """Draw another thing of the kind and number of the slot `thing`."""
         thing = self.get("thing")
         plural = thing.person == THEY
-        nouns = lexicon().nouns_of_kinds(frozenset({thing.noun.kind}))
+        nouns = lexicon.nouns_of_kinds(frozenset({thing.noun.kind}))
         noun = self.rng.choice([n for n in nouns if n != thing.noun])
-        return noun_phrase(lexicon().determiners[plural]["the"][0], noun, plural)
+        return noun_phrase(lexicon.DETERMINERS[plural]["the"][0], noun, plural)
 
-    def _draw_ago(self) -> "Invariable":
-        """A time in the past, such as "yesterday" or "two weeks ago"."""
+    def _draw_ago(self) -> Invariable:
+        """Draw a time in the past, such as "yesterday" or "two weeks ago"."""
         if self.rng.random() < 0.5:
-            return self._draw("recently", "")
-        number, unit = self._draw("number", ""), self._draw("unit", "")
+            return self._draw_invariable("recently")
+        number, unit = self._draw_invariable("number"), self._draw_invariable("unit")
         return Invariable(
             f"{number.english} {unit.english} ago",
             f"hace {number.spanish} {unit.spanish}",
         )
 
-    def _draw_hour(self) -> "Invariable":
-        """A time of the day, such as "at half past two"."""
-        number = self._draw("number", "")
+    def _draw_hour(self) -> Invariable:
+        """Draw a time of the day, such as "at half past two"."""
+        number = self._draw_invariable("number")
+        english, spanish = f"at half past {number.english}", f"{number.spanish} y media"
         if self.rng.random() < 0.5:
-            return Invariable(f"at {number.english} o'clock", f"a las {number.spanish}")
-        return Invariable(
-            f"at half past {number.english}", f"a las {number.spanish} y media"
-        )
+            english, spanish = f"at {number.english} o'clock", number.spanish
+        return Invariable(english, f"a las {spanish}")

@@ -2,186 +2,134 @@
 
 import re
 
-Pair = tuple[str, str]
+# The forms of a word in a language by name: a tuple of one; of four, which are
+# masculine, feminine and both plurals; or of five, one for each person. The form of
+# a slot without one is "".
+Forms = dict[str, tuple[str, ...]]
 
-# The forms of a verb by name: one, or one for each person.
-Conjugation = dict[str, str | tuple[str, ...]]
-
-# The persons, as indices of every conjugation; there is no "vosotros".
+# The persons, as indices; there is no "vosotros".
 ME, YOU, HE, WE, THEY = range(5)
 
+DO = ("do", "do", "does", "do", "do")
+IRREGULAR = {
+    "be": {
+        "present": ("am", "are", "is", "are", "are"),
+        "past": ("was", "were", "was", "were", "were"),
+    },
+    "have": {"present": ("have", "have", "has", "have", "have")},
+}
+ENDINGS = {
+    "ar": {
+        "present": "o as a amos an",
+        "past": "é aste ó amos aron",
+        "participle": "ado",
+        "gerund": "ando",
+    },
+    "er": {
+        "present": "o es e emos en",
+        "past": "í iste ió imos ieron",
+        "participle": "ido",
+        "gerund": "iendo",
+    },
+}
+ENDINGS["ir"] = ENDINGS["er"] | {"present": "o es e imos en"}
+UNACCENTED = str.maketrans("áéíóú", "aeiou")
 
-def add_english_s(word: str, after_o: str = "s") -> str:
-    """Add the s of the plural or, with "es" after o, of the third person."""
-    if re.search(r"(s|x|z|ch|sh)$", word):
+
+def add_english_s(word: str) -> str:
+    """Add the s of the plural and of the third person."""
+    if re.search(r"(s|x|z|ch|sh|o)$", word):
         return f"{word}es"
-    if re.search(r"[^aeiou]y$", word):
-        return f"{word[:-1]}ies"
-    return word + (after_o if word.endswith("o") else "s")
+    return re.sub(r"([^aeiou])y$", r"\1ie", word) + "s"
 
 
 def spanish_plural(word: str) -> str:
     """Make the plural of a Spanish noun or adjective."""
     if re.search(r"[aeiouáéó]$", word):
         return f"{word}s"
-    if word.endswith("z"):
-        return f"{word[:-1]}ces"
-    return f"{remove_final_accent(word)}es"
+    return re.sub("z$", "c", remove_final_accent(word)) + "es"
 
 
 def remove_final_accent(word: str) -> str:
     """Drop the accent of a last syllable, which a suffix makes needless."""
-    for accented, plain in zip("áéíóú", "aeiou", strict=True):
-        word = re.sub(f"{accented}(?=[ns]$)", plain, word)
-    return word
+    return re.sub(
+        "[áéíóú](?=[ns]$)", lambda match: match[0].translate(UNACCENTED), word
+    )
 
 
 def agreeing_forms(masculine: str) -> tuple[str, ...]:
     """Make masculine, feminine and both plurals of an adjective or job."""
-    feminine = masculine
-    if masculine.endswith("o"):
-        feminine = f"{masculine[:-1]}a"
-    elif re.search(r"(or|és|án|ol)$", masculine):
+    feminine = re.sub("o$", "a", masculine)
+    if re.search(r"(or|és|án|ol)$", masculine):
         feminine = f"{remove_final_accent(masculine)}a"
     return (masculine, feminine, spanish_plural(masculine), spanish_plural(feminine))
 
 
-def english_verb(row: str, auxiliary: bool = False) -> Conjugation:
-    """Conjugate an English verb.
-
-    Args:
-        row: The base and, unless regular, past, participle and gerund; an
-            underscore joins a particle, as in "look_for".
-        auxiliary: Bool, whether it is negated without "do".
-
-    Returns:
-        `Conjugation`, with a tuple for the forms that have persons: "present",
-        "past", their negations "not" and "not_past", "base", "participle",
-        "gerund", and "do" for questions.
-    """
-    first, *irregular = row.split()
-    base, _, rest = first.partition("_")
-    regular = re.sub(r"([^aeiou])y$", r"\1i", base)
-    past = f"{regular}d" if base.endswith("e") else f"{regular}ed"
-    gerund = f"{re.sub(r'(?<=[^e])e$', '', base)}ing"
-    past = irregular[0] if irregular else past
-    participle = irregular[1] if len(irregular) > 1 else past
-    gerund = irregular[2] if len(irregular) > 2 else gerund
-    third = "has" if base == "have" else add_english_s(base, after_o="es")
+def english_verb(row: str, auxiliary: bool) -> Forms:
+    """Conjugate an English verb; an auxiliary is negated without "do"."""
+    first, *given = row.split()
+    base, *particle = first.split("_")
+    past, participle, gerund = [*given, "", "", ""][:3]
+    regular = re.sub(r"([^aeiou])y$", r"\1i", base).removesuffix("e") + "ed"
+    past = past or regular
     forms = {
-        "present": _third(base, third),
-        "past": _third(past, past),
-        "base": base,
-        "participle": participle,
-        "gerund": gerund,
-        "do": _third("do", "does"),
-        "not": _third(f"do not {base}", f"does not {base}"),
-        "not_past": f"did not {base}",
+        "present": (base, base, add_english_s(base), base, base),
+        "past": (past,),
+        "base": (base,),
+        "participle": (participle or past,),
+        "gerund": (gerund or re.sub("(?<=[^e])e$", "", base) + "ing",),
+        "not": tuple(f"{do} not {base}" for do in DO),
+        "not_past": (f"did not {base}",),
+        **IRREGULAR.get(base, {}),
     }
-    if base == "be":
-        forms["present"] = ("am", "are", "is", "are", "are")
-        forms["past"] = ("was", "were", "was", "were", "were")
     if auxiliary:
         forms["not"] = tuple(f"{form} not" for form in forms["present"])
-    tail = f" {rest.replace('_', ' ')}" if rest else ""
-    return {
-        name: form + tail
-        if isinstance(form, str)
-        else tuple(one + tail if name != "do" else one for one in form)
-        for name, form in forms.items()
+    forms = {
+        name: tuple(" ".join([form, *particle]) for form in of_persons)
+        for name, of_persons in forms.items()
     }
+    return forms | {"": forms["present"], "do": DO}
 
 
-def _third(form: str, third: str) -> tuple[str, ...]:
-    """An English form by person."""
-    return (form, form, third, form, form)
-
-
-def spanish_verb(infinitive: str, change: str = "", irregular: str = "") -> Conjugation:
+def spanish_verb(infinitive: str, change: str, irregular: dict[str, str]) -> Forms:
     """Conjugate a Spanish verb.
 
     Args:
         infinitive: The infinitive.
-        change: The vowel that replaces the stem's last one under stress and,
-            after a hyphen, before the endings "ió" and "iendo": "ie-i".
-        irregular: Irregular forms, such as `yo=doy past=di,diste,...`; a past
-            of one part is a stem as in "traje".
-
-    Returns:
-        `Conjugation`, with a tuple for the forms that have persons: "present",
-        "past", their negations "not" and "not_past", "base", "participle",
-        "gerund", and the commands "imperative" and "forbid".
+        change: Vowels that replace the last of the stem under stress, or "".
+        irregular: Forms such as `{"yo": "doy", "past": "di diste dio dimos dieron"}`;
+            a past of one part is a stem as in "traje".
     """
-    given = dict(part.split("=") for part in irregular.split())
-    forms = {
-        name: tuple(form.split(",")) if "," in form else form
-        for name, form in given.items()
-    }
     stem, ending = infinitive[:-2], infinitive[-2:]
-    stressed, _, weak = change.partition("-")
-    strong_stem, weak_stem = _change(stem, stressed), _change(stem, weak)
-    yo = forms.pop("yo", f"{strong_stem}o")
-    past = forms.get("past")
-    if isinstance(past, str):
-        they = "eron" if past.endswith("j") else "ieron"
-        endings = ("e", "iste", "o", "imos", they)
-        forms["past"] = tuple(past + end for end in endings)
-    present = (yo, *_regular_present(stem, strong_stem, ending))
-    regular = {
-        "base": infinitive,
-        "present": present,
-        "past": _regular_past(stem, weak_stem, ending),
-        **_non_finite(stem, weak_stem, ending),
+    stressed = re.sub("[eou](?=[^aeiou]*$)", change, stem) if change else stem
+    forms = {
+        name: tuple(stem + end for end in endings.split())
+        for name, endings in ENDINGS[ending].items()
     }
-    forms = regular | forms
-    subjunctive = f"{yo[:-1]}as"
+    forms["present"] = tuple(
+        (stem if person == WE else stressed) + end
+        for person, end in enumerate(ENDINGS[ending]["present"].split())
+    )
     if ending == "ar":
-        subjunctive = f"{_spell_before_e(yo[:-1])}es"
+        forms["past"] = (f"{spell_before_e(stem)}é", *forms["past"][1:])
+    forms["base"] = (infinitive,)
+    forms |= {name: tuple(given.split()) for name, given in irregular.items()}
+    if len(forms["past"]) == 1:
+        they = "eron" if irregular["past"].endswith("j") else "ieron"
+        endings = ("e", "iste", "o", "imos", they)
+        forms["past"] = tuple(irregular["past"] + end for end in endings)
+    (yo,) = forms.pop("yo", forms["present"][:1])
+    forms["present"] = (yo, *forms["present"][1:])
+    subjunctive = f"{spell_before_e(yo[:-1])}es" if ending == "ar" else f"{yo[:-1]}as"
     return forms | {
-        "imperative": forms["present"][HE],
-        "forbid": subjunctive,
+        "": forms["present"],
+        "imperative": (forms["present"][HE],),
+        "forbid": (subjunctive,),
         "not": tuple(f"no {form}" for form in forms["present"]),
         "not_past": tuple(f"no {form}" for form in forms["past"]),
     }
 
 
-def _change(stem: str, vowels: str) -> str:
-    """Change the last vowel that "ie", "i", "ue" or "u" can stand for."""
-    if not vowels:
-        return stem
-    old = "[ou]" if vowels[0] == "u" else "e"
-    return re.sub(f"{old}(?=[^aeiou]*$)", vowels, stem)
-
-
-def _spell_before_e(stem: str) -> str:
+def spell_before_e(stem: str) -> str:
     """Keep the sound of the last consonant of a stem before an e."""
-    for last, spelled in (("c", "qu"), ("g", "gu"), ("z", "c")):
-        if stem.endswith(last):
-            return stem[:-1] + spelled
-    return stem
-
-
-def _regular_present(stem: str, strong: str, ending: str) -> tuple[str, ...]:
-    """The present after "yo"."""
-    if ending == "ar":
-        return f"{strong}as", f"{strong}a", f"{stem}amos", f"{strong}an"
-    we = f"{stem}{ending[0]}mos"
-    we = we if ending == "er" else f"{stem}imos"
-    return f"{strong}es", f"{strong}e", we, f"{strong}en"
-
-
-def _regular_past(stem: str, weak: str, ending: str) -> tuple[str, ...]:
-    if ending == "ar":
-        yo = f"{_spell_before_e(stem)}é"
-        return yo, *(stem + end for end in ("aste", "ó", "amos", "aron"))
-    if stem.endswith(("a", "e", "o")):
-        return tuple(stem + end for end in ("í", "íste", "yó", "ímos", "yeron"))
-    return f"{stem}í", f"{stem}iste", f"{weak}ió", f"{stem}imos", f"{weak}ieron"
-
-
-def _non_finite(stem: str, weak: str, ending: str) -> dict[str, str]:
-    if ending == "ar":
-        return {"participle": f"{stem}ado", "gerund": f"{stem}ando"}
-    if stem.endswith(("a", "e", "o")):
-        return {"participle": f"{stem}ído", "gerund": f"{stem}yendo"}
-    return {"participle": f"{stem}ido", "gerund": f"{weak}iendo"}
+    return stem[:-1] + {"c": "qu", "g": "gu", "z": "c"}.get(stem[-1], stem[-1])

@@ -3,7 +3,6 @@
 import dataclasses
 
 import keras
-from keras import ops
 
 from keras_transformer.argument_checks import (
     check_choice,
@@ -183,14 +182,10 @@ class BaseModel(CompositeMixin, keras.Model):
         cache=None,
         training=None,
         return_attention_scores=False,
-        embedding_mask=None,
     ):
         """Runs the decoder like `decode`, but without computing the logits.
 
-        Args:
-            embedding_mask: Bool tensor `(B, T)`, False where zeros replace
-                the embedding of a token; or `None`. The other arguments are
-                those of `decode`.
+        The arguments are those of `decode`.
 
         Returns:
             Float tensor `(B, T, D)`; with `return_attention_scores`, a tuple of
@@ -200,7 +195,6 @@ class BaseModel(CompositeMixin, keras.Model):
         """
         start_index = 0 if cache is None else cache.length
         x = self.embedding(target_ids, training=training)
-        x = mask_embeddings(x, embedding_mask)
         x = self.target_word_dropout(x, training=training)
         x = self._add_positions(x, self.target_dropout, start_index, training)
         return self.decoder(
@@ -291,13 +285,6 @@ class BaseModel(CompositeMixin, keras.Model):
 
 def is_linear(layer):
     return isinstance(layer, Linear)
-
-
-def mask_embeddings(embeddings, mask):
-    """Replaces embeddings by zeros where a mask `(B, T)` is False."""
-    if mask is None:
-        return embeddings
-    return embeddings * ops.cast(mask, embeddings.dtype)[..., None]
 
 
 def ids_spec(name):

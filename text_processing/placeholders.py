@@ -45,9 +45,6 @@ def find_untranslatable_spans(text: str) -> list[tuple[int, int]]:
     They are URLs, e-mail addresses, variables of templates and of `printf`, and
     numbers with a unit or currency.
 
-    Args:
-        text: A text of any length.
-
     Example:
         >>> text = "Mail {name} at a@b.org: 5 kg, 30 %."
         >>> [text[start:end] for start, end in find_untranslatable_spans(text)]
@@ -62,10 +59,6 @@ def replace_in_pair(source: str, target: str) -> tuple[str, str]:
     They replace text that occurs equally often in both, numbered in the order
     of the source. A pair that has placeholders, or more than ten such parts,
     stays as it is.
-
-    Args:
-        source: A sentence.
-        target: Its translation.
 
     Example:
         >>> replace_in_pair("See www.a.org now.", "Mira ahora www.a.org.")

@@ -63,15 +63,9 @@ def align(
 ) -> tuple[list[str], list[int]]:
     """Aligns the words of an output with those of the sentence, by least edits.
 
-    Args:
-        leaves: Words and tags of the output.
-        words: The words of the sentence.
-        repairs: Set to which the names of the repairs are added.
-
-    Returns:
-        The tag of each word of the sentence; and for each leaf the number of
-        words that replace it: the missing words before it, and itself unless it
-        is surplus. The last number counts the missing words at the end.
+    Returns the tag of each word of the sentence; and for each leaf the number of
+    words that replace it: the missing words before it, and itself unless it is
+    surplus. The last number counts the missing words at the end.
     """
     words = [linearized_word(word) for word in words]
     table = [range(len(words) + 1)]

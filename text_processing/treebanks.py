@@ -54,13 +54,9 @@ def read_trees(path: pathlib.Path) -> Iterator[Tree]:
 def build_tree(tokens: list[str], where: str) -> Tree:
     """Makes a tree from tokens with balanced parentheses.
 
-    Args:
-        tokens: Parentheses, labels and words.
-        where: File and line, for the message.
-
     Raises:
         UserError: If a bracket holds neither a label and brackets, nor a tag
-            and a word, or if a root is within a tree.
+            and a word, or if a root is within a tree; it names `where`.
     """
     words, tags, symbols, labels = [], [], [], []
     place = 0

@@ -244,8 +244,10 @@ def find_same_place(old: str, new: str, place: int) -> int | None:
         if not new.endswith(old[place:]):
             return None
         place += len(new) - len(old)
-    is_inside = 0 < place < len(new) and kind_of(new[place]) != "mark"
-    return place if is_inside else None
+    if not 0 < place < len(new):
+        return None
+    # What translation leaves as it is may be split before a mark, as the source is.
+    return place if old == new or kind_of(new[place]) != "mark" else None
 
 
 def align_parts(

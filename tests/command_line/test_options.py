@@ -69,7 +69,7 @@ def test_values_are_replaced_wherever_they_are():
 
     size, which = Size(3), Which(last=1, best=2)
     assert changed == Options(text="y", size=size, which=which)
-    with pytest.raises(TypeError, match="unexpected keyword .*beams"):
+    with pytest.raises(TypeError, match="no such options: beams"):
         replace_values(options, beams=3)
 
 

@@ -7,29 +7,19 @@ import pytest
 from command_line import progress
 
 
-@pytest.fixture
-def shown(monkeypatch, capsys):
-    """Counts ten items that take no time, and returns what was written."""
+@pytest.mark.parametrize(
+    ("is_terminal", "seconds", "shown"),
+    [(True, 0, True), (False, 0, False), (True, 5, False)],
+)
+def test_a_terminal_shows_a_long_command(
+    monkeypatch, capsys, is_terminal, seconds, shown
+):
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_THE_FIRST", seconds)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
 
-    def show(is_terminal, seconds):
-        monkeypatch.setattr(progress, "SECONDS_BEFORE_THE_FIRST", seconds)
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
-        items = list(progress.show_progress(iter(range(10)), 10, "request"))
-        assert items == [*range(10)]
-        captured = capsys.readouterr()
-        assert not captured.out
-        return captured.err
+    assert [*progress.show_progress(iter(range(10)), 10, "request")] == [*range(10)]
 
-    return show
-
-
-def test_a_terminal_shows_the_share_and_the_unit(shown):
-    assert "10/10" in shown(is_terminal=True, seconds=0)
-
-
-def test_a_pipe_gets_nothing(shown):
-    assert not shown(is_terminal=False, seconds=0)
-
-
-def test_a_short_command_shows_nothing(shown):
-    assert not shown(is_terminal=True, seconds=5)
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert ("10/10" in captured.err) == shown
+    assert shown or not captured.err

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -39,8 +40,7 @@ print("ours", file=sys.stderr)
 
 def run(*arguments, **environment):
     # The tests choose a level of their own.
-    inherited = {**os.environ}
-    inherited.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    inherited = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -51,69 +51,64 @@ def run(*arguments, **environment):
     )
 
 
-@pytest.fixture
-def start(tmp_path):
-    """Runs a command of a package, by a TensorFlow that ends as is said."""
+@pytest.mark.parametrize(
+    ("arguments", "ending", "code", "stdout", "stderr"),
+    [
+        # Notes are hidden, and what follows is not.
+        (
+            ["-m", "package", "--beam-size", "4"],
+            "",
+            0,
+            r"\['--beam-size', '4'\]\n",
+            "ours\n",
+        ),
+        (
+            ["-m", "package"],
+            "raise ImportError('a library is missing')",
+            1,
+            "",
+            "a note.*ImportError: a library is missing\n",
+        ),
+        # `--debug` leaves TensorFlow alone, and reaches no parser.
+        (["-m", "package", "--debug", "x"], "", 0, r"\['x'\]\n", "a noteours\n"),
+        (
+            ["-m", "package", "--debug", "wrong"],
+            "",
+            2,
+            "",
+            'a note.*raise UserError\\("a mistake"\\).*error: a mistake\n',
+        ),
+        # A program that imports the package decides itself.
+        (["-c", "import package, tensorflow"], "", 0, "", "a note"),
+    ],
+)
+def test_a_command_is_quiet_unless_it_fails_or_is_debugged(
+    tmp_path, arguments, ending, code, stdout, stderr
+):
+    (tmp_path / "package").mkdir()
+    for name, text in (
+        ("tensorflow.py", TENSORFLOW.format(ending=ending)),
+        ("package/__init__.py", PACKAGE),
+        ("package/__main__.py", COMMAND),
+    ):
+        (tmp_path / name).write_text(text, "utf-8")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
 
-    def start_with(*arguments, ending="", program=("-m", "package")):
-        (tmp_path / "package").mkdir()
-        for name, text in (
-            ("tensorflow.py", TENSORFLOW.format(ending=ending)),
-            ("package/__init__.py", PACKAGE),
-            ("package/__main__.py", COMMAND),
-        ):
-            (tmp_path / name).write_text(text, "utf-8")
-        path = os.pathsep.join([str(tmp_path), str(ROOT)])
-        return run(*program, *arguments, PYTHONPATH=path)
+    done = run(*arguments, PYTHONPATH=path)
 
-    return start_with
-
-
-def test_notes_are_hidden_and_what_follows_is_not(start):
-    done = start("--beam-size", "4")
-
-    assert done.stderr == "ours\n"
-    assert done.stdout == "['--beam-size', '4']\n"
-
-
-def test_notes_show_where_the_import_fails(start):
-    done = start(ending="raise ImportError('a library is missing')")
-
-    assert done.stderr.startswith("a note")
-    assert done.stderr.endswith("ImportError: a library is missing\n")
-
-
-def test_debug_leaves_tensorflow_alone_and_reaches_no_parser(start):
-    done = start("--debug", "x")
-
-    assert done.stdout == "['x']\n"
-    assert done.stderr == "a noteours\n"
-
-
-def test_debug_shows_where_an_error_comes_from(start):
-    done = start("--debug", "wrong")
-
-    assert done.returncode == 2
-    assert 'raise UserError("a mistake")' in done.stderr
-    assert done.stderr.endswith("error: a mistake\n")
-
-
-def test_a_program_that_imports_the_package_decides_itself(start):
-    done = start(program=("-c", "import package, tensorflow"))
-
-    assert done.stderr == "a note"
+    assert done.returncode == code
+    assert re.fullmatch(stdout, done.stdout)
+    assert re.fullmatch(stderr, done.stderr, re.DOTALL)
 
 
+# The demo runs the other commands of these packages, which start alike.
 @pytest.mark.parametrize(
     "command",
     [
         "train",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            # The other commands of these packages, which the demo runs, start
-            # alike.
-            for name in ("convert", "translate.bulk", "paper.table1")
-        ),
+        pytest.param("convert", marks=pytest.mark.slow),
+        pytest.param("translate.bulk", marks=pytest.mark.slow),
+        pytest.param("paper.table1", marks=pytest.mark.slow),
     ],
 )
 def test_a_command_says_nothing_but_its_own(command):

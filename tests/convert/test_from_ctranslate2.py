@@ -1,8 +1,9 @@
 """CTranslate2 directories: equal to what that library computes."""
 
 import dataclasses
+import functools
+import itertools
 import json
-import types
 
 import ctranslate2
 import numpy as np
@@ -12,7 +13,7 @@ from ctranslate2.converters import MarianConverter
 
 from command_line.errors import UserError
 from convert.__main__ import main
-from convert.from_ctranslate2 import Options
+from convert.checked_options import CheckedOptions
 from export.ctranslate2.model_directory import write_ctranslate2
 from export.model.search import SearchSettings
 from keras_transformer import SubwordTokenizer, Transformer
@@ -24,19 +25,19 @@ from tests.helpers.hugging_face_models import pieces_of, train_spm
 from tests.helpers.marian_files import write_download
 from tests.helpers.numpy_scores import pad, target_log_probabilities
 
-PROTOS = [
-    train_spm(SENTENCES, 90),
-    train_spm([sentence[::-1] for sentence in SENTENCES], 80),
-]
+BACKWARDS = [sentence[::-1] for sentence in SENTENCES]
+PROTOS = [train_spm(SENTENCES, 90), train_spm(BACKWARDS, 80)]
 SOURCES, TARGETS = map(pieces_of, PROTOS)
+SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]  # Their ids are not ours.
+VOCABULARIES = [[*SPECIALS, *SOURCES], [*SPECIALS, *TARGETS]]
 TEXTS = [SENTENCES[0], SENTENCES[3], "Two cats @ 7"]
-TRANSLATIONS = [sentence[::-1] for sentence in (SENTENCES[1], *SENTENCES[4:])]
+TRANSLATIONS = [BACKWARDS[1], *BACKWARDS[4:]]
 
 
 def convert(folder, run_dir, *vocabulary):
-    more = ["--vocabulary", *map(str, vocabulary)] if vocabulary else []
-    options = ["--model-dir", str(folder), "--run-dir", str(run_dir), *more]
-    main(["ctranslate2", *options])
+    more = ["--vocabulary", *vocabulary] if vocabulary else []
+    options = ["--model-dir", folder, "--run-dir", run_dir, *more]
+    main(["ctranslate2", *map(str, options)])
     return Transformer.from_pretrained(run_dir)
 
 
@@ -61,19 +62,16 @@ def test_a_run_comes_back_bit_by_bit(run_dir, tmp_path, changes):
     assert found.sequence_length == model.sequence_length
     for before, after in zip(protos, read_protos(tmp_path / "run"), strict=True):
         if before is not None:
-            before, after = (
-                sentencepiece.SentencePieceProcessor(model_proto=proto)
-                for proto in (before, after)
-            )
+            before, after = map(load_tokenizer, (before, after))
             assert before.encode(SENTENCES) == after.encode(SENTENCES)
             assert len(before) == len(after)
-    arguments = json.loads((tmp_path / "run/arguments.json").read_text())
-    assert arguments["decoding"] == {
-        "beam_size": 3,
-        "length_penalty": 0.7,
-        "max_extra_length": 8,
-        "penalty_offset": 2.0,
-    }
+    decoding = json.loads((tmp_path / "run/arguments.json").read_text())["decoding"]
+    numbers = {"beam_size": 3, "length_penalty": 0.7, "max_extra_length": 8}
+    assert decoding == {**numbers, "penalty_offset": 2.0}
+
+
+def load_tokenizer(proto):
+    return sentencepiece.SentencePieceProcessor(model_proto=proto)
 
 
 def name_of(weight):
@@ -115,19 +113,12 @@ def check_scores(folder, run_dir, paths):
     """Compares log-probabilities of given translations with the library's."""
     model = convert(folder, run_dir, *paths)
     tokenizer = SubwordTokenizer.from_pretrained(run_dir)
-    ours = [
-        tokenize(texts).to_tensor().numpy()
-        for tokenize, texts in (
-            (tokenizer.tokenize, TEXTS),
-            (tokenizer.tokenize_targets, TRANSLATIONS),
-        )
-    ]
-    found = target_log_probabilities(model, *ours)
+    sources = tokenizer.tokenize(TEXTS).to_tensor().numpy()
+    targets = tokenizer.tokenize_targets(TRANSLATIONS).to_tensor().numpy()
+    found = target_log_probabilities(model, sources, targets)
 
     pieces = [
-        sentencepiece.SentencePieceProcessor(model_proto=proto).encode(
-            texts, out_type=str
-        )
+        load_tokenizer(proto).encode(texts, out_type=str)
         for proto, texts in zip(PROTOS, (TEXTS, TRANSLATIONS), strict=True)
     ]
     config = json.loads((folder / "config.json").read_text())
@@ -164,9 +155,9 @@ def test_a_directory_of_their_marian_converter(shares, tmp_path):
 
     ids = tokenizer.tokenize(TEXTS).to_tensor()
     found = model.generate(ids, beam_size=1, max_extra_length=9).numpy()
-    source = sentencepiece.SentencePieceProcessor(model_proto=PROTOS[0])
+    pieces = load_tokenizer(PROTOS[0]).encode(TEXTS, out_type=str)
     expected = ctranslate2.Translator(str(folder)).translate_batch(
-        source.encode(TEXTS, out_type=str), beam_size=1, max_decoding_length=9
+        pieces, beam_size=1, max_decoding_length=9
     )
     for row, result in zip(found, expected, strict=True):
         said = tokenizer.id_to_piece(row[:9]).numpy().tolist()
@@ -176,31 +167,19 @@ def test_a_directory_of_their_marian_converter(shares, tmp_path):
 
 # As other converters write them: without a table of positions, with the
 # beginning of targets that is also their end, embeddings that are not scaled.
-DIRECTORIES = {
-    "generated positions, untied": {"positions": None, "tied": False},
-    "sines in halves, offset 2, pre-norm": {
-        "positions": "halves",
-        "pre_norm": True,
-        "start": "</s>",
-    },
-    "learned positions, not scaled": {
-        "positions": "learned",
-        "scale": False,
-        "tied": False,
-        "pre_norm": True,
-    },
-    "scaled by a number": {"positions": "halves", "scale": 16**0.5},
-}
+DIRECTORIES = [
+    {"positions": None, "tied": False},
+    {"positions": "halves", "pre_norm": True, "start": "</s>"},
+    {"positions": "learned", "scale": False, "tied": False, "pre_norm": True},
+    {"positions": "halves", "scale": 16**0.5},
+]
 
 
-@pytest.mark.parametrize("options", DIRECTORIES.values(), ids=DIRECTORIES)
+@pytest.mark.parametrize("options", DIRECTORIES)
 def test_a_directory_of_other_converters(options, tmp_path, capsys):
     folder = tmp_path / "ct2"
     folder.mkdir()
-    # Their ids are not ours.
-    specials = ["<s>", "<pad>", "</s>", "<unk>"]
-    vocabularies = [[*specials, *SOURCES], [*specials, *TARGETS]]
-    write_directory(folder, vocabularies, **options)
+    write_directory(folder, VOCABULARIES, **options)
 
     check_scores(folder, tmp_path / "run", write_protos(tmp_path))
     assert "note: sources end in </s> here" in capsys.readouterr().out
@@ -213,61 +192,43 @@ def refused(capsys, tmp_path):
     def run(change_folder=None, vocabulary=(), **options):
         folder = tmp_path / "ct2"
         folder.mkdir()
-        specials = ["<s>", "<pad>", "</s>", "<unk>"]
-        vocabularies = [[*specials, *SOURCES], [*specials, *TARGETS]]
-        write_directory(folder, vocabularies, **options)
+        write_directory(folder, VOCABULARIES, **options)
         if change_folder is not None:
             change_folder(folder)
-        paths = [*write_protos(tmp_path), *vocabulary]
-        target = tmp_path / "run"
-        more = ["--vocabulary", *paths, "--run-dir", target]
-        line = refusal(capsys, main, ["ctranslate2", "--model-dir", folder, *more])
-        assert not target.exists()
+        more = []
+        if vocabulary is not None:
+            more = ["--vocabulary", *write_protos(tmp_path), *vocabulary]
+        command = ["ctranslate2", "--model-dir", folder, "--run-dir", tmp_path / "run"]
+        line = refusal(capsys, main, [*command, *more])
+        assert not (tmp_path / "run").exists()
         return line
 
     return run
 
 
-def set_encoder(name, value):
-    return lambda spec: setattr(spec.encoder, name, value)
+def set_value(value, *paths):
+    """Returns a change of a specification: a new value, or a function of the old."""
 
-
-def set_decoder(name, value):
-    return lambda spec: setattr(spec.decoder, name, value)
-
-
-def shift_positions(spec):
-    table = spec.decoder.position_encodings.encodings
-    spec.decoder.position_encodings.encodings = table + 1
-
-
-def cut_positions(spec):
-    for stack in (spec.encoder, spec.decoder):
-        table = stack.position_encodings.encodings
-        stack.position_encodings.encodings = table[:, :3].copy()
-
-
-def cut_embeddings(spec):
-    table = spec.decoder.embeddings.weight
-    spec.decoder.embeddings.weight = table[:, :3].copy()
-
-
-def set_unlike_scales(spec):
-    spec.encoder.layer[0].self_attention.queries_scale = 0.5
-    spec.encoder.layer[1].self_attention.queries_scale = 0.25
-
-
-def set_heads(number):
     def change(spec):
-        for name in ("encoder", "decoder"):
-            getattr(spec, name).num_heads = np.int16(number)
+        for path in paths:
+            *parents, name = path.split(".")
+            part = functools.reduce(getattr, parents, spec)
+            new = value(getattr(part, name)) if callable(value) else value
+            setattr(part, name, new)
 
     return change
 
 
-def set_scales(scale):
+def both(name):
+    return f"encoder.{name}", f"decoder.{name}"
+
+
+def set_scales(*scales):
+    """Returns a change of the scales of queries, which layers have in turn."""
+
     def change(spec):
-        for layer in (*spec.encoder.layer, *spec.decoder.layer):
+        layers = [*spec.encoder.layer, *spec.decoder.layer]
+        for layer, scale in zip(layers, itertools.cycle(scales), strict=False):
             layer.self_attention.queries_scale = scale
             if hasattr(layer, "attention"):
                 layer.attention.queries_scale = scale
@@ -275,21 +236,33 @@ def set_scales(scale):
     return change
 
 
+def cut(table):
+    return table[:, :3].copy()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (set_decoder("alibi", True), "decoder/alibi of"),
-        (set_decoder("scale_outputs", 2.0), "scale_outputs of"),
-        (set_decoder("num_heads", np.int16(4)), "must be 2, as in the enc"),
-        (set_encoder("activation", np.int8(4)), "must be 4, as in the enc"),
-        (set_decoder("pre_norm", True), "decoder/pre_norm"),
-        (set_encoder("scale_embeddings", 2.0), "as in the encoder"),
-        (shift_positions, "must be that of the encoder"),
-        (cut_positions, "must be of shape (64, 16). Received: (64, 3)"),
-        (cut_embeddings, "an even number of features from 4 on"),
-        (set_unlike_scales, "must be the same in all layers"),
+        (set_value(True, "decoder.alibi"), "decoder/alibi of"),
+        (set_value(2.0, "decoder.scale_outputs"), "scale_outputs of"),
+        (set_value(np.int16(4), "decoder.num_heads"), "must be 2, as in the enc"),
+        (set_value(np.int8(4), "encoder.activation"), "must be 4, as in the enc"),
+        (set_value(True, "decoder.pre_norm"), "decoder/pre_norm"),
+        (set_value(2.0, "encoder.scale_embeddings"), "as in the encoder"),
+        (set_value(np.int8(4), *both("activation")), "activation of"),
+        (set_value(3.0, *both("scale_embeddings")), "must be 1 or the root of 16"),
+        (
+            set_value(lambda table: table + 1, "decoder.position_encodings.encodings"),
+            "must be that of the encoder",
+        ),
+        (
+            set_value(cut, *both("position_encodings.encodings")),
+            "must be of shape (64, 16). Received: (64, 3)",
+        ),
+        (set_value(cut, "decoder.embeddings.weight"), "an even number of features"),
+        (set_scales(0.25, 0.5), "must be the same in all layers"),
         (set_scales(0.1), "at most 8. Received: 2 heads"),
-        (set_heads(17), "at most 0. Received: 17 heads"),
+        (set_value(np.int16(17), *both("num_heads")), "at most 0. Received: 17 heads"),
         (set_scales(5**-0.5), "zeros beyond the first 5 features"),
     ],
 )
@@ -297,27 +270,9 @@ def test_refuses_a_specification(change, words, refused):
     assert words in refused(change=change)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("activation", np.int8(4), "activation of"),
-        ("scale_embeddings", 3.0, "must be 1 or the root of 16. Received: 3"),
-    ],
-)
-def test_refuses_what_both_stacks_have(name, value, words, refused):
-    def change(spec):
-        set_encoder(name, value)(spec)
-        set_decoder(name, value)(spec)
-
-    assert words in refused(change=change)
-
-
 def test_refuses_a_model_without_an_option_of_both_stacks():
-    tensors = types.SimpleNamespace(path="model.bin")
-    options = Options(types.SimpleNamespace(options={}, tensors=tensors))
-
     with pytest.raises(UserError, match="encoder/pre_norm of model.bin must"):
-        options.both("pre_norm")
+        CheckedOptions({}, "model.bin").both("/pre_norm")
 
 
 def edit(name, old, new):
@@ -340,11 +295,8 @@ def edit(name, old, new):
         (edit("config.json", b'"</s>"', b'["</s>"]'), "eos_token of"),
         (edit("config.json", b'bos": false', b'bos": true'), "add_source_bos of"),
         (lambda f: (f / "config.json").unlink(), "must hold config.json"),
-        (
-            lambda f: (f / "source_vocabulary.json").unlink(),
-            "must hold source_vocabulary.json",
-        ),
-        (edit("source_vocabulary.json", b"[", b"{"), "JSON array of strings"),
+        (lambda f: (f / "source_vocabulary.json").unlink(), "hold source_vocabulary"),
+        (edit("source_vocabulary.json", b"[", b"{"), "JSON array"),
         (edit("source_vocabulary.json", b'"<s>"', b'"</s>"'), "each piece once"),
         (edit("source_vocabulary.json", b'"<s>",', b""), "rows. Received: "),
     ],
@@ -353,17 +305,12 @@ def test_refuses_a_directory(change, words, refused):
     assert words in refused(change)
 
 
-def test_a_directory_of_another_converter_needs_a_vocabulary(capsys, tmp_path):
-    folder = tmp_path / "ct2"
-    folder.mkdir()
-    specials = ["<s>", "<pad>", "</s>", "<unk>"]
-    write_directory(folder, [[*specials, *SOURCES], [*specials, *TARGETS]])
-    options = ["--model-dir", folder, "--run-dir", tmp_path / "run"]
-
-    line = refusal(capsys, main, ["ctranslate2", *options])
-
-    assert "--vocabulary must be given for a directory" in line
-
-
-def test_refuses_three_vocabularies(tmp_path, refused):
-    assert "--vocabulary must be one" in refused(vocabulary=[tmp_path / "x"])
+@pytest.mark.parametrize(
+    ("vocabulary", "words"),
+    [
+        (None, "--vocabulary must be given for a directory"),
+        (["x"], "--vocabulary must be one file, or those of sources and targets"),
+    ],
+)
+def test_refuses_none_or_three_vocabularies(vocabulary, words, refused):
+    assert words in refused(vocabulary=vocabulary)

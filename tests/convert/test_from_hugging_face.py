@@ -23,45 +23,44 @@ TEXTS = [
 ]
 
 
-def sizes(width, encoder, decoder, heads=4, **others):
-    return {
-        "d_model": width,
-        "encoder_layers": encoder,
-        "decoder_layers": decoder,
-        "encoder_attention_heads": heads,
-        "decoder_attention_heads": heads,
-        "encoder_ffn_dim": 2 * width,
-        "decoder_ffn_dim": 2 * width,
-        **others,
-    }
-
-
+# Width, layers of the encoder and of the decoder, heads, activation, whether
+# embeddings are scaled, and whether both sides share one matrix.
 MODELS = [
-    sizes(64, 2, 6, activation_function="swish", scale_embedding=True),
-    sizes(64, 6, 1, activation_function="relu", scale_embedding=False),
-    sizes(64, 2, 2, activation_function="gelu", scale_embedding=True),
-    sizes(96, 3, 1, activation_function="swish", scale_embedding=False),
-    sizes(128, 1, 2, 8, activation_function="relu", scale_embedding=True),
-    sizes(128, 2, 1, 1, activation_function="gelu", scale_embedding=False),
-    sizes(256, 1, 1, 8, activation_function="swish", scale_embedding=True),
-    sizes(512, 1, 1, 8, activation_function="relu", scale_embedding=True),
-    sizes(1024, 1, 1, 16, activation_function="relu", scale_embedding=True),
-    sizes(64, 2, 3, activation_function="swish", scale_embedding=True)
-    | {"shares": False},
-    sizes(64, 3, 2, activation_function="relu", scale_embedding=True)
-    | {"shares": False},
-    sizes(96, 1, 1, activation_function="gelu", scale_embedding=False)
-    | {"shares": False},
+    (64, 2, 6, 4, "swish", True, True),
+    (64, 6, 1, 4, "relu", False, True),
+    (64, 2, 2, 4, "gelu", True, True),
+    (96, 3, 1, 4, "swish", False, True),
+    (128, 1, 2, 8, "relu", True, True),
+    (128, 2, 1, 1, "gelu", False, True),
+    (256, 1, 1, 8, "swish", True, True),
+    (512, 1, 1, 8, "relu", True, True),
+    (1024, 1, 1, 16, "relu", True, True),
+    (64, 2, 3, 4, "swish", True, False),
+    (64, 3, 2, 4, "relu", True, False),
+    (96, 1, 1, 4, "gelu", False, False),
 ]
 
 
 class Both:
     """A model there, and what it became here."""
 
-    def __init__(self, folder, numbers):
+    def __init__(self, folder, model):
         (folder / "theirs").mkdir(parents=True)
         self.folder = folder
-        self.theirs = write_folder(folder / "theirs", **numbers)
+        width, encoder, decoder, heads, activation, scales, shares = model
+        self.theirs = write_folder(
+            folder / "theirs",
+            shares,
+            d_model=width,
+            encoder_layers=encoder,
+            decoder_layers=decoder,
+            encoder_attention_heads=heads,
+            decoder_attention_heads=heads,
+            encoder_ffn_dim=2 * width,
+            decoder_ffn_dim=2 * width,
+            activation_function=activation,
+            scale_embedding=scales,
+        )
         convert("opus-mt", folder / "theirs", folder / "run")
         self.ours = load(folder / "run")
         configuration = read_configuration(folder / "theirs/config.json")
@@ -172,9 +171,9 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.fixture(scope="module", params=range(len(MODELS)))
+@pytest.fixture(scope="module", params=MODELS, ids=lambda m: "-".join(map(str, m)))
 def both(request, tmp_path_factory):
-    return Both(tmp_path_factory.mktemp("opus"), MODELS[request.param])
+    return Both(tmp_path_factory.mktemp("opus"), request.param)
 
 
 def random_ids(count, vocabulary, longest, seed):
@@ -251,12 +250,7 @@ def test_pieces_are_those_of_their_tokenizer(both):
 
 def test_goes_back_and_forth(both):
     back = both.folder / "back"
-    main(
-        [
-            *("to-marian", "--run-dir", str(both.folder / "run")),
-            *("--model-dir", str(back)),
-        ]
-    )
+    convert("to-marian", back, both.folder / "run")
     convert("opus-mt", back, both.folder / "again")
 
     inputs = random_inputs(both.sources, both.targets)
@@ -296,7 +290,7 @@ def test_takes_a_model_that_was_trained_here(run_dir, tmp_path):
     ours.build()
     ours.save(tmp_path / "model.keras")
     back = tmp_path / "theirs"
-    main([*("to-marian", "--run-dir", str(tmp_path)), *("--model-dir", str(back))])
+    convert("to-marian", back, tmp_path)
 
     tokenizer = SubwordTokenizer.from_pretrained(tmp_path)
     ids = tokenizer.tokenize(SENTENCES).to_tensor().numpy()

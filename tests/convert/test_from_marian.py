@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from convert.__main__ import main
-from convert.marian_vocabularies import arrange_vocabulary
-from convert.tensor_files import open_marian
+from convert.binary_files import open_marian
+from convert.from_marian import read_vocabularies
 from convert.vocabularies import read_proto
 from keras_transformer import SearchOptions, SubwordTokenizer, Transformer
 from keras_transformer.search.tensorflow.graph_transformer import search_in_graph
@@ -65,13 +65,8 @@ def spms(tmp_path_factory):
 
 
 def convert(model, vocabularies, run_dir):
-    main(
-        [
-            *("marian", "--model", str(model)),
-            *("--vocabulary", *map(str, vocabularies)),
-            *("--run-dir", str(run_dir)),
-        ]
-    )
+    options = ["--model", model, "--run-dir", run_dir, "--vocabulary", *vocabularies]
+    main(["marian", *map(str, options)])
     return keras.saving.load_model(run_dir / "model.keras")
 
 
@@ -93,39 +88,25 @@ def test_logits_are_those_of_the_formulas(
     )
     model = tmp_path / f"model{suffix}"
     autoreg = "rnn" if recurrent else "self-attention"
-    write_model(
-        model,
-        tensors,
-        **{
-            "transformer-ffn-activation": activation,
-            "transformer-decoder-autoreg": autoreg,
-        },
-    )
+    changes = {"transformer-ffn-activation": activation}
+    write_model(model, tensors, **changes, **{"transformer-decoder-autoreg": autoreg})
 
     ours = convert(model, paths, tmp_path / "run")
 
-    sources, targets = (
-        arrange_vocabulary(read_proto(path)) for path in (paths[0], paths[-1])
-    )
+    names = ["Wemb"] * 2 if vocabularies == 1 else ["encoder_Wemb", "decoder_Wemb"]
+    sources, targets, *_ = read_vocabularies(paths, None, open_marian(model)[0], names)
     random = np.random.default_rng(5)
     generated = np.flatnonzero(targets.can_be_generated & (targets.rows >= 0))
+    generated = generated[generated != 2]  # Marian never generates unknown.
     for length in (1, 7):
         source_ids = random.choice(np.arange(4, len(sources)), length)
         target_ids = random.choice(generated[generated > 3], 2 * length)
-        found = np.array(
-            ours(
-                {
-                    "source_ids": np.append(source_ids, 1)[None],
-                    "target_ids": np.append(3, target_ids)[None],
-                }
-            )
-        )[0]
-        expected = forward(
-            tensors,
-            sources.rows[np.append(source_ids, 1)],
-            targets.rows[target_ids],
-            activation,
-        )
+        source_ids = np.append(source_ids, 1)
+        begun = np.append(3, target_ids)
+        ids = {"source_ids": source_ids[None], "target_ids": begun[None]}
+        found = np.array(ours(ids))[0]
+        rows = sources.rows[source_ids], targets.rows[target_ids]
+        expected = forward(tensors, *rows, activation)
         np.testing.assert_allclose(
             found[:, generated], expected[:, targets.rows[generated]], atol=1e-4
         )

@@ -1,7 +1,7 @@
 """Tests of refused conversions: one line, exit code 2, nothing written."""
 
 import json
-import pathlib
+import re
 import shutil
 
 import numpy as np
@@ -13,7 +13,7 @@ from sentencepiece import sentencepiece_model_pb2
 from command_line.errors import UserError
 from convert import to_hugging_face
 from convert.__main__ import main
-from convert.vocabularies import make_vocabulary, read_proto, read_protos, replace_ids
+from convert.vocabularies import make_vocabulary, read_proto, replace_ids
 from keras_transformer import PRESETS, Transformer
 from tests.helpers.converted_runs import write_converted_run
 from tests.helpers.custom_models import CustomOutputModel
@@ -118,63 +118,82 @@ def test_the_plain_folder_is_taken(tmp_path, capsys):
     assert arguments["origin"]["format"] == "opus-mt"
 
 
+def without(name):
+    return {n: tensor for n, tensor in TENSORS.items() if n != name}
+
+
+FC1 = "model.encoder.layers.0.fc1.weight"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"model_type": "bart"}, ("model_type", "'bart'")),
-        ({"tie_word_embeddings": False}, ("tie_word_embeddings", "False")),
-        ({"activation_function": ["relu"]}, ("activation_function", "['relu")),
-        ({"activation_function": "gelu_new"}, ("one of", "'gelu_new'")),
-        ({"decoder_ffn_dim": 16}, ("decoder_ffn_dim", "16")),
-        ({"d_model": 9}, ("d_model", "9")),
-        ({"d_model": "8"}, ("d_model", "'8'")),
-        ({"d_model": 16}, ("(96, 16)", "(96, 8)")),
-        ({"encoder_layers": 0}, ("encoder_layers", "0")),
-        ({"encoder_layers": 2**40}, ("weights", "must hold the model")),
-        ({"encoder_ffn_dim": 2**40, "decoder_ffn_dim": 2**40}, ("weights",)),
-        ({"decoder_layers": 2}, ("decoder.layers.1",)),
-        ({"eos_token_id": SIZE}, ("eos_token_id", str(SIZE))),
-        ({"eos_token_id": 1}, ("of its own",)),
-        ({"decoder_start_token_id": -1}, ("decoder_start_token_id", "-1")),
-        ({"decoder_vocab_size": 3}, ("decoder_vocab_size", "3")),
-        ({"forced_eos_token_id": 7}, ("forced_eos_token_id", "7")),
-        ({"forced_bos_token_id": 7}, ("forced_bos_token_id", "7")),
-        ({"no_repeat_ngram_size": 3}, ("no_repeat_ngram_size", "3")),
-        ({"bad_words_ids": [[1, 2]]}, ("bad_words_ids", "[[1, 2]]")),
-        ({"num_beams": "four"}, ("num_beams", "'four'")),
-        ({"scale_embedding": 3}, ("scale_embedding", "3")),
-        ({"dropout": "much"}, ("dropout", "much")),
-        ({"share_encoder_decoder_embeddings": False}, ("embed_tokens",)),
+        ({"model_type": "bart"}, "model_type.*'bart'"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings.*False"),
+        ({"activation_function": ["relu"]}, r"activation_function.*\['relu"),
+        ({"activation_function": "gelu_new"}, "one of.*'gelu_new'"),
+        ({"decoder_ffn_dim": 16}, "decoder_ffn_dim.*16"),
+        ({"d_model": 9}, "d_model.*9"),
+        ({"d_model": "8"}, "d_model.*'8'"),
+        ({"d_model": 16}, rf"\({SIZE}, 16\).*\({SIZE}, 8\)"),
+        ({"encoder_layers": 0}, "encoder_layers.*0"),
+        ({"encoder_layers": 2**40}, "must hold the model.*weights"),
+        ({"encoder_ffn_dim": 2**40, "decoder_ffn_dim": 2**40}, "weights"),
+        ({"decoder_layers": 2}, "decoder.layers.1"),
+        ({"eos_token_id": SIZE}, f"eos_token_id.*{SIZE}"),
+        ({"eos_token_id": 1}, "of its own"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id.*-1"),
+        ({"decoder_vocab_size": 3}, "decoder_vocab_size.*3"),
+        ({"forced_eos_token_id": 7}, "forced_eos_token_id.*7"),
+        ({"forced_bos_token_id": 7}, "forced_bos_token_id.*7"),
+        ({"no_repeat_ngram_size": 3}, "no_repeat_ngram_size.*3"),
+        ({"bad_words_ids": [[1, 2]]}, r"bad_words_ids.*\[\[1, 2\]\]"),
+        ({"num_beams": "four"}, "num_beams.*'four'"),
+        ({"scale_embedding": 3}, "scale_embedding.*3"),
+        ({"dropout": "much"}, "dropout.*much"),
+        ({"share_encoder_decoder_embeddings": False}, "embed_tokens"),
+        ({"table": {**TABLE, "more": SIZE}}, "an id below"),
+        ({"table": {**TABLE, "more": 5}}, "of its own"),
+        ({"table": {**TABLE, "more": "5"}}, "an id below"),
+        ({"table": {p: i for p, i in TABLE.items() if p != "<unk>"}}, "piece <unk>"),
+        ({"tensors": {**TENSORS, "extra.weight": np.ones(2)}}, "extra.weight"),
+        ({"tensors": without(FC1)}, FC1),
+        ({"tensors": {**TENSORS, FC1: TENSORS[FC1].T.copy()}}, r"\(12, 8\)"),
+        ({"tensors": {**TENSORS, FC1: TENSORS[FC1] * np.nan}}, "finite"),
     ],
 )
-def test_a_configuration(changes, words, tmp_path, refused):
+def test_a_model_of_hugging_face(changes, words, tmp_path, refused):
     folder = write_opus(tmp_path / "opus", **changes)
 
-    line = refused("opus-mt", "--model-dir", folder)
+    assert re.search(words, refused("opus-mt", "--model-dir", folder))
 
-    for word in words:
-        assert word.replace("96", str(SIZE)) in line
+
+def write(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def remove(name):
+    return lambda folder: (folder / name).unlink()
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda f: (f / "config.json").unlink(), ("config.json",)),
-        (lambda f: (f / "vocab.json").unlink(), ("vocab.json",)),
-        (lambda f: (f / "source.spm").unlink(), ("source.spm",)),
-        (lambda f: (f / "target.spm").write_text("x"), ("target.spm",)),
-        (lambda f: (f / "config.json").write_text("["), ("JSON object",)),
-        (lambda f: cut(f / "model.safetensors"), ("safetensors, and whole",)),
-        (lambda f: (f / "model.safetensors").unlink(), ("model.safetensors",)),
+        (shutil.rmtree, "config.json. Received: .*opus"),
+        (remove("config.json"), "config.json"),
+        (remove("vocab.json"), "vocab.json"),
+        (remove("source.spm"), "source.spm"),
+        (write("target.spm", "x"), "target.spm"),
+        (write("config.json", "["), "JSON object"),
+        (write("model.safetensors", "x"), "whole, and safetensors"),
+        (remove("model.safetensors"), "model.safetensors"),
         (
             lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
-            ("pickle", "save_pretrained("),
+            r"pickle.*save_pretrained\(",
         ),
         (
-            lambda f: (f / "tokenizer_config.json").write_text(
-                '{"separate_vocabs": true}'
-            ),
-            ("separate_vocabs", "true"),
+            write("tokenizer_config.json", '{"separate_vocabs": true}'),
+            "separate_v.*true",
         ),
     ],
 )
@@ -182,51 +201,7 @@ def test_a_folder(change, words, tmp_path, refused):
     folder = write_opus(tmp_path / "opus")
     change(folder)
 
-    line = refused("opus-mt", "--model-dir", folder)
-
-    for word in words:
-        assert word in line
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-9])
-
-
-def test_a_folder_that_is_not_there(tmp_path, refused):
-    line = refused("opus-mt", "--model-dir", tmp_path / "none")
-    assert str(tmp_path / "none") in line
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ({**TABLE, "more": SIZE}, "an id below"),
-        ({**TABLE, "more": 5}, "of its own"),
-        ({**TABLE, "more": "5"}, "an id below"),
-        ({p: i for p, i in TABLE.items() if p != "<unk>"}, "the piece <unk>"),
-        ({**TABLE, "<s>": TABLE[LANGUAGE_TOKEN], LANGUAGE_TOKEN: SIZE}, "an id below"),
-    ],
-)
-def test_a_table(table, words, tmp_path, refused):
-    folder = write_opus(tmp_path / "opus", table=table)
-
-    assert words in refused("opus-mt", "--model-dir", folder)
-
-
-def test_tensors(tmp_path, refused):
-    name = "model.encoder.layers.0.fc1.weight"
-    for index, (tensors, words) in enumerate(
-        (
-            ({**TENSORS, "extra.weight": np.ones(2)}, "extra.weight"),
-            ({n: t for n, t in TENSORS.items() if n != name}, name),
-            ({**TENSORS, name: TENSORS[name].T.copy()}, "(12, 8)"),
-            ({**TENSORS, name: TENSORS[name] * np.nan}, "finite"),
-        )
-    ):
-        folder = write_opus(tmp_path / f"opus{index}", tensors)
-        line = refused("opus-mt", "--model-dir", folder)
-        assert words in line
-        (tmp_path / "out").rmdir()
+    assert re.search(words, refused("opus-mt", "--model-dir", folder))
 
 
 def test_a_run_folder_that_holds_something(tmp_path, capsys):
@@ -258,54 +233,48 @@ def refused_marian(spm, tmp_path, refused):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"type": "s2s"}, ("type", "'s2s'")),
-        ({"transformer-preprocess": "n"}, ("transformer-preprocess", "'n'")),
-        ({"transformer-postprocess-emb": "n"}, ("postprocess-emb", "'n'")),
-        ({"transformer-ffn-activation": "gelu"}, ("activation", "'gelu'")),
-        ({"transformer-ffn-activation": [1]}, ("activation", "[1]")),
-        ({"transformer-ffn-depth": 3}, ("transformer-ffn-depth", "3")),
-        ({"transformer-tied-layers": [1, 1]}, ("tied-layers", "[1, 1]")),
-        ({"transformer-decoder-autoreg": "average-attention"}, ("average",)),
-        ({"dec-cell": "gru"}, ("dec-cell", "'gru'")),
-        ({"layer-normalization": True}, ("layer-normalization", "True")),
-        ({"lemma-dim-emb": 4}, ("lemma-dim-emb", "4")),
-        (
-            {"transformer-disable-position-embeddings": True},
-            ("transformer-disable-position-embeddings in", "must be False", "True"),
-        ),
-        ({"transformer-attention-mask": "alibi"}, ("mask in", "'alibi'")),
-        ({"alibi": True}, ("alibi in", "must be False. Received: True")),
-        ({"factors-combine": "concat"}, ("factors-combine", "'concat'")),
-        ({"ulr-trainable-transformation": True}, ("must be False", "True")),
-        ({"transformer-new": False}, ("transformer-new in", "absent", "False")),
-        ({"a\nb": 1}, ("'a\\nb' in the configuration", "absent")),
-        ({"enc-depth": 3}, ("encoder_l3_self_Wq",)),
-        ({"enc-depth": 2**40}, ("weights",)),
-        ({"dim-emb": 2**20}, ("(90, 1048576)",)),
-        ({"enc-depth": 1}, ("encoder_l2_ffn_W1",)),
+        ({"type": "s2s"}, "type of .*'s2s'"),
+        ({"transformer-preprocess": "n"}, "transformer-preprocess of .*'n'"),
+        ({"transformer-postprocess-emb": "n"}, "postprocess-emb of .*'n'"),
+        ({"transformer-ffn-activation": "gelu"}, "activation of .*'gelu'"),
+        ({"transformer-ffn-activation": [1]}, r"activation of .*\[1\]"),
+        ({"transformer-ffn-depth": 3}, "transformer-ffn-depth of .*3"),
+        ({"transformer-tied-layers": [1, 1]}, r"tied-layers of .*\[1, 1\]"),
+        ({"transformer-decoder-autoreg": "average-attention"}, "average"),
+        ({"dec-cell": "gru"}, "dec-cell of .*'gru'"),
+        ({"layer-normalization": True}, "layer-normalization of .*True"),
+        ({"lemma-dim-emb": 4}, "lemma-dim-emb of .*4"),
+        ({"transformer-disable-position-embeddings": True}, "must be False.*True"),
+        ({"transformer-attention-mask": "alibi"}, "mask of .*'alibi'"),
+        ({"alibi": True}, "alibi of .*must be False. Received: True"),
+        ({"factors-combine": "concat"}, "factors-combine of .*'concat'"),
+        ({"ulr-trainable-transformation": True}, "must be False.*True"),
+        ({"transformer-new": False}, "transformer-new of .*absent.*False"),
+        ({"a\nb": 1}, r"'a\\nb' of the configuration.*absent"),
+        ({"enc-depth": 3}, "encoder_l3_self_Wq"),
+        ({"enc-depth": 2**40}, "weights"),
+        ({"dim-emb": 2**20}, r"\(61, 1048576\)"),
+        ({"enc-depth": 1}, "encoder_l2_ffn_W1"),
     ],
 )
 def test_a_model_of_marian(changes, words, spm, refused_marian):
-    size = len(read_proto(spm).pieces)
+    line = refused_marian(make_tensors([len(read_proto(spm).pieces)]), **changes)
 
-    line = refused_marian(make_tensors([size]), **changes)
-
-    for word in words:
-        assert word.replace("90", str(size)) in line
+    assert re.search(words, line)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("beam-size: 0", ("decoder.yml", "an int from 1 on. Received: 0")),
-        ("normalize: .inf", ("normalize in", "a number. Received: inf")),
-        ("normalize: -0.5", ("normalize in", "Received: -0.5")),
-        ("word-penalty: 0.5", ("word-penalty in", "must be 0.", "0.5")),
-        ("output-sampling: [full]", ("output-sampling in", "['full']")),
-        ("force-decode: true", ("force-decode in", "must be False", "True")),
-        ("models: [a.npz, b.npz]", ("one model", "['a.npz', 'b.npz']")),
-        ("- 6", ("decoder.yml must be a YAML mapping",)),
-        ("beam-size: [", ("decoder.yml must be YAML. Received: ",)),
+        ("beam-size: 0", "decoder.yml must be an int from 1 on.* Received: 0"),
+        ("normalize: .inf", "normalize of .*a number from 0 on. Received: inf"),
+        ("normalize: -0.5", "normalize of .*Received: -0.5"),
+        ("word-penalty: 0.5", "word-penalty of .*must be 0. Received: 0.5"),
+        ("output-sampling: [full]", r"output-sampling of .*\['full'\]"),
+        ("force-decode: true", "force-decode of .*must be False. Received: True"),
+        ("models: [a.npz, b.npz]", r"one model.*\['a.npz', 'b.npz'\]"),
+        ("- 6", "decoder.yml must be a YAML mapping"),
+        ("beam-size: [", "decoder.yml must be YAML. Received: "),
     ],
 )
 def test_search_options_of_marian(text, words, spm, tmp_path, refused_marian):
@@ -313,60 +282,48 @@ def test_search_options_of_marian(text, words, spm, tmp_path, refused_marian):
 
     line = refused_marian(make_tensors([len(read_proto(spm).pieces)]))
 
-    for word in words:
-        assert word in line
+    assert re.search(words, line)
 
 
-def test_a_vocabulary_of_another_model(refused_marian):
+def test_a_vocabulary_or_an_output_matrix_of_another_model(
+    spm, tmp_path, refused_marian
+):
     line = refused_marian(make_tensors([70]), "model.bin")
-
     assert "--vocabulary must be that of the model" in line
 
-
-def test_an_output_matrix_of_another_shape(spm, refused_marian):
+    (tmp_path / "out").rmdir()
     tensors = make_tensors([len(read_proto(spm).pieces)])
     tensors["decoder_ff_logit_out_W"] = tensors["Wemb"]
-
     assert "decoder_ff_logit_out_W of " in refused_marian(tensors)
 
 
-def test_a_model_that_replaces_parts():
-    architecture = PRESETS["tiny"].architecture
-    custom = CustomOutputModel(9, architecture)
-
+def test_a_model_that_replaces_parts_or_is_quantized():
+    custom = CustomOutputModel(9, PRESETS["tiny"].architecture)
     with pytest.raises(UserError, match="compute_logits of CustomOutputModel"):
         to_hugging_face.check_architecture(custom)
 
-
-def test_a_model_that_is_quantized():
     model = Transformer.from_preset("tiny", 9, norm="post", num_layers=1)
     model.quantize("int8")
-
     with pytest.raises(UserError, match="--run-dir must not be quantized. Rec"):
         to_hugging_face.check_architecture(model)
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("name", "value"),
     [
-        {"tied_output": False},
-        {"position_offset": 2},
-        {"activation": "tanh"},
-        {"norm_epsilon": 1e-2},
+        ("tied_output", False),
+        ("position_offset", 2),
+        ("activation", "tanh"),
+        ("norm_epsilon", 1e-2),
+        ("key_dim", 3),
+        ("norm", "pre"),
     ],
 )
-def test_an_architecture_that_marian_lacks(changes):
-    model = Transformer.from_preset("tiny", 9, **changes)
+def test_an_architecture_that_marian_lacks(name, value):
+    model = Transformer.from_preset("base", 9, num_layers=1, **{name: value})
 
-    (name,) = changes
-    with pytest.raises(UserError, match=f"{name} must be .* for Marian"):
+    with pytest.raises(UserError, match=f"{name} of a model of .* for Marian must be"):
         to_hugging_face.check_architecture(model)
-
-
-def test_a_run_that_is_none(tmp_path, refused):
-    line = refused("to-marian", "--run-dir", tmp_path, out="--model-dir")
-
-    assert "has no model.keras" in line
 
 
 # Numbers of a model that is taken.
@@ -428,12 +385,8 @@ def test_layers_are_normalized_with_the_epsilon_of_pytorch(tmp_path):
 def run_for_marian(tmp_path_factory):
     """The folder and the model of a run that `to-marian` takes."""
     run_dir = tmp_path_factory.mktemp("runs") / "run"
-    like_theirs = {
-        "decoder_mixer": "attention",
-        "max_wavelength": 10_000.0,
-        "tied_output": True,
-        "position_offset": 0,
-    }
+    like_theirs = {"decoder_mixer": "attention", "tied_output": True}
+    like_theirs |= {"max_wavelength": 10_000.0, "position_offset": 0}
     return run_dir, write_converted_run(run_dir, **like_theirs)
 
 
@@ -446,31 +399,21 @@ def test_tables_are_written_in_the_order_of_their_pieces_and_features(
     main(["to-marian", "--run-dir", str(run_dir), "--model-dir", str(folder)])
 
     tensors = safetensors.numpy.load_file(folder / "model.safetensors")
-    for names, table, tokenizer, embedding in (
-        (
-            ["model.encoder.embed_tokens.weight"],
-            "vocab.json",
-            "tokenizer.model",
-            model.source_embedding,
-        ),
-        (
-            ["model.decoder.embed_tokens.weight", "lm_head.weight"],
-            "target_vocab.json",
-            "target_tokenizer.model",
-            model.embedding,
-        ),
+    for name, side, embedding in (
+        ("model.encoder.embed_tokens.weight", "", model.source_embedding),
+        ("model.decoder.embed_tokens.weight", "target_", model.embedding),
+        ("lm_head.weight", "target_", model.embedding),
     ):
-        ids = json.loads((folder / table).read_text())
+        ids = json.loads((folder / f"{side}vocab.json").read_text())
         library = sentencepiece.SentencePieceProcessor(
-            model_file=str(run_dir / tokenizer)
+            model_file=str(run_dir / f"{side}tokenizer.model")
         )
         rows = [ids[library.id_to_piece(i)] for i in range(len(library))]
         ours = np.array(embedding.embeddings)
         # All sines stand before all cosines.
         expected = np.concatenate([ours[:, 0::2], ours[:, 1::2]], axis=1)
-        for name in names:
-            assert tensors[name].shape == expected.shape
-            np.testing.assert_array_equal(tensors[name][rows], expected)
+        assert tensors[name].shape == expected.shape
+        np.testing.assert_array_equal(tensors[name][rows], expected)
     np.testing.assert_array_equal(
         tensors["final_logits_bias"][0, rows], model.embedding.bias
     )
@@ -499,7 +442,7 @@ def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(seed
     texts = [t[: n % 8] + "ß" + t[n % 8 :] for n, t in enumerate(texts)]
 
     found = sentencepiece.SentencePieceProcessor(
-        model_proto=replace_ids(proto, ours)
+        model_proto=replace_ids(proto, ours.pieces)
     ).encode(texts, out_type=str)
 
     theirs = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
@@ -508,7 +451,9 @@ def test_a_character_that_only_the_table_has_costs_what_an_unknown_one_does(seed
     assert 10 < alone < 90
 
 
-def test_a_run_with_the_tokenizer_of_another_model(run_for_marian, tmp_path, refused):
+def test_a_run_with_another_tokenizer_or_without_model(
+    run_for_marian, tmp_path, refused
+):
     run_dir, _ = run_for_marian
     shutil.copytree(run_dir, tmp_path / "run")
     other = (tmp_path / "run" / "tokenizer.model").read_bytes()
@@ -518,14 +463,13 @@ def test_a_run_with_the_tokenizer_of_another_model(run_for_marian, tmp_path, ref
 
     assert "must be the model's, which has 62 pieces. Received: 63" in line
 
+    (tmp_path / "out").rmdir()
+    line = refused("to-marian", "--run-dir", tmp_path, out="--model-dir")
+    assert "has no model.keras" in line
+
 
 def test_a_vocabulary_with_another_meaning_for_a_special_piece():
     with pytest.raises(UserError, match="meaning for </s>.* Received: <s>$"):
         make_vocabulary({"</s>": 0, "<unk>": 1, "<s>": 2}, {1: 0, 2: 1}, [])
     with pytest.raises(UserError, match=r"of its own for end.*: \[0, 0\]$"):
         make_vocabulary({"</s>": 0}, {1: 0, 2: 0}, [])
-
-
-def test_a_third_vocabulary():
-    with pytest.raises(UserError, match="of sources and targets. Received: 3$"):
-        read_protos([pathlib.Path("a.spm")] * 3)

@@ -19,7 +19,7 @@ def encode():
     """Returns a function from a text to pieces, by our tokenizer."""
     proto = sentencepiece_model_pb2.ModelProto.FromString(PROTO)
     vocabulary = make_vocabulary(TABLE, {1: 0, 2: 1}, [])
-    tokenizer = SubwordTokenizer(replace_ids(proto, vocabulary))
+    tokenizer = SubwordTokenizer(replace_ids(proto, vocabulary.pieces))
 
     def run(text):
         ids = tokenizer.tokenize([text])[0].numpy()[:-1]

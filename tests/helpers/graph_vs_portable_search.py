@@ -47,17 +47,11 @@ def make_model(
     **numbers,
 ):
     """Returns a built `Transformer` with a few features of all kinds."""
-    sizes = {
-        "num_layers": 1,
-        "hidden_dim": 8,
-        "intermediate_dim": 12,
-        "num_heads": 2,
-        "key_dim": 3,
-        "value_dim": 5,
-    }
+    sizes = {"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 12}
+    sizes |= {"num_heads": 2, "key_dim": 3, "value_dim": 5, **numbers}
     model = Transformer(
         vocabulary_size,
-        Architecture(**{**sizes, **numbers}),
+        Architecture(**sizes),
         sequence_length,
         source_vocabulary_size,
         dtype=dtype,
@@ -70,11 +64,7 @@ def make_model(
 def randomize(model, seed, end_scale=2.0):
     """Gives a model other weights, gains and offsets among them.
 
-    Args:
-        model: A built `Transformer`.
-        seed: Int.
-        end_scale: Float: with a larger one, more translations end by
-            themselves, and some begin with the end.
+    With a larger `end_scale`, more translations end by themselves.
     """
     rng = np.random.default_rng(seed)
     tables = [model.embedding.embeddings, model.embedding_of_logits.embeddings]
@@ -170,10 +160,7 @@ def to_arrays(hypotheses):
 def check_same(found, expected, atol=1e-4):
     """Checks that hypotheses are the same, but for what is nearly a tie.
 
-    Args:
-        found: `Hypotheses`, of which there may be fewer a sentence.
-        expected: `Hypotheses`.
-        atol: Float, by how much scores may differ.
+    `found` may have fewer a sentence than `expected`; scores differ by `atol`.
     """
     found, expected = to_arrays(found), to_arrays(expected)
     count = found.scores.shape[1]

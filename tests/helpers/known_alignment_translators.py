@@ -37,11 +37,7 @@ def word_swap() -> SentenceTranslator:
 
 
 def swap(text: str) -> tuple[str, list[int]]:
-    """Swaps words of letters; what stands between them keeps its place.
-
-    Returns:
-        The text, and for each of its words the index of that in the source.
-    """
+    """Swaps words; returns the text, and the index in the source of each word."""
     words = find_words(text)
     order = list(range(len(words)))
     names = [i for i, word in enumerate(words) if word.is_word]
@@ -66,18 +62,18 @@ def letters(text: str) -> list[str]:
 def dictionary(words: dict[str, str]) -> SentenceTranslator:
     """Returns a translator that replaces each word by another one."""
 
+    def replace(text):
+        for old, new in words.items():
+            text = text.replace(old, new)
+        return text
+
     def translate(texts):
-        found = []
-        for text in texts:
-            for old, new in words.items():
-                text = text.replace(old, new)
-            found.append(text)
-        return found, [False] * len(texts)
+        return [replace(text) for text in texts], [False] * len(texts)
 
     def align(sources, targets):
         return [
-            np.eye(*(len(find_words(text)) for text in pair[::-1]))
-            for pair in zip(sources, targets, strict=True)
+            np.eye(len(find_words(target)), len(find_words(source)))
+            for source, target in zip(sources, targets, strict=True)
         ]
 
     return SentenceTranslator(split_sentences, translate, align)

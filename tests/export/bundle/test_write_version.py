@@ -67,7 +67,7 @@ def test_the_bundle_knows_every_file(export_dir):
 
 def test_the_bundle_tells_where_the_model_comes_from(tmp_path):
     run = {"arguments": {"seed": 7}, "corpus": {}}
-    averaged = {"checkpoints": ["ckpt-5", "ckpt-9"], "moving_average": False}
+    averaged = {"checkpoints": ["ckpt-5", "ckpt-9"]}
     (tmp_path / "arguments.json").write_text(json.dumps(run))
     with zipfile.ZipFile(tmp_path / "model.keras", "w") as file:
         file.writestr("config.json", "{}")

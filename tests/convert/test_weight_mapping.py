@@ -1,11 +1,10 @@
-"""Tests of `convert.run_folder_writer`."""
+"""Tests of `convert.weight_mapping`."""
 
 import math
 
 import pytest
 
-from convert.run_folder_writer import count_weights
-from convert.weight_mapping import weights_of
+from convert.weight_mapping import count_weights, weights_of
 from keras_transformer import Transformer
 
 
@@ -22,6 +21,6 @@ def test_counts_the_weights_of_the_matrices_of_layers(mixer):
     }
     model = Transformer.from_preset("base", 9, **sizes, decoder_mixer=mixer)
 
-    shapes = [weight.variable.shape for weight in weights_of(model)]
+    shapes = [weight.shape for weight in weights_of(model).values()]
     expected = sum(math.prod(shape) for shape in shapes if len(shape) == 2)
     assert count_weights(model.architecture) == expected
