@@ -1,4 +1,4 @@
-"""Loads a server, and looks for errors and memory beyond the bound.
+"""Loads a server, and looks for errors and measures its memory.
 
     python -m tests.load --export-dir exports/mine --minutes 30
 
@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from export.bundle.file_layout import BUNDLE, SAVED_MODEL
+from export.bundle.file_layout import SAVED_MODEL
 from export.bundle.graph_inspection import read_meta_graph, served_signatures
 from export.bundle.versions import find_version
 from tests.helpers.example_sentences import NASTY, SENTENCES
@@ -235,9 +235,6 @@ def main(argv=None):
     parser.add_argument("--texts", type=int, default=200, help="distinct ones")
     args = parser.parse_args(argv)
     report = run_load(args.export_dir, 60 * args.minutes, args.texts)
-    folder = find_version(args.export_dir, SAVED_MODEL)
-    request = json.loads((folder / BUNDLE).read_text())["memory_bound"]["bytes"]
-    bound = report.before + NUM_CLIENTS * request  # One request each at a time.
     found = {
         "requests": len(report.texts),
         "texts": sum(report.texts),
@@ -247,11 +244,9 @@ def main(argv=None):
         "growth_of_second_half": round(report.growth(), 4),
         "before_mib": report.before >> 20,
         "peak_mib": report.peak >> 20,
-        "bound_mib": bound >> 20,
     }
     print(json.dumps(found, indent=2))
-    failed = report.errors or report.wrong or report.peak > bound
-    raise SystemExit(bool(failed))
+    raise SystemExit(bool(report.errors or report.wrong))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from export import check
-from export.bundle import file_layout
+from export.bundle import file_layout, graph_inspection
 from export.bundle.predict_messages import make_request
 from export.bundle.warmup_requests import write_warmup
 from tests.helpers.fake_model_server import serve_grpc, serve_rest
@@ -154,6 +154,16 @@ def test_a_warmup_of_other_size_than_the_server_takes_is_found(tmp_path, count):
     assert check.check_warmup(Deaf(), tmp_path / "file").problems == [
         f"file: wanted 1 to 1000 requests, received {count}"
     ]
+
+
+def test_an_export_holds_only_what_the_stock_server_runs(export_dir):
+    meta_graph = graph_inspection.read_meta_graph(export_dir / "1")
+
+    assert graph_inspection.unsupported_ops(meta_graph) == set()
+    assert graph_inspection.compiled_functions(meta_graph) == set()
+    # Those within functions count too.
+    used = graph_inspection.used_ops(meta_graph)
+    assert {"SentencepieceTokenizeOp", "TopKV2"} <= used
 
 
 def test_ops_and_compiled_functions_are_named():
