@@ -7,6 +7,7 @@ continues a run that was interrupted, and with more --steps one that has ended.
 
 import dataclasses
 import functools
+import signal
 import sys
 
 import tensorflow as tf
@@ -57,6 +58,9 @@ def run(given: Options) -> None:
     """Trains the model in the run folder, which is locked."""
     # The other workers wait while the chief encodes, so join them first.
     strategy = fit.make_strategy(given.run.devices)
+    if multi_worker.is_multi_worker():  # TensorFlow has replaced the handlers.
+        for number in signal_handling.SIGNALS:
+            signal.signal(number, signal_handling.exit_now)
     start = load_initial_run(given.run.init_from, given.run.extend_vocabulary)
     run_dir = given.run.run_dir
     earlier = read_arguments(run_dir) or read_arguments(run_dir / BOTH_DIRECTIONS)

@@ -4,10 +4,14 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 
+from train.loop import multi_worker
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SECONDS_TO_END = 5.0
 
 
 @contextlib.contextmanager
@@ -24,6 +28,10 @@ def handled_by(handler: Callable, numbers: Iterable[int] = SIGNALS) -> Iterator[
 def exit_now(number: int, frame) -> None:
     """Ends the program, with the exit code that shells expect."""
     print("interrupted. The same command resumes from what is saved")
+    if multi_worker.is_multi_worker():  # What ends may wait for other workers.
+        timer = threading.Timer(SECONDS_TO_END, os._exit, [128 + number])
+        timer.daemon = True
+        timer.start()
     raise SystemExit(128 + number)
 
 
