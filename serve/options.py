@@ -11,7 +11,7 @@ import limits
 
 from command_line.errors import UserError
 from command_line.options import option, part, positive
-from serve.api_keys import read_keys
+from serve.access_control import read_keys
 from serve.languages import Pair, read_pair
 from translate.runtime.tf_serving import ClientOptions
 

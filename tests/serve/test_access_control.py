@@ -7,8 +7,7 @@ import limits
 import pytest
 
 from command_line.errors import UserError
-from serve.access_control import AccessControl, find_address
-from serve.api_keys import ApiKeys
+from serve.access_control import AccessControl, ApiKeys, find_address
 from serve.options import HttpOptions
 from serve.schemas import WordsFields
 from tests.helpers import service_client
