@@ -27,7 +27,7 @@ from serve.languages import name_language
 from serve.metrics import AccessLog, Metrics
 from serve.middleware import PublicAddress, RequestLimits
 from serve.options import HttpOptions, LimitOptions
-from serve.routes import add_analysis_routes, add_files, add_translation
+from serve.routes import add_analysis_routes, add_files, add_translation, make_post
 from serve.translation_service import Models, TranslationService
 
 HEALTH_PATHS = ("/health", "/livez", "/readyz")
@@ -94,9 +94,10 @@ def make_app(
     add_health(app, service)
     add_metrics(app, metrics, http.metrics_token)
     add_settings(app, service, http, limits)
-    add_translation(app, service, access)
-    add_files(app, service, access)
-    add_analysis_routes(app, service, access)
+    post = make_post(app, access)
+    add_translation(app, post, service)
+    add_files(app, post, service)
+    add_analysis_routes(post, service)
     add_pages(app)
     unlimited = {*HEALTH_PATHS, *(http.url_prefix + path for path in HEALTH_PATHS)}
     limited = RequestLimits(app, limits.byte_limit, unlimited)

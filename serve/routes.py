@@ -79,10 +79,9 @@ def find_route(
 
 
 def add_translation(
-    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
+    app: fastapi.FastAPI, post: Callable, service: TranslationService
 ) -> None:
-    """Adds the routes that translate texts."""
-    post = make_post(app, access)
+    """Adds the routes that translate texts; `post` is that of `make_post`."""
 
     @post("/translate", schemas.TranslateFields)
     async def translate(asked, _):
@@ -123,11 +122,10 @@ def describe(
 
 
 def add_files(
-    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
+    app: fastapi.FastAPI, post: Callable, service: TranslationService
 ) -> None:
     """Adds the routes that translate files."""
     files = FileStore()
-    post = make_post(app, access)
 
     @post("/translate_file", schemas.FileFields, "multipart/form-data")
     async def translate_file(asked, request):
@@ -161,11 +159,8 @@ def add_files(
         return Response(file.content, media_type=kind, headers=headers)
 
 
-def add_analysis_routes(
-    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
-) -> None:
+def add_analysis_routes(post: Callable, service: TranslationService) -> None:
     """Adds the routes of the web page that LibreTranslate's API lacks."""
-    post = make_post(app, access)
 
     @post("/sentences", schemas.TextFields)
     async def sentences(asked, _):
