@@ -215,8 +215,10 @@ class TranslationService:
         split = functools.partial(
             find_sentences, language=route.source, max_bytes=route.batcher.max_bytes
         )
+        # Without alignments there is only plain text, which has no placeholders.
+        knows_placeholders = MARKUP in model.features and model.knows_placeholders
         steps = [
-            make_steps(each, split=split, knows_placeholders=model.knows_placeholders)
+            make_steps(each, split=split, knows_placeholders=knows_placeholders)
             for each in documents
         ]
         align = functools.partial(run, model.align, is_admitted=True)
