@@ -29,6 +29,7 @@ from serve.middleware import PublicAddress, RequestLimits
 from serve.options import HttpOptions, LimitOptions
 from serve.routes import add_analysis_routes, add_files, add_translation, make_post
 from serve.translation_service import Models, TranslationService
+from translate.report.explanation_page import read_with_shared
 
 HEALTH_PATHS = ("/health", "/livez", "/readyz")
 PAGE = pathlib.Path(__file__).with_name("page")
@@ -244,16 +245,14 @@ def add_pages(app: fastapi.FastAPI) -> None:
     Swagger's page would load its script from another host.
     """
 
-    def add(path, name, kind):
-        content = (PAGE / name).read_bytes()
-
+    def add(path, content, kind):
         @app.get(path, include_in_schema=False)
         async def send():
             return Response(content, media_type=kind, headers=PAGE_HEADERS)
 
-    add("/", "page.html", "text/html")
-    add("/page.css", "page.css", "text/css")
-    add("/page.js", "page.js", "text/javascript")
+    add("/", (PAGE / "page.html").read_bytes(), "text/html")
+    add("/page.css", read_with_shared(PAGE / "page.css"), "text/css")
+    add("/page.js", read_with_shared(PAGE / "page.js"), "text/javascript")
 
     @app.get("/spec", include_in_schema=False)
     async def spec():

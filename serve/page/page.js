@@ -1,21 +1,9 @@
-"use strict";
-const $ = (id) => document.getElementById(id);
 const OTHERS = 5; // Other translations that are asked for.
 const SHARE = 0.1; // Of attention, below which nothing is said of it.
 const state = { sentences: [], chosen: null, sending: null, timer: null };
 
 // ---- Small helpers -------------------------------------------------------
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== false) element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-}
-const percent = (p) => (100 * p).toFixed(p > 0 && p < 0.1 ? 1 : 0) + " %";
 const grouped = (number) => number.toLocaleString("en");
-const announce = (text) => { $("status").textContent = text; };
 const findPair = (source, target) => state.pairs.find((each) =>
   each.source === source && each.target === target);
 const pair = () => findPair($("from").value, $("to").value);
@@ -58,19 +46,6 @@ async function* linesOf(answer) {
     rest = lines.pop();
     for (const line of lines) yield JSON.parse(line);
   }
-}
-
-// One stop for Tab; the arrow keys walk on from there.
-function walk(box, selector, keys) {
-  box.addEventListener("keydown", (event) => {
-    const stops = [...box.querySelectorAll(selector)];
-    const at = stops.indexOf(event.target);
-    const to = at < 0 ? null : stops[at + keys[event.key]];
-    if (!to) return;
-    event.preventDefault();
-    for (const stop of stops) stop.tabIndex = stop === to ? 0 : -1;
-    to.focus();
-  });
 }
 
 // ---- Languages -----------------------------------------------------------
@@ -247,7 +222,7 @@ function drawWords({ element, text, words, source }) {
   }
   element.replaceChildren(...target.flatMap((word) => {
     const span = withProbability(make("span", { class: "word" }, word.text), word);
-    span.addEventListener("mouseenter", () => announce(describe(words, word)));
+    onSeen(span, describe(words, word));
     return word.space ? [" ", span] : [span];
   }));
 }
@@ -292,24 +267,20 @@ function drawAlignment() {
   $("alignment").hidden = !words;
   if (!words) return;
   const missing = uncoveredIn(words);
-  const button = (name, ...children) =>
-    make("button", { type: "button", tabindex: -1, class: name }, ...children);
   const sources = words.source.map((word) =>
-    button(missing.includes(word) && "uncovered", word.text));
-  const targets = words.target.map((word) => withProbability(
-    button("word", word.text, make("small", {}, percent(word.probability))), word));
+    makeButton({ class: missing.includes(word) && "uncovered" }, word.text));
+  const targets = words.target.map((word) => withProbability(makeButton(
+    { class: "word" }, word.text, make("small", {}, percent(word.probability))), word));
   const light = (chosen, others, weights, text) => {
     chosen.setAttribute("aria-label", text);
-    const show = () => {
+    onSeen(chosen, text, () => {
       for (const each of [...sources, ...targets]) {
         each.style.setProperty("--w", 0);
         each.classList.toggle("seen", each === chosen);
       }
       const most = Math.max(...weights, SHARE);
       others.forEach((other, n) => other.style.setProperty("--w", weights[n] / most));
-      announce(text);
-    };
-    for (const event of ["mouseenter", "focus"]) chosen.addEventListener(event, show);
+    });
   };
   words.target.forEach((word, t) =>
     light(targets[t], sources, word.weights, describe(words, word)));
@@ -324,7 +295,7 @@ function drawAlignment() {
   for (const [box, lang, buttons] of
     [[above, $("from").value, sources], [below, $("to").value, targets]]) {
     box.lang = lang;
-    box.replaceChildren(...buttons.map((each) => make("li", {}, each)));
+    box.replaceChildren(...listed(buttons));
     if (buttons.length) buttons[0].tabIndex = 0;
   }
 }
@@ -335,12 +306,12 @@ async function drawOthers() {
   $("no-others").textContent = !hasFeature("alternatives")
     ? "This model returns one translation only." : others ? "" : "Looking for others …";
   $("others").lang = $("to").value;
-  $("others").replaceChildren(...(others ?? []).map((text) => {
-    const button = make("button",
-      { type: "button", "aria-pressed": text === sentence.text }, text);
+  $("others").replaceChildren(...listed((others ?? []).map((text) => {
+    const pressed = text === sentence.text;
+    const button = makeButton({ tabindex: 0, "aria-pressed": pressed }, text);
     button.addEventListener("click", () => take(sentence, text));
-    return make("li", {}, button);
-  }));
+    return button;
+  })));
   if (!hasFeature("alternatives") || others || sentence.asked) return;
   sentence.asked = true;
   try {
@@ -363,9 +334,14 @@ function take(sentence, text) {
 }
 
 // ---- Keys and pointer ----------------------------------------------------
-const KEYS = { ArrowLeft: -1, ArrowRight: 1 };
-walk($("output"), ".sentence", { ...KEYS, ArrowUp: -1, ArrowDown: 1 });
-for (const row of $("alignment").querySelectorAll("ol")) walk(row, "button", KEYS);
+walk($("output"), (from, across, down) => {
+  const all = state.sentences.map(({ element }) => element);
+  return all.includes(from) && all[all.indexOf(from) + across + down];
+});
+for (const row of $("alignment").querySelectorAll("ol")) {
+  walk(row, (button, across) =>
+    across && sibling(button.parentElement, across)?.firstChild);
+}
 const pick = ({ target }) => {
   const element = target.closest(".sentence");
   const sentence = state.sentences.find((each) => each.element === element);

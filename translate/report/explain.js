@@ -1,6 +1,4 @@
-"use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
-const $ = (id) => document.getElementById(id);
+const data = JSON.parse($("data").textContent);
 const KINDS = {
   encoder_decoder_attention: ["Encoder-decoder attention",
     "A row predicts a subword of the target; columns are the source."],
@@ -15,31 +13,10 @@ const MEAN = "mean";
 const state = { target: 0, layer: 0, head: MEAN, kind: Object.keys(KINDS)[0] };
 
 // ---- Small helpers -------------------------------------------------------
-function make(tag, attributes = {}, ...children) {
-  const space = ["svg", "line", "path"].includes(tag)
-    ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml";
-  const element = document.createElementNS(space, tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-}
 const piece = (text) => make("bdi", {}, text);
-const makeButton = (attributes, ...children) =>
-  make("button", { type: "button", tabindex: -1, ...attributes }, ...children);
 const makeRow = (title, text, ...cells) => make("tr", {}, title,
   make("td", { dir: "auto" }, text), ...cells.map((cell) => make("td", {}, cell)));
-const percent = (p) => (100 * p).toFixed(p > 0 && p < 0.1 ? 1 : 0) + " %";
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-
-// Hover and focus announce the same text; `leave` undoes what they show.
-function onSeen(element, text, enter = () => {}, leave = () => {}) {
-  for (const event of ["mouseenter", "focus"]) {
-    element.addEventListener(event, () => { $("status").textContent = text; enter(); });
-  }
-  for (const event of ["mouseleave", "blur"]) element.addEventListener(event, leave);
-}
 
 // ---- What is shown -------------------------------------------------------
 const target = () => data.targets[state.target];
@@ -67,7 +44,7 @@ function drawSummary() {
     makeRow(title("Source"), data.source.text, "–", "–", data.source.pieces),
     ...data.targets.map((t) => makeRow(title(t.name), t.text, t.score.toFixed(3),
       t.log_probability.toFixed(3), t.pieces)));
-  $("notes").append(...data.notes.map((note) => make("li", {}, note)));
+  $("notes").append(...listed(data.notes));
 }
 
 function drawConfidence() {
@@ -75,7 +52,7 @@ function drawConfidence() {
     const found = target().token_log_probabilities[t], p = Math.exp(found);
     const text = `${token}: probability ${percent(p)}, log-probability ` +
       found.toFixed(3);
-    const item = make("li", { tabindex: t ? -1 : 0, "aria-label": text,
+    const item = make("li", { class: "word", tabindex: t ? -1 : 0, "aria-label": text,
       style: `--p: ${100 * p}%` }, piece(token), make("small", {}, percent(p)));
     onSeen(item, text);
     return item;
@@ -122,8 +99,8 @@ function drawAlignment() {
     lines.push({ line, ends: [ofSource[s], ofTarget[t]] });
   }));
   const [sources, svg, targets] = $("alignment").children;
-  sources.replaceChildren(...ofSource.map((each) => make("li", {}, each)));
-  targets.replaceChildren(...ofTarget.map((each) => make("li", {}, each)));
+  sources.replaceChildren(...listed(ofSource));
+  targets.replaceChildren(...listed(ofTarget));
   svg.setAttribute("height", height * Math.max(rows.length, columns.length));
   svg.replaceChildren(...lines.map(({ line }) => line));
 }
@@ -152,7 +129,7 @@ function drawOverview() {
       const text = `layer ${layer + 1}, ${label(head)}`;
       const canvas = make("canvas", { "aria-hidden": "true" });
       const pressed = state.layer === layer && state.head === head;
-      const button = makeButton({ "aria-label": text, "aria-pressed": pressed,
+      const button = makeButton({ "aria-label": text, "aria-pressed": String(pressed),
         tabindex: pressed ? 0 : -1 }, canvas);
       onSeen(button, `${KINDS[state.kind][0]}, ${text}`);
       button.addEventListener("click", () => {
@@ -287,25 +264,8 @@ $("pruned").addEventListener("change", drawTree);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawOverview);
 
 // ---- Keys ----------------------------------------------------------------
-const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1],
-  ArrowDown: [0, 1] };
-const indexOf = (element) => [...element.parentElement.children].indexOf(element);
-const sibling = (element, by) => element.parentElement.children[indexOf(element) + by];
-
-// One stop for Tab; the arrow keys walk on from there, across or down.
-function walk(id, next) {
-  $(id).addEventListener("keydown", (event) => {
-    const to = event.key in MOVES && next(event.target, ...MOVES[event.key]);
-    if (!to) return;
-    event.preventDefault();
-    $(id).querySelector("[tabindex='0']").tabIndex = -1;
-    to.tabIndex = 0;
-    to.focus();
-  });
-}
-
-walk("confidence", (item, across) => across && sibling(item, across));
-walk("alignment", (button, across, down) => {
+walk($("confidence"), (item, across) => across && sibling(item, across));
+walk($("alignment"), (button, across, down) => {
   const item = button.parentElement;
   const [sources, , targets] = $("alignment").children;
   const { children } = across < 0 ? sources : targets;
@@ -313,18 +273,18 @@ walk("alignment", (button, across, down) => {
     : children[Math.min(indexOf(item), children.length - 1)];
   return to?.firstElementChild;
 });
-walk("overview", (button, across, down) => {
+walk($("overview"), (button, across, down) => {
   const buttons = [...$("overview").querySelectorAll("button")];
   const at = buttons.indexOf(button), columns = heads + 1;
   const column = at % columns + across;
   return column >= 0 && column < columns && buttons[at + across + columns * down];
 });
-walk("map", (cell, across, down) => {
+walk($("map"), (cell, across, down) => {
   const row = down ? sibling(cell.parentElement, down) : cell.parentElement;
   const to = row?.cells[cell.cellIndex + across];
   return to?.tagName === "TD" && to;
 });
-walk("tree", (button, across, down) => {
+walk($("tree"), (button, across, down) => {
   const node = shown.find((each) => each.button === button);
   const column = shown.filter((each) => each.step === node.step);
   const to = down ? column[column.indexOf(node) + down]

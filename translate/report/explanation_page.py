@@ -1,7 +1,7 @@
 """Builds the data and HTML of the report of `translate.explain`.
 
 The page consists of `explain.html`, `explain.css` and `explain.js`, in this
-folder.
+folder, with `shared.css` and `shared.js`.
 """
 
 import json
@@ -199,11 +199,17 @@ def decode(text: bytes) -> str:
     return text.decode("utf-8", errors="replace")
 
 
+def read_with_shared(path: pathlib.Path) -> str:
+    """Reads a style or script, after what the service's page shares with it."""
+    shared = PAGE.with_name(f"shared{path.suffix}")
+    return shared.read_text("utf-8") + path.read_text("utf-8")
+
+
 def render(data: dict) -> str:
     """Returns the complete page for `data`, with style and script."""
     page = PAGE.read_text("utf-8")
     for name in ("css", "js"):
-        part = PAGE.with_suffix(f".{name}").read_text("utf-8")
+        part = read_with_shared(PAGE.with_suffix(f".{name}"))
         page = page.replace(f"{{{name}}}", part)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     # Text must not close the HTML element that contains it.
