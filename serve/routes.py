@@ -92,7 +92,7 @@ def add_translation(
             translated = await service.translate_html(route, texts)
         else:
             translated = await service.translate(route, texts, asked.alternatives)
-        return describe(asked, translated, detected)
+        return make_response(asked, translated, detected)
 
     @post("/detect", schemas.DetectFields)
     async def detect(asked, _):
@@ -103,7 +103,7 @@ def add_translation(
         raise http_error("Suggestions are disabled on this server.", 403)
 
 
-def describe(
+def make_response(
     asked: schemas.TranslateFields,
     translated: list[TextTranslation],
     detected: Detection | None,

@@ -13,6 +13,8 @@ const MEAN = "mean";
 const state = { target: 0, layer: 0, head: MEAN, kind: Object.keys(KINDS)[0] };
 
 // ---- Small helpers -------------------------------------------------------
+const makeShape = (tag, attributes, ...children) => complete(
+  document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const piece = (text) => make("bdi", {}, text);
 const makeRow = (title, text, ...cells) => make("tr", {}, title,
   make("td", { dir: "auto" }, text), ...cells.map((cell) => make("td", {}, cell)));
@@ -94,7 +96,7 @@ function drawAlignment() {
   const middle = (place) => height * place + 13;
   map.forEach((row, t) => row.forEach((w, s) => {
     if (w < 0.03) return;
-    const line = make("line", { x1: "0", x2: "100%", y1: middle(s), y2: middle(t),
+    const line = makeShape("line", { x1: "0", x2: "100%", y1: middle(s), y2: middle(t),
       "stroke-opacity": w });
     lines.push({ line, ends: [ofSource[s], ofTarget[t]] });
   }));
@@ -200,7 +202,7 @@ function drawTree() {
   for (const node of shown) {
     const [x, y] = place(node), [px, py] = place(node.parent);
     const names = ["best", "pruned", "ended"].filter((name) => node[name]).join(" ");
-    node.path = make("path", { class: names, d: `M${px + 104} ${py + 20}` +
+    node.path = makeShape("path", { class: names, d: `M${px + 104} ${py + 20}` +
       `C${px + 118} ${py + 20} ${x - 14} ${y + 20} ${x} ${y + 20}` });
     const small = node.ended ? `score ${node.score.toFixed(2)}` : node.log.toFixed(2);
     node.button = makeButton({ class: names, "aria-label": describe(node),
@@ -217,7 +219,8 @@ function drawTree() {
   const height = Math.max(...shown.map((node) => place(node)[1])) + 44;
   box.style = `width: ${width}px; height: ${height}px`;
   box.replaceChildren(
-    make("svg", { width, height, "aria-hidden": "true" }, ...shown.map((n) => n.path)),
+    makeShape("svg", { width, height, "aria-hidden": "true" },
+      ...shown.map((n) => n.path)),
     make("span", { class: "root" }, "<s>"), ...shown.map((n) => n.button));
 }
 

@@ -1,16 +1,15 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 
-function make(tag, attributes = {}, ...children) {
-  const space = ["svg", "line", "path"].includes(tag)
-    ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml";
-  const element = document.createElementNS(space, tag);
+function complete(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== false) element.setAttribute(name, value);
   }
   element.append(...children);
   return element;
 }
+const make = (tag, attributes = {}, ...children) =>
+  complete(document.createElement(tag), attributes, children);
 const makeButton = (attributes, ...children) =>
   make("button", { type: "button", tabindex: -1, ...attributes }, ...children);
 const listed = (elements) => elements.map((element) => make("li", {}, element));
