@@ -315,7 +315,8 @@ async function drawOthers() {
   if (!hasFeature("alternatives") || others || sentence.asked) return;
   sentence.asked = true;
   try {
-    const answer = await post("translate", { q: sentence.source, alternatives: OTHERS });
+    const fields = { q: sentence.source, alternatives: OTHERS };
+    const answer = await post("translate", fields);
     const { translatedText, alternatives } = await answer.json();
     sentence.others = [translatedText, ...alternatives];
   } catch (error) {

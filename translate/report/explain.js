@@ -206,7 +206,8 @@ function drawTree() {
       `C${px + 118} ${py + 20} ${x - 14} ${y + 20} ${x} ${y + 20}` });
     const small = node.ended ? `score ${node.score.toFixed(2)}` : node.log.toFixed(2);
     node.button = makeButton({ class: names, "aria-label": describe(node),
-      style: `left: ${x}px; top: ${y}px` }, piece(node.token), make("small", {}, small));
+      style: `left: ${x}px; top: ${y}px` },
+    piece(node.token), make("small", {}, small));
     const mark = (seen) => () => {
       for (let n = node; n; n = n.parent) {
         for (const part of [n.path, n.button]) part.classList.toggle("seen", seen);
