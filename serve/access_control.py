@@ -1,7 +1,10 @@
 """Admits requests by their API key and by the rate of their client."""
 
+import hmac
 import ipaddress
 import math
+import pathlib
+import re
 import sys
 import time
 
@@ -10,12 +13,74 @@ import limits
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from serve.api_keys import ApiKeys
+from command_line.errors import UserError
 from serve.schemas import http_error
 
+LINE = re.compile(r"(?:(?P<name>[\w.@-]+):\s+)?(?P<key>\S+)")
 SHOWN = 4  # Characters of an unknown key in the log.
 # Providers give each customer a network of this length at least.
 IPV6_PREFIX = 64
+
+
+def read_keys(path: pathlib.Path) -> dict[str, bytes]:
+    """Returns the keys of a file by name; no message shows a key.
+
+    A line is `name: key` or a key alone, whose name is then `line 3`. Empty
+    lines and those that begin with `#` are skipped.
+
+    Raises:
+        UserError: If the file holds no key, or a line that is none.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (UnicodeError, OSError):
+        lines = []
+    keys = {}
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line or line.startswith("#"):
+            continue
+        match = LINE.fullmatch(line)
+        if not match:
+            raise UserError(
+                "--api-keys must hold lines `name: key` or `key`. "
+                f"Received: {path}, whose line {number} is neither"
+            )
+        name, key = match["name"] or f"line {number}", match["key"].encode()
+        if name in keys or key in keys.values():
+            raise UserError(
+                "--api-keys must hold each name and each key once. "
+                f"Received: {path}, whose line {number} repeats one"
+            )
+        keys[name] = key
+    if not keys:
+        raise UserError(
+            f"--api-keys must hold keys, one a line, UTF-8. Received: {path}"
+        )
+    return keys
+
+
+class ApiKeys:
+    """The keys of a file, by name; empty without a file, if clients need none."""
+
+    def __init__(self, path: pathlib.Path | None):
+        self._path = path
+        self.reload()
+
+    def reload(self) -> None:
+        """Reads the file again; the keys stay as they are if that fails."""
+        self._keys = read_keys(self._path) if self._path else {}
+
+    def __bool__(self):
+        return bool(self._keys)
+
+    def find_name(self, key: str) -> str | None:
+        """Returns the name of a key, or `None`, in constant time."""
+        given, found = key.encode(), None
+        # Compare with all keys: the time must not depend on the position.
+        for name, each in self._keys.items():
+            if hmac.compare_digest(given, each):
+                found = name
+        return found
 
 
 class AccessControl:
@@ -30,31 +95,25 @@ class AccessControl:
     """
 
     def __init__(self, keys: ApiKeys, rates: list[limits.RateLimitItem]):
-        self.keys, self._rates = keys, rates
+        self._keys, self._rates = keys, rates
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def admit(self, request: fastapi.Request, key: str, cost: int) -> None:
-        """Admits a request, and counts it.
-
-        Args:
-            request: The request.
-            key: API key, or `""`.
-            cost: Int, how many requests this one counts as.
+        """Admits a request, and counts it as `cost` requests.
 
         Raises:
-            HTTPException: If the key is missing or unknown, or the client
-                sends too much.
+            HTTPException: If the key is missing (`""`) or unknown, or the
+                client sends too much.
         """
-        name = self.keys.find_name(key) if key else None
+        name = self._keys.find_name(key) if key else None
         address = find_address(request)
         self._count(name or address, cost)
-        if not self.keys:
+        if not self._keys:
             return
         if not key:
             raise http_error("Please contact the server operator to get an API key")
         shown = name or f"unknown: {key[:SHOWN]!a}…"
-        if hasattr(request.state, "log"):  # Fields of the access log.
-            request.state.log["api_key"] = shown
+        request.state.log["api_key"] = shown
         if not name:
             path = request.url.path
             print(f"{path}: refused API key {shown} from {address}", file=sys.stderr)
@@ -84,5 +143,4 @@ def find_address(request: fastapi.Request) -> str:
         return host
     if address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    network = ipaddress.ip_network((address, IPV6_PREFIX), strict=False)
-    return str(network)
+    return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))

@@ -3,47 +3,55 @@
 An error response is `{"error": "one line"}`, as in LibreTranslate.
 """
 
+import asyncio
 import contextlib
 import hmac
+import html
 import pathlib
+import signal
 import sys
+import threading
 from collections.abc import Callable
 
 import fastapi
 import prometheus_client
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from command_line.errors import UserError
 from documents.formats import FORMAT_OF_SUFFIX
-from serve.access_control import AccessControl
-from serve.access_log import AccessLog
-from serve.api_keys import ApiKeys
+from serve.access_control import AccessControl, ApiKeys
 from serve.batching import BusyError, TooLongError
-from serve.documentation import add_documentation
 from serve.languages import name_language
-from serve.metrics import Metrics
-from serve.middleware import RequestLimits
+from serve.metrics import AccessLog, Metrics
+from serve.middleware import PublicAddress, RequestLimits
 from serve.options import HttpOptions, LimitOptions
-from serve.public_address import PublicAddress
-from serve.routes import add_analysis_routes, add_files, add_translation
-from serve.sighup_reload import Reloader
-from serve.translation_service import TranslationService
-from translate.runtime.runtime import Runtime
+from serve.routes import add_analysis_routes, add_files, add_translation, make_post
+from serve.translation_service import Models, TranslationService
+from translate.report.explanation_page import read_with_shared
 
 HEALTH_PATHS = ("/health", "/livez", "/readyz")
 PAGE = pathlib.Path(__file__).with_name("page")
 # The page loads nothing from other hosts and runs no inline script.
-PAGE_POLICY = (
-    "default-src 'none'; connect-src 'self'; form-action 'self'; "
-    "img-src data:; script-src 'self'; style-src 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
-)
+PAGE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; connect-src 'self'; form-action 'self'; "
+        "img-src data:; script-src 'self'; style-src 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+DOCS_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; frame-ancestors 'none'"
+    )
+}
 
 
 def make_app(
-    models: dict[tuple[str, str], Runtime],
+    models: Models,
     http: HttpOptions,
     limits: LimitOptions,
     load_models: Callable | None = None,
@@ -54,7 +62,8 @@ def make_app(
         models: Dict from pairs of codes to models.
         http: Address, API keys and CORS.
         limits: Limits on the size of requests.
-        load_models: Function that returns the models anew, for SIGHUP.
+        load_models: Function that returns the models anew, for SIGHUP; `None`
+            if they stay.
 
     Raises:
         UserError: If the file of keys holds no key.
@@ -64,11 +73,9 @@ def make_app(
     metrics = Metrics()
     service = TranslationService(models, limits, metrics)
 
-    reloader = Reloader(keys, service, load_models)
-
     @contextlib.asynccontextmanager
     async def lifespan(_):
-        async with service.open(), reloader.on_hangup():
+        async with service.open(), reloading_on_hangup(keys, service, load_models):
             yield
 
     app = fastapi.FastAPI(
@@ -85,20 +92,55 @@ def make_app(
             allow_headers=["Content-Type"],
         )
     add_errors(app)
-    add_public_routes(app, service, metrics, http, limits)
-    add_translation(app, service, access)
-    add_files(app, service, access)
-    add_analysis_routes(app, service, access)
-    add_page(app)
-    add_documentation(app)
-    unlimited = (
-        prefix + path for prefix in ("", http.url_prefix) for path in HEALTH_PATHS
-    )
-    limited = RequestLimits(app, limits.byte_limit, frozenset(unlimited))
+    add_health(app, service)
+    add_metrics(app, metrics, http.metrics_token)
+    add_settings(app, service, http, limits)
+    post = make_post(app, access)
+    add_translation(app, post, service)
+    add_files(app, post, service)
+    add_analysis_routes(post, service)
+    add_pages(app)
+    unlimited = {*HEALTH_PATHS, *(http.url_prefix + path for path in HEALTH_PATHS)}
+    limited = RequestLimits(app, limits.byte_limit, unlimited)
     logged = AccessLog(limited, metrics.observe_request, http.access_log)
     return PublicAddress(
         logged, http.url_prefix, http.public_url, list(http.trusted_proxies)
     )
+
+
+@contextlib.asynccontextmanager
+async def reloading_on_hangup(
+    keys: ApiKeys, service: TranslationService, load_models: Callable | None
+):
+    """Reads keys and models anew on SIGHUP, in the main thread, once at a time.
+
+    An error is logged; what could not be read stays as it was.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    hangup = asyncio.Event()
+
+    async def reload():
+        while await hangup.wait():
+            hangup.clear()
+            try:
+                keys.reload()
+                if load_models:
+                    service.replace_models(await asyncio.to_thread(load_models))
+            except Exception as error:
+                print(f"not reloaded: {error}", file=sys.stderr, flush=True)
+            else:
+                print("reloaded", file=sys.stderr, flush=True)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, hangup.set)
+    reloading = loop.create_task(reload())
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        reloading.cancel()
 
 
 def add_errors(app: fastapi.FastAPI) -> None:
@@ -113,11 +155,8 @@ def add_errors(app: fastapi.FastAPI) -> None:
 
     @app.exception_handler(BusyError)
     def busy(*_):
-        return respond(
-            429,
-            "Slowdown: too many sentences wait for a translation",
-            {"Retry-After": "1"},
-        )
+        message = "Slowdown: too many sentences wait for a translation"
+        return respond(429, message, {"Retry-After": "1"})
 
     @app.exception_handler(TooLongError)
     def too_long(_, error):
@@ -154,35 +193,35 @@ def add_health(app: fastapi.FastAPI, service: TranslationService) -> None:
         return {"status": "ok"}
 
 
-def add_public_routes(
+def add_metrics(
+    app: fastapi.FastAPI, metrics: Metrics, token: pathlib.Path | None
+) -> None:
+    """Adds `/metrics`, which needs the content of the file `token`, if any."""
+    expected = token and b"Bearer " + token.read_bytes().strip()
+
+    @app.get("/metrics")
+    async def render_metrics(request: fastapi.Request):
+        given = request.headers.get("authorization", "").encode("latin-1")
+        if expected and not hmac.compare_digest(given, expected):
+            raise HTTPException(401, "Unauthorized", {"WWW-Authenticate": "Bearer"})
+        kind = prometheus_client.CONTENT_TYPE_LATEST
+        return Response(metrics.render(), media_type=kind)
+
+
+def add_settings(
     app: fastapi.FastAPI,
     service: TranslationService,
-    metrics: Metrics,
     http: HttpOptions,
     limits: LimitOptions,
 ) -> None:
-    """Adds the routes that need no API key."""
-    add_health(app, service)
+    """Adds the routes that describe the service to LibreTranslate's clients."""
+    source, target = (
+        {"code": code, "name": name_language(code)} for code in service.pairs[0]
+    )
 
     @app.get("/languages")
     async def languages():
         return service.languages()
-
-    token = read_expected_header(http.metrics_token)
-
-    @app.get("/metrics")
-    async def render_metrics(request: fastapi.Request):
-        given = request.headers.get("authorization", "")
-        if token and not hmac.compare_digest(given.encode("latin-1"), token):
-            challenge = {"WWW-Authenticate": "Bearer"}
-            raise HTTPException(401, "Unauthorized", challenge)
-        return Response(
-            metrics.render(), media_type=prometheus_client.CONTENT_TYPE_LATEST
-        )
-
-    source, target = (
-        {"code": code, "name": name_language(code)} for code in service.pairs[0]
-    )
 
     @app.get("/frontend/settings")
     async def settings():
@@ -200,26 +239,44 @@ def add_public_routes(
         }
 
 
-def read_expected_header(path: pathlib.Path | None) -> bytes | None:
-    """Returns the header that a file's token is sent in, or `None`."""
-    return path and b"Bearer " + path.read_bytes().strip()
+def add_pages(app: fastapi.FastAPI) -> None:
+    """Adds the web page, the OpenAPI description, and a page that lists the routes.
 
+    Swagger's page would load its script from another host.
+    """
 
-def add_page(app: fastapi.FastAPI) -> None:
-    """Adds the web page, with the files of `page/`."""
-    headers = {
-        "Content-Security-Policy": PAGE_POLICY,
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-    }
-
-    def add(path, name, kind):
-        content = (PAGE / name).read_bytes()
-
+    def add(path, content, kind):
         @app.get(path, include_in_schema=False)
         async def send():
-            return Response(content, media_type=kind, headers=headers)
+            return Response(content, media_type=kind, headers=PAGE_HEADERS)
 
-    add("/", "page.html", "text/html")
-    add("/page.css", "page.css", "text/css")
-    add("/page.js", "page.js", "text/javascript")
+    add("/", (PAGE / "page.html").read_bytes(), "text/html")
+    add("/page.css", read_with_shared(PAGE / "page.css"), "text/css")
+    add("/page.js", read_with_shared(PAGE / "page.js"), "text/javascript")
+
+    @app.get("/spec", include_in_schema=False)
+    async def spec():
+        return app.openapi()
+
+    docs_page = (PAGE / "docs.html").read_text("utf-8")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs():
+        rows = "\n".join(
+            make_row(method.upper(), path, operation)
+            for path, methods in app.openapi()["paths"].items()
+            for method, operation in methods.items()
+        )
+        return HTMLResponse(docs_page.replace("{rows}", rows), headers=DOCS_HEADERS)
+
+
+def make_row(method: str, path: str, operation: dict) -> str:
+    """Returns a row of the table of routes, in HTML."""
+    kinds = operation.get("requestBody", {}).get("content", {})
+    schema = next((kind["schema"] for kind in kinds.values()), {"properties": ()})
+    fields = ", ".join(
+        name if name in schema.get("required", ()) else f"[{name}]"
+        for name in schema["properties"]
+    )
+    cells = "".join(f"<td>{html.escape(text)}</td>" for text in (method, path, fields))
+    return f"<tr>{cells}</tr>"

@@ -20,7 +20,12 @@ from serve.schemas import http_error
 _thread = concurrent.futures.ThreadPoolExecutor(1, "markup")
 
 
-async def translate_documents(
+async def run_in_thread(function: Callable, *args) -> Any:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_thread, function, *args)
+
+
+async def run_together(
     steps: list[Steps], translate: Callable, align: Callable
 ) -> list:
     """Translates documents together; returns the results of their steps.
@@ -35,56 +40,34 @@ async def translate_documents(
         HTTPException: If a document cannot be parsed.
     """
     done = [None] * len(steps)
+
+    def resume(results):
+        """Returns the next request of each document that has one, by index."""
+        requests = {}
+        for i, result in results.items():
+            try:
+                requests[i] = steps[i].send(result)
+            except StopIteration as stop:
+                done[i] = stop.value
+        return requests
+
     results = dict.fromkeys(range(len(steps)))
     while results:
         try:
-            requests = await run_in_thread(resume, steps, results, done)
+            requests = await run_in_thread(resume, results)
         except ValueError as error:
             raise http_error(f"Invalid request: {error}") from None
-        results = await answer(requests, TranslationRequest, translate)
-        results |= await answer(requests, AlignmentRequest, align)
+        results = {}
+        for kind, ask in ((TranslationRequest, translate), (AlignmentRequest, align)):
+            inputs = {
+                i: request.texts
+                if kind is TranslationRequest
+                else list(zip(*request, strict=True))
+                for i, request in requests.items()
+                if isinstance(request, kind)
+            }
+            if inputs:
+                found = iter(await ask([x for some in inputs.values() for x in some]))
+                for i, some in inputs.items():
+                    results[i] = [next(found) for _ in some]
     return done
-
-
-async def run_in_thread(function: Callable, *args) -> Any:
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_thread, function, *args)
-
-
-def resume(
-    steps: list[Steps], results: dict[int, list | None], done: list
-) -> dict[int, TranslationRequest | AlignmentRequest]:
-    """Sends results to documents.
-
-    Args:
-        steps: The documents.
-        results: The results of the requests of some, by index.
-        done: List that the translated documents are put into.
-
-    Returns:
-        The next request of each document that has one, by index.
-    """
-    requests = {}
-    for i, result in results.items():
-        try:
-            requests[i] = steps[i].send(result)
-        except StopIteration as stop:
-            done[i] = stop.value
-    return requests
-
-
-async def answer(
-    requests: dict[int, TranslationRequest | AlignmentRequest],
-    kind: type,
-    ask: Callable,
-) -> dict[int, list]:
-    """Returns the results of the requests of one kind, by index."""
-    requests = {i: r for i, r in requests.items() if isinstance(r, kind)}
-    inputs = {
-        i: r.texts if kind is TranslationRequest else list(zip(*r, strict=True))
-        for i, r in requests.items()
-    }
-    if not inputs:
-        return {}
-    found = iter(await ask([each for some in inputs.values() for each in some]))
-    return {i: [next(found) for _ in some] for i, some in inputs.items()}

@@ -1,5 +1,6 @@
-"""Keeps translated files until they are downloaded or expire."""
+"""Keeps translated files until they expire."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -25,12 +26,7 @@ class File(NamedTuple):
 
 
 class FileStore:
-    """Files in a temporary folder, which expire; the oldest are removed first.
-
-    Args:
-        max_bytes: Int, maximum total size.
-        seconds: Float, lifetime of a file.
-    """
+    """Files in a temporary folder, which expire; the oldest are removed first."""
 
     def __init__(self, max_bytes: int = MAX_BYTES, seconds: float = SECONDS):
         self._max_bytes, self._seconds = max_bytes, seconds
@@ -43,8 +39,7 @@ class FileStore:
     def add(self, name: str, content: bytes) -> str:
         """Stores a file; returns an unguessable key."""
         key = secrets.token_urlsafe(16)
-        # One file of both, and a new name at the end, so that no other process
-        # finds half of it.
+        # Renamed when complete: no other process finds half of it.
         path = self._folder / f"{key}.part"
         path.write_bytes(name.encode() + b"\n" + content)
         path.rename(self._folder / key)
@@ -66,11 +61,9 @@ class FileStore:
     def _drop_old(self) -> None:
         stored = []
         for path in self._folder.iterdir():
-            try:
+            with contextlib.suppress(FileNotFoundError):  # Another process was faster.
                 status = path.stat()
-            except FileNotFoundError:  # Another process was faster.
-                continue
-            stored.append((status.st_mtime_ns, status.st_size, path))
+                stored.append((status.st_mtime_ns, status.st_size, path))
         kept = sum(size for _, size, _ in stored)
         oldest = time.time_ns() - self._seconds * 1e9
         for time_ns, size, path in sorted(stored):

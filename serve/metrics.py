@@ -1,104 +1,160 @@
-"""Prometheus metrics of the service."""
+"""Prometheus metrics of the service, request ids and the access log."""
 
+import asyncio
+import datetime
+import json
 import os
+import re
+import uuid
+from collections.abc import Callable
 from typing import NamedTuple
 
 import prometheus_client
-from prometheus_client import multiprocess
+from prometheus_client import Counter, Gauge, Histogram, multiprocess
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 ROWS = (1, 2, 4, 8, 16, 32)
 # The folder in which processes share their metrics; prometheus_client reads
 # this variable when it is imported.
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+GONE = 499  # nginx's status for a client that disconnected.
+REQUEST_ID = re.compile(rb"[\w.:-]{1,128}", re.ASCII)
 
 
 class ModelMetrics(NamedTuple):
-    """The metrics of one model.
+    """The metrics of one model."""
 
-    Attributes:
-        batch_sizes: Histogram.
-        queue_length: Gauge.
-        errors: Counter of failed batches.
-    """
-
-    batch_sizes: prometheus_client.Histogram
-    queue_length: prometheus_client.Gauge
-    errors: prometheus_client.Counter
+    batch_sizes: Histogram
+    queue_length: Gauge
+    errors: Counter  # Failed batches.
 
 
 class Metrics:
-    """The metrics of one service.
-
-    Attributes:
-        requests, seconds: Number and duration of requests, by path and status.
-        rows, queue_length, errors: Batch sizes, queue lengths and failed
-            batches, by model.
-        sentences, characters, truncated: Counts of translated text, by pair.
-    """
+    """The metrics of one service, by path and status, by model or by pair."""
 
     def __init__(self):
-        self._registry = registry = prometheus_client.CollectorRegistry()
-        prometheus_client.ProcessCollector(registry=registry)
+        self._registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self._registry)
 
-        def make(cls, name, help, *labels, **kwargs):
-            return cls(f"translate_{name}", help, labels, registry=registry, **kwargs)
+        def make(kind, name, help, *labels, **kwargs):
+            return kind(
+                f"translate_{name}", help, labels, registry=self._registry, **kwargs
+            )
 
-        counter, histogram = (prometheus_client.Counter, prometheus_client.Histogram)
-        self.requests = make(counter, "requests", "Requests answered", "path", "status")
-        self.seconds = make(
-            histogram,
+        self._requests = make(
+            Counter, "requests", "Requests answered", "path", "status"
+        )
+        self._seconds = make(
+            Histogram,
             "request_seconds",
-            "Seconds from a request's head to its end",
+            "Seconds of a request",
             "path",
             buckets=SECONDS,
         )
-        self.rows = make(
-            histogram,
-            "batch_rows",
-            "Sentences in a batch of a model",
-            "model",
-            buckets=ROWS,
+        self._of_model = (
+            make(
+                Histogram, "batch_rows", "Sentences in a batch", "model", buckets=ROWS
+            ),
+            make(
+                Gauge, "waiting", "Queue length", "model", multiprocess_mode="livesum"
+            ),
+            make(Counter, "model_errors", "Batches that failed", "model"),
         )
-        self.queue_length = make(
-            prometheus_client.Gauge,
-            "waiting",
-            "Sentences in the queue of a model",
-            "model",
-            multiprocess_mode="livesum",
-        )
-        self.errors = make(
-            counter, "model_errors", "Batches of a model that failed", "model"
-        )
-        self.sentences, self.characters, self.truncated = (
-            make(counter, name, help, "pair")
+        self._of_pair = [
+            make(Counter, name, help, "pair")
             for name, help in (
                 ("sentences", "Sentences translated"),
                 ("characters", "Characters of them"),
                 ("truncated", "Sentences cut at the model's limit"),
             )
-        )
+        ]
 
     def of_model(self, name: str) -> ModelMetrics:
-        """Returns the metrics of a model."""
-        return ModelMetrics(
-            self.rows.labels(name),
-            self.queue_length.labels(name),
-            self.errors.labels(name),
-        )
+        return ModelMetrics(*(metric.labels(name) for metric in self._of_model))
 
     def observe_request(self, path: str, status: int, seconds: float) -> None:
-        """Records a request."""
-        self.requests.labels(path, status).inc()
-        self.seconds.labels(path).observe(seconds)
+        self._requests.labels(path, status).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    def count_sentences(self, pair: str, sentences: list[str], translations) -> None:
+        """Counts translated text; the results are `Translation`."""
+        amounts = (
+            len(sentences),
+            sum(map(len, sentences)),
+            sum(each.truncated for each in translations),
+        )
+        for metric, amount in zip(self._of_pair, amounts, strict=True):
+            metric.labels(pair).inc(amount)
 
     def render(self) -> bytes:
-        """Returns the metrics in Prometheus's text format.
-
-        These are the sums over all processes, if there are several.
-        """
+        """Returns Prometheus's text format: the sums over all processes."""
         registry = self._registry
         if SHARED_FOLDER in os.environ:
             registry = prometheus_client.CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)
         return prometheus_client.generate_latest(registry)
+
+
+class AccessLog:
+    """ASGI middleware that gives each request an id, and records its end.
+
+    The id is that of the request's `X-Request-ID`, if it has one of up to 128
+    letters, digits and `.:_-`; else a new one. The application finds it in
+    `request.state.request_id`, the client in the header of the response.
+
+    Args:
+        app: The ASGI application.
+        observe: Function that receives the path of the route (`other`:
+            unknown path), status and seconds of each request; the status is
+            `GONE` if the client has disconnected.
+        writes: Bool, whether to write a line of JSON for each request to
+            standard output, with the entries of the dict `request.state.log`.
+            Texts, queries and keys are not in it.
+    """
+
+    def __init__(self, app: Callable, observe: Callable, writes: bool):
+        self._app, self._observe, self._writes = app, observe, writes
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        clock = asyncio.get_running_loop().time
+        started, status, length = clock(), GONE, 0
+        request_id = dict(scope["headers"]).get(b"x-request-id", b"")
+        if not REQUEST_ID.fullmatch(request_id):
+            request_id = uuid.uuid4().hex.encode()
+        fields = {"request_id": request_id.decode(), "log": {}}
+        scope = {**scope, "state": {**scope.get("state", {}), **fields}}
+        client, method, path = scope["client"], scope["method"], scope["path"]
+
+        async def noting_send(message):
+            nonlocal status, length
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message["headers"], (b"x-request-id", request_id)]
+                message = {**message, "headers": headers}
+            if method != "HEAD":
+                length += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting_send)
+        finally:
+            seconds = clock() - started
+            route = getattr(scope.get("route"), "path", "other")
+            self._observe(route, status, seconds)
+            if self._writes:
+                now = datetime.datetime.now(datetime.UTC)
+                line = {
+                    "time": now.isoformat(timespec="milliseconds"),
+                    "request_id": fields["request_id"],
+                    "client": client and client[0],
+                    "method": method,
+                    "path": path,
+                    "status": status,
+                    "bytes": length,
+                    "seconds": round(seconds, 4),
+                    **fields["log"],
+                }
+                print(json.dumps(line), flush=True)

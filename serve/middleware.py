@@ -1,34 +1,76 @@
-"""ASGI middleware: limits of requests and connections, disconnected clients.
+"""ASGI middleware: limits of requests and connections, and public addresses.
 
 A slow, silent or disconnected client occupies only a socket, for seconds.
 """
 
 import asyncio
 import json
+import re
 import socket
+import urllib.parse
 from collections.abc import Callable
 
+from fastapi import HTTPException
+from fastapi.responses import Response
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10  # Timeout for the head of a request; at most twice that.
 BODY_SECONDS = 20
-# Timeout for a client to read the response.
-RESPONSE_SECONDS = 20
+RESPONSE_SECONDS = 20  # Timeout for a client to read the response.
 MAX_REQUESTS = 500  # Further requests get status 503.
 MAX_CONNECTIONS = 2000  # Beyond these the one that is idle longest is closed.
+HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
 
 
-class RequestError(Exception):
-    """A request is refused.
+class PublicAddress(ProxyHeadersMiddleware):
+    """ASGI middleware that decides on which address links are based.
+
+    The `Host` header is what any client writes, so it is replaced: by the host
+    of the public URL, else by `X-Forwarded-Host` of a trusted proxy, else by
+    the address at which the connection arrived. Uvicorn's middleware reads
+    `X-Forwarded-For` and `X-Forwarded-Proto` of trusted proxies.
 
     Args:
-        status: Int, HTTP status.
-        message: One line.
+        app: The ASGI application.
+        prefix: String, path of all links, such as `"/translate"`, or `""`; a
+            proxy may remove it from the paths of requests.
+        public_url: String, scheme and host of all links, or `None`.
+        trusted: List of addresses and networks of proxies.
     """
 
-    def __init__(self, status: int, message: str):
-        super().__init__(message)
-        self.status = status
+    def __init__(
+        self, app: Callable, prefix: str, public_url: str | None, trusted: list[str]
+    ):
+        super().__init__(app, trusted_hosts=trusted)
+        self._prefix = prefix
+        self._public = public_url and urllib.parse.urlsplit(public_url)
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http":
+            host = (b"host", self._find_host(scope).encode())
+            dropped = [b"host"]
+            if self._public:
+                scope["scheme"] = self._public.scheme
+                dropped.append(b"x-forwarded-proto")
+            kept = [pair for pair in scope["headers"] if pair[0] not in dropped]
+            scope["headers"] = [*kept, host]
+            scope["root_path"] = self._prefix
+        await super().__call__(scope, receive, send)
+
+    def _find_host(self, scope: dict) -> str:
+        if self._public:
+            return self._public.netloc
+        client = scope["client"] and scope["client"][0]
+        if client in self.trusted_hosts:
+            headers = dict(scope["headers"])  # The last one of a name.
+            forwarded = headers.get(b"x-forwarded-host", b"").decode("latin1")
+            # The last one is that of the nearest proxy.
+            host = forwarded.rpartition(",")[2].strip()
+            if HOST.fullmatch(host):
+                return host
+        host, port = scope["server"]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class RequestLimits:
@@ -59,7 +101,7 @@ class RequestLimits:
         is_limited = scope["path"] not in self._unlimited
         try:
             if is_limited and self._active >= MAX_REQUESTS:
-                raise RequestError(503, "too many requests at a time")
+                raise HTTPException(503, "too many requests at a time")
             self._active += is_limited
             try:
                 body = await self._read_body(scope, receive)
@@ -68,35 +110,38 @@ class RequestLimits:
                     await answer_unless_gone(answer, receive)
             finally:
                 self._active -= is_limited
-        except RequestError as refusal:
-            await send_error(send, refusal)
+        except HTTPException as refusal:
+            # The rest of the request is not read.
+            response = Response(
+                json.dumps({"error": refusal.detail}),
+                refusal.status_code,
+                {"connection": "close"},
+                "application/json",
+            )
+            await response(scope, receive, send)
 
     async def _read_body(self, scope, receive) -> bytes | None:
         """Returns the body, or `None` if the client has disconnected.
 
         Raises:
-            RequestError: If it is too large, or too slow.
+            HTTPException: If it is too large, or too slow.
         """
-        too_large = RequestError(
-            413, f"Invalid request: more than {self._byte_limit} bytes"
-        )
-        length = dict(scope["headers"]).get(b"content-length", b"0")
-        if int(length) > self._byte_limit:
+        limit, body, more = self._byte_limit, bytearray(), True
+        too_large = HTTPException(413, f"Invalid request: more than {limit} bytes")
+        if int(dict(scope["headers"]).get(b"content-length", 0)) > limit:
             raise too_large
-        body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                more = True
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > self._byte_limit:
+                    if len(body) > limit:
                         raise too_large
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise RequestError(
+            raise HTTPException(
                 408, f"Invalid request: incomplete after {BODY_SECONDS} seconds"
             ) from None
         return bytes(body)
@@ -121,7 +166,7 @@ async def answer_unless_gone(answer, receive: Callable) -> None:
     leaving = asyncio.ensure_future(receive())
     try:
         await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if leaving.done() and not answering.done():
+        if not answering.done():
             answering.cancel()
         await asyncio.wait((answering,))
         if not answering.cancelled():
@@ -129,23 +174,6 @@ async def answer_unless_gone(answer, receive: Callable) -> None:
     finally:
         answering.cancel()
         leaving.cancel()
-
-
-async def send_error(send: Callable, refusal: RequestError) -> None:
-    """Sends an error response; the rest of the request is not read."""
-    body = json.dumps({"error": str(refusal)}).encode()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": refusal.status,
-            "headers": [
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(body)).encode()),
-                (b"connection", b"close"),
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
 
 
 class TimeoutProtocol(H11Protocol):
@@ -159,17 +187,17 @@ class TimeoutProtocol(H11Protocol):
         self._idle_since = self.loop.time()
         self._close_if_silent(object())
         if len(self.connections) > MAX_CONNECTIONS:
-            idle = [c for c in self.connections if c.is_idle]
-            min(idle, key=lambda c: c._idle_since).transport.abort()
+            idle = [
+                each
+                for each in self.connections
+                if not (each.is_busy or each.transport.is_closing())
+            ]
+            min(idle, key=lambda each: each._idle_since).transport.abort()
 
     @property
     def is_busy(self):
         """Whether a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
-
-    @property
-    def is_idle(self):
-        return not (self.is_busy or self.transport.is_closing())
 
     def on_response_complete(self):
         self._idle_since = self.loop.time()

@@ -11,9 +11,11 @@ import limits
 
 from command_line.errors import UserError
 from command_line.options import option, part, positive
-from serve.api_keys import read_keys
+from serve.access_control import read_keys
 from serve.languages import Pair, read_pair
 from translate.runtime.tf_serving import ClientOptions
+
+PREFIX = re.compile(r"(/[\w.~-]+)*", re.ASCII)
 
 
 def read_rates(text: str) -> tuple[limits.RateLimitItem, ...]:
@@ -24,6 +26,36 @@ def read_rates(text: str) -> tuple[limits.RateLimitItem, ...]:
         raise argparse.ArgumentTypeError(
             f"must be such as 60/minute or 60/minute;2000/day. Received: {text}"
         ) from None
+
+
+def is_origin(text: str) -> bool:
+    """Returns whether a text is the scheme and the host of a URL, or empty."""
+    try:
+        scheme, host, *rest = urllib.parse.urlsplit(text)
+    except ValueError:  # `http://[::1`
+        return False
+    return not text or (scheme in ("http", "https") and host != "" and not any(rest))
+
+
+def is_network(text: str) -> bool:
+    """Returns whether a text is an IP address or network."""
+    try:
+        return bool(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        return False
+
+
+def has_content(path: pathlib.Path) -> bool:
+    return path.is_file() and path.read_bytes().strip() != b""
+
+
+CHECKS = (
+    ("port", lambda port: 0 <= port < 2**16, "between 0 and 65535"),
+    ("url_prefix", PREFIX.fullmatch, "a path such as /mt, without a slash at its end"),
+    ("public_url", is_origin, "a scheme and a host, such as https://example.org"),
+    ("trusted_proxies", is_network, "addresses or networks, such as 10.0.0.0/8"),
+    ("metrics_token", has_content, "a file with a token"),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,49 +106,16 @@ class HttpOptions:
     workers: int = option(1, "processes, each with its own models", positive(int))
 
     def __post_init__(self):
-        check_addresses(self)
-        if not 0 <= self.port < 2**16:
-            raise UserError(
-                f"--port must be between 0 and 65535. Received: {self.port}"
-            )
+        for name, is_valid, wanted in CHECKS:
+            values = getattr(self, name)
+            for value in values if isinstance(values, tuple) else (values,):
+                if value is not None and not is_valid(value):
+                    option_name = name.replace("_", "-")
+                    raise UserError(
+                        f"--{option_name} must be {wanted}. Received: {value}"
+                    )
         if self.api_keys:
             read_keys(self.api_keys)  # Check before models load.
-        token = self.metrics_token
-        if token and not (token.is_file() and token.read_bytes().strip()):
-            raise UserError(
-                f"--metrics-token must be a file with a token. Received: {token}"
-            )
-
-
-def check_addresses(http: HttpOptions) -> None:
-    """Checks the prefix, the public URL and the proxies.
-
-    Raises:
-        UserError: If one of them is malformed.
-    """
-    if not re.fullmatch(r"(/[\w.~-]+)*", http.url_prefix, re.ASCII):
-        raise UserError(
-            "--url-prefix must be a path without a slash at its end, such as "
-            f"/translate. Received: {http.url_prefix}"
-        )
-    try:
-        url = urllib.parse.urlsplit(http.public_url or "http://a")
-    except ValueError:  # `http://[::1`
-        url = urllib.parse.urlsplit("")
-    is_plain = url.scheme in ("http", "https") and url.netloc
-    if not is_plain or any(url[2:]):
-        raise UserError(
-            "--public-url must be a scheme and a host, such as "
-            f"https://example.org. Received: {http.public_url}"
-        )
-    for proxy in http.trusted_proxies:
-        try:
-            ipaddress.ip_network(proxy, strict=False)
-        except ValueError:
-            raise UserError(
-                "--trusted-proxies must be addresses or networks, such as "
-                f"10.0.0.0/8. Received: {proxy}"
-            ) from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

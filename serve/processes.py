@@ -57,9 +57,6 @@ def run_processes(options: ServeOptions, listener: socket.socket) -> None:
     """Serves in several processes until SIGTERM; SIGHUP replaces each in turn.
 
     Each loads its own models. A supervisor replaces one that has ended.
-
-    Raises:
-        SystemExit: If a process cannot start.
     """
     config = make_config(
         functools.partial(load_app_or_exit, options),
@@ -75,16 +72,15 @@ def run_processes(options: ServeOptions, listener: socket.socket) -> None:
     ):
         os.environ[SHARED_FOLDER] = metrics
         os.environ[FOLDER_VARIABLE] = files
-        supervisor = Supervisor(
-            config, [listener], functools.partial(announce, options, listener)
-        )
+        ready = functools.partial(announce, options, listener)
+        supervisor = Supervisor(config, [listener], ready)
         supervisor.run()
     if any(p.exitcode == STARTUP_FAILURE for p in supervisor.processes):
         raise SystemExit(2)
 
 
 class Supervisor(Multiprocess):
-    """Uvicorn's supervisor, which announces when all processes are ready.
+    """Uvicorn's supervisor, which announces that all processes are ready.
 
     It reports each process that has ended and is replaced.
     """
@@ -125,17 +121,12 @@ class Supervisor(Multiprocess):
 
 
 def load_app_or_exit(options: ServeOptions) -> Callable:
-    """Returns the application, in a process that `Supervisor` has started.
-
-    Raises:
-        SystemExit: If that fails; with a status after which the supervisor
-            does not try again.
-    """
+    """Returns the application, in a process that `Supervisor` has started."""
     try:
         with exit_on_user_error():
             return load_app(options)
     except SystemExit:
-        sys.exit(STARTUP_FAILURE)
+        sys.exit(STARTUP_FAILURE)  # The supervisor does not try again.
 
 
 def load_app(options: ServeOptions) -> Callable:
@@ -149,12 +140,12 @@ def load_app(options: ServeOptions) -> Callable:
 def set_threads(processes: int) -> None:
     """Lets TensorFlow compute several batches at a time, each in one thread.
 
-    Threads that share a batch wait for each other. Does nothing if the user
-    has set TensorFlow's threads, or if TensorFlow has started in this process.
+    Threads that share a batch wait for each other. The user's own setting of
+    TensorFlow's threads is kept.
     """
     if any(name in os.environ for name in THREADS):
         return
-    with contextlib.suppress(RuntimeError):
+    with contextlib.suppress(RuntimeError):  # TensorFlow has started already.
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(
             max(1, count_processors() // processes)
@@ -162,7 +153,7 @@ def set_threads(processes: int) -> None:
 
 
 def allow_connections() -> None:
-    """Raises the limit of open files, which sockets are, as far as it goes."""
+    """Raises the limit of open files, which connections are."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # macOS has another limit.
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

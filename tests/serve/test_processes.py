@@ -125,7 +125,7 @@ class ReversingServable:
         pass
 
     def predict(self, signature, inputs, output_filter):
-        if signature:
+        if signature != "serving_default":
             raise ServerError(grpc.StatusCode.FAILED_PRECONDITION, signature)
         with self._lock:
             self.running += 1

@@ -1,4 +1,4 @@
-"""Tests of `serve.sighup_reload`."""
+"""Tests of the reload on SIGHUP in `serve.app`."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ import signal
 import pytest
 import uvicorn
 
-from serve import app, sighup_reload
+from serve import app
 from serve.middleware import bind
 from serve.options import HttpOptions, LimitOptions
 from serve.processes import make_config
@@ -28,7 +28,7 @@ def test_sighup_replaces_keys_and_models(tmp_path, monkeypatch):
     first.gate.clear()
     answers, lines = [], []
     monkeypatch.setattr(
-        sighup_reload, "print", lambda line, **_: lines.append(line), raising=False
+        app, "print", lambda line, **_: lines.append(line), raising=False
     )
 
     def load_models():

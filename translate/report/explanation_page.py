@@ -1,7 +1,7 @@
 """Builds the data and HTML of the report of `translate.explain`.
 
 The page consists of `explain.html`, `explain.css` and `explain.js`, in this
-folder.
+folder, with `shared.css` and `shared.js`.
 """
 
 import json
@@ -45,8 +45,7 @@ def describe_translation(
         UserError: If a text has no token.
     """
     beam = ask("explain_beam", text=text)
-    if not beam["kept"].size:
-        raise UserError(f"--text must hold some text. Received: {decode(text)!r}")
+    check_text("text", text, beam["kept"].size)
     best = ask(SIGNATURE, text=text)
     targets = {"Translation": best["translation"]}
     if reference is not None:
@@ -55,15 +54,14 @@ def describe_translation(
         name: ask("explain", source=text, target=target)
         for name, target in targets.items()
     }
-    if reference is not None and len(explained["Reference"]["target_tokens"]) < 2:
-        raise UserError(
-            f"--reference must hold some text. Received: {decode(reference)!r}"
-        )
+    if reference is not None:
+        tokens = explained["Reference"]["target_tokens"]
+        check_text("reference", reference, len(tokens) > 1)
     translation = explained["Translation"]
     aligned = ask("align", source=text, target=best["translation"])
     path = best_path(beam)
     return {
-        "source": tokens_of_text(text, translation["source_tokens"]),
+        "source": describe_text(text, translation["source_tokens"]),
         "encoder_attention": to_cropped_lists(translation["encoder_attention"], 2),
         "align_layer": find_layer(
             translation["encoder_decoder_attention"], aligned["attention"]
@@ -81,25 +79,21 @@ def describe_translation(
     }
 
 
-def tokens_of_text(text: bytes, tokens: np.ndarray) -> dict:
-    return {
-        "text": decode(text),
-        "pieces": len(tokens),
-        "tokens": to_cropped_lists(tokens, 1),
-    }
+def check_text(option: str, text: bytes, has_tokens: bool) -> None:
+    if not has_tokens:
+        raise UserError(f"--{option} must hold some text. Received: {decode(text)!r}")
+
+
+def describe_text(text: bytes, tokens: np.ndarray) -> dict:
+    shown = to_cropped_lists(tokens, 1)
+    return {"text": decode(text), "pieces": len(tokens), "tokens": shown}
 
 
 def describe_target(name: str, text: bytes, outputs: dict) -> dict:
-    """Returns the data of one target.
-
-    Args:
-        name: Title of the target on the page.
-        text: UTF-8.
-        outputs: Outputs of the signature `explain`.
-    """
+    """Returns the data of a target, by the outputs of the signature `explain`."""
     return {
         "name": name,
-        **tokens_of_text(text, outputs["target_tokens"]),
+        **describe_text(text, outputs["target_tokens"]),
         "score": to_lists(outputs["score"]),
         "log_probability": to_lists(outputs["token_log_probabilities"].sum()),
         **{
@@ -125,7 +119,6 @@ def find_layer(attention: np.ndarray, aligned: np.ndarray) -> int:
 
 
 def has_self_attention(outputs: dict) -> bool:
-    """Returns whether the decoder has self-attention weights."""
     return bool(outputs["decoder_attention"].any())
 
 
@@ -138,39 +131,42 @@ def make_notes(best: dict, beam: dict, path: list[int], explained: dict) -> list
         path: Result of `best_path`.
         explained: Dict from the name of a target to the outputs of `explain`.
     """
-    notes = (
-        [] if has_self_attention(explained["Translation"]) else [RECURRENT_DECODER_NOTE]
-    )
-    if best["truncated"]:
-        notes.append(
-            "The source or the translation was cut at the limit of its length."
-        )
-    notes.extend(
-        f"{name}: it or the source is longer than the model takes and was cut. "
-        "Score, confidence and attention are those of the part that is shown."
-        for name, outputs in explained.items()
-        if outputs["truncated"]
-    )
-    pieces = [
-        count
-        for outputs in explained.values()
-        for count in (len(outputs["source_tokens"]), len(outputs["target_tokens"]))
-    ]
-    if max(*pieces, len(beam["penalties"])) > MAX_SHOWN:
-        notes.append(
-            f"Only the first {MAX_SHOWN} subwords and steps are shown. Texts "
-            "and scores are whole."
-        )
     translation = explained["Translation"]
+    pieces = max(
+        len(outputs[side])
+        for outputs in explained.values()
+        for side in ("source_tokens", "target_tokens")
+    )
     written = [beam["tokens"][step, rank] for step, rank in enumerate(path)]
     same = written == translation["target_tokens"].tolist()
-    if not same and not translation["truncated"]:
-        notes.append(
+    notes = [
+        (not has_self_attention(translation), RECURRENT_DECODER_NOTE),
+        (
+            best["truncated"],
+            "The source or the translation was cut at the limit of its length.",
+        ),
+        *(
+            (
+                outputs["truncated"],
+                f"{name}: it or the source is longer than the model takes and was "
+                "cut. Score, confidence and attention are those of the part that "
+                "is shown.",
+            )
+            for name, outputs in explained.items()
+        ),
+        (
+            max(pieces, len(beam["penalties"])) > MAX_SHOWN,
+            f"Only the first {MAX_SHOWN} subwords and steps are shown. Texts "
+            "and scores are whole.",
+        ),
+        (
+            not same and not translation["truncated"],
             "The search wrote the translation in other subwords than those "
             "into which its text is cut. Confidence and attention are those of "
-            "the text, and its score differs a little from that in the search."
-        )
-    return notes
+            "the text, and its score differs a little from that in the search.",
+        ),
+    ]
+    return [note for holds, note in notes if holds]
 
 
 def best_path(beam: dict) -> list[int]:
@@ -195,10 +191,7 @@ def to_lists(value: np.ndarray):
     if value.dtype.kind == "f":
         return np.round(value.astype(np.float64), DIGITS).tolist()
     if value.dtype.kind == "O":
-        return [
-            decode(item) if isinstance(item, bytes) else to_lists(item)
-            for item in value
-        ]
+        return [decode(x) if isinstance(x, bytes) else to_lists(x) for x in value]
     return value.tolist()
 
 
@@ -206,11 +199,17 @@ def decode(text: bytes) -> str:
     return text.decode("utf-8", errors="replace")
 
 
+def read_with_shared(path: pathlib.Path) -> str:
+    """Reads a style or script, after what the service's page shares with it."""
+    shared = PAGE.with_name(f"shared{path.suffix}")
+    return shared.read_text("utf-8") + path.read_text("utf-8")
+
+
 def render(data: dict) -> str:
     """Returns the complete page for `data`, with style and script."""
     page = PAGE.read_text("utf-8")
     for name in ("css", "js"):
-        part = PAGE.with_suffix(f".{name}").read_text("utf-8")
+        part = read_with_shared(PAGE.with_suffix(f".{name}"))
         page = page.replace(f"{{{name}}}", part)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     # Text must not close the HTML element that contains it.

@@ -26,17 +26,13 @@ SECTION = """<section>
 <h2>{sentence}</h2>
 <p>{matched} brackets match, of {parsed} in the parse and {gold} in the
 treebank.</p>
-{figures}
+<figure><figcaption>Parse</figcaption>{parse_picture}</figure>
+<figure><figcaption>Treebank</figcaption>{gold_picture}</figure>
 </section>"""
-FIGURE = "<figure><figcaption>{caption}</figcaption>{picture}</figure>"
 
 
 def load_svgling():
-    """Imports svgling.
-
-    Raises:
-        UserError: If it is not installed.
-    """
+    """Imports svgling, or says how to install it."""
     try:
         return importlib.import_module("svgling")
     except ModuleNotFoundError:
@@ -53,39 +49,25 @@ def write_pictures(
         parses: For each sentence, the reference tree, the parse, and the
             numbers of brackets that match, of the reference and of the parse.
     """
-    sections = [draw_pair(*parse) for parse in parses]
+    sections = [
+        SECTION.format(
+            sentence=html.escape(" ".join(gold.words)),
+            matched=matched,
+            parsed=in_parse,
+            gold=in_gold,
+            parse_picture=draw(parse),
+            gold_picture=draw(gold),
+        )
+        for gold, parse, matched, in_gold, in_parse in parses
+    ]
     page = PAGE.format(count=len(sections), sections="\n".join(sections))
     path.write_text(page, encoding="utf-8")
 
 
-def draw_pair(
-    gold: Tree, parse: Tree, matched: int, in_gold: int, in_parse: int
-) -> str:
-    return SECTION.format(
-        sentence=html.escape(" ".join(gold.words)),
-        matched=matched,
-        parsed=in_parse,
-        gold=in_gold,
-        figures="\n".join(
-            FIGURE.format(caption=caption, picture=draw(tree))
-            for caption, tree in (("Parse", parse), ("Treebank", gold))
-        ),
-    )
-
-
 def draw(tree: Tree) -> str:
     """Returns SVG, or the tree as text if it is too deep to draw."""
-    nested, depth = nest(tree)
-    if depth > MAX_DEPTH:
-        return f"<pre>{html.escape(str(tree))}</pre>"
-    return load_svgling().draw_tree(nested)._repr_svg_()
-
-
-def nest(tree: Tree) -> tuple[tuple, int]:
-    """Returns a tree as nested tuples of label and children, and its depth."""
-    words = iter(tree.words)
-    still_open = [[ROOT]]
-    depth = 0
+    # Nested tuples of label and children, which svgling draws.
+    words, still_open, depth = iter(tree.words), [[ROOT]], 0
     for symbol in tree.symbols:
         if symbol == LEAF:
             still_open[-1].append(next(words))
@@ -94,4 +76,6 @@ def nest(tree: Tree) -> tuple[tuple, int]:
             depth = max(depth, len(still_open))
         else:
             still_open[-2].append(tuple(still_open.pop()))
-    return tuple(still_open[0]), depth
+    if depth > MAX_DEPTH:
+        return f"<pre>{html.escape(str(tree))}</pre>"
+    return load_svgling().draw_tree(tuple(still_open[0]))._repr_svg_()
