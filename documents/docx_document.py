@@ -7,6 +7,7 @@ result of a field is `<code>`, which is not translated, and what has no text is
 """
 
 import copy
+import functools
 import html
 import itertools
 import re
@@ -85,8 +86,9 @@ class DocxDocument:
                     texts.append(text)
         self.plain = "\n".join(texts)
 
-    def make_text(self) -> str:
-        """Returns the paragraphs as HTML; works once."""
+    @functools.cached_property
+    def text(self) -> str:
+        """The paragraphs as HTML."""
         written = [self._write_element("p", p) for p in self._paragraphs]
         return "\n".join(["<body>", *written, "</body>"])
 

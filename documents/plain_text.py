@@ -1,18 +1,18 @@
 """Translates plain text, sentence by sentence or part by part."""
 
 import collections
-import pathlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from command_line.errors import InvalidDocumentError, UserError
+from command_line.errors import InvalidDocumentError
 from documents.markup.tagged_sentences import find_middle_blank
 from documents.markup.translate_markup import (
     MAX_HALVINGS,
     Steps,
-    Translated,
+    TranslatedDocument,
     TranslationRequest,
 )
+from text_processing.placeholders import FENCE
 
 # No model's limit is below these characters, so a shorter text is not split:
 # its translation was cut since it did not end.
@@ -20,49 +20,8 @@ MAX_WHOLE = 100
 PART_BYTES = 2**14  # Bytes of a text that are translated at once.
 # A longer line is cut: the signature takes twice as many.
 LINE_BYTES = 2**19
-# The rule of `export.model.sentence_splitting.FENCE`.
-FENCE = re.compile(rb"[ \t]*(?:```|~~~)")
-END_OF_FENCE = re.compile(rb"[ \t]*(?:```|~~~)[ \t]*\r?\n?\Z")
-
-
-def pair_files(
-    folder: pathlib.Path, output: pathlib.Path | None
-) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
-    """Yields pairs of an input file and its output file.
-
-    Hidden files are skipped. Output names lose the suffix `.gz`.
-
-    Args:
-        folder: Input folder, searched recursively.
-        output: Output folder; it is created if it does not exist.
-
-    Raises:
-        UserError: If `output` is not a folder, or lies within `folder`, or if
-            two files have the same output.
-    """
-    if output is None or output.is_file():
-        raise UserError(
-            "--output must be a folder where --input is one. "
-            f"Received: --output {output}"
-        )
-    if output.resolve().is_relative_to(folder.resolve()):
-        raise UserError(
-            "--output must be outside of --input. "
-            f"Received: --input {folder}, --output {output}"
-        )
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if path.is_file() and not any(p.startswith(".") for p in name.parts):
-            target = output / str(name).removesuffix(".gz")
-            if target in found:
-                raise UserError(
-                    "files in --input must have different names without .gz. "
-                    f"Received: {found[target]}, {path}"
-                )
-            found[target] = path
-    for target, path in found.items():
-        yield path, target
+BEGIN_OF_FENCE = re.compile(FENCE.encode())
+END_OF_FENCE = re.compile(rb"%b[ \t]*\r?\n?\Z" % FENCE.encode())
 
 
 def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
@@ -75,7 +34,7 @@ def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """
     held, size, in_fence = [], 0, False
     for line in lines:
-        begins = not in_fence and FENCE.match(line)
+        begins = not in_fence and BEGIN_OF_FENCE.match(line)
         if held and (begins or size >= PART_BYTES):
             yield b"".join(held), in_fence
             held, size = [], 0
@@ -151,7 +110,7 @@ def text_steps(text: str, split: Callable) -> Steps:
     counts = collections.Counter(
         sentences=len(found), truncated=sum(was_cut for _, was_cut in found)
     )
-    return Translated("".join([*parts, text[place:]]), counts)
+    return TranslatedDocument("".join([*parts, text[place:]]), counts)
 
 
 def translate_whole(

@@ -27,13 +27,11 @@ class Subtitles:
     def __init__(self, content: bytes):
         text, self._encoding = decode(content, "srt")
         self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._text = text.replace("\r\n", "\n")
-        self._cues = list(CUE.finditer(self._text))
+        self._source = text.replace("\r\n", "\n")
+        self._cues = list(CUE.finditer(self._source))
         self._enclosed = [split_enclosing(cue["text"]) for cue in self._cues]
-        self.plain = "\n".join(" ".join(t.split()) for _, t, _ in self._enclosed)
-
-    def make_text(self) -> str:
-        return self.plain
+        self.text = "\n".join(" ".join(t.split()) for _, t, _ in self._enclosed)
+        self.plain = self.text
 
     def fill(self, translation: str) -> bytes:
         parts, end = [], 0
@@ -43,9 +41,9 @@ class Subtitles:
         ):
             if "\n" in old.strip():
                 new = textwrap.fill(new, LINE_LENGTH)
-            parts += [self._text[end : cue.start("text")], before, new, after]
+            parts += [self._source[end : cue.start("text")], before, new, after]
             end = cue.end()
-        parts.append(self._text[end:])
+        parts.append(self._source[end:])
         text = "".join(parts).replace("\n", self._newline)
         return encode(text, self._encoding, "srt")
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from documents.formats import Document as FileDocument, translation_steps
+from documents.formats import Document, translation_steps
 from documents.markup.translate_markup import markup_steps
 from serve.batching import Batcher
 from serve.document_queue import translate_documents
@@ -16,7 +16,7 @@ from serve.metrics import Metrics
 from serve.options import LimitOptions
 from serve.schemas import http_error
 from translate.runtime.runtime import ALTERNATIVES, MARKUP, PROBE, Runtime, Translation
-from translate.segmentation import Document, find_sentences, split_texts
+from translate.segmentation import SplitText, find_sentences, split_texts
 
 
 class Translated(NamedTuple):
@@ -215,11 +215,11 @@ class TranslationService:
             route, functools.partial(markup_steps, format="html"), texts
         )
         return [
-            Translated(each.text, [], each.counts["truncated"] > 0) for each in found
+            Translated(each.content, [], each.counts["truncated"] > 0) for each in found
         ]
 
     async def translate_file(
-        self, route: Route, document: FileDocument, suffix: str
+        self, route: Route, document: Document, suffix: str
     ) -> bytes:
         """Returns the translation of a document; `suffix` is for messages.
 
@@ -255,7 +255,7 @@ class TranslationService:
         align = functools.partial(run, model.align, is_admitted=True)
         return await translate_documents(steps, translate, align)
 
-    async def split(self, route: Route, texts: list[str]) -> list[Document]:
+    async def split(self, route: Route, texts: list[str]) -> list[SplitText]:
         """Splits texts into sentences."""
         self.check(texts)
         return await asyncio.to_thread(
@@ -289,7 +289,7 @@ def refuse_code(code: str) -> None:
 
 
 def join(
-    document: Document,
+    document: SplitText,
     best: list[Translation],
     others: list[list[str]],
     alternatives: int,

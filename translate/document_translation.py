@@ -1,6 +1,8 @@
 """Translates documents as bytes, for `translate --format`."""
 
+import pathlib
 import sys
+from collections.abc import Iterator
 
 from command_line.errors import InvalidDocumentError, UserError
 from documents.formats import read_document, translation_steps
@@ -9,8 +11,7 @@ from documents.markup.translate_markup import (
     describe_counts,
     run_steps,
 )
-from export.bundle.server_config import WARMUP_BATCH_SIZES
-from translate.line_batching import cut_batches
+from translate.line_batching import MAX_ROWS, cut_batches
 from translate.runtime.runtime import Runtime
 from translate.segmentation import find_sentences
 
@@ -19,7 +20,6 @@ from translate.segmentation import find_sentences
 # computes those of all heads and layers, and refuses more than 2**26 numbers.
 MAX_SQUARES = 2**21
 MAX_ALIGNED_SQUARES = 2**17
-MAX_ROWS = WARMUP_BATCH_SIZES[-1]  # The server's.
 
 
 def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
@@ -98,3 +98,43 @@ def translate_document(
     for note in describe_counts(found.counts, translator.knows_placeholders):
         print(note, file=sys.stderr)
     return found.content
+
+
+def pair_files(
+    folder: pathlib.Path, output: pathlib.Path | None
+) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
+    """Yields pairs of an input file and its output file.
+
+    Hidden files are skipped. Output names lose the suffix `.gz`.
+
+    Args:
+        folder: Input folder, searched recursively.
+        output: Output folder; it is created if it does not exist.
+
+    Raises:
+        UserError: If `output` is not a folder, or lies within `folder`, or if
+            two files have the same output.
+    """
+    if output is None or output.is_file():
+        raise UserError(
+            "--output must be a folder where --input is one. "
+            f"Received: --output {output}"
+        )
+    if output.resolve().is_relative_to(folder.resolve()):
+        raise UserError(
+            "--output must be outside of --input. "
+            f"Received: --input {folder}, --output {output}"
+        )
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and not any(p.startswith(".") for p in name.parts):
+            target = output / str(name).removesuffix(".gz")
+            if target in found:
+                raise UserError(
+                    "files in --input must have different names without .gz. "
+                    f"Received: {found[target]}, {path}"
+                )
+            found[target] = path
+    for target, path in found.items():
+        yield path, target

@@ -12,7 +12,7 @@ from export.model.sentence_splitting import MAX_REPETITIONS, split_long, split_t
 MAX_SENTENCE_BYTES = 2**30  # No sentence is split for its length.
 
 
-class Document(NamedTuple):
+class SplitText(NamedTuple):
     """A text that is split into sentences.
 
     Attributes:
@@ -35,7 +35,7 @@ class Document(NamedTuple):
         return "".join(parts)
 
 
-def split_texts(texts: list[str], language: str, max_bytes: int) -> list[Document]:
+def split_texts(texts: list[str], language: str, max_bytes: int) -> list[SplitText]:
     """Splits texts into sentences and the text between; see `split_text`.
 
     Args:
@@ -47,7 +47,7 @@ def split_texts(texts: list[str], language: str, max_bytes: int) -> list[Documen
     split = make_sentence_splitter(language.split("-")[0])
     parts, is_sentence = split(texts, max_bytes)
     return [
-        Document(
+        SplitText(
             [part.decode() for part in parts[row].numpy()],
             is_sentence[row].numpy().nonzero()[0].tolist(),
         )

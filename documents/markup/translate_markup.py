@@ -43,18 +43,18 @@ class SentenceTranslator:
     knows_placeholders: bool = False
 
 
-class Translated(NamedTuple):
+class TranslatedDocument(NamedTuple):
     """A translated document.
 
     Attributes:
-        text: The document.
+        content: The document: a string, or bytes from `translation_steps`.
         counts: The number of `"sentences"`; of those `"truncated"` at the
             model's limit; of `"placeholders"`, and of those the model omitted
             or repeated (`"repaired"`); and of sentences that are `"kept"`
             untranslated, since their markup would be invalid.
     """
 
-    text: str
+    content: str | bytes
     counts: collections.Counter
 
 
@@ -79,12 +79,12 @@ class AlignmentRequest(NamedTuple):
     targets: list[str]
 
 
-Steps = Generator[TranslationRequest | AlignmentRequest, list, Translated]
+Steps = Generator[TranslationRequest | AlignmentRequest, list, TranslatedDocument]
 
 
 def translate_markup(
     text: str, format: str, translator: SentenceTranslator, with_attributes: bool = True
-) -> Translated:
+) -> TranslatedDocument:
     """Translates a document: runs `markup_steps` with a translator.
 
     Args:
@@ -167,7 +167,7 @@ def markup_steps(
         AlignmentRequest(sources=['a cat'], targets=['un gato'])
         >>> steps.send([np.eye(2)])
         Traceback (most recent call last):
-        StopIteration: Translated(text='<p>un <b>gato</b></p>', ...)
+        StopIteration: TranslatedDocument(content='<p>un <b>gato</b></p>', ...)
     """
     if format not in FORMATS:
         raise ValueError(
@@ -185,12 +185,12 @@ def markup_steps(
         for segment, some in zip(segments, spans, strict=True)
         for sentence in make(segment, some)
     ]
-    pairs = yield from translate_all(sentences, make, counts)
-    aligned = yield from align_all(pairs, knows_placeholders, counts)
+    pairs = yield from request_translations(sentences, make, counts)
+    aligned = yield from request_alignments(pairs, knows_placeholders, counts)
     writer = DocumentWriter(text, aligned, format)
     result = writer.write()
     counts["kept"] = writer.count_kept()
-    return Translated(result, counts)
+    return TranslatedDocument(result, counts)
 
 
 def describe_counts(
@@ -221,7 +221,7 @@ def describe_counts(
         )
 
 
-def translate_all(
+def request_translations(
     sentences: list[Sentence], make: Callable, counts: collections.Counter
 ) -> Generator[TranslationRequest, list, list[tuple[Sentence, str]]]:
     """Translates the sentences, in the document's order.
@@ -247,7 +247,7 @@ def translate_all(
     return sorted(done, key=lambda pair: pair[0].place)
 
 
-def align_all(
+def request_alignments(
     pairs: list[tuple[Sentence, str]],
     knows_placeholders: bool,
     counts: collections.Counter,

@@ -32,7 +32,7 @@ MARKDOWN_PARTS = (
 
 def same(text, format):
     """Returns a document whose sentences come back in capitals, in order."""
-    return translate_markup(text, format, permuted(range)).text
+    return translate_markup(text, format, permuted(range)).content
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_tokens_are_all_of_the_source(format, parts, data):
     ],
 )
 def test_what_is_no_sentence_stays_letter_for_letter(format, source, expected):
-    found = translate_markup(source, format, permuted(reverse)).text
+    found = translate_markup(source, format, permuted(reverse)).content
 
     assert found == expected
 
@@ -197,4 +197,4 @@ def test_escaped_bars_of_a_cell_stay_where_they_are(start):
     ],
 )
 def test_a_translation_becomes_no_markup(format, source, words, expected):
-    assert translate_markup(source, format, dictionary(words)).text == expected
+    assert translate_markup(source, format, dictionary(words)).content == expected

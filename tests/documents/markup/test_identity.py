@@ -94,7 +94,7 @@ MARKDOWN = st.lists(
 
 def check_identity(source, format):
     for translator in IDENTITIES:
-        assert translate_markup(source, format, translator).text == source
+        assert translate_markup(source, format, translator).content == source
 
 
 SETTINGS = hypothesis.settings(max_examples=60, deadline=None)
@@ -141,7 +141,7 @@ def parts_of(source):
 @SETTINGS
 @hypothesis.given(source=HTML)
 def test_swapped_words_lose_no_letter_and_no_tag(source):
-    found = translate_markup(source, "html", SWAP).text
+    found = translate_markup(source, "html", SWAP).content
 
     assert parts_of(found) == parts_of(source)
 
@@ -149,6 +149,6 @@ def test_swapped_words_lose_no_letter_and_no_tag(source):
 @SETTINGS
 @hypothesis.given(source=XML)
 def test_swapped_words_of_xml_lose_no_letter_and_no_tag(source):
-    found = translate_markup(source, "xml", SWAP).text
+    found = translate_markup(source, "xml", SWAP).content
 
     assert parts_of(found) == parts_of(source)

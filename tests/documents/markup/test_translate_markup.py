@@ -128,7 +128,7 @@ def test_placeholders_come_back_once(written, expected, repaired):
     found = translate_markup(source, "html", make_placeholder_translator(answer))
 
     assert asked == ["a ⦅0⦆ b ⦅1⦆"]
-    assert found.text == f"<p>{expected}</p>"
+    assert found.content == f"<p>{expected}</p>"
     assert found.counts["placeholders"] == 2
     assert found.counts["repaired"] == repaired
 
@@ -153,7 +153,7 @@ def test_a_tag_in_a_word_splits_no_other_word(source, expected):
         }
     )
 
-    assert translate_markup(source, "html", translator).text == expected
+    assert translate_markup(source, "html", translator).content == expected
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_a_tag_in_a_word_splits_no_other_word(source, expected):
 def test_translates_the_texts_of_images_in_markdown(source, expected):
     translator = dictionary({"cat": "c]t"})
 
-    assert translate_markup(source, "markdown", translator).text == expected
-    kept = translate_markup(source, "markdown", translator, False).text
+    assert translate_markup(source, "markdown", translator).content == expected
+    kept = translate_markup(source, "markdown", translator, False).content
     assert kept == source
 
 
@@ -189,7 +189,9 @@ def test_a_sentence_that_is_cut_is_halved():
 
     found = translate_markup(source, "html", translator)
 
-    assert found.text == ("<p>ONE TWO THREE, FOUR <b>FIVE SIX</b> SEVEN EIGHT NINE</p>")
+    assert found.content == (
+        "<p>ONE TWO THREE, FOUR <b>FIVE SIX</b> SEVEN EIGHT NINE</p>"
+    )
     assert found.counts["truncated"] == 0
     long = translate_markup(f"<p>{'a' * 30}</p>", "html", translator)
     assert long.counts["truncated"] == 1
@@ -221,7 +223,7 @@ def test_refuses_formats_and_documents_that_are_none():
 def test_a_sentence_may_have_many_leaves_but_no_bottomless_tags():
     many = "<p>a " + "{0} " * 200 + "</p>"
     found = translate_markup(many, "html", permuted(reverse))
-    assert found.text.count("{0}") == 200
+    assert found.content.count("{0}") == 200
     with pytest.raises(ValueError, match="fewer than 200 tags.*at 597"):
         translate_markup("<b>" * 5000 + "a", "html", permuted(reverse))
 
@@ -335,7 +337,9 @@ def test_the_caller_answers_the_requests_of_a_document():
     assert asked == AlignmentRequest(["a cat"], ["un gato"])
     with pytest.raises(StopIteration) as stopped:
         steps.send([np.eye(2)])
-    assert stopped.value.value.text == ("<p>un <b>gato</b></p><p>un</p><hr><p>un</p>")
+    assert stopped.value.value.content == (
+        "<p>un <b>gato</b></p><p>un</p><hr><p>un</p>"
+    )
     assert stopped.value.value.counts["truncated"] == 2
 
 
@@ -346,7 +350,7 @@ def translate_with(source, translation, weights):
     steps.send([(translation, False)])
     with pytest.raises(StopIteration) as stopped:
         steps.send([np.array(weights, float)])
-    return stopped.value.value.text
+    return stopped.value.value.content
 
 
 def test_a_leaf_that_the_translation_moves_replaces_no_word():
@@ -435,7 +439,7 @@ def test_a_long_part_that_stays_unchanged_is_written_once(part, blank):
         translator = SentenceTranslator(
             split, upper, lambda s, _: [np.eye(len(find_words(t))) for t in s]
         )
-        found = translate_markup(source, "html", translator).text
+        found = translate_markup(source, "html", translator).content
         assert found.count(part) == 1
         assert found.replace(part, "") == (
             f"<p>SEE{blank}{blank}NOW, <b>PLEASE</b>.</p>"
