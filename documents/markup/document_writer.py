@@ -2,6 +2,7 @@
 
 import bisect
 import collections
+import functools
 import html
 import re
 from collections.abc import Callable, Iterable
@@ -30,6 +31,7 @@ class Format(NamedTuple):
     is_strict: bool = True  # Whether a tag is valid at every position.
 
 
+Edit = tuple[int, int, str]  # The span of an edit, and the text that replaces it.
 HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
 ATTRIBUTE_ESCAPING = Escaping(lambda text, is_first: html.escape(text))
 IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text))
@@ -43,16 +45,7 @@ FORMATS = {
 }
 
 
-# How often a document of Markdown is parsed again.
-MAX_REPARSES = 4
-
-
-class Edit(NamedTuple):
-    """A span of a document, and its replacement."""
-
-    start: int
-    end: int
-    text: str
+MAX_REPARSES = 4  # How often a document of Markdown is parsed again.
 
 
 class DocumentWriter:
@@ -92,7 +85,7 @@ class DocumentWriter:
             self._write_value(segment.value, group)
             for segment, group in self._values.items()
         ]
-        copy = Copier(self._source, edits)
+        copy = functools.partial(copy_with_edits, self._source, edits)
         result, places = self._write_sentences(copy)
         for _ in range(MAX_REPARSES):
             if self._format.is_strict or result == self._source:
@@ -104,17 +97,17 @@ class DocumentWriter:
 
     def _write_value(self, value: Value, group: list) -> Edit:
         """Returns the edit of an attribute's value."""
-        copy = Copier(self._source, [])
         in_markdown = value.syntax == "markdown"
         escaping = IMAGE_ESCAPING if in_markdown else ATTRIBUTE_ESCAPING
+        copy = functools.partial(copy_with_edits, self._source, [])
         edits = [
-            Edit(*sentence.place, write_sentence(sentence, *found, escaping, copy)[0])
+            (*sentence.place, write_sentence(sentence, *found, escaping, copy)[0])
             for sentence, *found in group
         ]
-        text = Copier(self._source, edits)(value.start, value.end)
+        text = copy_with_edits(self._source, edits, value.start, value.end)
         if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]|^$", text):
             text = '"' + text.replace('"', "&quot;") + '"'
-        return Edit(value.start, value.end, text)
+        return value.start, value.end, text
 
     def _write_sentences(self, copy: Callable) -> tuple[str, dict]:
         """Returns the document, and for each segment its span and its text."""
@@ -122,11 +115,12 @@ class DocumentWriter:
         for segment, group in self._sentences.items():
             if segment in self._kept:
                 continue
-            escaping = self._escapings[segment]
             plain, until, start = [], 0, None
             for sentence, *found in group:
                 first, last = sentence.place
-                written, text = write_sentence(sentence, *found, escaping, copy)
+                written, text = write_sentence(
+                    sentence, *found, self._escapings[segment], copy
+                )
                 parts += [copy(done, first), written]
                 length += len(parts[-2])
                 start = length if start is None else start
@@ -165,27 +159,13 @@ class DocumentWriter:
         return has_changed
 
 
-class Copier:
-    """Copies spans of a document with edits.
-
-    Args:
-        source: The document.
-        edits: The edits, sorted. None of them crosses the ends of a span.
-    """
-
-    def __init__(self, source: str, edits: list[Edit]):
-        self._source, self._edits = source, edits
-        self._starts = [edit.start for edit in edits]
-
-    def __call__(self, start: int, end: int) -> str:
-        first = bisect.bisect_left(self._starts, start)
-        parts, done = [], start
-        while first < len(self._starts) and self._starts[first] < end:
-            edit = self._edits[first]
-            parts += [self._source[done : edit.start], edit.text]
-            done = edit.end
-            first += 1
-        return "".join([*parts, self._source[done:end]])
+def copy_with_edits(source: str, edits: list[Edit], start: int, end: int) -> str:
+    """Returns a span of a document with its edits, which do not cross its ends."""
+    parts, first = [], bisect.bisect_left(edits, (start,))
+    for begin, done, text in edits[first : bisect.bisect_left(edits, (end,))]:
+        parts += [source[start:begin], text]
+        start = done
+    return "".join([*parts, source[start:end]])
 
 
 def count_tags(segment: Segment) -> collections.Counter:
