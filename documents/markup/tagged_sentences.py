@@ -45,8 +45,8 @@ class Sentence:
     root: Node
     leaves: list[Node]
     is_uppercase: bool
-    words: list[Word] = dataclasses.field(default_factory=list)
-    gaps: list[list[int]] = dataclasses.field(default_factory=list)
+    words: list[Word]
+    gaps: list[list[int]]
 
     def span_of(self, number: int) -> tuple[int, int]:
         """Returns the span of a word in the document."""
@@ -71,26 +71,20 @@ def make_sentences(
     source: str,
     knows_placeholders: bool,
 ) -> list[Sentence]:
-    """Returns the sentences of a segment.
-
-    Args:
-        segment: The segment.
-        spans: The spans of the sentences in its text.
-        source: The document.
-        knows_placeholders: Whether the model knows placeholders.
+    """Returns the sentences of a segment from their spans in its text.
 
     Raises:
         ValueError: If tags nest too deep in a sentence.
     """
     sentences, done = [], 0
     wholes = [(start, end) for start, end, _ in segment.marks if start < end]
-    for span in join_spans(spans, wholes):
-        for start, end in split_long(segment.hidden, *span, wholes):
+    for first, last in join_spans(spans, wholes):
+        for start, end in split_long(segment.hidden, first, last, wholes):
             marks, done = take_markup(segment.marks, start, end, done)
             if any(map(str.isalpha, visible(segment, start, end, marks))):
-                part = start, end
+                span = start, end
                 sentences.append(
-                    make_sentence(segment, part, source, marks, knows_placeholders)
+                    make_sentence(segment, span, source, marks, knows_placeholders)
                 )
     return sentences
 
@@ -115,7 +109,10 @@ def make_sentence(
     is_uppercase = is_in_capitals(segment.hidden[start:end], text, lowered)
     if is_uppercase:
         text = lowered
-    sentence = Sentence(
+    cuts = sorted({place for span in spans for place in span})
+    wholes = [(leaf.start, leaf.end) for leaf in leaves]
+    words = split_words(text, find_words(text), cuts, wholes)
+    return Sentence(
         segment,
         span,
         (first, last),
@@ -126,38 +123,30 @@ def make_sentence(
         root,
         leaves,
         is_uppercase,
+        words,
+        locate_tags(root, spans, [word.start for word in words]),
     )
-    add_words(sentence, spans)
-    return sentence
 
 
-def add_words(sentence: Sentence, spans: list[tuple[int, int]]) -> None:
-    """Finds the words of a sentence, and those of each node."""
-    cuts = sorted({place for span in spans for place in span})
-    leaves = [(leaf.start, leaf.end) for leaf in sentence.leaves]
-    words = split_words(sentence.text, find_words(sentence.text), cuts, leaves)
-    begins = [word.start for word in words]
-    sentence.words = words
-    sentence.gaps = [[] for _ in range(len(words) + 1)]
+def locate_tags(
+    root: Node, spans: list[tuple[int, int]], begins: list[int]
+) -> list[list[int]]:
+    """Sets the words of each node; returns the indices of tags before each word."""
+    gaps = [[] for _ in range(len(begins) + 1)]
     for number, (start, end) in enumerate(spans):
         if start == end:
-            gap = bisect.bisect_left(begins, start)
-            sentence.gaps[gap].append(number)
-    nodes = [sentence.root]
+            gaps[bisect.bisect_left(begins, start)].append(number)
+    nodes = [root]
     while nodes:
         node = nodes.pop()
         node.first = bisect.bisect_left(begins, node.start)
         node.last = bisect.bisect_left(begins, node.end)
         nodes += node.children
+    return gaps
 
 
 def find_whole(wholes: list[tuple[int, int]], index: int) -> tuple[int, int] | None:
-    """Returns the untranslated part that would be cut at an index, if any.
-
-    Args:
-        wholes: The spans of the untranslated parts of a text, sorted.
-        index: Int, an index of the text.
-    """
+    """Returns the untranslated part, of sorted ones, that a cut would divide."""
     before = bisect.bisect_left(wholes, (index,)) - 1
     if before >= 0 and index < wholes[before][1]:
         return wholes[before]
@@ -219,21 +208,14 @@ def is_in_capitals(hidden: str, text: str, lowered: str) -> bool:
     """Returns whether a text has two words or more, all in capitals."""
     if not hidden.isupper() or len(text) != len(lowered):
         return False
-    words = [word for word in hidden.split() if word.isupper()]
-    return len([word for word in words if len(word) > 1]) > 1
+    return sum(word.isupper() and len(word) > 1 for word in hidden.split()) > 1
 
 
 def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
-    """Returns the markup of a sentence, and the number of tokens taken so far.
+    """Returns the markup of a span, and the number of tokens taken so far.
 
     At its edges a sentence takes the tokens from the first start tag to the
-    last end tag.
-
-    Args:
-        marks: The markup of the segment.
-        start: Int, where the sentence begins.
-        end: Int, where it ends.
-        done: Int, the number of tokens that are taken already.
+    last end tag; `done` tokens of the segment are taken already.
     """
     first = done
     while first < len(marks) and (
@@ -255,9 +237,8 @@ def write_text(
 ) -> tuple[str, list[int], list[int], list[tuple[int, int]]]:
     """Returns the model's input, and where its parts are.
 
-    Returns:
-        The text; where each of its characters begins and ends in the document;
-        and the spans of the markup in the text.
+    They are where each of its characters begins and ends in the document, and
+    the spans of the markup in the text.
     """
     done, end = span
     names = iter(PLACEHOLDERS if knows_placeholders else ())
@@ -285,12 +266,6 @@ def build_tree(
     A tag without its other half continues in the sentence before or after. A
     wrongly nested tag is treated like an image.
 
-    Args:
-        tokens: The tags.
-        spans: The span of each in the text.
-        length: Int, the length of the text.
-        source: The document.
-
     Raises:
         ValueError: If they nest too deep.
     """
@@ -298,7 +273,10 @@ def build_tree(
     leaves, stack, depth = [], [root], 0
     names = collections.Counter()  # Of the tags in `stack`.
     for number, (token, (start, end)) in enumerate(zip(tokens, spans, strict=True)):
-        node = Node(start, end, number, touches=touches(token, source))
+        before = source[max(0, token.start - 1) : token.start]
+        after = source[token.end : token.end + 1]
+        touches = bool(before.strip()), bool(after.strip())
+        node = Node(start, end, number, touches=touches)
         if token.kind is Kind.CLOSE and names[token.name]:
             close_tag(stack, tokens, names, number, start)
             continue
@@ -322,13 +300,6 @@ def build_tree(
     for node in stack[1:]:
         node.end = length
     return root, leaves
-
-
-def touches(token: Token, source: str) -> tuple[bool, bool]:
-    """Returns whether text, and no blank, precedes and follows a token."""
-    before = source[max(0, token.start - 1) : token.start]
-    after = source[token.end : token.end + 1]
-    return bool(before.strip()), bool(after.strip())
 
 
 def close_tag(
