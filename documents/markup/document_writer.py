@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from documents.markup.html_scanner import read_document
+from documents.markup.html_scanner import read_html_document
 from documents.markup.markdown_parser import (
     IMAGE_SPECIAL,
     escape_markdown,
@@ -39,7 +39,7 @@ IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", t
 UNESCAPED = Escaping(lambda text, is_first: text)
 MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
 FORMATS = {
-    "html": Format(read_document, HTML_ESCAPING),
+    "html": Format(read_html_document, HTML_ESCAPING),
     "xml": Format(read_xml, HTML_ESCAPING),
     "markdown": Format(read_markdown, UNESCAPED, is_strict=False),
 }

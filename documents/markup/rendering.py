@@ -57,38 +57,23 @@ def normalize_blanks(text: str) -> str:
 
 @dataclasses.dataclass
 class Item:
-    """A written word or leaf of a translation.
-
-    Attributes:
-        start: Int, where it begins in the translation.
-        end: Int, where it ends.
-        source: Index of its word in the sentence, or -1.
-        plain: Its text.
-        written: The same in the document, if it is among the same words.
-        escaped: The same in the document among any words.
-        is_copy: Whether it is a word of the source.
-    """
+    """A written word or leaf, from `start` to `end` in the translation."""
 
     start: int
     end: int
-    source: int
-    plain: str
-    written: str
-    escaped: str
-    is_copy: bool
+    source: int  # Index of its word in the sentence, or -1.
+    plain: str  # Its text.
+    written: str  # The same in the document, if it is among the same words.
+    escaped: str  # The same in the document among any words.
+    is_copy: bool  # Whether it is a word of the source.
 
 
 class Escaping(NamedTuple):
-    """How the words of a translation are escaped.
+    """How the words of a translation are escaped."""
 
-    Attributes:
-        escape: Function that escapes a word; its second argument is whether it
-            is one of the first two of a sentence.
-        copies_plain: Whether words that are as in the source are not escaped.
-    """
-
+    # The second argument is whether a word is one of the first two of a sentence.
     escape: Callable[[str, bool], str]
-    copies_plain: bool = True
+    copies_plain: bool = True  # Whether words as in the source are not escaped.
 
 
 class Writer:

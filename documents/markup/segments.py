@@ -3,10 +3,11 @@
 import array
 import bisect
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from documents.markup.html_scanner import read_text
+from documents.markup.html_scanner import split_at_entities
 from documents.markup.markup_tokens import HTML, Kind, Token, Value
 from text_processing.placeholders import find_untranslatable_spans
 
@@ -19,27 +20,17 @@ OTHER_BLANKS = re.compile(r"[ \t\n\r\f]{2,}|[\t\n\r\f]")
 
 @dataclasses.dataclass(eq=False)
 class Segment:
-    """The text between two sentence breaks, with its inline tags.
+    """The text between two sentence breaks, with its inline tags."""
 
-    Attributes:
-        text: The text, with one blank for any number.
-        hidden: The same text with letters instead of untranslated parts, so
-            that no sentence ends in them.
-        starts: Ints, where each character begins in the document.
-        ends: Ints, where each character ends.
-        marks: For each token that is not text, its span in the text and the
-            token; sorted.
-        is_html: Whether it is HTML in Markdown.
-        value: The value of an attribute that it is, if any.
-    """
-
-    text: str
+    text: str  # With one blank for any number.
+    # With letters instead of untranslated parts, so that no sentence ends there.
     hidden: str
-    starts: array.array
-    ends: array.array
+    starts: array.array  # Where each character begins in the document.
+    ends: array.array  # Where each character ends.
+    # The span in the text of each token that is not text, and the token; sorted.
     marks: list[tuple[int, int, Token]]
-    is_html: bool = False
-    value: Value | None = None
+    is_html: bool  # Whether it is HTML in Markdown.
+    value: Value | None  # The value of an attribute that it is, if any.
 
 
 class TextWriter:
@@ -134,6 +125,6 @@ def split_into_segments(
         if token.kind is not Kind.BREAK:
             group.append(token)
             continue
-        found = [make_segment(read_text(source, v.start, v.end), v) for v in values]
-        yield from filter(None, [*found, make_segment(group)])
+        runs = [(split_at_entities(source, v.start, v.end), v) for v in values]
+        yield from filter(None, itertools.starmap(make_segment, [*runs, (group,)]))
         group, values = [], []

@@ -18,35 +18,20 @@ MAX_CHARACTERS = 1000
 
 @dataclasses.dataclass
 class Sentence:
-    """A sentence.
-
-    Attributes:
-        segment: Its segment.
-        span: Its span in the text of the segment.
-        place: Its span in the document, with its tags.
-        text: The input of the model.
-        starts: Ints, where each character of `text` begins in the document.
-        ends: Ints, where each character ends.
-        marks: Its tokens that are not text.
-        root: The tree of its tags, with positions in that text.
-        leaves: The nodes that are put back unchanged, in order.
-        is_uppercase: Whether it is in capitals, which the model's input is not.
-        words: The words of the text, which are split at tags.
-        gaps: For each word and for the end, the indices of the tags before it.
-    """
+    """A sentence."""
 
     segment: Segment
-    span: tuple[int, int]
-    place: tuple[int, int]
-    text: str
-    starts: list[int]
-    ends: list[int]
-    marks: list[Token]
-    root: Node
-    leaves: list[Node]
-    is_uppercase: bool
-    words: list[Word]
-    gaps: list[list[int]]
+    span: tuple[int, int]  # In the text of the segment.
+    place: tuple[int, int]  # In the document, with its tags.
+    text: str  # The input of the model.
+    starts: list[int]  # Where each character of `text` begins in the document.
+    ends: list[int]  # Where each character ends.
+    marks: list[Token]  # Its tokens that are not text.
+    root: Node  # The tree of its tags, with positions in `text`.
+    leaves: list[Node]  # The nodes that are put back unchanged, in order.
+    is_uppercase: bool  # Whether it is in capitals, which the model's input is not.
+    words: list[Word]  # Those of `text`, which are split at tags.
+    gaps: list[list[int]]  # The indices of the tags before each word and the end.
 
     def span_of(self, number: int) -> tuple[int, int]:
         """Returns the span of a word in the document."""
@@ -106,7 +91,7 @@ def make_sentence(
     tokens = [token for _, _, token in marks]
     root, leaves = build_tree(tokens, spans, len(text), source)
     lowered = text[:1] + text[1:].lower()
-    is_uppercase = is_in_capitals(segment.hidden[start:end], text, lowered)
+    is_uppercase = has_only_capitals(segment.hidden[start:end], text, lowered)
     if is_uppercase:
         text = lowered
     cuts = sorted({place for span in spans for place in span})
@@ -204,7 +189,7 @@ def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     return " ".join([*parts, segment.text[done:end]])
 
 
-def is_in_capitals(hidden: str, text: str, lowered: str) -> bool:
+def has_only_capitals(hidden: str, text: str, lowered: str) -> bool:
     """Returns whether a text has two words or more, all in capitals."""
     if not hidden.isupper() or len(text) != len(lowered):
         return False

@@ -98,13 +98,9 @@ def end_of_letters(text: str, place: int) -> int:
 def split_words(
     text: str, words: list[Word], cuts: list[int], wholes: list[tuple[int, int]] = ()
 ) -> list[Word]:
-    """Splits words at positions, such as those of tags.
+    """Splits words at sorted positions, such as those of tags.
 
-    Args:
-        text: The text of the words.
-        words: The words.
-        cuts: The positions, sorted.
-        wholes: Spans that are one word each, sorted. Their ends are in `cuts`.
+    The spans in `wholes` are one word each; their ends are in `cuts`.
 
     Example:
         >>> text = "the do-loop"

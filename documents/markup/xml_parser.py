@@ -34,19 +34,12 @@ LINES = re.compile(r"[ \t\r\n]{2,}+|[\t\r\n]")
 
 @dataclasses.dataclass
 class Element:
-    """An element.
-
-    Attributes:
-        parent: The element that contains it.
-        keeps_blanks: Whether all its blanks count.
-        has_text: Whether it contains text directly.
-        is_inline: Whether it is a part of a sentence.
-    """
+    """An element of XML."""
 
     parent: "Element | None" = None
-    keeps_blanks: bool = False
-    has_text: bool = False
-    is_inline: bool = False
+    keeps_blanks: bool = False  # Whether all its blanks count.
+    has_text: bool = False  # Whether it contains text directly.
+    is_inline: bool = False  # Whether it is a part of a sentence.
 
 
 class Event(NamedTuple):
@@ -83,7 +76,7 @@ def read_xml(source: str) -> Iterator[Token]:
     for place, event in enumerate(reader.events):
         start, end = starts[place : place + 2]
         if event.kind is Kind.TEXT:
-            yield from read_text(event, start, end)
+            yield from split_at_lines(event, start, end)
         elif event.kind is Kind.VOID:
             # There is no text outside of the root.
             is_block = event.element.parent is None
@@ -104,7 +97,7 @@ def read_xml(source: str) -> Iterator[Token]:
             )
 
 
-def read_text(event: Event, start: int, end: int) -> Iterator[Token]:
+def split_at_lines(event: Event, start: int, end: int) -> Iterator[Token]:
     """Yields the tokens of a text; lines are apart if all blanks count."""
     text = event.text
     if event.element.keeps_blanks and end - start == len(text):
