@@ -27,10 +27,8 @@ END_OF_FENCE = re.compile(rb"%b[ \t]*\r?\n?\Z" % FENCE.encode())
 def split_at_line_ends(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Splits a text at line ends into parts of about `PART_BYTES` bytes.
 
-    Each part can be translated alone, since no sentence spans two lines.
-
-    Yields:
-        The text of a part, and whether it is of fenced code, which stays.
+    Each part can be translated alone, since no sentence spans two lines. Yields
+    the text of a part, and whether it is of fenced code, which stays.
     """
     held, size, in_fence = [], 0, False
     for line in lines:
@@ -71,12 +69,12 @@ def split_long_line(line: bytes) -> Iterator[bytes]:
 def translate_text(
     translate: Callable, lines: Iterable[bytes], counts: dict[str, int]
 ) -> Iterator[bytes]:
-    """Yields the translation of a text, part by part.
+    """Yields the translation of a text in UTF-8, part by part.
 
     Args:
         translate: Function from a list of texts to the outputs of the
             signature `translate_document`.
-        lines: The text, UTF-8, with its line ends.
+        lines: The text, with its line ends.
         counts: Counter, as in `translate_lines`.
 
     Raises:

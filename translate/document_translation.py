@@ -53,18 +53,16 @@ def make_sentence_translator(runtime: Runtime) -> SentenceTranslator:
 
 def in_batches(items: list, max_squares: int, answer) -> list:
     """Returns the answers to texts, or to pairs of them, of similar length."""
-    sizes = [
-        max(len(text.encode()) for text in ((item,) if isinstance(item, str) else item))
-        for item in items
-    ]
+
+    def fits(rows, longest):
+        return rows <= MAX_ROWS and rows * longest**2 <= max_squares
+
+    pairs = [(item,) if isinstance(item, str) else item for item in items]
+    sizes = [max(len(text.encode()) for text in pair) for pair in pairs]
     found = [None] * len(items)
-    for indices in cut_batches(
-        sizes,
-        lambda rows, longest: rows <= MAX_ROWS and rows * longest**2 <= max_squares,
-    ):
-        for index, each in zip(
-            indices, answer([items[i] for i in indices]), strict=True
-        ):
+    for batch in cut_batches(sizes, fits):
+        answers = answer([items[i] for i in batch])
+        for index, each in zip(batch, answers, strict=True):
             found[index] = each
     return found
 
@@ -81,15 +79,13 @@ def translate_document(
         InvalidDocumentError: If it cannot be read.
     """
     try:
-        found = run_steps(
-            translation_steps(
-                read_document(data, format),
-                translator.split,
-                translator.knows_placeholders,
-                with_attributes,
-            ),
-            translator,
+        steps = translation_steps(
+            read_document(data, format),
+            translator.split,
+            translator.knows_placeholders,
+            with_attributes,
         )
+        found = run_steps(steps, translator)
     except UserError:  # The error of a server.
         raise
     except ValueError as error:
@@ -103,13 +99,9 @@ def translate_document(
 def pair_files(
     folder: pathlib.Path, output: pathlib.Path | None
 ) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
-    """Yields pairs of an input file and its output file.
+    """Yields the files of a folder and its subfolders, each with its output file.
 
     Hidden files are skipped. Output names lose the suffix `.gz`.
-
-    Args:
-        folder: Input folder, searched recursively.
-        output: Output folder; it is created if it does not exist.
 
     Raises:
         UserError: If `output` is not a folder, or lies within `folder`, or if

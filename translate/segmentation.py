@@ -13,15 +13,10 @@ MAX_SENTENCE_BYTES = 2**30  # No sentence is split for its length.
 
 
 class SplitText(NamedTuple):
-    """A text that is split into sentences.
+    """A text that is split into sentences."""
 
-    Attributes:
-        parts: Strings; their concatenation is the text.
-        places: Ints, indices of the parts that are sentences.
-    """
-
-    parts: list[str]
-    places: list[int]
+    parts: list[str]  # Their concatenation is the text.
+    places: list[int]  # Indices of the parts that are sentences.
 
     @property
     def sentences(self) -> list[str]:
@@ -62,14 +57,9 @@ def find_sentences(
     if not texts:
         return []
     spans = []
-    for document in split_texts(texts, language, max_bytes):
-        ends = list(itertools.accumulate(map(len, document.parts)))
-        spans.append(
-            [
-                (ends[place] - len(document.parts[place]), ends[place])
-                for place in document.places
-            ]
-        )
+    for parts, places in split_texts(texts, language, max_bytes):
+        ends = list(itertools.accumulate(map(len, parts), initial=0))
+        spans.append([(ends[place], ends[place + 1]) for place in places])
     return spans
 
 

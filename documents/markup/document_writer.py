@@ -28,7 +28,6 @@ class Format(NamedTuple):
 
     read: Callable[[str], Iterable[Token]]
     escaping: Escaping
-    is_strict: bool = True  # Whether a tag is valid at every position.
 
 
 Edit = tuple[int, int, str]  # The span of an edit, and the text that replaces it.
@@ -41,7 +40,7 @@ MARKDOWN_ESCAPING = Escaping(escape_markdown, copies_plain=False)
 FORMATS = {
     "html": Format(read_html_document, HTML_ESCAPING),
     "xml": Format(read_xml, HTML_ESCAPING),
-    "markdown": Format(read_markdown, UNESCAPED, is_strict=False),
+    "markdown": Format(read_markdown, UNESCAPED),
 }
 
 
@@ -49,13 +48,7 @@ MAX_REPARSES = 4  # How often a document of Markdown is parsed again.
 
 
 class DocumentWriter:
-    """Writes a document.
-
-    Args:
-        source: The document.
-        aligned: The sentences, their translations and weights, in order.
-        format: Name of its format.
-    """
+    """Writes a document with its sentences, their translations and weights."""
 
     def __init__(
         self,
@@ -65,10 +58,10 @@ class DocumentWriter:
     ):
         self._source, self._format = source, FORMATS[format]
         self._values, self._sentences = {}, {}
-        for sentence, *found in aligned:
-            segment = sentence.segment
+        for found in aligned:
+            segment = found[0].segment
             group = self._sentences if segment.value is None else self._values
-            group.setdefault(segment, []).append((sentence, *found))
+            group.setdefault(segment, []).append(found)
         self._escapings = {
             segment: HTML_ESCAPING if segment.is_html else self._format.escaping
             for segment in self._sentences
@@ -87,12 +80,12 @@ class DocumentWriter:
         ]
         copy = functools.partial(copy_with_edits, self._source, edits)
         result, places = self._write_sentences(copy)
-        for _ in range(MAX_REPARSES):
-            if self._format.is_strict or result == self._source:
-                break
-            if not self._escape_more(result, places):
-                break
-            result, places = self._write_sentences(copy)
+        # In other formats a tag is valid at every position.
+        if self._format.escaping is UNESCAPED:
+            for _ in range(MAX_REPARSES):
+                if result == self._source or not self._escape_more(result, places):
+                    break
+                result, places = self._write_sentences(copy)
         return result
 
     def _write_value(self, value: Value, group: list) -> Edit:
@@ -101,8 +94,8 @@ class DocumentWriter:
         escaping = IMAGE_ESCAPING if in_markdown else ATTRIBUTE_ESCAPING
         copy = functools.partial(copy_with_edits, self._source, [])
         edits = [
-            (*sentence.place, write_sentence(sentence, *found, escaping, copy)[0])
-            for sentence, *found in group
+            (*found[0].place, write_sentence(*found, escaping, copy)[0])
+            for found in group
         ]
         text = copy_with_edits(self._source, edits, value.start, value.end)
         if value.syntax == "unquoted" and re.search(r"[\s\"'=<>`]|^$", text):
@@ -118,9 +111,8 @@ class DocumentWriter:
             plain, until, start = [], 0, None
             for sentence, *found in group:
                 first, last = sentence.place
-                written, text = write_sentence(
-                    sentence, *found, self._escapings[segment], copy
-                )
+                escaping = self._escapings[segment]
+                written, text = write_sentence(sentence, *found, escaping, copy)
                 parts += [copy(done, first), written]
                 length += len(parts[-2])
                 start = length if start is None else start

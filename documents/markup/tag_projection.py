@@ -18,35 +18,24 @@ MIN_SHARE = 0.1
 
 @dataclasses.dataclass(eq=False)
 class Node:
-    """A tag with its content, or a leaf that is put back unchanged.
+    """A tag with its content, or a leaf that is put back unchanged."""
 
-    Attributes:
-        start: Int, where it begins in the sentence, in characters.
-        end: Int, where it ends; a node without text ends where it begins.
-        opening: Index of the tag that opens it, or of the leaf; `None` if an
-            earlier sentence opens it.
-        closing: Index of the tag that closes it, if any.
-        continues: Whether a later sentence closes it.
-        is_leaf: Whether it replaces the translation of its content.
-        children: The nodes in it.
-        touches: Whether text, and no blank, precedes and follows it.
-        first: Index of its first source word.
-        last: Index of the first source word after it.
-        fixed: Indices of its words in the translation, if they are known.
-        run: Index of the first target word, and of the first one after it.
-    """
-
-    start: int
-    end: int
+    start: int  # Where it begins in the sentence, in characters.
+    end: int  # Where it ends; a node without text ends where it begins.
+    # Index of the tag that opens it, or of the leaf; `None` if an earlier sentence
+    # opens it.
     opening: int | None = None
-    closing: int | None = None
-    continues: bool = False
-    is_leaf: bool = False
+    closing: int | None = None  # Index of the tag that closes it, if any.
+    continues: bool = False  # Whether a later sentence closes it.
+    is_leaf: bool = False  # Whether it replaces the translation of its content.
     children: list["Node"] = dataclasses.field(default_factory=list)
+    # Whether text, and no blank, precedes and follows it.
     touches: tuple[bool, bool] = (False, False)
-    first: int = 0
-    last: int = 0
+    first: int = 0  # Index of its first source word.
+    last: int = 0  # Index of the first source word after it.
+    # Indices of its words in the translation, if they are known.
     fixed: tuple[int, int] | None = None
+    # Index of the first target word, and of the first one after it.
     run: tuple[int, int] = (0, 0)
 
     @property
@@ -70,11 +59,7 @@ class Node:
 class Projection:
     """Finds the runs of the nodes of a sentence.
 
-    Args:
-        weights: Float array `(target words, source words)`.
-        is_source_word: For each source word, whether it is one; else it is
-            punctuation.
-        is_target_word: The same for each target word.
+    The weights are `(target words, source words)`. What is no word is punctuation.
     """
 
     def __init__(
@@ -256,14 +241,7 @@ def prohibitive_gain(gains: np.ndarray) -> float:
 
 
 def best_runs(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the largest sum of a run in each row, and its shortest run.
-
-    Args:
-        gains: Float array `(rows, words)`.
-
-    Returns:
-        Arrays `(rows,)`: the sums, where the runs begin and where they end.
-    """
+    """Returns the largest sum of a run in each row, and where its shortest is."""
     rows, size = gains.shape
     sums = np.pad(np.cumsum(gains, axis=1), ((0, 0), (1, 0)))
     lowest = np.minimum.accumulate(sums[:, :-1], axis=1)

@@ -85,30 +85,10 @@ Steps = Generator[TranslationRequest | AlignmentRequest, list, TranslatedDocumen
 def translate_markup(
     text: str, format: str, translator: SentenceTranslator, with_attributes: bool = True
 ) -> TranslatedDocument:
-    """Translates a document: runs `markup_steps` with a translator.
-
-    Args:
-        text: The document.
-        format: `"html"`, `"xml"` or `"markdown"`.
-        translator: The functions of its sentences.
-        with_attributes: As in `markup_steps`.
-
-    Returns:
-        The document, with each of its tags once.
-
-    Raises:
-        ValueError: As in `markup_steps`.
-    """
-    return run_steps(
-        markup_steps(
-            text,
-            format,
-            translator.split,
-            translator.knows_placeholders,
-            with_attributes,
-        ),
-        translator,
-    )
+    """Translates a document: runs `markup_steps` with a translator."""
+    split, is_known = translator.split, translator.knows_placeholders
+    steps = markup_steps(text, format, split, is_known, with_attributes)
+    return run_steps(steps, translator)
 
 
 def run_steps(steps: Steps, translator: SentenceTranslator):
@@ -197,27 +177,24 @@ def describe_counts(
     counts: collections.Counter, knows_placeholders: bool
 ) -> Iterator[str]:
     """Yields warnings about a translated document."""
-    if counts["truncated"]:
+    sentences = f"of {counts['sentences']:,} sentences"
+    parts = f"{counts['placeholders']:,} parts that stay unchanged"
+    if cut := counts["truncated"]:
+        yield f"{cut:,} {sentences} were cut at the model's limit of tokens"
+    if kept := counts["kept"]:
         yield (
-            f"{counts['truncated']:,} of {counts['sentences']:,} sentences "
-            "were cut at the model's limit of tokens"
-        )
-    if counts["kept"]:
-        yield (
-            f"{counts['kept']:,} of {counts['sentences']:,} sentences are not "
-            "translated: their markup would be invalid in the translation"
+            f"{kept:,} {sentences} are not translated: their markup would be "
+            "invalid in the translation"
         )
     if counts["placeholders"] and not knows_placeholders:
         yield (
-            "the model was trained without --placeholders: the places of "
-            f"{counts['placeholders']:,} parts that stay unchanged come from "
-            "its alignment"
+            f"the model was trained without --placeholders: the places of {parts} "
+            "come from its alignment"
         )
-    if counts["repaired"]:
+    if repaired := counts["repaired"]:
         yield (
-            f"{counts['repaired']:,} of {counts['placeholders']:,} parts that "
-            "stay unchanged were lost or changed by the model, or doubled as "
-            "placeholders, and put back"
+            f"{repaired:,} of {parts} were lost or changed by the model, or doubled "
+            "as placeholders, and put back"
         )
 
 
@@ -253,23 +230,17 @@ def request_alignments(
     counts: collections.Counter,
 ) -> Generator[AlignmentRequest, list, list[tuple[Sentence, str, np.ndarray | None]]]:
     """Repairs the leaves of sentences, and aligns those that have tags."""
-    placed = []
+    placed, asked = [], {}
     for sentence, translation in pairs:
-        counts["placeholders"] += len(sentence.leaves)
         translation, repaired = repair_placeholders(
             sentence, translation, knows_placeholders
         )
+        counts["placeholders"] += len(sentence.leaves)
         counts["repaired"] += repaired
         placed.append((sentence, translation))
-    asked = list(
-        dict.fromkeys(
-            (sentence.text, translation)
-            for sentence, translation in placed
-            if sentence.marks
-        )
-    )
-    weights = {}
+        if sentence.marks:
+            asked[sentence.text, translation] = None
     if asked:
         found = yield AlignmentRequest(*map(list, zip(*asked, strict=True)))
-        weights = dict(zip(asked, found, strict=True))
-    return [(s, t, weights.get((s.text, t))) for s, t in placed]
+        asked = dict(zip(asked, found, strict=True))
+    return [(s, t, asked.get((s.text, t))) for s, t in placed]

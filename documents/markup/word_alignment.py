@@ -146,11 +146,9 @@ def word_attention(
     """Converts attention between subwords to attention between words.
 
     Args:
-        attention: Float array `(T, S)`, of target pieces to source pieces.
-        source: The text of the source pieces.
-        source_pieces: SentencePiece's pieces, with EOS.
-        target: The text of the target pieces.
-        target_pieces: Its pieces.
+        attention: Float array `(T, S)`, of target to source subwords.
+        source, target: The texts.
+        source_pieces, target_pieces: Their subwords by SentencePiece, with EOS.
 
     Returns:
         Float array `(target words, source words)`, with the words of
