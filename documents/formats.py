@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from documents.character_encoding import decode, encode
 from documents.docx_document import DocxDocument
+from documents.markup.markup_tokens import Span
 from documents.markup.translate_markup import Steps, markup_steps
 from documents.plain_text import text_steps
 from documents.subtitles import Subtitles
@@ -65,7 +66,7 @@ def read_document(content: bytes, format: str) -> Document:
 
 def translation_steps(
     document: Document,
-    split: Callable[[list[str]], list[list[tuple[int, int]]]],
+    split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
     with_attributes: bool = True,
 ) -> Steps:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from documents.markup.markup_tokens import Span
 from documents.markup.tag_projection import Node
 from documents.markup.tagged_sentences import Sentence
 from documents.markup.word_alignment import Word, find_words, kind_of, split_words
@@ -66,7 +67,7 @@ def locate_leaves(
     targets: list[Word],
     sources: list[Word],
     weights: np.ndarray,
-) -> dict[Node, tuple[int, int]]:
+) -> dict[Node, Span]:
     """Returns the spans of the leaves that occur in a translation.
 
     Among equal candidates the one with the most attention to the leaf is taken.
@@ -129,12 +130,12 @@ def number_pattern(text: str) -> str:
 
 
 def include_unit(
-    span: tuple[int, int],
+    span: Span,
     targets: list[Word],
     weights: np.ndarray,
     words: range,
     taken: np.ndarray,
-) -> tuple[int, int]:
+) -> Span:
     """Extends a number by words beside it that attend to the amount's `words`.
 
     Characters of the translation that are `taken` belong to another part.
@@ -164,7 +165,7 @@ def split_pairs(
     targets: list[Word],
     sources: list[Word],
     weights: np.ndarray,
-) -> list[list[tuple[int, int]]]:
+) -> list[list[Span]]:
     """Returns where to split the words whose translations are split, too.
 
     For each pair of such words: positions in the sentence and in the translation,
@@ -219,10 +220,7 @@ def find_same_place(old: str, new: str, place: int) -> int | None:
 
 
 def align_parts(
-    weights: np.ndarray,
-    sources: list[Word],
-    targets: list[Word],
-    pairs: list[tuple[int, int]],
+    weights: np.ndarray, sources: list[Word], targets: list[Word], pairs: list[Span]
 ) -> None:
     """Sets the weights of the parts of a word and its translation in place."""
     rows = words_in(targets, Word(pairs[0][1], pairs[-1][1], True))

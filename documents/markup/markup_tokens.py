@@ -9,6 +9,8 @@ import enum
 from collections.abc import Iterable
 from typing import NamedTuple
 
+Span = tuple[int, int]  # Where a part of a text begins and ends.
+
 
 class Kind(enum.Enum):
     """Kinds of tokens, by their effect on sentences."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from documents.markup.alignment_of_split_words import Alignment, align_words
-from documents.markup.markup_tokens import Kind
+from documents.markup.markup_tokens import Kind, Span
 from documents.markup.segments import BLANKS
 from documents.markup.tag_projection import Node, Projection
 from documents.markup.tagged_sentences import Sentence
@@ -122,7 +122,7 @@ class Writer:
 
     def _find_copied_gap(
         self, gap: list[int], left: Item | None, right: Item | None
-    ) -> tuple[int, int] | None:
+    ) -> Span | None:
         """Returns the span between two words in the source if it is the same."""
         sentence = self._sentence
         before = left.source if left else -1

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from documents.markup.html_scanner import split_at_entities
-from documents.markup.markup_tokens import HTML, Kind, Token, Value
+from documents.markup.markup_tokens import HTML, Kind, Span, Token, Value
 from text_processing.placeholders import find_untranslatable_spans
 
 PLACEHOLDER_NAME = "placeholder"  # The name of a part without a tag.
@@ -106,7 +106,7 @@ def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment
     )
 
 
-def hide(text: str, spans: list[tuple[int, int]]) -> str:
+def hide(text: str, spans: list[Span]) -> str:
     """Replaces untranslated parts of a text by letters."""
     parts, done = [], 0
     for start, end in spans:

@@ -10,6 +10,8 @@ import dataclasses
 
 import numpy as np
 
+from documents.markup.markup_tokens import Span
+
 # Just below a half, since a gain of 0 is that of punctuation.
 NEUTRAL_SHARE = 0.5 - 1e-6
 # The share of attention with which a single word may be a tag's run.
@@ -34,9 +36,9 @@ class Node:
     first: int = 0  # Index of its first source word.
     last: int = 0  # Index of the first source word after it.
     # Indices of its words in the translation, if they are known.
-    fixed: tuple[int, int] | None = None
+    fixed: Span | None = None
     # Index of the first target word, and of the first one after it.
-    run: tuple[int, int] = (0, 0)
+    run: Span = (0, 0)
 
     @property
     def follows(self) -> bool:
@@ -158,7 +160,7 @@ class Projection:
 
     def _find_run(
         self, node: Node, root: Node, gain: np.ndarray, free: np.ndarray, found: tuple
-    ) -> tuple[int, int]:
+    ) -> Span:
         """Returns the run of a node among the free words."""
         lo, hi = root.run
         same = node.first == root.first and node.last == root.last
@@ -179,7 +181,7 @@ class Projection:
 
     def _find_open_run(
         self, node: Node, gain: np.ndarray, free: np.ndarray, lo: int
-    ) -> tuple[int, int]:
+    ) -> Span:
         """Returns the run of a node that continues in another sentence."""
         size, taken = len(free), np.flatnonzero(~free)
         has_word = self._has_word(node)
@@ -201,7 +203,7 @@ class Projection:
 
     def _include_punctuation(
         self, node: Node, free: np.ndarray, first: int, end: int, lo: int
-    ) -> tuple[int, int]:
+    ) -> Span:
         """Adds punctuation to a run, as much as the node has at its ends."""
         held = self._is_source_word[node.first : node.last]
         if not any(held):
@@ -216,7 +218,7 @@ class Projection:
             end += not self._is_word[lo + end]
         return first, end
 
-    def _find_place(self, node: Node, run: tuple[int, int]) -> int:
+    def _find_place(self, node: Node, run: Span) -> int:
         """Returns the target word before which a node without words belongs.
 
         It stays beside the word that it follows or, if it does not, precedes.
@@ -258,9 +260,7 @@ def best_prefix_length(sums: np.ndarray) -> int:
     return len(sums) - int(np.append(sums[::-1], 0.0).argmax())
 
 
-def move_outside(
-    place: int, node: Node, spans: list[Node], run: tuple[int, int]
-) -> int:
+def move_outside(place: int, node: Node, spans: list[Node], run: Span) -> int:
     """Returns where a node without words is in no run of another node."""
     place = min(max(place, run[0]), run[1])
     for span in spans:

@@ -5,7 +5,7 @@ import collections
 import dataclasses
 import re
 
-from documents.markup.markup_tokens import MAX_DEPTH, Kind, Token
+from documents.markup.markup_tokens import MAX_DEPTH, Kind, Span, Token
 from documents.markup.segments import Segment
 from documents.markup.tag_projection import Node
 from documents.markup.word_alignment import Word, find_words, split_words
@@ -21,8 +21,8 @@ class Sentence:
     """A sentence."""
 
     segment: Segment
-    span: tuple[int, int]  # In the text of the segment.
-    place: tuple[int, int]  # In the document, with its tags.
+    span: Span  # In the text of the segment.
+    place: Span  # In the document, with its tags.
     text: str  # The input of the model.
     starts: list[int]  # Where each character of `text` begins in the document.
     ends: list[int]  # Where each character ends.
@@ -33,7 +33,7 @@ class Sentence:
     words: list[Word]  # Those of `text`, which are split at tags.
     gaps: list[list[int]]  # The indices of the tags before each word and the end.
 
-    def span_of(self, number: int) -> tuple[int, int]:
+    def span_of(self, number: int) -> Span:
         """Returns the span of a word in the document."""
         word = self.words[number]
         return self.starts[word.start], self.ends[word.end - 1]
@@ -51,10 +51,7 @@ class Sentence:
 
 
 def make_sentences(
-    segment: Segment,
-    spans: list[tuple[int, int]],
-    source: str,
-    knows_placeholders: bool,
+    segment: Segment, spans: list[Span], source: str, knows_placeholders: bool
 ) -> list[Sentence]:
     """Returns the sentences of a segment from their spans in its text.
 
@@ -75,11 +72,7 @@ def make_sentences(
 
 
 def make_sentence(
-    segment: Segment,
-    span: tuple[int, int],
-    source: str,
-    marks: list,
-    knows_placeholders: bool,
+    segment: Segment, span: Span, source: str, marks: list, knows_placeholders: bool
 ) -> Sentence:
     """Returns the sentence of a span, see `make_sentences`."""
     start, end = span
@@ -113,9 +106,7 @@ def make_sentence(
     )
 
 
-def locate_tags(
-    root: Node, spans: list[tuple[int, int]], begins: list[int]
-) -> list[list[int]]:
+def locate_tags(root: Node, spans: list[Span], begins: list[int]) -> list[list[int]]:
     """Sets the words of each node; returns the indices of tags before each word."""
     gaps = [[] for _ in range(len(begins) + 1)]
     for number, (start, end) in enumerate(spans):
@@ -130,7 +121,7 @@ def locate_tags(
     return gaps
 
 
-def find_whole(wholes: list[tuple[int, int]], index: int) -> tuple[int, int] | None:
+def find_whole(wholes: list[Span], index: int) -> Span | None:
     """Returns the untranslated part, of sorted ones, that a cut would divide."""
     before = bisect.bisect_left(wholes, (index,)) - 1
     if before >= 0 and index < wholes[before][1]:
@@ -138,9 +129,7 @@ def find_whole(wholes: list[tuple[int, int]], index: int) -> tuple[int, int] | N
     return None
 
 
-def join_spans(
-    spans: list[tuple[int, int]], wholes: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def join_spans(spans: list[Span], wholes: list[Span]) -> list[Span]:
     """Joins spans of sentences that were cut within an untranslated part."""
     joined = []
     for start, end in spans:
@@ -150,9 +139,7 @@ def join_spans(
     return joined
 
 
-def split_long(
-    hidden: str, start: int, end: int, wholes: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def split_long(hidden: str, start: int, end: int, wholes: list[Span]) -> list[Span]:
     """Splits a span of a text so that each part has `MAX_CHARACTERS` or less.
 
     It is split at a blank, after punctuation if possible, or else anywhere but
@@ -218,8 +205,8 @@ def take_markup(marks: list, start: int, end: int, done: int) -> tuple:
 
 
 def write_text(
-    segment: Segment, span: tuple[int, int], marks: list, knows_placeholders: bool
-) -> tuple[str, list[int], list[int], list[tuple[int, int]]]:
+    segment: Segment, span: Span, marks: list, knows_placeholders: bool
+) -> tuple[str, list[int], list[int], list[Span]]:
     """Returns the model's input, and where its parts are.
 
     They are where each of its characters begins and ends in the document, and
@@ -244,7 +231,7 @@ def write_text(
 
 
 def build_tree(
-    tokens: list[Token], spans: list[tuple[int, int]], length: int, source: str
+    tokens: list[Token], spans: list[Span], length: int, source: str
 ) -> tuple[Node, list[Node]]:
     """Returns the tree of a sentence's tags, and its leaves with text.
 
@@ -310,7 +297,7 @@ def close_tag(
     closed.end, closed.closing, closed.continues = end, number, False
 
 
-def split_in_half(sentence: Sentence) -> list[tuple[int, int]]:
+def split_in_half(sentence: Sentence) -> list[Span]:
     """Returns the spans of a sentence's halves, or none without a blank."""
     start, end = sentence.span
     blank = find_middle_blank(sentence.segment.hidden[start:end])

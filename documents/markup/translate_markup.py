@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from documents.markup.document_writer import FORMATS, DocumentWriter
-from documents.markup.markup_tokens import resolve
+from documents.markup.markup_tokens import Span, resolve
 from documents.markup.rendering import normalize_blanks, repair_placeholders
 from documents.markup.segments import split_into_segments
 from documents.markup.tagged_sentences import Sentence, make_sentences, split_in_half
@@ -37,7 +37,7 @@ class SentenceTranslator:
         knows_placeholders: Whether the model was trained with `PLACEHOLDERS`.
     """
 
-    split: Callable[[list[str]], list[list[tuple[int, int]]]]
+    split: Callable[[list[str]], list[list[Span]]]
     translate: Callable[[list[str]], tuple[list[str], list[bool]]]
     align: Callable[[list[str], list[str]], list[np.ndarray]]
     knows_placeholders: bool = False
@@ -109,7 +109,7 @@ def run_steps(steps: Steps, translator: SentenceTranslator):
 def markup_steps(
     text: str,
     format: str,
-    split: Callable[[list[str]], list[list[tuple[int, int]]]],
+    split: Callable[[list[str]], list[list[Span]]],
     knows_placeholders: bool = False,
     with_attributes: bool = True,
 ) -> Steps:

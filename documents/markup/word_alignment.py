@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from documents.markup.markup_tokens import Span
 from text_processing.placeholders import find_untranslatable_spans
 
 # Characters that join the letters around them to one word.
@@ -96,7 +97,7 @@ def end_of_letters(text: str, place: int) -> int:
 
 
 def split_words(
-    text: str, words: list[Word], cuts: list[int], wholes: list[tuple[int, int]] = ()
+    text: str, words: list[Word], cuts: list[int], wholes: list[Span] = ()
 ) -> list[Word]:
     """Splits words at sorted positions, such as those of tags.
 

@@ -65,22 +65,20 @@ def read_xml(source: str) -> Iterator[Token]:
         reader.read(data)
     except xml.parsers.expat.ExpatError as error:
         raise ValueError(f"`text` must be well-formed XML. Received: {error}") from None
-    # Parents come before their children.
-    for element in reader.elements[1:]:
-        parent = element.parent
-        element.is_inline = parent.is_inline or parent.has_text
     is_start = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
     places = np.concatenate([[0], np.cumsum(is_start)])
     starts = places[[event.start for event in reader.events]].tolist()
     starts.append(len(source))
     for place, event in enumerate(reader.events):
         start, end = starts[place : place + 2]
+        element, parent = event.element, event.element.parent
+        if event.kind is Kind.OPEN:
+            element.is_inline = parent.is_inline or parent.has_text
         if event.kind is Kind.TEXT:
             yield from split_at_lines(event, start, end)
         elif event.kind is Kind.VOID:
             # There is no text outside of the root.
-            is_block = event.element.parent is None
-            yield Token(Kind.VOID, start, end, is_block=is_block)
+            yield Token(Kind.VOID, start, end, is_block=parent is None)
         elif event.kind is Kind.OPEN or start < end:
             is_empty = (
                 event.kind is Kind.OPEN
@@ -92,7 +90,7 @@ def read_xml(source: str) -> Iterator[Token]:
                 start,
                 end,
                 name=event.name,
-                is_block=not event.element.is_inline,
+                is_block=not element.is_inline,
                 keeps=event.keeps,
             )
 
@@ -116,13 +114,11 @@ def split_at_lines(event: Event, start: int, end: int) -> Iterator[Token]:
 
 
 class EventReader:
-    """Records the events and elements of a document, in order."""
+    """Records the events of a document, in order."""
 
     def __init__(self):
         self.events = []
-        self.elements = [Element()]
-        self._element = self.elements[0]
-        self._in_cdata = False
+        self._element, self._in_cdata = Element(), False
 
     def read(self, source: bytes) -> None:
         # These bytes are UTF-8, whatever encoding the document declares.
@@ -149,7 +145,6 @@ class EventReader:
         if not keeps_blanks and space != "default":
             keeps_blanks = parent.keeps_blanks
         self._element = Element(parent, keeps_blanks)
-        self.elements.append(self._element)
         keeps = is_untranslated(name, attributes, UNTRANSLATED)
         if attributes.get("translatable") == "false":  # As in Android.
             keeps = True
