@@ -215,8 +215,10 @@ def find_same_place(old: str, new: str, place: int) -> int | None:
         if not new.endswith(old[place:]):
             return None
         place += len(new) - len(old)
-    is_inside = 0 < place < len(new) and kind_of(new[place]) != "mark"
-    return place if is_inside else None
+    if not 0 < place < len(new):
+        return None
+    # A word that stays may be split before a mark, as it was.
+    return place if new == old or kind_of(new[place]) != "mark" else None
 
 
 def align_parts(

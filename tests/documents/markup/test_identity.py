@@ -125,6 +125,7 @@ def test_markdown_comes_back(source):
         "<p><code>admin</code>@example.com <b>is</b> the address</p>",
         "<p>(z)<i></b>  One</p>",
         "<p>one &lrm;two <b>three</b></p>",
+        "<p>cat<b>\u200etwo</b></p>",
     ],
 )
 def test_what_touches_a_tag_comes_back(source):
