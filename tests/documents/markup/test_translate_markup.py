@@ -1,6 +1,7 @@
 """Tests of what a document is translated with, and of the command."""
 
 import collections
+import dataclasses
 import io
 import sys
 
@@ -11,7 +12,6 @@ from command_line.errors import InvalidDocumentError
 from documents.character_encoding import decode, encode
 from documents.markup.translate_markup import (
     AlignmentRequest,
-    SentenceTranslator,
     TranslationRequest,
     describe_counts,
     markup_steps,
@@ -20,15 +20,15 @@ from documents.markup.translate_markup import (
 from documents.markup.word_alignment import find_words, word_attention
 from tests.helpers.fake_model_server import serve_grpc
 from tests.helpers.fake_models import FunctionRuntime
-from tests.helpers.known_alignment_translators import dictionary
+from tests.helpers.known_alignment_translators import (
+    dictionary,
+    identity,
+    word_for_word,
+)
 from tests.helpers.marked_documents import permuted, reverse, split_sentences
 from text_processing.placeholders import find_untranslatable_spans
 from translate import __main__ as translate
 from translate.document_translation import translate_document
-
-
-def words_of(text):
-    return [text[word.start : word.end] for word in find_words(text)]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def words_of(text):
     ],
 )
 def test_words_are_letters_that_belong_together(text, expected):
-    assert words_of(text) == expected
+    assert [text[word.start : word.end] for word in find_words(text)] == expected
 
 
 def test_weights_of_words_come_of_their_pieces():
@@ -92,23 +92,6 @@ def test_many_zeros_take_linear_time(start):
     assert find_untranslatable_spans(start + "0" * 100_000) == []
 
 
-def make_placeholder_translator(answer):
-    """Returns a translator that knows placeholders; asks none to align."""
-
-    def align(sources, targets):
-        return [
-            np.zeros((len(find_words(t)), len(find_words(s))))
-            for s, t in zip(sources, targets, strict=True)
-        ]
-
-    def translate(texts):
-        return [answer(text) for text in texts], [False] * len(texts)
-
-    return SentenceTranslator(
-        split_sentences, translate, align, knows_placeholders=True
-    )
-
-
 @pytest.mark.parametrize(
     ("written", "expected", "repaired"),
     [
@@ -125,7 +108,9 @@ def test_placeholders_come_back_once(written, expected, repaired):
         asked.append(text)
         return written
 
-    found = translate_markup(source, "html", make_placeholder_translator(answer))
+    found = translate_markup(
+        source, "html", word_for_word(answer, knows_placeholders=True)
+    )
 
     assert asked == ["a ⦅0⦆ b ⦅1⦆"]
     assert found.content == f"<p>{expected}</p>"
@@ -176,16 +161,11 @@ def test_translates_the_texts_of_images_in_markdown(source, expected):
 
 def test_a_sentence_that_is_cut_is_halved():
     def translate(texts):
-        return (
-            [text.upper()[:20] for text in texts],
-            [len(text) > 20 for text in texts],
-        )
-
-    def align(sources, targets):
-        return [np.eye(len(find_words(text))) for text in sources]
+        cut = [text.upper()[:20] for text in texts]
+        return cut, [len(text) > 20 for text in texts]
 
     source = "<p>one two three, four <b>five six</b> seven eight nine</p>"
-    translator = SentenceTranslator(split_sentences, translate, align)
+    translator = dataclasses.replace(identity(), translate=translate)
 
     found = translate_markup(source, "html", translator)
 
@@ -296,24 +276,14 @@ def test_translates_with_an_export_and_with_its_server(
     ("option", "title"), [([], "A CAT"), (["--keep-attributes"], "a cat")]
 )
 def test_attributes_may_be_kept(option, title, monkeypatch, tmp_path):
-    def to_upper(texts):
-        return [text.upper() for text in texts], [False] * len(texts)
-
-    translator = SentenceTranslator(split_sentences, to_upper, None)
+    translator = word_for_word(str.upper)
     monkeypatch.setattr(translate, "load", lambda options: None)
     monkeypatch.setattr(translate, "make_sentence_translator", lambda _: translator)
     source, output = tmp_path / "in.html", tmp_path / "out.html"
     source.write_text('<p title="a cat">a dog</p>')
 
-    translate.main(
-        [
-            f"--export-dir={tmp_path}",
-            f"--input={source}",
-            f"--output={output}",
-            "--format=html",
-            *option,
-        ]
-    )
+    paths = [f"--export-dir={tmp_path}", f"--input={source}", f"--output={output}"]
+    translate.main([*paths, "--format=html", *option])
 
     assert output.read_text() == f'<p title="{title}">A DOG</p>'
 
@@ -424,9 +394,9 @@ def test_a_long_part_that_stays_unchanged_is_written_once(part, blank):
     source = f"<p>See{blank}{part}{blank}now, <b>please</b>.</p>"
     requested = []
 
-    def upper(texts):
-        requested.extend(texts)
-        return [text.upper() for text in texts], [False] * len(texts)
+    def write(text):
+        requested.append(text)
+        return text.upper()
 
     def cut(texts):
         # The service cuts sentences that are long, wherever it must.
@@ -436,10 +406,7 @@ def test_a_long_part_that_stays_unchanged_is_written_once(part, blank):
         ]
 
     for split in split_sentences, cut:
-        translator = SentenceTranslator(
-            split, upper, lambda s, _: [np.eye(len(find_words(t))) for t in s]
-        )
-        found = translate_markup(source, "html", translator).content
+        found = translate_markup(source, "html", word_for_word(write, split)).content
         assert found.count(part) == 1
         assert found.replace(part, "") == (
             f"<p>SEE{blank}{blank}NOW, <b>PLEASE</b>.</p>"
