@@ -46,14 +46,7 @@ class Kept(NamedTuple):
 
 
 class DocxDocument:
-    """A .docx file.
-
-    Args:
-        content: Its bytes.
-
-    Attributes:
-        format: Format of its text, for `translate_markup`.
-        plain: The paragraphs with letters of body, headers, footers and notes.
+    """A .docx file: its paragraphs with letters in body, headers, footers and notes.
 
     Raises:
         ValueError: If it is not a .docx file, or unpacks to too much.

@@ -116,8 +116,7 @@ def translate_whole(
 ) -> Generator[TranslationRequest, list, list[tuple[str, bool]]]:
     """Translates sentences; one that the model cuts is split in two.
 
-    Returns:
-        The translation of each, and whether it was cut all the same.
+    Returns the translation of each, and whether it was cut all the same.
     """
     if not texts:
         return []

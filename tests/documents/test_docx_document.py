@@ -123,26 +123,25 @@ def test_the_model_reads_the_results_of_fields():
     assert ">3</code> is.</p>" in text
 
 
-def test_what_a_run_holds_beside_text_keeps_its_format():
-    content = "<w:r><w:rPr><w:b/></w:rPr><w:t>two</w:t><w:tab/></w:r>"
-
-    paragraph = translate_paragraph(content, identity())
-
-    assert [(r.text, r.bold) for r in paragraph.runs] == [
-        *(("two", True), ("\t", True))
-    ]
-
-
-def test_the_most_frequent_format_is_that_of_what_has_none():
-    content = run("a ") + run("long italic text of words", "<w:i/>")
-
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        # What a run holds beside text keeps its format.
+        (
+            "<w:r><w:rPr><w:i/></w:rPr><w:t>two</w:t><w:tab/></w:r>",
+            [("two", True), ("\t", True)],
+        ),
+        # The most frequent format is that of text without a tag.
+        (
+            run("a ") + run("long italic text of words", "<w:i/>"),
+            [("long ", True), ("a", None), (" text italic words of", True)],
+        ),
+    ],
+)
+def test_runs_keep_their_formats(content, expected):
     paragraph = translate_paragraph(content, word_swap())
 
-    assert [(r.text, r.italic) for r in paragraph.runs] == [
-        ("long ", True),
-        ("a", None),
-        (" text italic words of", True),
-    ]
+    assert [(r.text, r.italic) for r in paragraph.runs] == expected
 
 
 def test_the_ends_of_a_bookmark_stay_in_order():

@@ -9,7 +9,6 @@ import pytest
 from documents.markup.html_scanner import read_html
 from documents.markup.markup_tokens import Kind
 from documents.markup.translate_markup import FORMATS, translate_markup
-from documents.markup.word_alignment import find_words
 from documents.markup.xml_parser import read_xml
 from tests.helpers.known_alignment_translators import dictionary
 from tests.helpers.marked_documents import permuted, reverse
@@ -155,12 +154,6 @@ def test_the_text_after_character_data_of_a_drawing_is_text():
     tokens = read_html("<svg><![CDATA[ a>b ]]><text>c</text></svg>")
 
     assert [token.text for token in tokens if token.kind is Kind.TEXT] == ["c"]
-
-
-def test_a_mark_belongs_to_the_sign_before_it():
-    words = find_words("a =\u0338 b")
-
-    assert [(word.start, word.end) for word in words] == [(0, 1), (2, 4), (5, 6)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
