@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from command_line.errors import InvalidDocumentError
+from documents.markup.markup_tokens import copy_with_edits
 from documents.markup.tagged_sentences import find_middle_blank
 from documents.markup.translate_markup import (
     MAX_HALVINGS,
@@ -101,14 +102,11 @@ def text_steps(text: str, split: Callable) -> Steps:
     """Translates plain text as `markup_steps` does documents with tags."""
     (spans,) = split([text])
     found = yield from translate_whole([text[start:end] for start, end in spans])
-    parts, place = [], 0
-    for (start, end), (translation, _) in zip(spans, found, strict=True):
-        parts += [text[place:start], translation]
-        place = end
+    edits = [(*span, new) for span, (new, _) in zip(spans, found, strict=True)]
     counts = collections.Counter(
         sentences=len(found), truncated=sum(was_cut for _, was_cut in found)
     )
-    return TranslatedDocument("".join([*parts, text[place:]]), counts)
+    return TranslatedDocument(copy_with_edits(text, edits), counts)
 
 
 def translate_whole(

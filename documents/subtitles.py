@@ -4,6 +4,7 @@ import re
 import textwrap
 
 from documents.character_encoding import decode, encode
+from documents.markup.markup_tokens import copy_with_edits
 
 # The texts of a cue, between the times and an empty line.
 CUE = re.compile(
@@ -34,17 +35,15 @@ class Subtitles:
         self.plain = self.text
 
     def fill(self, translation: str) -> bytes:
-        parts, end = [], 0
+        edits = []
         texts = translation.split("\n") if self._cues else []
         for cue, (before, old, after), new in zip(
             self._cues, self._enclosed, texts, strict=True
         ):
             if "\n" in old.strip():
                 new = textwrap.fill(new, LINE_LENGTH)
-            parts += [self._source[end : cue.start("text")], before, new, after]
-            end = cue.end()
-        parts.append(self._source[end:])
-        text = "".join(parts).replace("\n", self._newline)
+            edits.append((*cue.span("text"), f"{before}{new}{after}"))
+        text = copy_with_edits(self._source, edits).replace("\n", self._newline)
         return encode(text, self._encoding, "srt")
 
 

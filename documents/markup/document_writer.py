@@ -16,7 +16,7 @@ from documents.markup.markdown_parser import (
     escape_markdown,
     read_markdown,
 )
-from documents.markup.markup_tokens import Token, Value, resolve
+from documents.markup.markup_tokens import Edit, Token, Value, copy_with_edits, resolve
 from documents.markup.rendering import Escaping, write_sentence
 from documents.markup.segments import PLACEHOLDER_NAME, Segment, split_into_segments
 from documents.markup.tagged_sentences import Sentence
@@ -30,7 +30,6 @@ class Format(NamedTuple):
     escaping: Escaping
 
 
-Edit = tuple[int, int, str]  # The span of an edit, and the text that replaces it.
 HTML_ESCAPING = Escaping(lambda text, is_first: html.escape(text, quote=False))
 ATTRIBUTE_ESCAPING = Escaping(lambda text, is_first: html.escape(text))
 IMAGE_ESCAPING = Escaping(lambda text, is_first: IMAGE_SPECIAL.sub(r"\\\g<0>", text))
@@ -149,15 +148,6 @@ class DocumentWriter:
             else:
                 self._kept.add(segment)
         return has_changed
-
-
-def copy_with_edits(source: str, edits: list[Edit], start: int, end: int) -> str:
-    """Returns a span of a document with its edits, which do not cross its ends."""
-    parts, first = [], bisect.bisect_left(edits, (start,))
-    for begin, done, text in edits[first : bisect.bisect_left(edits, (end,))]:
-        parts += [source[start:begin], text]
-        start = done
-    return "".join([*parts, source[start:end]])
 
 
 def count_tags(segment: Segment) -> collections.Counter:

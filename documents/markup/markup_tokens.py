@@ -4,12 +4,14 @@ Each format has a parser that reports positions in the source. Text that is not
 translated is copied from the source, so that it never changes.
 """
 
+import bisect
 import dataclasses
 import enum
 from collections.abc import Iterable
 from typing import NamedTuple
 
 Span = tuple[int, int]  # Where a part of a text begins and ends.
+Edit = tuple[int, int, str]  # A span, and the text that replaces it.
 
 
 class Kind(enum.Enum):
@@ -56,6 +58,18 @@ MAX_DEPTH = 200  # Maximum depth of nested tags in a sentence.
 CHANGES = {Kind.OPEN: 1, Kind.CLOSE: -1}
 # Punctuation that a model translates. Any other sign, such as ¶, is a symbol.
 PUNCTUATION = frozenset(".,;:!?…'\"()[]«»‹›“”‘’„‚¿¡-‐‑–—/&%、。，；：！？（）「」『』")
+
+
+def copy_with_edits(
+    source: str, edits: list[Edit], start: int = 0, end: int | None = None
+) -> str:
+    """Returns a span of a text with its edits; they are sorted, none crosses an end."""
+    end = len(source) if end is None else end
+    parts, first = [], bisect.bisect_left(edits, (start,))
+    for begin, done, text in edits[first : bisect.bisect_left(edits, (end,))]:
+        parts += [source[start:begin], text]
+        start = done
+    return "".join([*parts, source[start:end]])
 
 
 def is_untranslated(

@@ -8,7 +8,14 @@ import re
 from collections.abc import Iterable, Iterator
 
 from documents.markup.html_scanner import split_at_entities
-from documents.markup.markup_tokens import HTML, Kind, Span, Token, Value
+from documents.markup.markup_tokens import (
+    HTML,
+    Kind,
+    Span,
+    Token,
+    Value,
+    copy_with_edits,
+)
 from text_processing.placeholders import find_untranslatable_spans
 
 PLACEHOLDER_NAME = "placeholder"  # The name of a part without a tag.
@@ -108,11 +115,8 @@ def make_segment(tokens: Iterable[Token], value: Value | None = None) -> Segment
 
 def hide(text: str, spans: list[Span]) -> str:
     """Replaces untranslated parts of a text by letters."""
-    parts, done = [], 0
-    for start, end in spans:
-        parts += [text[done:start], "X", "x" * (end - start - 1)]
-        done = end
-    return "".join([*parts, text[done:]])
+    edits = [(start, end, "X" + "x" * (end - start - 1)) for start, end in spans]
+    return copy_with_edits(text, edits)
 
 
 def split_into_segments(

@@ -5,7 +5,7 @@ import collections
 import dataclasses
 import re
 
-from documents.markup.markup_tokens import MAX_DEPTH, Kind, Span, Token
+from documents.markup.markup_tokens import MAX_DEPTH, Kind, Span, Token, copy_with_edits
 from documents.markup.segments import Segment
 from documents.markup.tag_projection import Node
 from documents.markup.word_alignment import Word, find_words, split_words
@@ -168,12 +168,8 @@ def split_long(hidden: str, start: int, end: int, wholes: list[Span]) -> list[Sp
 
 def visible(segment: Segment, start: int, end: int, marks: list) -> str:
     """Returns the text of a range without untranslated parts."""
-    parts, done = [], start
-    for first, last, _ in marks:
-        if start <= first < last <= end:
-            parts.append(segment.text[done:first])
-            done = last
-    return " ".join([*parts, segment.text[done:end]])
+    edits = [(i, j, " ") for i, j, _ in marks if start <= i < j <= end]
+    return copy_with_edits(segment.text, edits, start, end)
 
 
 def has_only_capitals(hidden: str, text: str, lowered: str) -> bool:
